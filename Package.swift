@@ -25,17 +25,21 @@ let package = Package(
     targets: [
         // Lower layers first: a target may import only what stands above it.
         .target(name: "ConfluxVocabulary", swiftSettings: strict),
+        // How threads wait for each other, wherever that is.
+        .target(name: "ConfluxThreads", swiftSettings: strict),
         .target(
             name: "ConfluxProtocol", dependencies: ["ConfluxVocabulary"], swiftSettings: strict),
         // Canonical JSON and the compact coding. `Conflux` exports it.
         .target(
             name: "ConfluxCoding", dependencies: ["ConfluxVocabulary"], swiftSettings: strict),
         .target(
-            name: "Conflux", dependencies: ["ConfluxVocabulary", "ConfluxCoding"],
+            name: "Conflux",
+            dependencies: ["ConfluxVocabulary", "ConfluxThreads", "ConfluxCoding"],
             swiftSettings: strict),
         // For tests of states: to be linked into test targets.
         .target(
-            name: "ConfluxTesting", dependencies: ["ConfluxVocabulary", "Conflux"],
+            name: "ConfluxTesting",
+            dependencies: ["ConfluxVocabulary", "ConfluxThreads", "Conflux"],
             swiftSettings: strict),
         .target(name: "ConfluxArguments", swiftSettings: strict),
 
@@ -61,11 +65,15 @@ let package = Package(
             swiftSettings: strict),
         // The log on etcd: nothing below it needs libcurl.
         .target(
-            name: "ConfluxEtcd", dependencies: ["ConfluxVocabulary", "ConfluxLog", "CCurl"],
+            name: "ConfluxEtcd",
+            dependencies: ["ConfluxVocabulary", "ConfluxThreads", "ConfluxLog", "CCurl"],
             swiftSettings: strict),
         .target(
             name: "ConfluxSequencer",
-            dependencies: ["ConfluxVocabulary", "ConfluxProtocol", "ConfluxLog", "ConfluxZeroMQ"],
+            dependencies: [
+                "ConfluxVocabulary", "ConfluxThreads", "ConfluxProtocol", "ConfluxLog",
+                "ConfluxZeroMQ",
+            ],
             swiftSettings: strict),
         .target(
             name: "ConfluxNode",

@@ -1,6 +1,6 @@
 import ConfluxLog
+import ConfluxThreads
 import ConfluxVocabulary
-import Dispatch
 
 /// A checkpoint or a snapshot of which some parts are saved.
 struct EtcdUpload {
@@ -275,13 +275,13 @@ extension EtcdLog {
         space.giveBack(reading.client, isAwaited: isAwaited)
         guard isAwaited, let beginning = tenure?.beginning else { return }
         // What etcd frees with one write to its file it counts as free with the next.
-        let never = DispatchSemaphore(value: 0)
+        let never = Latch()
         let deadline = ContinuousClock.now + Self.lookPause * Self.looksMax
         while ContinuousClock.now < deadline {
             guard space.reviewNow(reading.client), space.isNearlyFull else { return }
             let key = reading.layout.floor
             try change([.put(key, beginning.value(at: key))], "Giving back space")
-            _ = never.wait(timeout: .now() + Self.lookPause / .seconds(1))
+            never.wait(for: Self.lookPause)
         }
     }
 

@@ -1,8 +1,8 @@
 import ConfluxLog
 import ConfluxProtocol
+import ConfluxThreads
 import ConfluxVocabulary
 import ConfluxZeroMQ
-import Dispatch
 
 /// What is read of the log for others, one after the other.
 package enum ReaderJob: Sendable {
@@ -136,7 +136,7 @@ final class ReadThread {
     private let save: @Sendable (AsideRun, Epoch) -> Void
     private let pace: ReadPace
     /// Nobody signals it: what waits for it pauses.
-    private let never = DispatchSemaphore(value: 0)
+    private let never = Latch()
     private var epoch = Epoch.none
 
     /// Makes the thread's work.
@@ -179,7 +179,7 @@ final class ReadThread {
                 }
                 if case .close = task.job { return }
                 let pause = pace.pause(after: byteCount, at: Moment.now.monotonic)
-                if pause > .zero { _ = never.wait(timeout: .now() + pause / .seconds(1)) }
+                if pause > .zero { never.wait(for: pause) }
                 byteCount = 0
             }
         }

@@ -20,6 +20,7 @@ struct SecurityTests {
         let server = try files.make("server", by: "authority")
         let own = try files.make("own", by: "authority")
         let foreign = try files.make("foreign", by: "others")
+        let old = try files.make("old", by: "authority", days: -1)
         let cluster = try cluster(
             of: 1,
             secure: (
@@ -54,6 +55,13 @@ struct SecurityTests {
         wrong.certificateFile = foreign.certificate
         wrong.keyFile = foreign.key
         #expect(refusal(cluster, wrong)?.code == .denied)
+        var expired = right
+        expired.certificateFile = old.certificate
+        expired.keyFile = old.key
+        let error = refusal(cluster, expired)
+        #expect(
+            error?.code == .denied && error?.message.contains("valid today") == true,
+            "\(String(describing: error))")
         var locked = right
         locked.keyFile = try files.lock(own.key)
         #expect(refusal(cluster, locked)?.code == .denied)

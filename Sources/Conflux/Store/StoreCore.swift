@@ -122,7 +122,7 @@ package final class StoreCore<S: State>: Lane, @unchecked Sendable {
             isAhead = control.machine.take(&jobs, from: &line)
             return control.room.free(at: control.machine.waitingCount)
         }
-        for place in woken { place.signal() }
+        for place in woken { place.open() }
         if !isAhead { jobs.reverse() }
         while let job = jobs.popLast() {
             if case .hold(let hold) = job, !isReleased.load(ordering: .relaxed),
@@ -181,7 +181,7 @@ package final class StoreCore<S: State>: Lane, @unchecked Sendable {
             return (control.room.free(at: 0), control.closeHooks)
         }
         scope.channel(of: S.self).remove(self)
-        for place in woken { place.signal() }
+        for place in woken { place.open() }
         hold?.abandon(self)
         for job in dropped { drop(job) }
         for hook in hooks.values { hook() }

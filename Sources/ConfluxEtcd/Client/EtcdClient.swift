@@ -1,5 +1,5 @@
+import ConfluxThreads
 import ConfluxVocabulary
-import Dispatch
 
 /// What etcd is asked for.
 enum EtcdMethod: String {
@@ -34,7 +34,7 @@ final class EtcdClient: EtcdStore {
     private let begun = ContinuousClock.now
     var now: Duration { ContinuousClock.now - begun }
     /// Nobody signals it: what waits for it pauses.
-    private let never = DispatchSemaphore(value: 0)
+    private let never = Latch()
 
     /// The first pause after every member has failed. It doubles up to half a second.
     private static let pauseMin = Duration.milliseconds(25)
@@ -155,7 +155,7 @@ final class EtcdClient: EtcdStore {
             // All of them may be slow.
             answer = min(answer * 2, max(answerMax, settings.answerMax))
             let rest = max(.zero, min(pause, deadline - clock.now))
-            _ = never.wait(timeout: .now() + rest / .seconds(1))
+            never.wait(for: rest)
             pause = min(pause * 2, Self.pauseMax)
         }
     }

@@ -57,8 +57,9 @@ extension LogError {
             case .denied, .notEnabled:
                 (
                     .denied,
-                    "See to the certificates, and to the user, its password and its rights: "
-                        + "it reads and writes all keys below the prefix"
+                    "Check the certificates: that they are valid today, and that the other side trusts "
+                        + "their authority. Check the user, its password and its rights: it reads and writes "
+                        + "all keys below the prefix"
                 )
             case .full:
                 (

@@ -1,4 +1,5 @@
 import CCurl
+import ConfluxThreads
 import ConfluxVocabulary
 import Foundation
 import Synchronization
@@ -24,7 +25,7 @@ final class EtcdWatch: @unchecked Sendable {
     private let key: String
     private let tell: @Sendable () -> Void
     private let state = Mutex(Wrapped())
-    private let stopped = DispatchSemaphore(value: 0)
+    private let stopped = Latch()
 
     // Sendable: the mutex guards it, and of the stream's functions only the one that wakes it is called elsewhere.
     private struct Wrapped: @unchecked Sendable {
@@ -60,7 +61,7 @@ final class EtcdWatch: @unchecked Sendable {
             wrapped.state.isStopped = true
             if let multi = wrapped.state.multi { curl_multi_wakeup(multi) }
         }
-        stopped.signal()
+        stopped.open()
     }
 
     // MARK: On its thread
@@ -73,7 +74,7 @@ final class EtcdWatch: @unchecked Sendable {
         while !isStopped {
             let isWell = (try? watch(client)) ?? false
             guard !isStopped else { return }
-            if !isWell { _ = stopped.wait(timeout: .now() + Self.pause / .seconds(1)) }
+            if !isWell { stopped.wait(for: Self.pause) }
         }
     }
 

@@ -59,8 +59,8 @@ package final class Outbox: @unchecked Sendable {
         }
     }
 
-    /// A batch takes no further actions once it has so many bytes: its memory is then soon used again, where the
-    /// system provides memory of 1 MiB page by page each time (measured: a fifth of a stream's processor time).
+    /// A batch that has so many bytes takes no further actions: the memory of larger ones the system provides anew
+    /// each time, page by page (measured: a fifth of a stream's processor time).
     private static let batchBytesMax = 256 << 10
 
     private let condition = NSCondition()
@@ -275,10 +275,8 @@ package final class Outbox: @unchecked Sendable {
 
     /// Called under the lock.
     private func appendIfFits(_ aim: Aim, _ payload: UnsafeRawBufferPointer) -> Bool {
-        guard open.builder.byteCount < Self.batchBytesMax, let row = row(of: aim) else {
-            return false
-        }
-        return open.builder.appendIfFits(row: row, payload: payload)
+        guard open.builder.byteCount < Self.batchBytesMax else { return false }
+        return row(of: aim).map { open.builder.appendIfFits(row: $0, payload: payload) } ?? false
     }
 
     /// The row in the open batch; nil where its table is full. Called under the lock.

@@ -221,11 +221,8 @@ final class TypedRunner<S: BridgedState>: EntryRunner {
                 }
             }
             position = head.upper
-            if !runs.isEmpty {
-                add(
-                    UnsafeBufferPointer(rebasing: entries[head.lower..<head.upper]),
-                    for: targets[row], to: runs, at: place)
-            }
+            let payload = UnsafeBufferPointer(rebasing: entries[head.lower..<head.upper])
+            if !runs.isEmpty { add(payload, for: targets[row], to: runs, at: place) }
             place.advance()
         }
     }

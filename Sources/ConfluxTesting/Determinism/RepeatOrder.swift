@@ -1,5 +1,5 @@
 import Conflux
-import Dispatch
+import ConfluxThreads
 import Foundation
 
 /// What another process of this program is told: to commit the actions of one check, and to end.
@@ -38,14 +38,14 @@ struct RepeatOrder {
     }
 
     /// How much later a process commits that does so late: enough for a clock of whole seconds.
-    private static let lateness = DispatchTimeInterval.milliseconds(1_200)
+    private static let lateness = Duration.milliseconds(1_200)
 
     /// Commits the actions, writes down what becomes of the state, and ends the process.
     func carryOut<State: ReplicatedState>(as state: State.Type) -> Never {
         do {
             if kind == .late {
                 // Nothing is waited for but that time passes.
-                _ = DispatchSemaphore(value: 0).wait(timeout: .now() + Self.lateness)
+                Latch().wait(for: Self.lateness)
             }
             let bytes = Array(try Data(contentsOf: files.work))
             let work = try CanonicalCoder().decode(Work<State>.self, from: bytes)

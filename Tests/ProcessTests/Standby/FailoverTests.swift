@@ -10,29 +10,13 @@ extension ProcessTests {
             try EtcdCluster.shared.get().address("conflux/\(UUID().uuidString)")
         }
 
-        /// Streams of actions pass while something is done to the sequencers; then each action is in the log
-        /// once and in its order, and nodes have what follows.
-        private func expectOneHistory(
-            _ count: Int = 3,
-            while disturb: (SequencerGroup) async throws -> Void
+        /// Something is done to three sequencers under load.
+        private func disturb(
+            _ body: (SequencerGroup) async throws -> Void
         ) async throws {
-            try await withSeed { seed in
-                try await withSite { site in
-                    let group = try await site.sequencers(count, log: try address())
-                    let names = ["w1", "w2"]
-                    for name in names {
-                        _ = try await site.worker(
-                            name, of: group.members[0], at: group.addresses)
-                    }
-                    let streams = try await startStreams(
-                        site, group.addresses, lineCount: 600, seed: seed)
-                    for stream in streams { _ = try await stream.child.output.line(150) }
-                    try await disturb(group)
-                    for stream in streams { stream.finish() }
-                    let expectations = try await outcomes(of: streams)
-                    try await site.expectOneHistory(
-                        of: expectations, at: group.addresses, in: names)
-                }
+            let place = try address()
+            try await expectOneHistory(of: { try await $0.sequencers(3, log: place) }) {
+                group, _ in try await body(group)
             }
         }
 
@@ -40,7 +24,7 @@ extension ProcessTests {
         func `when the one that serves is killed another takes over, and nothing is lost`()
             async throws
         {
-            try await expectOneHistory { group in
+            try await disturb { group in
                 let marks = group.marks
                 group.members[0].child.signal(SIGKILL)
                 let second = try await group.next("ready", of: [1, 2], behind: marks)
@@ -53,7 +37,7 @@ extension ProcessTests {
 
         @Test
         func `one that was stopped for long does not serve on, and stands by`() async throws {
-            try await expectOneHistory { group in
+            try await disturb { group in
                 let marks = group.marks
                 group.members[0].child.signal(SIGSTOP)
                 let second = try await group.next("ready", of: [1, 2], behind: marks)
@@ -68,7 +52,7 @@ extension ProcessTests {
         }
 
         @Test func `one that is asked to stop names who takes over`() async throws {
-            try await expectOneHistory { group in
+            try await disturb { group in
                 let marks = group.marks
                 group.members[0].child.signal(SIGTERM)
                 _ = try await group.next("ready", of: [1, 2], behind: marks)

@@ -6,36 +6,12 @@ import Testing
 extension ProcessTests {
     /// What the runbook says of lost members of etcd and of upgrades, done under load.
     @Suite(.serialized, .enabled(if: EtcdCluster.isInstalled)) struct RecoveryTests {
-        /// Streams of actions pass meanwhile; then each action is in the log once and in its order.
-        private func expectOneHistory(
-            of place: String, _ count: Int,
-            while disturb: (inout SequencerGroup, inout [RunningWorker]) async throws -> Void
-        ) async throws {
-            try await withSeed { seed in
-                try await withSite { site in
-                    var group = try await site.sequencers(count, log: place)
-                    var workers: [RunningWorker] = []
-                    for name in ["w1", "w2"] {
-                        workers.append(
-                            try await site.worker(name, of: group.members[0], at: group.addresses))
-                    }
-                    let streams = try await startStreams(
-                        site, group.addresses, lineCount: 600, seed: seed)
-                    for stream in streams { _ = try await stream.child.output.line(100) }
-                    try await disturb(&group, &workers)
-                    for stream in streams { stream.finish() }
-                    let expectations = try await outcomes(of: streams)
-                    try await site.expectOneHistory(
-                        of: expectations, at: group.addresses, in: workers.map(\.name))
-                }
-            }
-        }
-
         @Test func `a lost member of etcd is replaced under load, and the new one counts`()
             async throws
         {
             let cluster = try EtcdCluster()
-            try await expectOneHistory(of: cluster.address("conflux"), 2) { _, _ in
+            let place = cluster.address("conflux")
+            try await expectOneHistory(of: { try await $0.sequencers(2, log: place) }) { _, _ in
                 cluster.signal(SIGKILL, 2)
                 try cluster.replace(2)
                 // The new one makes a majority with the one that stays.
@@ -46,7 +22,9 @@ extension ProcessTests {
 
         @Test func `sequencers and workers are restarted one by one under load`() async throws {
             let place = try EtcdCluster.shared.get().address("conflux/\(UUID().uuidString)")
-            try await expectOneHistory(of: place, 3) { group, workers in
+            try await expectOneHistory(
+                of: { try await $0.sequencers(3, log: place) }
+            ) { group, workers in
                 let site = group.site
                 // Those that stand by first; then another one serves, and the last one can go.
                 for index in [1, 2, 0] {

@@ -65,3 +65,32 @@ extension Site {
             feed: try #require(event[key: "feed"]?.string), ready: event)
     }
 }
+
+/// Streams of actions pass while something is done to sequencers and workers; then each action is in the log once and
+/// in its order, and the workers have what follows.
+///
+/// - Parameters:
+///   - start: Starts the sequencers.
+///   - disturb: What is done. It puts those that it started anew in the place of those that were.
+func expectOneHistory(
+    of start: (Site) async throws -> SequencerGroup,
+    while disturb: (inout SequencerGroup, inout [RunningWorker]) async throws -> Void
+) async throws {
+    try await withSeed { seed in
+        try await withSite { site in
+            var group = try await start(site)
+            var workers: [RunningWorker] = []
+            for name in ["w1", "w2"] {
+                workers.append(
+                    try await site.worker(name, of: group.members[0], at: group.addresses))
+            }
+            let streams = try await startStreams(site, group.addresses, lineCount: 600, seed: seed)
+            for stream in streams { _ = try await stream.child.output.line(150) }
+            try await disturb(&group, &workers)
+            for stream in streams { stream.finish() }
+            let expectations = try await outcomes(of: streams)
+            try await site.expectOneHistory(
+                of: expectations, at: group.addresses, in: workers.map(\.name))
+        }
+    }
+}

@@ -5,16 +5,17 @@ extension Rule {
     /// is made, and with it a place in the architecture.
     private static let allowed: [String: Set<String>] = [
         "ConfluxVocabulary": [],
+        "ConfluxThreads": [],
         "ConfluxProtocol": ["ConfluxVocabulary"],
         "ConfluxArguments": [],
         "ConfluxCoding": ["ConfluxVocabulary"],
-        "Conflux": ["ConfluxVocabulary", "ConfluxCoding"],
-        "ConfluxTesting": ["ConfluxVocabulary", "Conflux", "Testing", "XCTest"],
+        "Conflux": ["ConfluxVocabulary", "ConfluxThreads", "ConfluxCoding"],
+        "ConfluxTesting": ["ConfluxVocabulary", "ConfluxThreads", "Conflux", "Testing", "XCTest"],
         "ConfluxZeroMQ": ["ConfluxVocabulary", "ConfluxProtocol", "CSockets", "CSodium"],
         "ConfluxLog": ["ConfluxVocabulary", "ConfluxProtocol", "CSodium", "CSQLite"],
-        "ConfluxEtcd": ["ConfluxVocabulary", "ConfluxLog", "CCurl"],
+        "ConfluxEtcd": ["ConfluxVocabulary", "ConfluxThreads", "ConfluxLog", "CCurl"],
         "ConfluxSequencer": [
-            "ConfluxVocabulary", "ConfluxProtocol", "ConfluxLog", "ConfluxZeroMQ",
+            "ConfluxVocabulary", "ConfluxThreads", "ConfluxProtocol", "ConfluxLog", "ConfluxZeroMQ",
         ],
         "ConfluxNode": ["ConfluxVocabulary", "ConfluxProtocol", "ConfluxZeroMQ", "Conflux"],
         "ConfluxBuiltins": ["ConfluxVocabulary", "Conflux", "ConfluxNode"],

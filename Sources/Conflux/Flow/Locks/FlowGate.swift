@@ -1,3 +1,4 @@
+import ConfluxThreads
 import Dispatch
 import Synchronization
 
@@ -71,7 +72,7 @@ package final class FlowGate: Sendable {
         if !closed.load(ordering: .sequentiallyConsistent) { return run(job) }
         leave()
         let mayWait = ThreadMark.current.pointee.mayWait
-        let (mayPass, place) = state.withLock { state -> (Bool, DispatchSemaphore?) in
+        let (mayPass, place) = state.withLock { state -> (Bool, Latch?) in
             let parked = state.machine.pass(job, holding: holder, isQuiet: isQuiet)
             if let parked { return (false, mayWait ? state.room.place(behind: parked) : nil) }
             passing.add(1, ordering: .sequentiallyConsistent)
@@ -81,8 +82,8 @@ package final class FlowGate: Sendable {
         wait(in: place)
     }
 
-    private func wait(in place: DispatchSemaphore?) {
-        guard let place, place.wait(timeout: .now() + Room.stillnessMax) == .timedOut else {
+    private func wait(in place: Latch?) {
+        guard let place, !place.wait(for: Room.stillnessMax) else {
             return
         }
         state.withLock { $0.room.widen(at: $0.machine.parkedCount) }
@@ -124,7 +125,7 @@ package final class FlowGate: Sendable {
             // What waits may go on now, also where it is much.
             return state.locks.removeValue(forKey: id) == nil ? [] : state.room.free(at: 0)
         }
-        for place in places { place.signal() }
+        for place in places { place.open() }
         drain()
     }
 
@@ -145,12 +146,12 @@ package final class FlowGate: Sendable {
     private func goOnDraining() {
         let mark = ThreadMark.current
         for _ in 0..<Self.jobsAtOnceMax {
-            let (job, places) = state.withLock { state -> (Job?, [DispatchSemaphore]) in
+            let (job, places) = state.withLock { state -> (Job?, [Latch]) in
                 let job = state.machine.next(isQuiet: isQuiet)
                 closed.store(state.machine.isClosed, ordering: .sequentiallyConsistent)
                 return (job, state.room.free(at: state.machine.parkedCount))
             }
-            for place in places { place.signal() }
+            for place in places { place.open() }
             guard let job else { return }
             // As in a lane: this thread must not wait for others, which may wait for it.
             mark.pointee.lanes += 1

@@ -1,4 +1,4 @@
-import Dispatch
+import ConfluxVocabulary
 import Synchronization
 
 /// The dispatches of a scope in modes that are under way; who adds to too many waits with them.
@@ -36,7 +36,7 @@ final class Backlog: Sendable {
             content.underWay -= 1
             return content.room.free(at: content.underWay)
         }
-        for place in places { place.signal() }
+        for place in places { place.open() }
         generation.remove(undertaking)
     }
 
@@ -60,7 +60,7 @@ final class Backlog: Sendable {
     func waitForRoom() {
         guard ThreadMark.current.pointee.mayWait,
             let place = content.withLock({ $0.room.place(behind: $0.underWay) }),
-            place.wait(timeout: .now() + Room.stillnessMax) == .timedOut
+            !place.wait(for: Room.stillnessMax)
         else { return }
         content.withLock { $0.room.widen(at: $0.underWay) }
     }

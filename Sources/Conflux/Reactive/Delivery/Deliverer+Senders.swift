@@ -1,4 +1,4 @@
-import Dispatch
+import ConfluxThreads
 import Synchronization
 
 /// What senders do: one takes the role, and others leave their values or relieve the deliverer.
@@ -52,8 +52,8 @@ extension Deliverer {
     private enum Leave {
         case tryAgain
         case returns
-        case waitsForRole(DispatchSemaphore)
-        case waitsForSpace(DispatchSemaphore)
+        case waitsForRole(Latch)
+        case waitsForSpace(Latch)
     }
 
     /// Leaves a value to the deliverer, or relieves it.
@@ -73,7 +73,7 @@ extension Deliverer {
                 let isSuccessor = mayWait && state.needsSuccessor
                 let isAtBound = state.waiting.count >= Self.waitingCountMax
                 if isAtBound, !isSuccessor, !mayExceedBound {
-                    let space = DispatchSemaphore(value: 0)
+                    let space = Latch()
                     state.sendersAtBound.append(space)
                     return .waitsForSpace(space)
                 }
@@ -85,7 +85,7 @@ extension Deliverer {
                         tell: tell, number: state.list.number, sender: sender, isOwed: isOwed))
                 state.hasWork = true
                 guard isSuccessor else { return .returns }
-                let relief = DispatchSemaphore(value: 0)
+                let relief = Latch()
                 state.successor = .waits(mark, relief)
                 return .waitsForRole(relief)
             }
@@ -93,9 +93,9 @@ extension Deliverer {
             case .tryAgain: return false
             case .returns: return true
             case .waitsForSpace(let space):
-                mayExceedBound = space.wait(timeout: .now() + Self.patience) == .timedOut
+                mayExceedBound = !space.wait(for: Self.patience)
             case .waitsForRole(let relief):
-                _ = relief.wait(timeout: .now() + Self.patience)
+                relief.wait(for: Self.patience)
                 if hasRole(after: relief) { asDeliverer(mark) { goOn(mark) } }
                 return true
             }
@@ -103,7 +103,7 @@ extension Deliverer {
     }
 
     /// Whether the deliverer has left its role to this sender, which waited; if not, this gives up.
-    private func hasRole(after relief: DispatchSemaphore) -> Bool {
+    private func hasRole(after relief: Latch) -> Bool {
         locked { state in
             guard case .waits(_, let awaited) = state.successor, awaited === relief else {
                 return true

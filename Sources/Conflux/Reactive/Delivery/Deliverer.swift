@@ -1,3 +1,4 @@
+import ConfluxThreads
 import Dispatch
 import Synchronization
 
@@ -80,7 +81,7 @@ class Deliverer: @unchecked Sendable {
     /// The sender that is to relieve the deliverer.
     enum Successor {
         case none
-        case waits(UnsafeMutablePointer<ThreadMark>, DispatchSemaphore)
+        case waits(UnsafeMutablePointer<ThreadMark>, Latch)
         /// Its wait timed out; no other thread is to wait for the current value.
         case hasGivenUp
     }
@@ -103,7 +104,7 @@ class Deliverer: @unchecked Sendable {
         /// *Use*: observers disposed during a delivery. *Invariant*: empty while idle.
         var disposed: [Observer] = []
         /// *Use*: senders at the bound. *Invariant*: empty while nothing waits.
-        var sendersAtBound: [DispatchSemaphore] = []
+        var sendersAtBound: [Latch] = []
 
         /// Whether a sender that may wait is to relieve the deliverer.
         var needsSuccessor: Bool {
@@ -129,7 +130,7 @@ class Deliverer: @unchecked Sendable {
     static var shareMax: Int { 2048 }
 
     /// How long a sender waits at most.
-    static var patience: DispatchTimeInterval { Room.stillnessMax }
+    static var patience: Duration { Room.stillnessMax }
 
     @usableFromInline
     init() {}
@@ -155,9 +156,9 @@ class Deliverer: @unchecked Sendable {
         var delivery: Delivery?
         var first: Link?
         var isForQueue = false
-        var successor: DispatchSemaphore?
+        var successor: Latch?
         var unlinked: [Observer] = []
-        var senders: [DispatchSemaphore] = []
+        var senders: [Latch] = []
     }
 
     /// Delivers the sender's own value from an observer on that was in its first value, and then
@@ -177,9 +178,9 @@ class Deliverer: @unchecked Sendable {
         var share = Self.shareMax
         while true {
             let step = takeNext(mark, share: &share)
-            for sender in step.senders { sender.signal() }
+            for sender in step.senders { sender.open() }
             for observer in step.unlinked { observer.forget() }
-            if let successor = step.successor { return _ = successor.signal() }
+            if let successor = step.successor { return successor.open() }
             if step.isForQueue { return goOnElsewhere() }
             guard let delivery = step.delivery else { return }
             if let first = step.first, !deliver(delivery, from: first) { return }

@@ -1,4 +1,4 @@
-import Dispatch
+import ConfluxThreads
 import Synchronization
 
 /// A thread's turn in the line of a store on `.immediate`: the thread waits for it, and then commits
@@ -30,18 +30,18 @@ final class DispatchTurn: LaneHold {
     }
 
     private let phase = Atomic(Phase.awake)
-    private let signal = DispatchSemaphore(value: 0)
+    private let turn = Latch()
 
     func arrive(_ lane: Lane) -> Bool {
         let isAwake = change(.awake, to: .reached)
         let isWoken = !isAwake && change(.asleep, to: .reached)
-        if isWoken { signal.signal() }
+        if isWoken { turn.open() }
         return !isAwake && !isWoken
     }
 
     func abandon(_ lane: Lane) {
         let former = phase.exchange(.over, ordering: .acquiringAndReleasing)
-        if former == .asleep { signal.signal() }
+        if former == .asleep { turn.open() }
     }
 
     /// Waits for the turn, and serves the lane from there. Called once, by the thread whose turn it is.
@@ -60,7 +60,7 @@ final class DispatchTurn: LaneHold {
     /// - Returns: Whether the turn is given up.
     private func isInVain(in lane: Lane) -> Bool {
         var seen = lane.count.load(ordering: .relaxed)
-        while signal.wait(timeout: .now() + Room.stillnessMax) == .timedOut {
+        while !turn.wait(for: Room.stillnessMax) {
             let moved = lane.count.load(ordering: .relaxed)
             if moved == seen, change(.asleep, to: .over) { return true }
             seen = moved

@@ -1,3 +1,4 @@
+import ConfluxThreads
 import Dispatch
 import Synchronization
 
@@ -190,9 +191,9 @@ package class Lane: @unchecked Sendable {
     }
 
     /// Waits for room while the line moves.
-    final func wait(in place: DispatchSemaphore) {
+    final func wait(in place: Latch) {
         var seen = count.load(ordering: .relaxed)
-        while place.wait(timeout: .now() + Room.stillnessMax) == .timedOut {
+        while !place.wait(for: Room.stillnessMax) {
             let moved = count.load(ordering: .relaxed)
             if moved == seen {
                 return control.withLock { $0.room.widen(at: $0.machine.waitingCount) }

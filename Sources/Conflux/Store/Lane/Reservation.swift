@@ -1,4 +1,4 @@
-import Dispatch
+import ConfluxThreads
 
 /// Places in the lanes of one or more stores, for what one thread dispatches.
 ///
@@ -19,7 +19,7 @@ struct Reservation {
     /// *Use*: lanes with a place that nobody served then; turns to be taken; lines that are too long.
     private var idle: [Lane] = []
     private var turns: [(turn: DispatchTurn, lane: Lane)] = []
-    private var rooms: [(room: DispatchSemaphore, lane: Lane)] = []
+    private var rooms: [(room: Latch, lane: Lane)] = []
 
     @inline(__always)
     init(entering lanes: [Lane] = [], _ placement: LaneMachine.Placement = .kept) {

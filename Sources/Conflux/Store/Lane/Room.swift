@@ -1,4 +1,4 @@
-import Dispatch
+import ConfluxThreads
 
 /// How much may wait in one place, and the threads that wait for room behind that.
 ///
@@ -9,7 +9,7 @@ import Dispatch
 /// Guarded by its owner's mutex; nobody waits under that.
 struct Room {
     /// How long a thread waits while nothing moves.
-    static let stillnessMax: DispatchTimeInterval = .seconds(1)
+    static let stillnessMax: Duration = .seconds(1)
     /// How often a bound is doubled: 16 times as much is the most. Behind that it grows by one a
     /// second and thread.
     private static let doublingsMax = 4
@@ -17,7 +17,7 @@ struct Room {
     let countMax: Int
     private var doublings = 0
     /// *Use*: threads that wait.
-    private var places: [DispatchSemaphore] = []
+    private var places: [Latch] = []
 
     init(countMax: Int) {
         self.countMax = countMax
@@ -27,9 +27,9 @@ struct Room {
     ///
     /// - Parameter count: How much waits.
     /// - Returns: A place to wait in; nil if there is room.
-    mutating func place(behind count: Int) -> DispatchSemaphore? {
+    mutating func place(behind count: Int) -> Latch? {
         guard count > countMax << doublings else { return nil }
-        let place = DispatchSemaphore(value: 0)
+        let place = Latch()
         places.append(place)
         return place
     }
@@ -38,7 +38,7 @@ struct Room {
     ///
     /// - Parameter count: How much waits.
     /// - Returns: The threads that have waited, to be woken outside of the mutex.
-    mutating func free(at count: Int) -> [DispatchSemaphore] {
+    mutating func free(at count: Int) -> [Latch] {
         guard count <= countMax else { return [] }
         doublings = 0
         guard !places.isEmpty else { return [] }
