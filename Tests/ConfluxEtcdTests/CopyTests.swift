@@ -204,6 +204,73 @@ import Testing
         #expect(failure { try SQLiteLogFile(directory: folder).close() }.error?.code == .notALog)
     }
 
+    @Test func `if the log is claimed while its copy is adopted, the outcome is unknown`()
+        throws
+    {
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        let settings = try settings(ownPrefix())
+        let etcd = try EtcdLog(settings)
+        try etcd.fill(5, etcd.claim().epoch)
+        let other = try EtcdLog(settings)
+        let source = DisturbedLog(etcd)
+        source.confirmed = { () throws(LogError) in
+            source.confirmed = {}
+            _ = try other.claim()
+        }
+        let error = failure {
+            try copy(source) { origin throws(LogError) in
+                try SQLiteLog(copyWith: origin, in: folder)
+            }
+        }.error
+        #expect(error?.code == .unknownOutcome)
+        #expect(error?.message.contains("make it again") == true, "\(String(describing: error))")
+    }
+
+    @Test(arguments: [false, true])
+    func
+        `if the answer to an adoption is lost, the outcome is unknown, and the next copy is refused`(
+            isOnEtcd: Bool
+        ) throws
+    {
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        let settings = try settings(ownPrefix())
+        let source = try SQLiteLog(directory: "\(folder)/source", durability: .os)
+        try fill(source)
+        func begin(_ origin: LogOrigin) throws(LogError) -> any CopiedLog {
+            let target = DisturbedLog(
+                isOnEtcd
+                    ? try EtcdLog(copyWith: origin, settings)
+                    : try SQLiteLog(copyWith: origin, in: "\(folder)/copy"))
+            target.adopted = { () throws(LogError) in
+                throw LogError(.unknownOutcome, "No answer came.")
+            }
+            return target
+        }
+        let error = failure { try copy(source, to: begin) }.error
+        #expect(error?.code == .unknownOutcome)
+        #expect(
+            error?.message.contains("may be the log by now") == true, "\(String(describing: error))"
+        )
+        #expect(failure { try copy(source, to: begin) }.error?.code == .inUse)
+    }
+
+    @Test func `a log whose hashes do not follow from its entries is not copied`() throws {
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        let log = try SQLiteLog(directory: "\(folder)/source", durability: .os)
+        try fill(log)
+        let source = DisturbedLog(log)
+        source.wrongHead = try log.origin().hash
+        let error = failure {
+            try copy(source) { origin throws(LogError) in
+                try SQLiteLog(copyWith: origin, in: "\(folder)/copy")
+            }
+        }.error
+        #expect(error?.code == .damaged)
+        #expect(
+            failure { try SQLiteLogFile(directory: "\(folder)/copy").close() }.error?.code
+                == .notALog)
+    }
+
     @Test func `an unfinished copy is removed without a log whose prefix lies below its own`()
         throws
     {
