@@ -1,29 +1,29 @@
 import ConfluxVocabulary
 
-/// What a log says of a store's state that it keeps as it was at one number. The state itself is
-/// read in parts, and the log does not look at it.
+/// The log's description of a snapshot: the state that a store had at one number. The state itself is read in
+/// parts; the log does not interpret it.
 public struct SavedSnapshot: Sendable, Hashable {
     /// The largest state that a log takes: 1 GiB.
     public static let bytesMax: UInt64 = 1 << 30
-    /// How many confirmed ones of a store are kept.
+    /// How many confirmed snapshots of a store are kept.
     static let keptCount = 2
 
-    /// What is kept, and for what.
+    /// What the snapshot is for.
     public enum Kind: UInt8, Sendable, Hashable, CaseIterable {
-        /// A state that is kept only to be compared with.
+        /// A state that is kept only for comparison.
         case compared = 0
-        /// A state that most replicas had.
+        /// A state that most replicas agreed on.
         case confirmed = 1
-        /// Not a state: the entries behind the newest confirmed one that concern the store, up to
-        /// the number, of a store that nobody hosts.
+        /// Not a state, but entries kept aside for a store that no node hosts: those after the newest
+        /// confirmed snapshot that concern the store, up to the number.
         case aside = 2
     }
 
-    /// What one is found by.
+    /// The key of a snapshot.
     public struct Key: Sendable, Hashable, CustomStringConvertible {
         /// The store.
         public var store: StoreName
-        /// The number of the entry that created it.
+        /// The number of the entry that created the store.
         public var life: SequenceNumber
         /// The number of the last entry that is in the state.
         public var sequence: SequenceNumber
@@ -32,7 +32,7 @@ public struct SavedSnapshot: Sendable, Hashable {
         ///
         /// - Parameters:
         ///   - store: The store.
-        ///   - life: The number of the entry that created it.
+        ///   - life: The number of the entry that created the store.
         ///   - sequence: The number of the last entry that is in the state.
         public init(store: StoreName, life: SequenceNumber, sequence: SequenceNumber) {
             self.store = store
@@ -46,7 +46,7 @@ public struct SavedSnapshot: Sendable, Hashable {
 
     /// The store.
     public var store: StoreName
-    /// The number of the entry that created it.
+    /// The number of the entry that created the store.
     public var life: SequenceNumber
     /// The number of the last entry that is in the state.
     public var sequence: SequenceNumber
@@ -63,7 +63,7 @@ public struct SavedSnapshot: Sendable, Hashable {
     ///
     /// - Parameters:
     ///   - store: The store.
-    ///   - life: The number of the entry that created it, 1 or more.
+    ///   - life: The number of the entry that created the store, 1 or more.
     ///   - sequence: The number of the last entry that is in the state, `life` or more.
     ///   - schemaVersion: The version of the state's schema.
     ///   - digest: The digest of its bytes.
@@ -82,17 +82,18 @@ public struct SavedSnapshot: Sendable, Hashable {
         self.kind = kind
     }
 
-    /// What it is found by.
+    /// The snapshot's key.
     public var key: Key { Key(store: store, life: life, sequence: sequence) }
 
-    /// Which others of its store go once this one is whole: those of former lives, and of its own life
+    /// The snapshots of the same store that this one retires when it is complete: those of former lives, and
+    /// of its own life
     ///
-    /// - with a confirmed one, all but the newest confirmed ones, so that ``keptCount`` of them are
-    ///   there, and entries kept aside that it does not contain;
-    /// - else those of its own kind.
+    /// - if this one is confirmed: all but the newest confirmed ones, so that ``keptCount`` of them remain,
+    ///   and entries kept aside that it covers;
+    /// - otherwise: those of its own kind.
     ///
-    /// - Parameter others: Whole ones of the same store.
-    /// - Returns: Those of them that go.
+    /// - Parameter others: Complete snapshots of the same store.
+    /// - Returns: Those that it retires.
     package func retires(among others: [SavedSnapshot]) -> [SavedSnapshot] {
         guard kind == .confirmed else {
             return others.filter { other in
@@ -111,12 +112,12 @@ public struct SavedSnapshot: Sendable, Hashable {
         }
     }
 
-    /// Whether this one goes as soon as it is whole: a key names one of them, what is kept to be
-    /// compared with matters least, and of no use are entries that a confirmed one contains, and
-    /// what is of a former life.
+    /// Whether this snapshot is retired as soon as it is complete. A key has only one snapshot, and one for
+    /// comparison yields to the others. Entries that a confirmed snapshot covers, and anything of a former
+    /// life, are of no use.
     ///
-    /// - Parameter others: Whole ones of the same store.
-    /// - Returns: Whether it goes.
+    /// - Parameter others: Complete snapshots of the same store.
+    /// - Returns: Whether it is retired.
     package func gives(wayTo others: [SavedSnapshot]) -> Bool {
         others.contains { other in
             guard other.life == life else { return other.life > life }
@@ -128,7 +129,7 @@ public struct SavedSnapshot: Sendable, Hashable {
         }
     }
 
-    /// In the order in which they are listed.
+    /// The order in which snapshots are listed.
     static func isAscending(_ left: SavedSnapshot, _ right: SavedSnapshot) -> Bool {
         (left.store, left.sequence) < (right.store, right.sequence)
     }
@@ -139,18 +140,18 @@ public struct SnapshotPiece: Sendable, Hashable {
     /// The largest piece that a log takes: 16 MiB. An append may have to wait for one.
     public static let bytesMax = 16 << 20
 
-    /// What it is a part of; the same in every piece of it.
+    /// The snapshot that it is a part of; the same in every piece of it.
     public var snapshot: SavedSnapshot
-    /// How many bytes are before it.
+    /// The offset of its first byte.
     public var offset: UInt64
-    /// The bytes, at most ``bytesMax``; none only where the whole state has none.
+    /// The bytes, at most ``bytesMax``; empty only if the state is empty.
     public var bytes: Bytes
 
     /// Makes a piece.
     ///
     /// - Parameters:
-    ///   - snapshot: What it is a part of.
-    ///   - offset: How many bytes are before it.
+    ///   - snapshot: The snapshot that it is a part of.
+    ///   - offset: The offset of its first byte.
     ///   - bytes: The bytes.
     public init(snapshot: SavedSnapshot, offset: UInt64, bytes: Bytes) {
         self.snapshot = snapshot
@@ -158,10 +159,10 @@ public struct SnapshotPiece: Sendable, Hashable {
         self.bytes = bytes
     }
 
-    /// Whether the state is whole with it.
+    /// Whether the snapshot is complete with this piece.
     public var isLast: Bool { offset + UInt64(bytes.count) == snapshot.byteCount }
 
-    /// What every engine checks before it saves the piece.
+    /// The check that every engine makes before it saves the piece.
     ///
     /// - Parameter last: Where the log ends.
     /// - Throws: `invalidSnapshot`.
@@ -184,12 +185,12 @@ public struct SnapshotPiece: Sendable, Hashable {
 
 /// The snapshots that a log has, as far as its list of them can be read.
 public struct SnapshotList: Sendable, Equatable {
-    /// Rows of the list that are not what was written.
+    /// Rows of the list that are damaged.
     public struct Damage: Sendable, Equatable {
-        /// The stores that they are of; nil where that can't be told, and any store may be concerned.
+        /// The stores that they may belong to; nil if that is unknown, and any store may be concerned.
         public var stores: Set<StoreName>?
 
-        /// Makes one.
+        /// Makes a description of damage.
         public init(stores: Set<StoreName>?) {
             self.stores = stores
         }
@@ -204,9 +205,9 @@ public struct SnapshotList: Sendable, Equatable {
         }
     }
 
-    /// Those that are whole and not above the log's end, ascending by store and number.
+    /// The complete snapshots that are not above the log's end, ascending by store and number.
     public var intact: [SavedSnapshot]
-    /// What else the list had; nil where it is whole.
+    /// The damaged rows of the list; nil if the list is intact.
     public var damage: Damage?
 
     /// Makes a list.
