@@ -1,6 +1,6 @@
-/// Where a log is: some members of one etcd, and the prefix of the log's keys.
+/// The address of a log: some members of one etcd, and the prefix of the log's keys.
 ///
-/// It is written `etcd://HOST:PORT,HOST:PORT/PREFIX`, or `etcds://…` where connections are encrypted (TLS).
+/// It is written `etcd://HOST:PORT,HOST:PORT/PREFIX`, or `etcds://…` for encrypted connections (TLS).
 /// The port is 2379 unless given. The prefix has one name or several, separated by `/`.
 public struct EtcdAddress: Sendable, Hashable, CustomStringConvertible {
     /// The most members that an address names.
@@ -15,7 +15,7 @@ public struct EtcdAddress: Sendable, Hashable, CustomStringConvertible {
     /// Whether connections are encrypted.
     public let isSecure: Bool
 
-    /// Parses an address; nil for a text that is none.
+    /// Parses an address; nil for anything else.
     public init?(_ text: String) {
         let scheme = ["etcd://", "etcds://"].first { text.hasPrefix($0) }
         guard let scheme else { return nil }
@@ -56,7 +56,7 @@ public struct EtcdAddress: Sendable, Hashable, CustomStringConvertible {
         return "\(host):\(number)"
     }
 
-    /// A part of a prefix must not be named as one of a log's own keys: so no log lies within another.
+    /// A part of a prefix must not have the name of a log's own key, so that no log lies within another.
     private static func isName(_ part: Substring) -> Bool {
         !part.isEmpty && part.utf8.allSatisfy(isPlain) && !EtcdLayout.names.contains(String(part))
     }

@@ -19,7 +19,7 @@ struct EtcdBeginning {
 
     /// Reads it; begins a log, or a copy of one, where etcd has no key below the prefix.
     ///
-    /// - Throws: As ``EtcdLog/init(_:)``.
+    /// - Throws: Like ``EtcdLog/init(_:)``.
     init(
         _ reading: EtcdReading, at address: EtcdAddress, for purpose: Purpose
     ) throws(LogError) {

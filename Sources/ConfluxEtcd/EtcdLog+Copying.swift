@@ -5,7 +5,7 @@ extension EtcdLog {
     /// Opens a log to copy it. Unlike ``init(_:)`` it begins none.
     ///
     /// - Parameter settings: Where it is, and how it is reached.
-    /// - Throws: As ``init(_:)``; `notALog` as well where no log is there.
+    /// - Throws: Like ``init(_:)``; `notALog` as well where no log is there.
     public convenience init(copied settings: EtcdLogSettings) throws(LogError) {
         try self.init(settings, for: .copying)
     }
@@ -15,7 +15,7 @@ extension EtcdLog {
     /// - Parameters:
     ///   - origin: What the log begins with.
     ///   - settings: Where the copy is, and how it is reached. An unfinished copy there is removed.
-    /// - Throws: As ``init(_:)``; `inUse` where a log is there already.
+    /// - Throws: Like ``init(_:)``; `inUse` where a log is there already.
     public convenience init(
         copyWith origin: LogOrigin, _ settings: EtcdLogSettings
     ) throws(LogError) {

@@ -176,9 +176,9 @@ extension EtcdLog {
     ///
     /// - Parameters:
     ///   - key: Which one.
-    ///   - offset: How many bytes are before the first.
-    ///   - limitBytes: How many bytes to read at most; one is read at least.
-    /// - Returns: The bytes, none behind its end; nil if it isn't there, or not whole.
+    ///   - offset: The offset of the first byte.
+    ///   - limitBytes: The most bytes to read; at least one is read.
+    /// - Returns: The bytes, empty behind the end; nil if it does not exist or is unfinished.
     /// - Throws: `damaged`, with its number; `unreachable`, `denied`, `failed`, `closed`.
     public func readSnapshot(
         of key: SavedSnapshot.Key, from offset: UInt64, limitBytes: Int
@@ -186,7 +186,7 @@ extension EtcdLog {
         try openReading().readSnapshot(of: key, from: offset, limitBytes: limitBytes)
     }
 
-    /// Gives up all snapshots of a store.
+    /// Removes all snapshots of a store.
     ///
     /// - Parameter store: The store.
     /// - Throws: `notClaimed`, `superseded`, `full`, `failed`, `unreachable`, `denied`, `unknownOutcome`, `closed`.
@@ -205,7 +205,7 @@ extension EtcdLog {
         tenure?.uploads[key] = nil
     }
 
-    /// Gives up commits that are wholly below a number, each time those of one transaction, and at the end the
+    /// Discards commits that are wholly below a number, each time those of one transaction, and at the end the
     /// history that etcd has of what was given up. What was appended at once goes at once.
     ///
     /// - Parameters:
@@ -239,7 +239,7 @@ extension EtcdLog {
         return true
     }
 
-    /// Where the log begins once as much is given up as may be at once; nil where that is nothing.
+    /// Where the log begins once as much is given up as may be at once; nil if that is nothing.
     private func givenUp(
         below floor: SequenceNumber, limitBytes: Int, _ reading: EtcdReading
     ) throws(LogError) -> EtcdFloor? {

@@ -1,19 +1,19 @@
 import ConfluxLog
 import ConfluxVocabulary
 
-/// The log on etcd, for those who outgrow one machine: it outlives the loss of a minority of etcd's members, and
-/// any number of programs may open it, of which the last one to claim it appends.
+/// The log on etcd, for systems that outgrow one machine. It survives the loss of a minority of etcd's members. Any
+/// number of programs may open it; the last one to claim it may append.
 ///
-/// - An append is one transaction, conditional on the key `epoch`, which a claim changes, and on the key `end`,
-///   which has the last number and the hash of all commits (`ChainHash`). Only that fences.
-/// - An answer that is lost, or that says nothing certain, is no outcome: the very same transaction is made
-///   again, at another member, until its comparisons tell, or until ``EtcdLogSettings/callMax`` is over.
-/// - One append is under way at a time, with as many commits as there are. etcd does not keep the order of
-///   transactions that are under way at once, so that one chained to the one before would mostly fail.
-/// - What is larger than 1 MiB is written in parts first; the transaction that names them makes them count.
-/// - etcd keeps the history of every key; this log has it given up as it goes.
+/// - An append is one transaction, conditional on the key `epoch`, which a claim changes, and on the key `end`, which
+///   has the last number and the hash of all commits (`ChainHash`). These conditions are the fence.
+/// - If an answer is lost or uncertain, the same transaction is retried at another member, until its comparisons show
+///   the outcome or ``EtcdLogSettings/callMax`` is over.
+/// - One append is in flight at a time, with all commits that wait. etcd does not keep the order of concurrent
+///   transactions, so an append that is chained to one in flight would mostly fail.
+/// - Values above 1 MiB are written in parts first; the transaction that names the parts makes them count.
+/// - etcd keeps the history of every key; this log compacts it from time to time.
 ///
-/// docs/etcd.md says which keys there are. Owned by one thread at a time.
+/// docs/etcd.md lists the keys. Owned by one thread at a time.
 public final class EtcdLog: CopiedLog {
     /// The random identity of this log.
     public let id: LogID
@@ -46,10 +46,10 @@ public final class EtcdLog: CopiedLog {
     /// How often another claim may come first.
     private static let claimsMax = 16
 
-    /// Opens the log below a prefix; begins one where etcd has no key below it.
+    /// Opens the log below a prefix; begins a new one if etcd has no key below it.
     ///
-    /// - Parameter settings: Where it is, and how it is reached.
-    /// - Throws: `unreachable`, `denied`, `notALog` where other keys are there, `newerFormat`, `damaged`, `full`,
+    /// - Parameter settings: The address, and how to connect.
+    /// - Throws: `unreachable`, `denied`, `notALog` if other keys are there, `newerFormat`, `damaged`, `full`,
     ///   `failed`, `unknownOutcome`, `invalidSetting`.
     public convenience init(_ settings: EtcdLogSettings) throws(LogError) {
         try self.init(settings, for: .service)
@@ -77,19 +77,19 @@ public final class EtcdLog: CopiedLog {
         close()
     }
 
-    /// Whether seven eighths of etcd's space are used, by whomever. It is as old as the last 4 MiB of appends, or
-    /// two seconds while it is so.
+    /// Whether seven eighths of etcd's space are used, by this log or others. It is checked every 4 MiB of appends, and
+    /// every two seconds while it is true.
     public var isNearlyFull: Bool {
         if let reading { space.review(reading.client) }
         watch?.isReviewDue = space.isNearlyFull
         return space.isNearlyFull
     }
 
-    /// Begins a tenure, and gives up what the one before has left unfinished.
+    /// Begins a tenure, and discards what the previous one left unfinished.
     ///
     /// - Parameter step: By how much the epoch rises, 1 or more.
     /// - Returns: The new epoch, and where the log ends.
-    /// - Throws: `unknownOutcome`: an epoch may have been used up; claim again. `damaged` if the end of the log is.
+    /// - Throws: `unknownOutcome`: an epoch may be used up; claim again. `damaged` if the end of the log is damaged.
     ///   `unreachable`, `denied`, `full`, `failed`, `closed`.
     public func claim(raisingEpochBy step: UInt64) throws(LogError) -> LogClaim {
         let (claim, answer) = try raiseEpoch(by: step, for: nil)
@@ -169,13 +169,13 @@ public final class EtcdLog: CopiedLog {
             .failed, "Other programs claimed the log each time that this one tried. Try again.")
     }
 
-    /// Adds commits to the end, in one transaction. They are on the disks of a majority of etcd's members on
-    /// return.
+    /// Appends commits, in one transaction. On return they are on the disks of a majority of etcd's
+    /// members.
     ///
     /// - Parameters:
-    ///   - commits: What to add.
-    ///   - last: Where the caller believes that the log ends.
-    ///   - forced: Without meaning here: an append is always durable.
+    ///   - commits: The commits.
+    ///   - last: The end of the log that the caller expects.
+    ///   - forced: Ignored here: an append is always durable.
     /// - Throws: `superseded`, `endDiffers`, `full`, `failed`, `unreachable`, `denied`, `unknownOutcome`,
     ///   `invalidCommit`, `damaged`, `notClaimed`, `closed`.
     public func append(
@@ -257,8 +257,8 @@ public final class EtcdLog: CopiedLog {
     /// Reads commits, from the one that contains a number; verifies each.
     ///
     /// - Parameters:
-    ///   - from: The number to begin with; one below `floor` begins at `floor`.
-    ///   - limitBytes: How many bytes they have together at most; the first is given in any case.
+    ///   - from: The first number; below `floor`, reading begins at `floor`.
+    ///   - limitBytes: The most bytes of the commits together; the first is returned in any case.
     /// - Returns: The commits; none if the log ends before `from`.
     /// - Throws: `damaged` with the numbers concerned; `unreachable`, `denied`, `failed`, `closed`.
     public func read(
@@ -278,8 +278,8 @@ public final class EtcdLog: CopiedLog {
 
     /// Watches for claims of others, on a thread of its own, until the log is closed.
     ///
-    /// - Parameter tell: Called there when there may be a newer claim, and also when connections were lost, or
-    ///   space was short and may be free: what is so, ``confirm()`` and ``isNearlyFull`` tell.
+    /// - Parameter tell: Called on that thread when there may be a newer claim, when connections were lost, or when
+    ///   space was short and may be free again. ``confirm()`` and ``isNearlyFull`` find the truth.
     public func watchClaims(_ tell: @escaping @Sendable () -> Void) {
         watch(\.epoch, tell)
     }
@@ -297,7 +297,7 @@ public final class EtcdLog: CopiedLog {
         self.floor = floor
     }
 
-    /// Ends the connections. Doing it again does nothing.
+    /// Ends the connections. Repeated calls do nothing.
     public func close() {
         watch?.stop()
         watch = nil

@@ -1,33 +1,32 @@
 import ConfluxLog
 
-/// How a log on etcd is reached and kept. Each value is bounded; opening the log checks it.
+/// The settings of a log on etcd. Each value is bounded; opening the log checks it.
 public struct EtcdLogSettings: Sendable, Hashable {
-    /// Where the log is. Its owner has this etcd give up the history of all keys as it goes, also of those of other
-    /// programs: one that needs history has an etcd of its own.
+    /// The address of the log. Its owner compacts the history of all keys in this etcd, including those of other
+    /// programs. Give programs that need history an etcd of their own.
     public var address: EtcdAddress
-    /// How connections are encrypted; it counts where the address begins with `etcds://`.
+    /// How connections are encrypted, if the address begins with `etcds://`.
     public var security = EtcdSecurity()
-    /// Who this program is; nil where etcd's authentication is not enabled.
+    /// The user and the password; nil if etcd's authentication is not enabled.
     public var credentials: EtcdCredentials?
 
-    /// How large etcd's file may become, 1 MiB to 1 TiB: what its members have as `--quota-backend-bytes`. The last
-    /// eighth is a reserve: a sequencer admits no actions then, until checkpoints and truncation have made
-    /// room. A member of etcd 3.6 or later says it by itself, and the lower of the two counts.
+    /// How large etcd's file may become, 1 MiB to 1 TiB: the value of its members' `--quota-backend-bytes`. The last
+    /// eighth is a reserve: the sequencer then admits no actions until checkpoints and truncation have made room.
+    /// Members of etcd 3.6 or later report the value, and the lower one counts.
     public var quotaBytes = 2 << 30
 
-    /// How long one member may take to answer, 100 ms to 60 s, before another one is asked.
+    /// How long to wait for one member's answer, 100 ms to 60 s, before another one is asked.
     public var answerMax = Duration.seconds(2)
 
-    /// How long a call may take in all, `answerMax` to 600 s: until then it is tried again. Behind it the outcome is
-    /// unknown, or the log failed.
+    /// How long a call is retried, `answerMax` to 600 s. After that the outcome is unknown, or the log failed.
     public var callMax = Duration.seconds(6)
 
-    /// What stands for etcd; nil for the one at the address.
+    /// A substitute for etcd; nil for the one at the address.
     package var imitation: EtcdImitation?
 
-    /// The settings that this documentation names.
+    /// Makes the default settings.
     ///
-    /// - Parameter address: Where the log is.
+    /// - Parameter address: The address of the log.
     public init(address: EtcdAddress) {
         self.address = address
     }

@@ -71,7 +71,7 @@ extension EtcdReading {
 
     // MARK: Checkpoints
 
-    /// The keys of the checkpoints that are there, ascending, and where each of them is; nil where its value is
+    /// The keys of the checkpoints that are there, ascending, and where each of them is; nil if its value is
     /// not what was written.
     func checkpoints() throws(LogError) -> [(SequenceNumber, CheckpointPlace?)] {
         let answer = try look(
@@ -82,7 +82,7 @@ extension EtcdReading {
         }
     }
 
-    /// As `ActionLog.checkpoint(through:)`.
+    /// Like `ActionLog.checkpoint(through:)`.
     func checkpoint(through last: SequenceNumber) throws(LogError) -> SavedCheckpoint? {
         for _ in 0..<Self.looksMax {
             let newest = try checkpoints().last { $0.0 <= last }
@@ -134,7 +134,7 @@ extension EtcdReading {
         return answer.pairs[0].compactMap { SnapshotPlace($0, in: layout) }
     }
 
-    /// Where a snapshot is; nil where there is none.
+    /// Where a snapshot is; nil if there is none.
     ///
     /// - Throws: `damaged`, `failed`, `unreachable`, `denied`.
     func place(of key: SavedSnapshot.Key) throws(LogError) -> SnapshotPlace? {
@@ -147,7 +147,7 @@ extension EtcdReading {
         return place
     }
 
-    /// As `ActionLog.readSnapshot(of:from:limitBytes:)`.
+    /// Like `ActionLog.readSnapshot(of:from:limitBytes:)`.
     func readSnapshot(
         of key: SavedSnapshot.Key, from offset: UInt64, limitBytes: Int
     ) throws(LogError) -> Bytes? {

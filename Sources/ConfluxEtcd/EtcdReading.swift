@@ -99,7 +99,7 @@ final class EtcdReading {
         return try found.commits()
     }
 
-    /// What was appended at once with a number as its last one; nil where there is no such thing.
+    /// What was appended at once with a number as its last one; nil if there is no such thing.
     func commits(
         endingAt last: SequenceNumber
     ) throws(LogError) -> (record: EtcdRecord, commits: [LoggedCommit])? {
@@ -126,7 +126,7 @@ final class EtcdReading {
         return record
     }
 
-    /// nil where its contents are not what was written.
+    /// nil if its contents are not what was written.
     private func commits(of record: EtcdRecord) throws(LogError) -> [LoggedCommit]? {
         switch record.contents {
         case .here(let bytes): return record.commits(in: bytes)
@@ -185,9 +185,9 @@ final class EtcdReading {
     ///
     /// - Parameters:
     ///   - folder: What the keys of the parts begin with.
-    ///   - offset: How many bytes are before the first.
+    ///   - offset: The offset of the first byte.
     ///   - count: How many bytes.
-    /// - Returns: The bytes; nil where they are not what was written, or are not there.
+    /// - Returns: The bytes; nil if they are not what was written, or are not there.
     /// - Throws: `failed`, `unreachable`, `denied`.
     func parts(
         _ folder: String, from offset: UInt64, count: UInt64
@@ -229,7 +229,7 @@ enum EtcdPart {
         return value[...]
     }
 
-    /// nil where the value is not what was written there.
+    /// nil if the value is not what was written there.
     static func bytes(_ value: Bytes, endingAt end: UInt64) -> Bytes? {
         var rest = value
         guard let sum = rest.takeNumber(), sum == checksum(rest, end) else { return nil }

@@ -2,18 +2,17 @@ import Foundation
 
 /// How connections to etcd are encrypted. Each file is in PEM form.
 public struct EtcdSecurity: Sendable, Hashable {
-    /// The certificates of who vouches for etcd's members, and nobody else does; nil for those that the system
-    /// trusts.
+    /// The certificates of the only authorities that are trusted; nil for those that the system trusts.
     public var authorityFile: String?
-    /// This program's certificate, where etcd asks for one.
+    /// This program's certificate, if etcd requires one.
     public var certificateFile: String?
-    /// The secret key of that certificate, not encrypted; nil where the same file has it.
+    /// The secret key of that certificate, unencrypted; nil if it is in the same file.
     public var keyFile: String?
 
-    /// Makes it.
+    /// Makes the settings.
     ///
     /// - Parameters:
-    ///   - authorityFile: The certificates of who vouches for etcd's members.
+    ///   - authorityFile: The certificates of the trusted authorities.
     ///   - certificateFile: This program's certificate.
     ///   - keyFile: Its secret key.
     public init(
@@ -25,7 +24,7 @@ public struct EtcdSecurity: Sendable, Hashable {
     }
 }
 
-/// Who a program is, for an etcd that has authentication enabled.
+/// A user of an etcd that has authentication enabled.
 public struct EtcdCredentials: Sendable, Hashable {
     /// Why a file of credentials can't be used.
     public struct FileError: Error, CustomStringConvertible {
@@ -33,7 +32,7 @@ public struct EtcdCredentials: Sendable, Hashable {
         public let description: String
     }
 
-    /// The most bytes of a file with them.
+    /// The most bytes of a file of credentials.
     static let fileBytesMax = 4_096
 
     /// The user's name.

@@ -1,58 +1,55 @@
 import ConfluxVocabulary
 
-/// The one totally ordered history, and the only thing that decides who may extend it.
+/// The totally ordered history. It alone decides which program may extend it.
 ///
-/// A sequencer claims the log, reads to its end, and then appends commits, each conditional on its
-/// claim and on where the log ends. Only that condition fences: a tenure that was superseded
-/// cannot append, however late it notices.
+/// A sequencer claims the log, reads to its end, and then appends commits. Each append is conditional on the claim and
+/// on the end of the log. This condition is the fence: a superseded tenure can't append, however late it notices.
 ///
-/// Whoever calls must expect of every call that it
+/// Expect of every call that it
 ///
-/// - takes long: an engine may wait for a disk or for a majority of machines. Call from a thread
-///   that can wait; no call is cancelled.
-/// - ends with `LogError.Code.unknownOutcome`: what was asked may have happened, or may yet
-///   happen. Nothing that was admitted may be published on such an answer.
-/// - says `superseded`: a newer claim exists, and this tenure is over.
+/// - takes long: an engine may wait for a disk or for a majority of machines. Call it on a thread that can wait; calls
+///   can't be cancelled.
+/// - throws `LogError.Code.unknownOutcome`: the change may have happened, or may happen later. Do not publish anything
+///   on such an answer.
+/// - throws `superseded`: a newer claim exists, and this tenure is over.
 ///
-/// One thread at a time owns a log; it may be made by one and handed to another, and need not be
-/// Sendable. Commits are opaque here.
+/// One thread at a time owns a log. A log need not be Sendable: one thread may make it and hand it to another. The log
+/// does not look into commits.
 public protocol ActionLog: AnyObject {
     /// The random identity of this log. It never changes while the log is open.
     var id: LogID { get }
 
-    /// The highest number that is in the log, as far as this object knows; `zero` if none is.
-    /// After a claim, and after each append that succeeded, that is the log's end.
+    /// The highest number in the log, as far as this object knows; `zero` if it is empty. After a claim, and after each
+    /// successful append, this is the log's end.
     var last: SequenceNumber { get }
 
     /// The lowest number that the log still holds, or would hold if it were not empty: 1 until
     /// `truncate(below:limitBytes:)` raises it. A commit begins there.
     var floor: SequenceNumber { get }
 
-    /// Whether all but a reserve of the log's bound is used. What makes room again should have the
-    /// reserve: checkpoints, snapshots and what truncation needs.
+    /// Whether the log's bound is used up except for a reserve. Leave the reserve to checkpoints, snapshots and
+    /// truncation, which make room again.
     var isNearlyFull: Bool { get }
 
-    /// Begins a tenure: raises the log's epoch, durably, whatever the durability of appends.
-    /// Every earlier claim is superseded from then on. Snapshots above the log's end, whose history
-    /// is lost, and those that were not finished are given up.
+    /// Begins a tenure: raises the log's epoch, durably, whatever the durability of appends. This supersedes every
+    /// earlier claim. It also discards unfinished snapshots, and snapshots above the log's end, whose history is lost.
     ///
     /// - Parameter step: By how much the epoch rises, 1 or more.
     /// - Returns: The new epoch, and where the log ends.
-    /// - Throws: `unknownOutcome`: an epoch may have been used up; claim again. `damaged` if the
-    ///   end of the log is. `failed`, `full`, `closed`.
+    /// - Throws: `unknownOutcome`: an epoch may be used up; claim again. `damaged` if the end of the log is damaged.
+    ///   `failed`, `full`, `closed`.
     func claim(raisingEpochBy step: UInt64) throws(LogError) -> LogClaim
 
-    /// Adds commits to the end, all of them or none, if the claim of their epoch stands and the log
-    /// ends where expected.
+    /// Appends commits, all of them or none, if the claim of their epoch is the newest and the log ends where expected.
     ///
-    /// Appending commits of which the last already is the log's last, with the same numbers, epoch and
-    /// bytes, succeeds and changes nothing, even if a newer claim exists: so a retry after an unknown
-    /// outcome tells the truth.
+    /// If the last of the commits is already the log's last commit, with the same numbers, epoch and bytes, the call
+    /// succeeds and changes nothing, even if a newer claim exists. So a retry after an unknown outcome reports the
+    /// truth.
     ///
     /// - Parameters:
-    ///   - commits: What to add, one at least. The first follows `last` directly, each of the others
-    ///     the one before it, and all bear the claim's epoch.
-    ///   - last: Where the caller believes that the log ends.
+    ///   - commits: The commits, at least one. The first follows `last` directly, each of the others follows the one
+    ///     before it, and all have the claim's epoch.
+    ///   - last: The end of the log that the caller expects.
     ///   - forced: Whether they must be durable on return even if the log's durability is less.
     /// - Throws: `superseded`; `endDiffers`; `unknownOutcome`: retry with the very same commits;
     ///   `full` and `failed`: none is in the log; `invalidCommit`, `notClaimed`, `closed`.
@@ -62,30 +59,27 @@ public protocol ActionLog: AnyObject {
 
     /// Makes sure that no newer claim existed at some moment during this call.
     ///
-    /// - Throws: `superseded`; `failed` or `unknownOutcome` if it cannot be told; `notClaimed`,
-    ///   `closed`.
+    /// - Throws: `superseded`; `failed` or `unknownOutcome` if that can't be found out; `notClaimed`, `closed`.
     func confirm() throws(LogError)
 
     /// Reads commits, whole and in order, without holes, from the one that contains a number.
     ///
     /// - Parameters:
-    ///   - from: The number to begin with; one below `floor` begins at `floor`.
-    ///   - limitBytes: How many bytes the commits have together at most. The first is given even if
-    ///     it alone has more.
+    ///   - from: The first number; below `floor`, reading begins at `floor`.
+    ///   - limitBytes: The most bytes of the commits together. The first commit is returned even if it has more.
     /// - Returns: The commits; none if the log ends before `from`.
-    /// - Throws: `damaged` if the first commit can't be read: whole ones before it are given. Its
-    ///   numbers contain `from`, and end before the next commit that may be readable. `failed`,
-    ///   `closed`.
+    /// - Throws: `damaged` if the first commit can't be read. The error's numbers contain `from`, and end before the
+    ///   next commit that may be readable. Intact commits before a damaged one are returned. `failed`, `closed`.
     func read(from: SequenceNumber, limitBytes: Int) throws(LogError) -> [LoggedCommit]
 
-    /// Saves a piece of a checkpoint; with its last piece it is there, and replaces all but the one
-    /// before it. The pieces are saved in their order, those of one checkpoint at a time: the first
-    /// piece of another one gives up what was not finished.
+    /// Saves a piece of a checkpoint. With its last piece the checkpoint counts, and replaces all but the previous one.
+    /// Save the pieces in order, one checkpoint at a time: the first piece of another checkpoint discards an unfinished
+    /// one.
     ///
-    /// A checkpoint is never ahead of the log: after a crash that takes the end of the log, it is
-    /// gone before the entries that it stands on are.
+    /// A checkpoint is never ahead of the log: if a crash loses the end of the log, it loses the checkpoint before the
+    /// entries on which that is based.
     ///
-    /// - Parameter piece: What to save; its number is `floor` − 1 or more.
+    /// - Parameter piece: The piece; its number is `floor` − 1 or more.
     /// - Throws: `invalidCheckpoint`; `notClaimed`, `superseded`; `full`, `failed`: nothing was
     ///   changed; `unknownOutcome`, `closed`.
     func save(_ piece: CheckpointPiece) throws(LogError)
@@ -93,65 +87,64 @@ public protocol ActionLog: AnyObject {
     /// The newest checkpoint at or below a number.
     ///
     /// - Parameter last: The highest number that it may have.
-    /// - Returns: The checkpoint; nil if there is none, or none that was finished.
-    /// - Throws: `damaged` if its bytes are not what was written, with its number if that can be
-    ///   told: ask again below it. `failed`, `closed`.
+    /// - Returns: The checkpoint; nil if no finished one exists.
+    /// - Throws: `damaged` if its bytes are not those that were written, with its number if that is known: ask again
+    ///   below it. `failed`, `closed`.
     func checkpoint(through last: SequenceNumber) throws(LogError) -> SavedCheckpoint?
 
-    /// Saves a piece of a store's snapshot, in one transaction; with its last piece it is there.
-    /// Others of that store go then: those of other lives, those that are not confirmed, and
-    /// confirmed ones but the newest, so that two of them are there.
+    /// Saves a piece of a store's snapshot, in one transaction. With its last piece the snapshot counts. It then
+    /// replaces the store's snapshots of other lives, unconfirmed ones, and all confirmed ones but the newest, so that
+    /// two confirmed snapshots exist.
     ///
-    /// The pieces are saved in their order; the first one gives up what was not finished of that
-    /// store. A snapshot is never ahead of the log, as a checkpoint is not.
+    /// Save the pieces in order; the first piece discards an unfinished snapshot of that store. Like a checkpoint, a
+    /// snapshot is never ahead of the log.
     ///
-    /// - Parameter piece: What to save.
+    /// - Parameter piece: The piece.
     /// - Throws: `invalidSnapshot`; `notClaimed`, `superseded`; `full`, `failed`: nothing was changed;
     ///   `unknownOutcome`, `closed`.
     func save(_ piece: SnapshotPiece) throws(LogError)
 
-    /// The snapshots that are whole and not above `last`, ascending by store and number.
+    /// The finished snapshots that are not above `last`, ascending by store and number.
     ///
     /// - Throws: `damaged`, `failed`, `closed`.
     func snapshots() throws(LogError) -> [SavedSnapshot]
 
-    /// The same, where a list that is damaged is no error: what of it is intact, and whom the rest
-    /// concerns.
+    /// The same, without an error for a damaged list: its intact part, and the stores that the rest concerns.
     ///
     /// - Throws: `failed`, `closed`.
     func snapshotList() throws(LogError) -> SnapshotList
 
-    /// Reads bytes of a snapshot, verified.
+    /// Reads and verifies bytes of a snapshot.
     ///
     /// - Parameters:
-    ///   - key: Which one.
-    ///   - offset: How many bytes are before the first.
-    ///   - limitBytes: How many bytes to read at most; one is read at least.
-    /// - Returns: The bytes, none behind its end; nil if it isn't there, or not whole.
-    /// - Throws: `damaged`, with its number, if its bytes are not what was written: the log is none
-    ///   the worse for it. `failed`, `closed`.
+    ///   - key: The snapshot.
+    ///   - offset: The offset of the first byte.
+    ///   - limitBytes: The most bytes to read; at least one is read.
+    /// - Returns: The bytes, empty behind the end; nil if the snapshot does not exist, or is unfinished.
+    /// - Throws: `damaged`, with its number, if its bytes are not those that were written. The log itself is still
+    ///   intact. `failed`, `closed`.
     func readSnapshot(
         of key: SavedSnapshot.Key, from offset: UInt64, limitBytes: Int
     ) throws(LogError) -> Bytes?
 
-    /// Gives up all snapshots of a store, as when it was dropped.
+    /// Removes all snapshots of a store, as when it was dropped.
     ///
     /// - Parameter store: The store.
     /// - Throws: `notClaimed`, `superseded`; `full`, `failed`: nothing was changed; `unknownOutcome`,
     ///   `closed`.
     func removeSnapshots(of store: StoreName) throws(LogError)
 
-    /// Gives up commits that are wholly below a number, oldest first, a part of them at each call,
-    /// so that no append waits long; then gives back the space that is free.
+    /// Discards commits that are wholly below a number, oldest first, some of them at each call, so that no append
+    /// waits long. Then returns free space to the engine.
     ///
-    /// `floor` rises with what is given up; after a crash it is what it was before a call, or behind
-    /// it. The last commit stays in any case. Two checkpoints must stand at `floor` − 1 or above, so
-    /// that the log can be read from one of them if the other is damaged.
+    /// `floor` rises with the discarded commits. After a crash it is either the former or the new one. The last commit
+    /// always stays. Two checkpoints must exist at `floor` − 1 or above, so that the log can be read from one of them if
+    /// the other is damaged.
     ///
     /// - Parameters:
-    ///   - floor: The lowest number that is kept; the commit that contains it is kept whole.
-    ///   - limitBytes: About how many bytes to give up at most. One commit is given up at least.
-    /// - Returns: Whether it is done; else call again, with appends in between as they come.
+    ///   - floor: The lowest number to keep; the commit that contains it is kept whole.
+    ///   - limitBytes: About the most bytes to discard. At least one commit is discarded.
+    /// - Returns: Whether it is done. If not, call again; appends may come in between.
     /// - Throws: `invalidFloor`; `notClaimed`, `superseded`; `full`, `failed`: nothing was changed;
     ///   `unknownOutcome`, `closed`.
     func truncate(below floor: SequenceNumber, limitBytes: Int) throws(LogError) -> Bool
@@ -161,19 +154,19 @@ public protocol ActionLog: AnyObject {
     /// - Throws: `failed`, `unusableFolder`, `closed`.
     func makeReader() throws(LogError) -> any LogReader
 
-    /// Has somebody told when another program may have claimed the log, until it is closed. An engine that only
-    /// one program can open never tells.
+    /// Calls a function when another program may have claimed the log, until the log is closed. An engine that only one
+    /// program can open never calls it.
     ///
-    /// - Parameter tell: Called on a thread of the engine's; it must not wait. It is a hint, which may come for
-    ///   nothing, late or not at all: `confirm()` says what is so.
+    /// - Parameter tell: Called on a thread of the engine; it must not wait. It is a hint, which may come without a
+    ///   reason, late, or never. `confirm()` finds the truth.
     func watchClaims(_ tell: @escaping @Sendable () -> Void)
 
-    /// Releases everything; what was appended is durable then, as far as the engine can. Every
-    /// later call throws `closed`; closing again does nothing.
+    /// Makes appended commits durable, as far as the engine can, and releases everything. Every later call throws
+    /// `closed`; closing again does nothing.
     func close()
 }
 
-/// What a claim found.
+/// The result of a claim.
 public struct LogClaim: Sendable, Hashable {
     /// The epoch of the tenure that begins.
     public let epoch: Epoch
@@ -195,9 +188,9 @@ public struct LogClaim: Sendable, Hashable {
     }
 }
 
-/// A commit as the log keeps it: its place and its bytes.
+/// A commit as the log keeps it: its numbers, its epoch and its bytes.
 public struct LoggedCommit: Sendable, Hashable {
-    /// The largest commit that a log takes: 256 MiB.
+    /// The largest commit that a log accepts: 256 MiB.
     public static let bytesMax = 256 << 20
 
     /// The number of its first entry.
@@ -206,7 +199,7 @@ public struct LoggedCommit: Sendable, Hashable {
     public let last: SequenceNumber
     /// The tenure that committed it.
     public let epoch: Epoch
-    /// Its contents, which the log does not look at.
+    /// Its content, which the log does not interpret.
     public let bytes: Bytes
 
     /// Makes a commit.
@@ -225,7 +218,7 @@ public struct LoggedCommit: Sendable, Hashable {
 
     /// What every engine checks before it looks at the log.
     ///
-    /// - Parameter expected: Where the caller believes that the log ends.
+    /// - Parameter expected: The end of the log that the caller expects.
     /// - Throws: `invalidCommit`.
     package func validate(expecting expected: SequenceNumber) throws(LogError) {
         // The largest number that SQLite and most other engines keep.
@@ -250,7 +243,7 @@ public struct LoggedCommit: Sendable, Hashable {
 extension [LoggedCommit] {
     /// What every engine checks before it looks at the log.
     ///
-    /// - Parameter expected: Where the caller believes that the log ends.
+    /// - Parameter expected: The end of the log that the caller expects.
     /// - Returns: The last of them.
     /// - Throws: `invalidCommit`.
     package func validate(expecting expected: SequenceNumber) throws(LogError) -> LoggedCommit {
@@ -278,13 +271,13 @@ extension ActionLog {
     /// Nobody else can claim the log.
     public func watchClaims(_ tell: @escaping @Sendable () -> Void) {}
 
-    /// Adds a commit to the end; else as `append(_:expecting:forced:)` of several.
+    /// Appends a commit; else as `append(_:expecting:forced:)` of several.
     ///
     /// - Parameters:
-    ///   - commit: What to add.
-    ///   - last: Where the caller believes that the log ends.
+    ///   - commit: The commits.
+    ///   - last: The end of the log that the caller expects.
     ///   - forced: Whether it must be durable on return even if the log's durability is less.
-    /// - Throws: As `append(_:expecting:forced:)` of several.
+    /// - Throws: Like `append(_:expecting:forced:)` of several.
     public func append(
         _ commit: LoggedCommit, expecting last: SequenceNumber, forced: Bool
     ) throws(LogError) {
@@ -294,6 +287,6 @@ extension ActionLog {
     /// Begins a tenure with the next epoch; else as `claim(raisingEpochBy:)`.
     ///
     /// - Returns: The new epoch, and where the log ends.
-    /// - Throws: As `claim(raisingEpochBy:)`.
+    /// - Throws: Like `claim(raisingEpochBy:)`.
     public func claim() throws(LogError) -> LogClaim { try claim(raisingEpochBy: 1) }
 }

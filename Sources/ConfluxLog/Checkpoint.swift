@@ -1,15 +1,15 @@
 import ConfluxVocabulary
 
-/// A checkpoint as the log keeps it: all that a sequencer decided by at one number. It saves
-/// reading; the log without it is whole.
+/// A checkpoint as the log keeps it: everything on which a sequencer bases decisions, at one number. It makes starts
+/// faster; the log is complete without it.
 public struct SavedCheckpoint: Sendable, Hashable {
-    /// The largest checkpoint that a log takes: 768 MiB. SQLite's own bound for a value is about
+    /// The largest checkpoint that a log accepts: 768 MiB. SQLite's own bound for a value is about
     /// 954 MiB.
     public static let bytesMax = 768 << 20
 
-    /// The number of the last entry that is in it.
+    /// The number of the last entry that it contains.
     public let sequence: SequenceNumber
-    /// Its contents, which the log does not look at.
+    /// Its content, which the log does not interpret.
     public let bytes: Bytes
 
     /// Makes a checkpoint.
@@ -25,7 +25,7 @@ public struct SavedCheckpoint: Sendable, Hashable {
     /// The pieces in which it is saved, so that no append waits for more than one of them.
     ///
     /// - Parameter bytesMax: The most bytes of a piece.
-    /// - Returns: At least one, in their order.
+    /// - Returns: At least one piece, in order.
     public func pieces(of bytesMax: Int = 1 << 20) -> [CheckpointPiece] {
         precondition(bytesMax > 0, "a piece has at least one byte")
         let count = max(1, (bytes.count + bytesMax - 1) / bytesMax)
@@ -37,18 +37,18 @@ public struct SavedCheckpoint: Sendable, Hashable {
     }
 }
 
-/// A part of a checkpoint, the unit in which it is saved.
+/// A piece of a checkpoint, the unit in which it is saved.
 public struct CheckpointPiece: Sendable, Hashable {
     /// The checkpoint's number.
     public let sequence: SequenceNumber
-    /// Which of the pieces it is, from 0.
+    /// The piece's index, from 0.
     public let index: UInt32
     /// How many pieces the checkpoint has.
     public let count: UInt32
     /// The bytes.
     public let bytes: Bytes
 
-    /// Whether the checkpoint is there once this piece is.
+    /// Whether this is the last piece.
     public var isLast: Bool { index + 1 == count }
 
     /// What every engine checks before it saves the piece.
@@ -72,17 +72,16 @@ public struct CheckpointPiece: Sendable, Hashable {
     }
 }
 
-/// Reads a log beside the one that owns it, from another thread, and changes nothing.
+/// Reads a log from another thread, beside its owner, and changes nothing.
 ///
-/// One thread at a time owns a reader. It must be closed, and is best closed before its log is.
+/// One thread at a time owns a reader. Close it, if possible before its log.
 public protocol LogReader: AnyObject {
     /// Reads commits as `ActionLog.read(from:limitBytes:)` does, up to a number.
     ///
     /// - Parameters:
-    ///   - from: The number to begin with; one below the log's floor at this moment begins there.
-    ///   - last: A number that is known to be in the log; the commit that contains it may be the
-    ///     last that is given.
-    ///   - limitBytes: How many bytes the commits have together at most, but for the first.
+    ///   - from: The first number; below the log's present floor, reading begins there.
+    ///   - last: A number that is known to be in the log. The last commit returned may be the one that contains it.
+    ///   - limitBytes: The most bytes of the commits together; the first is returned in any case.
     /// - Returns: The commits; none if `from` is above `last`.
     /// - Throws: `damaged` if the first commit can't be read; its numbers contain `from`, and end
     ///   before the next commit that may be readable. `failed`, `closed`.
@@ -90,17 +89,17 @@ public protocol LogReader: AnyObject {
         from: SequenceNumber, through last: SequenceNumber, limitBytes: Int
     ) throws(LogError) -> [LoggedCommit]
 
-    /// As `ActionLog.checkpoint(through:)`.
+    /// Like `ActionLog.checkpoint(through:)`.
     func checkpoint(through last: SequenceNumber) throws(LogError) -> SavedCheckpoint?
 
-    /// What the log says of a snapshot, as one of those that `ActionLog.snapshots()` lists.
+    /// The description of a snapshot, as in `ActionLog.snapshots()`.
     ///
-    /// - Parameter key: Which one.
-    /// - Returns: The snapshot; nil if it isn't there, or not whole.
+    /// - Parameter key: The snapshot's key.
+    /// - Returns: The snapshot; nil if it does not exist or is unfinished.
     /// - Throws: `damaged`, `failed`, `closed`.
     func snapshot(of key: SavedSnapshot.Key) throws(LogError) -> SavedSnapshot?
 
-    /// As `ActionLog.readSnapshot(of:from:limitBytes:)`.
+    /// Like `ActionLog.readSnapshot(of:from:limitBytes:)`.
     func readSnapshot(
         of key: SavedSnapshot.Key, from offset: UInt64, limitBytes: Int
     ) throws(LogError) -> Bytes?

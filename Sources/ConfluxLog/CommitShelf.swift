@@ -9,7 +9,7 @@ struct CommitShelf {
     /// Where the commits begin in `stored`. *Invariant*: those before it are given up and have no
     /// bytes; they are not more than those behind it.
     private var start = 0
-    /// As `ActionLog.floor`.
+    /// Like `ActionLog.floor`.
     private(set) var floor = SequenceNumber(1)
     /// What the commits cost, bytes and overhead.
     private(set) var keptBytes = 0
@@ -43,7 +43,7 @@ struct CommitShelf {
         return Array(stored[low..<end])
     }
 
-    /// As `ActionLog.truncate(below:limitBytes:)`.
+    /// Like `ActionLog.truncate(below:limitBytes:)`.
     ///
     /// - Returns: Whether it is done.
     mutating func truncate(below floor: SequenceNumber, limitBytes: Int) -> Bool {

@@ -1,51 +1,51 @@
 import ConfluxVocabulary
 
-/// Why a log did not do what it was asked to.
+/// Why a call to a log failed.
 public struct LogError: Error, Sendable, Equatable, CustomStringConvertible {
-    /// What kind of failure it is; a program decides by this.
+    /// The kind of failure, for programs to act on.
     public enum Code: String, Sendable, Hashable {
         /// A newer claim exists. This tenure is over: publish nothing more, stop or claim again.
         case superseded
         /// The commit may or may not be in the log. Append the very same commit again until the
         /// outcome is known, or open the log anew and read its end.
         case unknownOutcome
-        /// Nothing was changed, for a reason that may pass.
+        /// Nothing was changed. The reason may be temporary.
         case failed
         /// Nothing was changed: the disk, or the log up to its bound, is full.
         case full
-        /// The log ends elsewhere than the caller says. Nothing was changed.
+        /// The log does not end where the caller expects. Nothing was changed.
         case endDiffers
-        /// A commit that no log can take: its numbers do not fit together, or it is too large.
+        /// A commit that no log accepts: its numbers do not fit together, or it is too large.
         case invalidCommit
-        /// A checkpoint that no log can take: beyond its end, too large, or its pieces out of order.
+        /// A checkpoint that no log accepts: beyond its end, too large, or its pieces out of order.
         case invalidCheckpoint
-        /// A snapshot that no log can take: beyond its end, too large, or its pieces out of order.
+        /// A snapshot that no log accepts: beyond its end, too large, or its pieces out of order.
         case invalidSnapshot
-        /// The log can't begin there: no two checkpoints would stand at its beginning or behind it.
+        /// The log can't begin there: fewer than two checkpoints would exist at its beginning or behind it.
         case invalidFloor
-        /// Nothing was claimed yet through this log.
+        /// This object has not claimed the log yet.
         case notClaimed
-        /// Bytes are not what was written, or commits are missing.
+        /// Bytes are not those that were written, or commits are missing.
         case damaged
         /// Another process, or another log in this one, has the folder open.
         case inUse
-        /// The folder cannot be made or used.
+        /// The folder can't be created or used.
         case unusableFolder
-        /// The engine that has the log can't be reached, or what answers is none.
+        /// The engine that has the log can't be reached, or something else answers at its address.
         case unreachable
         /// The engine that has the log refuses: a certificate, a password or rights are missing or wrong.
         case denied
-        /// The file is no log of ours.
+        /// The file is not a log of Conflux.
         case notALog
         /// The log was written by a newer version of this program.
         case newerFormat
         /// A setting lies outside its bounds.
         case invalidSetting
-        /// The log was closed before.
+        /// The log is closed.
         case closed
 
-        /// What is wrong with the log, in words for those who reach it from other machines. Unlike
-        /// ``LogError/message`` they name no path.
+        /// What is wrong with the log, in words for clients on other machines. Unlike ``LogError/message`` it names no
+        /// path.
         package var summary: String {
             switch self {
             case .full: "the disk is full, or the log has reached its bound"

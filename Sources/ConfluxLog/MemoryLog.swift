@@ -1,11 +1,10 @@
 import ConfluxVocabulary
 import Synchronization
 
-/// A log in memory, for tests and for state that may be lost: each has a new id, and it ends with
-/// the process.
+/// A log in memory, for tests and for state that may be lost. Each has a new id, and ends with the process.
 ///
-/// It keeps everything that is not truncated, up to a bound in bytes. At the bound `append` and
-/// `save` throw `full`, and nothing that is in it is given up.
+/// It keeps everything that is not truncated, up to a bound in bytes. At the bound `append` and `save` throw `full`,
+/// and nothing is discarded.
 public final class MemoryLog: ActionLog {
     /// What the logs made by `sharing:` have in common.
     fileprivate final class History: Sendable {
@@ -42,10 +41,10 @@ public final class MemoryLog: ActionLog {
         history = History(id: id, limitBytes: limitBytes)
     }
 
-    /// Opens a log a second time, as a sequencer that takes over would: the history is the same,
-    /// the claim is each object's own. The two may be owned by different threads.
+    /// Opens a log a second time, as a sequencer that takes over would. The objects share the history, and each has a
+    /// claim of its own. Different threads may own them.
     ///
-    /// - Parameter other: The log that has the history.
+    /// - Parameter other: The log with the history.
     public init(sharing other: MemoryLog) {
         history = other.history
     }
@@ -82,12 +81,12 @@ public final class MemoryLog: ActionLog {
         return claim
     }
 
-    /// Adds commits to the end.
+    /// Appends commits.
     ///
     /// - Parameters:
-    ///   - commits: What to add.
-    ///   - last: Where the caller believes that the log ends.
-    ///   - forced: Without meaning here: nothing is durable.
+    ///   - commits: The commits.
+    ///   - last: The end of the log that the caller expects.
+    ///   - forced: Ignored here: nothing is durable.
     /// - Throws: `superseded`, `endDiffers`, `full`, `invalidCommit`, `notClaimed`, `closed`.
     public func append(
         _ commits: [LoggedCommit], expecting last: SequenceNumber, forced: Bool
@@ -119,8 +118,8 @@ public final class MemoryLog: ActionLog {
     /// Reads commits, from the one that contains a number.
     ///
     /// - Parameters:
-    ///   - from: The number to begin with.
-    ///   - limitBytes: How many bytes they have together at most; the first is given in any case.
+    ///   - from: The first number.
+    ///   - limitBytes: The most bytes of the commits together; the first is returned in any case.
     /// - Returns: The commits; none if the log ends before `from`.
     /// - Throws: `closed`.
     /// - Complexity: Logarithmic in the number of commits, plus what is returned.
@@ -177,9 +176,9 @@ public final class MemoryLog: ActionLog {
     ///
     /// - Parameters:
     ///   - key: Which one.
-    ///   - offset: How many bytes are before the first.
-    ///   - limitBytes: How many bytes to read at most; one is read at least.
-    /// - Returns: The bytes, none behind its end; nil if it isn't there, or not whole.
+    ///   - offset: The offset of the first byte.
+    ///   - limitBytes: The most bytes to read; at least one is read.
+    /// - Returns: The bytes, empty behind the end; nil if it does not exist or is unfinished.
     /// - Throws: `closed`.
     public func readSnapshot(
         of key: SavedSnapshot.Key, from offset: UInt64, limitBytes: Int
@@ -188,7 +187,7 @@ public final class MemoryLog: ActionLog {
         return history.readSnapshot(of: key, from: offset, limitBytes: limitBytes)
     }
 
-    /// Gives up all snapshots of a store.
+    /// Removes all snapshots of a store.
     ///
     /// - Parameter store: The store.
     /// - Throws: `notClaimed`, `superseded`, `closed`.
@@ -196,7 +195,7 @@ public final class MemoryLog: ActionLog {
         try changing { $0.snapshots.remove(store) }
     }
 
-    /// Gives up commits that are wholly below a number.
+    /// Discards commits that are wholly below a number.
     ///
     /// - Parameters:
     ///   - floor: The lowest number that is kept.

@@ -2,81 +2,83 @@ import ConfluxVocabulary
 
 /// A log that several sequencers may open: one has the tenure, and the others follow the log and stand by.
 ///
-/// Only a claim makes a tenure, and only the comparison in each append fences (``ActionLog``). What sequencers say of
-/// themselves beside the log, who serves, who stands by and who has left, is a hint: it says where nodes may be
-/// sent, and when a claim may be worth trying. Whoever believes a wrong hint loses time and nothing else.
+/// Only a claim begins a tenure, and only the condition of each append fences (``ActionLog``). Beside the log,
+/// sequencers announce that they serve, stand by or leave. These announcements are hints: they say where to redirect
+/// nodes, and when to try a claim. A wrong hint costs time and nothing else.
 public protocol SharedActionLog: ActionLog {
-    /// Looks how the log is, at one moment; `last` and `floor` are then what was found. It needs no claim.
+    /// Reads the state of the log at one moment, and updates `last` and `floor`. It needs no claim.
     ///
-    /// - Returns: What was found.
+    /// - Returns: The state.
     /// - Throws: `damaged`, `unreachable`, `denied`, `failed`, `closed`.
     func look() throws(LogError) -> SharedLogView
 
-    /// Begins a tenure as `claim(raisingEpochBy:)`, if nobody has since that epoch, and says with it who serves: nobody sees
-    /// the claim without that.
+    /// Begins a tenure like `claim(raisingEpochBy:)`, if nobody else has since that epoch. It announces the serving
+    /// sequencer in the same step: nobody sees the claim without the announcement.
     ///
     /// - Parameters:
     ///   - step: By how much the epoch rises, 1 or more.
-    ///   - epoch: The newest claim's epoch, as ``look()`` has found it.
-    ///   - address: Where nodes reach the one that claims it.
-    ///   - won: Called as soon as the claim is made, with what says that the tenure serves: for another thread, with
-    ///     connections of its own. To verify the log may take long, and other sequencers take over behind a silence.
+    ///   - epoch: The newest claim's epoch, from ``look()``.
+    ///   - address: The address at which nodes reach the claiming sequencer.
+    ///   - won: Called as soon as the claim is made, with the object that announces that the tenure serves. Use it on
+    ///     another thread; it has connections of its own. Verifying the log may take long, and other sequencers take
+    ///     over when the announcements stop.
     /// - Returns: The new epoch, and where the log ends.
-    /// - Throws: `superseded` where there was another claim; else as `claim(raisingEpochBy:)`.
+    /// - Throws: `superseded` if there was another claim; otherwise like `claim(raisingEpochBy:)`.
     func claim(
         raisingEpochBy step: UInt64, after epoch: Epoch, as address: String,
         _ won: (any TenureHerald, Epoch) -> Void
     ) throws(LogError) -> LogClaim
 
-    /// Says that a sequencer stands by. Say it again every second: one that falls silent is forgotten.
+    /// Announces that a sequencer stands by. Repeat it every second: a silent standby is forgotten.
     ///
-    /// - Parameter standby: Which one, and how far it is.
+    /// - Parameter standby: The standby, and how far it has followed the log.
     /// - Throws: `unreachable`, `denied`, `full`, `failed`, `closed`.
     func standBy(_ standby: StandbyWord) throws(LogError)
 
-    /// Has somebody told, until the log is claimed or closed, when what the one that serves says may have changed.
+    /// Calls a function when the announcement of the serving sequencer may have changed, until the log is claimed or
+    /// closed.
     ///
-    /// - Parameter tell: Called on a thread of the engine's; it must not wait. It is a hint, as ``look()`` tells.
+    /// - Parameter tell: Called on a thread of the engine; it must not wait. It is a hint: ``look()`` finds the truth.
     func watchServing(_ tell: @escaping @Sendable () -> Void)
 
-    /// Says that a sequencer stands by no more.
+    /// Announces that a sequencer no longer stands by.
     ///
-    /// - Parameter address: Where nodes reached it.
+    /// - Parameter address: The address at which nodes reached it.
     /// - Throws: `unreachable`, `denied`, `failed`, `closed`.
     func standDown(_ address: String) throws(LogError)
 }
 
-/// Says beside the log that a tenure serves. One thread at a time owns it.
+/// Announces, beside the log, that a tenure serves. One thread at a time owns it.
 public protocol TenureHerald: AnyObject {
-    /// Says it once more, if the tenure's claim is still the newest.
+    /// Repeats the announcement, if the tenure's claim is still the newest.
     ///
-    /// - Parameter word: What to say.
-    /// - Returns: Who stands by: each has said something during the last seconds of this tenure.
-    /// - Throws: `superseded`; `unreachable`, `denied`, `full`, `failed`, `unknownOutcome`: it was not said, or may have
-    ///   been. No call takes longer than some two seconds.
+    /// - Parameter word: The announcement.
+    /// - Returns: The standbys that announced themselves during the last seconds of this tenure.
+    /// - Throws: `superseded`; `unreachable`, `denied`, `full`, `failed`, `unknownOutcome`: the announcement may or may
+    ///   not have been made. No call takes longer than about two seconds.
     func say(_ word: ServingWord) throws(LogError) -> [StandbyWord]
 }
 
-/// What the sequencer that serves says of itself.
+/// The announcement of the serving sequencer.
 public struct ServingWord: Sendable, Hashable {
-    /// How it is.
+    /// Whether it serves or has left.
     public enum Standing: Sendable, Hashable {
         /// It serves, or is about to.
         case serving
-        /// It has left. The one with this address is to take over; without one any may.
+        /// It has left. The sequencer with this address is to take over; with nil any standby may.
         case left(successor: String?)
     }
 
     /// Its tenure.
     public var epoch: Epoch
-    /// Where nodes reach it.
+    /// The address at which nodes reach it.
     public var address: String
-    /// Rises each time that it is said: by that others see that it is there.
+    /// Rises with each announcement, so that others see that it is alive.
     public var renewal: UInt64
     /// How it is.
     public var standing: Standing
 
-    /// Makes what is said.
+    /// Makes an announcement.
     public init(epoch: Epoch, address: String, renewal: UInt64, standing: Standing) {
         self.epoch = epoch
         self.address = address
@@ -85,16 +87,16 @@ public struct ServingWord: Sendable, Hashable {
     }
 }
 
-/// What a sequencer that stands by says of itself.
+/// The announcement of a standby.
 public struct StandbyWord: Sendable, Hashable {
-    /// Where nodes reach it: no two sequencers of a log have one address.
+    /// The address at which nodes reach it. Each sequencer of a log has an address of its own.
     public var address: String
     /// The number up to which it has followed the log.
     public var last: SequenceNumber
-    /// Rises each time that it is said.
+    /// Rises with each announcement.
     public var renewal: UInt64
 
-    /// Makes what is said.
+    /// Makes an announcement.
     public init(address: String, last: SequenceNumber, renewal: UInt64) {
         self.address = address
         self.last = last
@@ -102,7 +104,7 @@ public struct StandbyWord: Sendable, Hashable {
     }
 }
 
-/// How a log was at one moment.
+/// The state of a log at one moment.
 public struct SharedLogView: Sendable, Hashable {
     /// The newest claim's epoch; `none` before the first.
     public var epoch: Epoch
@@ -110,7 +112,7 @@ public struct SharedLogView: Sendable, Hashable {
     public var last: SequenceNumber
     /// The lowest number that it holds.
     public var floor: SequenceNumber
-    /// What was said last by one that serves; nil where nothing was, or it can't be read.
+    /// The last announcement of a serving sequencer; nil if there is none, or it can't be read.
     public var serving: ServingWord?
 
     /// Makes a view.

@@ -1,25 +1,25 @@
 import ConfluxVocabulary
 
-/// What a log says of a store's state that it keeps as it was at one number. The state itself is
-/// read in parts, and the log does not look at it.
+/// The description of a snapshot: a store's state at one number, which a log keeps. The state itself is read in parts,
+/// and the log does not interpret it.
 public struct SavedSnapshot: Sendable, Hashable {
-    /// The largest state that a log takes: 1 GiB.
+    /// The largest state that a log accepts: 1 GiB.
     public static let bytesMax: UInt64 = 1 << 30
-    /// How many confirmed ones of a store are kept.
+    /// How many confirmed snapshots of a store are kept.
     static let keptCount = 2
 
-    /// What is kept, and for what.
+    /// What a snapshot is for.
     public enum Kind: UInt8, Sendable, Hashable, CaseIterable {
-        /// A state that is kept only to be compared with.
+        /// A state that is kept for comparisons only.
         case compared = 0
         /// A state that most replicas had.
         case confirmed = 1
-        /// Not a state: the entries behind the newest confirmed one that concern the store, up to
-        /// the number, of a store that nobody hosts.
+        /// Not a state: the entries, up to the number, that concern a store without hosts and follow its newest
+        /// confirmed snapshot.
         case aside = 2
     }
 
-    /// What one is found by.
+    /// The key of a snapshot.
     public struct Key: Sendable, Hashable, CustomStringConvertible {
         /// The store.
         public var store: StoreName
@@ -56,10 +56,10 @@ public struct SavedSnapshot: Sendable, Hashable {
     public var digest: Digest
     /// How many bytes it has.
     public var byteCount: UInt64
-    /// What it is for.
+    /// What the snapshot is for.
     public var kind: Kind
 
-    /// Makes a description of a store's state.
+    /// Makes a description of a snapshot.
     ///
     /// - Parameters:
     ///   - store: The store.
@@ -82,17 +82,17 @@ public struct SavedSnapshot: Sendable, Hashable {
         self.kind = kind
     }
 
-    /// What it is found by.
+    /// The snapshot's key.
     public var key: Key { Key(store: store, life: life, sequence: sequence) }
 
-    /// Which others of its store go once this one is whole: those of former lives, and of its own life
+    /// The store's other snapshots that this one replaces once it is finished: those of former lives, and of its own life
     ///
-    /// - with a confirmed one, all but the newest confirmed ones, so that ``keptCount`` of them are
-    ///   there, and entries kept aside that it does not contain;
-    /// - else those of its own kind.
+    /// - if it is confirmed, all but ``keptCount`` confirmed ones, this one included, and entries kept aside, unless
+    ///   they go beyond it;
+    /// - otherwise those of its own kind.
     ///
-    /// - Parameter others: Whole ones of the same store.
-    /// - Returns: Those of them that go.
+    /// - Parameter others: Finished snapshots of the same store.
+    /// - Returns: Those that are replaced.
     package func retires(among others: [SavedSnapshot]) -> [SavedSnapshot] {
         guard kind == .confirmed else {
             return others.filter { other in
@@ -111,12 +111,11 @@ public struct SavedSnapshot: Sendable, Hashable {
         }
     }
 
-    /// Whether this one goes as soon as it is whole: a key names one of them, what is kept to be
-    /// compared with matters least, and of no use are entries that a confirmed one contains, and
-    /// what is of a former life.
+    /// Whether this snapshot is removed as soon as it is finished. A key names one snapshot, and one for comparisons
+    /// matters least. Entries that a confirmed snapshot contains are of no use, nor is anything of a former life.
     ///
-    /// - Parameter others: Whole ones of the same store.
-    /// - Returns: Whether it goes.
+    /// - Parameter others: Finished snapshots of the same store.
+    /// - Returns: Whether it is removed.
     package func gives(wayTo others: [SavedSnapshot]) -> Bool {
         others.contains { other in
             guard other.life == life else { return other.life > life }
@@ -128,29 +127,29 @@ public struct SavedSnapshot: Sendable, Hashable {
         }
     }
 
-    /// In the order in which they are listed.
+    /// The order in which snapshots are listed.
     static func isAscending(_ left: SavedSnapshot, _ right: SavedSnapshot) -> Bool {
         (left.store, left.sequence) < (right.store, right.sequence)
     }
 }
 
-/// A part of a store's state, the unit in which it is saved.
+/// A piece of a snapshot, the unit in which it is saved.
 public struct SnapshotPiece: Sendable, Hashable {
-    /// The largest piece that a log takes: 16 MiB. An append may have to wait for one.
+    /// The largest piece that a log accepts: 16 MiB. An append may have to wait for one.
     public static let bytesMax = 16 << 20
 
-    /// What it is a part of; the same in every piece of it.
+    /// The snapshot to which it belongs; the same in every piece.
     public var snapshot: SavedSnapshot
-    /// How many bytes are before it.
+    /// How many bytes of the state precede it.
     public var offset: UInt64
-    /// The bytes, at most ``bytesMax``; none only where the whole state has none.
+    /// The bytes, at most ``bytesMax``; empty only if the whole state is empty.
     public var bytes: Bytes
 
     /// Makes a piece.
     ///
     /// - Parameters:
-    ///   - snapshot: What it is a part of.
-    ///   - offset: How many bytes are before it.
+    ///   - snapshot: The snapshot to which it belongs.
+    ///   - offset: How many bytes of the state precede it.
     ///   - bytes: The bytes.
     public init(snapshot: SavedSnapshot, offset: UInt64, bytes: Bytes) {
         self.snapshot = snapshot
@@ -158,7 +157,7 @@ public struct SnapshotPiece: Sendable, Hashable {
         self.bytes = bytes
     }
 
-    /// Whether the state is whole with it.
+    /// Whether this is the last piece.
     public var isLast: Bool { offset + UInt64(bytes.count) == snapshot.byteCount }
 
     /// What every engine checks before it saves the piece.
@@ -184,9 +183,9 @@ public struct SnapshotPiece: Sendable, Hashable {
 
 /// The snapshots that a log has, as far as its list of them can be read.
 public struct SnapshotList: Sendable, Equatable {
-    /// Rows of the list that are not what was written.
+    /// Rows of the list that are damaged.
     public struct Damage: Sendable, Equatable {
-        /// The stores that they are of; nil where that can't be told, and any store may be concerned.
+        /// The stores that they are of; nil if that is unknown, and any store may be concerned.
         public var stores: Set<StoreName>?
 
         /// Makes one.
@@ -204,9 +203,9 @@ public struct SnapshotList: Sendable, Equatable {
         }
     }
 
-    /// Those that are whole and not above the log's end, ascending by store and number.
+    /// The finished snapshots that are not above the log's end, ascending by store and number.
     public var intact: [SavedSnapshot]
-    /// What else the list had; nil where it is whole.
+    /// The damage in the list; nil if it is intact.
     public var damage: Damage?
 
     /// Makes a list.

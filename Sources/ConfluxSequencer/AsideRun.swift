@@ -8,7 +8,7 @@ import ConfluxVocabulary
 // Sendable: whoever has the job has the run, one thread at a time.
 package final class AsideRun: @unchecked Sendable {
     /// How many bytes of entries are held. *At the bound* it is read no further, and the next pass
-    /// goes on.
+    /// continues.
     package static let heldBytesMax = 64 << 20
 
     let stores: [AsideJob]
@@ -78,7 +78,7 @@ package final class AsideRun: @unchecked Sendable {
 
     fileprivate func hasFailed(_ store: StoreName) -> Bool { failures[store] != nil }
 
-    /// The next one is in the log; nil where nothing of the log concerns it, or it has failed.
+    /// The next one is in the log; nil if nothing of the log concerns it, or it has failed.
     fileprivate func keep(_ snapshot: SavedSnapshot?, of job: AsideJob) {
         kept.append(
             AsideKept(

@@ -38,7 +38,7 @@ final class LogThread: @unchecked Sendable {
     /// Makes the thread's work.
     ///
     /// - Parameters:
-    ///   - jobs: What is to be done.
+    ///   - jobs: The jobs.
     ///   - meter: Told how long it takes.
     ///   - answer: Given what came of it.
     ///   - makeWorker: Makes what does it, and answers by the function that it is given.

@@ -55,7 +55,7 @@ package final class LogWorker {
     private var uncoveredBytes = 0
     /// The size of the newest checkpoint.
     private var checkpointSize = 0
-    /// The number of the newest checkpoint; nil where there is none.
+    /// The number of the newest checkpoint; nil if there is none.
     private var newestCheckpoint: SequenceNumber?
     /// Whether this tenure has appended something: from then on it is known which checkpoints there are.
     private var hasAppended = false
@@ -95,7 +95,7 @@ package final class LogWorker {
     ///   - begin: Given a reader for each tenure, which reads for others beside this; none is made
     ///     unless given.
     ///   - sharing: What it has where several sequencers may serve the log.
-    ///   - reopen: Opens the log anew after it failed; it goes on as it is unless given.
+    ///   - reopen: Opens the log anew after it failed; it continues as it is unless given.
     ///   - doubt: Called, on any thread, when the log may have been claimed by somebody else: then
     ///     ``LogJob/review`` is due.
     ///   - clock: Tells the time, on a clock that only rises.

@@ -142,7 +142,7 @@ final class ReadThread {
     /// Makes the thread's work.
     ///
     /// - Parameters:
-    ///   - tasks: What is to be done.
+    ///   - tasks: The jobs.
     ///   - pace: How fast to read.
     ///   - answer: Given what came of it.
     ///   - save: Given what is to be kept aside, and the tenure.

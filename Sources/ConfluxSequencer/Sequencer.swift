@@ -10,17 +10,16 @@ import Synchronization
     import Glibc
 #endif
 
-/// A running sequencer: the process part that owns the end of the log.
+/// A running sequencer: it decides the order of actions, and appends them to the log.
 ///
-/// It has four threads: one owns the sockets and the `SequencerMachine`, one the log, one reads the
-/// log for nodes, and one makes checkpoints now and then. It serves from ``start(_:events:)`` until
-/// ``stop()``, or until the log's end is damaged or taken over by a newer tenure, which it notices at once. When the log fails,
-/// as by an error of the disk, it begins a new tenure on the same sockets: see
-/// ``SequencerConfiguration/renewalPauseMax``.
+/// It has four threads: one owns the sockets and the `SequencerMachine`, one owns the log, one reads the log for nodes,
+/// and one makes checkpoints. It serves from ``start(_:events:)`` until ``stop()``, or until the log is damaged or a
+/// newer tenure supersedes it, which it notices at once. If the log fails, for example because of a disk error, it
+/// begins a new tenure on the same sockets: see ``SequencerConfiguration/renewalPauseMax``.
 public final class Sequencer: Sendable {
-    /// Where nodes connect, with the port that was bound.
+    /// The address at which nodes connect, with the bound port.
     public let address: String
-    /// Where the feed is, with the port that was bound.
+    /// The address of the feed, with the bound port.
     public let feedAddress: String
 
     private let answers: Mailbox<ServingInput>
@@ -32,12 +31,12 @@ public final class Sequencer: Sendable {
     >(
         (nil, []))
 
-    /// The most messages that wait for one node. *At the bound* what is sent to it is lost, as on a
-    /// connection that breaks, and asked for again.
+    /// The most messages that wait for one node. *At the bound* further messages to it are lost, as on a broken
+    /// connection, and the node asks again.
     private static let routerQueueMessages = 10_000
-    /// How many connections each socket may have: as many as leave descriptors for the log and for those
-    /// that are about to end. Of them an eighth are kept for peers that have not said yet who they are,
-    /// and as many for those that are about to be turned away.
+    /// How many connections each socket may have. The rest of the descriptors is for the log and for connections that
+    /// are about to end. An eighth of the connections is reserved for peers that have not identified themselves yet,
+    /// and another eighth for peers that are about to be refused.
     private static func setConnectionBounds(of settings: inout SocketSettings) {
         var limit = rlimit()
         #if canImport(Darwin)
@@ -50,11 +49,10 @@ public final class Sequencer: Sendable {
         settings.connectionsMax = min(
             settings.connectionsMax, most - 2 * settings.handshakesMax)
     }
-    /// What a node's message has beside what it carries.
+    /// The bytes of a node's message besides its content.
     private static let messageOverheadBytes = 64 << 10
-    /// The most jobs of the log that wait, and answers of it. Never reached, since both are bounded
-    /// by what causes them: an append, a confirmation, a piece of a checkpoint, and the reads under
-    /// way (``SequencerSettings/readsMax``).
+    /// The most jobs, and answers, of the log that wait. It is never reached, since their causes are bounded: one
+    /// append, one confirmation, one piece of a checkpoint, and the reads in flight (``SequencerSettings/readsMax``).
     private static let logJobsMax = 1 << 16
 
     private init(
@@ -72,11 +70,11 @@ public final class Sequencer: Sendable {
     /// Opens the log, binds the sockets and begins a tenure.
     ///
     /// - Parameters:
-    ///   - configuration: Where and how.
-    ///   - events: Told what happens, on the sequencer's threads; it must not wait.
-    /// - Returns: The sequencer. Nodes may connect at once; they are heard when the tenure has
-    ///   begun (``SequencerEvent/serving(log:epoch:last:)``).
-    /// - Throws: ``SequencerError`` when the log or an address is not to be had.
+    ///   - configuration: The settings.
+    ///   - events: Called with each event, on the sequencer's threads; it must not wait.
+    /// - Returns: The sequencer. Nodes may connect at once; it answers them once the tenure has begun
+    ///   (``SequencerEvent/serving(log:epoch:last:)``).
+    /// - Throws: ``SequencerError`` if the log or an address can't be used.
     public static func start(
         _ configuration: SequencerConfiguration,
         events: @escaping @Sendable (SequencerEvent) -> Void = { _ in }
@@ -107,7 +105,7 @@ public final class Sequencer: Sendable {
         }
     }
 
-    /// The log after it failed. One in memory has nothing that could be opened anew.
+    /// Opens the log again after a failure. A log in memory can't be opened again.
     private static func reopen(
         _ log: any ActionLog, _ storage: SequencerConfiguration.Storage
     ) throws(LogError) -> any ActionLog {
@@ -256,7 +254,7 @@ public final class Sequencer: Sendable {
         }
     }
 
-    /// Whoever reaches a port may do anything, unless keys count.
+    /// Without keys, everybody who reaches a port may do everything.
     private static func checkAddresses(
         _ configuration: SequencerConfiguration
     ) throws(SequencerError) {
@@ -275,7 +273,7 @@ public final class Sequencer: Sendable {
         }
     }
 
-    /// The feed stands beside the router: on the next port, or under the next name.
+    /// The feed is beside the router: on the next port, or at the next path.
     private static func feedEndpoint(
         _ configuration: SequencerConfiguration, router: Endpoint
     ) throws(ZeroMQError) -> Endpoint {
@@ -293,7 +291,7 @@ public final class Sequencer: Sendable {
         }
     }
 
-    /// Where others send nodes to.
+    /// The address to which other sequencers redirect nodes.
     private static func advertised(
         _ configuration: SequencerConfiguration, _ bound: Endpoint
     ) throws(ZeroMQError) -> String {
@@ -313,8 +311,8 @@ public final class Sequencer: Sendable {
         return endpoint.description
     }
 
-    /// What the welcome says of the feed. Nodes reach it at the host that they connected to, unless
-    /// it has a host of its own.
+    /// The address of the feed in a welcome. Nodes use the host to which they connected, unless the feed has a host
+    /// of its own.
     private static func announced(_ feed: Endpoint, router: Endpoint) -> String {
         guard let port = feed.port, feed.host == router.host else { return feed.description }
         return "tcp://*:\(port)"
@@ -332,32 +330,31 @@ public final class Sequencer: Sendable {
         return metrics
     }
 
-    /// Changes who may connect. Connections of keys that are not among these any more end; the others
-    /// don't notice.
+    /// Replaces the authorised keys. Connections of removed keys end; the others don't notice.
     ///
-    /// - Parameter keys: Who may connect from now on. Nothing happens where keys don't count.
+    /// - Parameter keys: The keys that may connect from now on. A sequencer without keys ignores them.
     public func authorize(_ keys: AuthorizedKeys) {
         answers.post(.authorize(keys))
     }
 
-    /// Reads anew who may connect, as the configuration's access says how, and has it count as
-    /// ``authorize(_:)`` does. The event `authorized` or `authorizationFailed` tells the outcome.
+    /// Reads the authorised keys again by the configuration's `reading`, and applies them like ``authorize(_:)``. The
+    /// event `authorized` or `authorizationFailed` reports the outcome.
     public func reload() {
         answers.post(.reload)
     }
 
-    /// Sends a function through the thread that owns the sockets, and then through the one that owns the
-    /// log, which calls it. It is never called where one of them hangs, or the sequencer has ended.
+    /// Passes a function through the thread that owns the sockets to the thread that owns the log, which calls it. It
+    /// is never called if one of them hangs or the sequencer has ended.
     ///
     /// - Parameter passed: Called at most once, on the log's thread; it must not wait.
     package func probe(_ passed: @escaping @Sendable () -> Void) {
         answers.post(.probe(passed))
     }
 
-    /// Ends the tenure cleanly: what was admitted is committed and receipted, nodes are told, the
-    /// log is closed.
+    /// Ends the tenure cleanly: admitted actions are committed and get their receipts, nodes are told, and the log is
+    /// closed.
     ///
-    /// - Returns: Why the tenure ended: `stopped`, if nothing else came first.
+    /// - Returns: Why the tenure ended: `stopped`, unless something else ended it first.
     @discardableResult
     public func stop() async -> SequencerEnd {
         answers.post(.stop)

@@ -6,29 +6,29 @@ import ConfluxProtocol
 @_exported import struct ConfluxZeroMQ.KeyFileError
 import enum ConfluxZeroMQ.SocketSecurity
 
-/// What a sequencer is started with.
+/// The settings with which a sequencer starts.
 public struct SequencerConfiguration: Sendable {
     /// Where the log is kept.
     public enum Storage: Sendable {
         /// In a folder, by SQLite.
         ///
         /// - Parameters:
-        ///   - path: The folder; it is made if there is none.
-        ///   - settings: How it is kept, above all how durable.
+        ///   - path: The folder; it is created if it does not exist.
+        ///   - settings: Bounds, and the durability of appends.
         case folder(String, SQLiteLogSettings)
         /// In memory: a new log each time, for tests and for state that may be lost.
         case memory
-        /// By an engine of its own, such as `EtcdLog`. Another program may claim the log there; then the
-        /// sequencer ends, as `superseded`.
+        /// In another engine, such as `EtcdLog`. If another program claims the log, the sequencer ends with
+        /// `superseded`.
         ///
-        /// - Parameter open: Opens the log: when the sequencer starts, and again, on another thread, each time that
-        ///   the log failed.
+        /// - Parameter open: Opens the log when the sequencer starts, and again, on another thread, each time that
+        ///   the log has failed.
         case opened(by: @Sendable () throws(LogError) -> any ActionLog)
-        /// By an engine that several sequencers may open, such as `EtcdLog`: one serves, and the others stand by. This
-        /// one serves once it has the tenure, and stands by whenever another one has it.
+        /// In an engine that several sequencers may open, such as `EtcdLog`: one serves, and the others stand by. This
+        /// sequencer serves while it has the tenure, and stands by while another one has it.
         ///
-        /// - Parameter open: Opens the log: when the sequencer starts, and again, on another thread, each time that
-        ///   the log failed.
+        /// - Parameter open: Opens the log when the sequencer starts, and again, on another thread, each time that
+        ///   the log has failed.
         case shared(by: @Sendable () throws(LogError) -> any SharedActionLog)
 
         var isShared: Bool { if case .shared = self { true } else { false } }
@@ -37,20 +37,20 @@ public struct SequencerConfiguration: Sendable {
 
     /// Who may connect.
     public enum Access: Sendable {
-        /// Whoever is on this machine: the sequencer starts only where its addresses are on the loopback
-        /// interface, or no network's at all. Nothing is encrypted.
+        /// Every process on this machine. The sequencer starts only if its addresses are on the loopback interface,
+        /// or are local sockets. Nothing is encrypted.
         case local
-        /// Whoever reaches the addresses, wherever they are: they may read, dispatch and drop what
-        /// they like, and whoever is on the way may read and change what passes.
+        /// Everybody who reaches the addresses. They may read, dispatch and drop everything. Whoever controls the
+        /// network between may read and change all messages.
         case insecure
-        /// Only who has one of these keys. Connections are encrypted, and nobody can answer in the
-        /// sequencer's place who has not the secret half of its pair. See ``Sequencer/authorize(_:)``.
+        /// Holders of authorised keys only. Connections are encrypted, and clients check that the sequencer has the
+        /// secret half of its pair. See ``Sequencer/authorize(_:)``.
         ///
         /// - Parameters:
         ///   - own: The sequencer's pair.
         ///   - authorized: Who may connect.
-        ///   - reading: Reads anew who may connect, when ``Sequencer/reload()`` or a client asks for
-        ///     it: on a thread of its own, one time after another.
+        ///   - reading: Reads the authorised keys again, when ``Sequencer/reload()`` or a client asks for it. Called
+        ///     on a thread of its own, one call at a time.
         case keys(
             _ own: CurveKeyPair, authorized: AuthorizedKeys,
             reading: (@Sendable () -> Result<AuthorizedKeys, AuthorizedKeysError>)? = nil)
@@ -64,32 +64,30 @@ public struct SequencerConfiguration: Sendable {
     public var bind: String
     /// Who may connect.
     public var access: Access = .local
-    /// Where nodes reach this sequencer, as others tell them that share the log: `tcp://host:port`. Unless given, where
-    /// it is bound, which must then be no wildcard.
+    /// The address at which nodes reach this sequencer, `tcp://host:port`: sequencers that share the log send nodes
+    /// there. Unless given, it is the bound address, which then must not be a wildcard.
     public var advertise: String?
-    /// Where the feed is; nil for the port above that of `bind`, or for a free one with port 0.
+    /// The address of the feed; nil for the port above that of `bind`, or for a free port if that is 0.
     public var feed: String?
     /// Where the log is kept.
     public var storage: Storage
     /// The most bytes of one payload.
     public var payloadBytesMax: UInt32 = 1 << 20
-    /// How many bytes of commits stand behind the newest checkpoint before the next one is made, at
-    /// least 1. A start reads about as much of the log. When a checkpoint is larger than this, the
-    /// next one is due after as many bytes as it has. Checkpoints are made on a thread of their own,
-    /// which needs memory for what the sequencer remembers, once more, while it makes one.
+    /// How many bytes of commits follow a checkpoint before the next one is made, at least 1. A start reads about as
+    /// much of the log. If a checkpoint is larger than this, the next one is due after as many bytes as it has. A
+    /// thread of its own makes checkpoints. Meanwhile it needs as much memory as the sequencer's tables have.
     public var checkpointBytes = 64 << 20
-    /// How much of the log is kept beyond what somebody may need (rule 20): of what is above one of its
-    /// bounds, everything is given up that no replica, and no start, can need. A start needs what stands
-    /// behind the older of the last two checkpoints, so that it takes two of those, and thus twice
-    /// ``checkpointBytes`` of log, before anything is given up.
+    /// How much of the log is kept beyond what somebody may need (rule 20). Above one of these bounds, the sequencer
+    /// discards every entry that no replica and no start can need. A start needs the entries behind the older of the
+    /// last two checkpoints. So nothing is discarded before there are two checkpoints, that is, twice
+    /// ``checkpointBytes`` of log.
     public var retention = Retention()
-    /// What happens when the log fails, as by an error of the disk or a full one: a new tenure begins,
-    /// for as often as it takes, after pauses that double from 100 ms up to this. The log is opened
-    /// anew, its end is read, and nodes submit again what has no outcome. nil: the sequencer ends, as
-    /// it does in any case when another one has taken over, when the log is damaged, and when it
-    /// fails before nodes were heard for the first time.
+    /// The longest pause between two attempts to begin a new tenure after the log failed, for example because the disk
+    /// is full. Pauses double from 100 ms up to this. Each attempt opens the log anew and reads its end; nodes then
+    /// submit actions without an outcome again. With nil the sequencer ends instead. It always ends when another one
+    /// has taken over, when the log is damaged, and when the log fails before the first tenure began.
     public var renewalPauseMax: Duration? = .seconds(5)
-    /// Changes the protocol's bounds, after everything else was set.
+    /// Changes the protocol's bounds, after all other settings.
     public var adjust: @Sendable (inout SequencerSettings) -> Void = { _ in }
 
     /// Makes a configuration.
@@ -107,7 +105,7 @@ public struct SequencerConfiguration: Sendable {
 public struct SequencerError: Error, Sendable, CustomStringConvertible {
     /// What kind of failure it is: stable, and fit for a program to decide by.
     public enum Code: String, Sendable, Hashable, CaseIterable {
-        /// An address is none.
+        /// An address is not valid.
         case invalidAddress
         /// An address can be reached from elsewhere, and everybody might connect.
         case insecure
@@ -130,13 +128,13 @@ public struct SequencerError: Error, Sendable, CustomStringConvertible {
     public var description: String { "\(code.rawValue): \(message)" }
 }
 
-/// What a sequencer tells whoever watches it.
+/// What happens in a sequencer.
 public enum SequencerEvent: Sendable {
-    /// What one that stands by knows.
+    /// What a standby knows.
     public struct Standing: Sendable, Hashable {
-        /// The address of the one that serves; nil where none is known to.
+        /// The address of the serving sequencer; nil if none is known.
         public var server: String?
-        /// Why the log can't be followed; nil where it can.
+        /// Why the log can't be followed; nil if it can.
         public var failure: String?
 
         /// Makes a standing.
@@ -146,24 +144,24 @@ public enum SequencerEvent: Sendable {
         }
     }
 
-    /// A tenure has begun: nodes are heard.
+    /// A tenure has begun: the sequencer answers nodes.
     case serving(log: LogID, epoch: Epoch, last: SequenceNumber)
-    /// What the machine noted.
+    /// A note of the protocol's machine.
     case note(SequencerNote)
-    /// So many more notes of a kind that peers alone can cause were not told in the last span:
+    /// Further notes of a kind that peers alone can cause were omitted in the last span:
     /// `unreadable`, `challenged`, `historyLost`, `joined` or `left`.
     case omitted(String, count: Int, span: Duration)
     /// A checkpoint with this number was saved, of so many bytes.
     case checkpointSaved(SequenceNumber, bytes: Int)
-    /// A checkpoint could not be made or saved. The log is whole without it; starting takes longer.
+    /// A checkpoint could not be made or saved. The log is intact without it, but the next start takes longer.
     case checkpointFailed(message: String)
-    /// The file of authorised keys was read again: so many may connect.
+    /// The file of authorised keys was read again; it has this many keys.
     case authorized(count: Int)
-    /// The file of authorised keys could not be read again: the former keys stay.
+    /// The file of authorised keys could not be read again. The former keys still count.
     case authorizationFailed(message: String)
     /// The log has failed, and with it the tenure; after the pause the next one begins.
     case tenureFailed(message: String, pause: Duration)
-    /// Another sequencer may serve; this one follows the log up to that number. Told again when the standing changes.
+    /// This sequencer stands by, and has followed the log up to this number. Reported again when the standing changes.
     case standingBy(Standing, last: SequenceNumber)
     /// The tenure is over, and this sequencer stands by again.
     case steppedDown(SequencerEnd)

@@ -23,7 +23,7 @@ final class ServingThread {
     private let pace: ReadPace
     let events: @Sendable (SequencerEvent) -> Void
     private let meter: SequencerMeter
-    /// What it has where several sequencers may serve the log; nil where only this one can.
+    /// What it has where several sequencers may serve the log; nil if only this one can.
     var standby: Standby?
 
     private var effects: [SequencerEffect] = []

@@ -17,7 +17,7 @@ enum CompactBytes {
         }
     }
 
-    /// - Returns: How many bytes were written; nil where there may be no room.
+    /// - Returns: How many bytes were written; nil if there may be no room.
     static func write(_ data: Data, to buffer: UnsafeMutableRawBufferPointer) -> Int? {
         guard prefixBytesMax + data.count <= buffer.count else { return nil }
         buffer[0] = CompactFormat.format
@@ -39,7 +39,7 @@ enum CompactBytes {
         return position + data.count
     }
 
-    /// - Returns: The bytes; nil where the payload is something else, or broken.
+    /// - Returns: The bytes; nil if the payload is something else, or broken.
     static func read(_ bytes: UnsafeRawBufferPointer) -> Data? {
         guard bytes.count >= 2, bytes[0] == CompactFormat.format, bytes[1] & 0xF0 == head else {
             return nil

@@ -4,7 +4,7 @@ public struct CompactInput: ~Copyable {
     @usableFromInline var position = 1
     @usableFromInline var keys = CompactKeys()
 
-    /// Begins behind the format; nil where it is another one.
+    /// Begins behind the format; nil if it is another one.
     init?(_ bytes: UnsafeBufferPointer<UInt8>) {
         guard bytes.first == CompactFormat.format else { return nil }
         self.bytes = bytes

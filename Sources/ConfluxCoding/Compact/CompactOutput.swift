@@ -173,7 +173,7 @@ struct CompactKeys {
         }
     }
 
-    /// The number of a key; nil where it is new.
+    /// The number of a key; nil if it is new.
     @inlinable @inline(__always)
     func number(of text: UnsafeRawBufferPointer, in bytes: UnsafeRawBufferPointer) -> Int? {
         var number = 0

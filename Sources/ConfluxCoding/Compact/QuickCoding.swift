@@ -13,7 +13,7 @@ package class QuickCoding<Action>: @unchecked Sendable {
     /// - Parameters:
     ///   - action: The action.
     ///   - buffer: Where to write it.
-    /// - Returns: How many bytes it has; nil where it can't be written there.
+    /// - Returns: How many bytes it has; nil if it can't be written there.
     package func write(_ action: Action, to buffer: UnsafeMutableRawBufferPointer) -> Int? {
         preconditionFailure("a quick coding writes")
     }
@@ -30,7 +30,7 @@ package class QuickCoding<Action>: @unchecked Sendable {
         preconditionFailure("a quick coding reads")
     }
 
-    /// The coding of a type; nil where it has none.
+    /// The coding of a type; nil if it has none.
     static func find() -> QuickCoding? {
         // Found by the type, so each is what it is taken for.
         if Action.self == Data.self { return unsafeDowncast(DataCoding(), to: QuickCoding.self) }

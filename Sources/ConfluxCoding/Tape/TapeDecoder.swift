@@ -289,7 +289,7 @@ struct UnkeyedTapeReader: UnkeyedDecodingContainer {
     var count: Int? { Int(tape.nodes[Int(node)].count) }
     var isAtEnd: Bool { next == 0 }
 
-    /// Reads the present element, and goes on to the next if that succeeded.
+    /// Reads the present element, and continues to the next if that succeeded.
     @inline(__always)
     private mutating func take<Value>(
         _ read: (TapeDecoder) throws -> Value

@@ -107,7 +107,7 @@ final class EtcdWatch: @unchecked Sendable {
     }
 }
 
-/// A call of gRPC whose request stays open, so that etcd goes on answering.
+/// A call of gRPC whose request stays open, so that etcd continues answering.
 ///
 /// Confined to one thread, but for being woken.
 private final class EtcdStream {
@@ -119,7 +119,7 @@ private final class EtcdStream {
     /// Whether nothing more will come, though the stream may stand.
     private(set) var isCanceled = false
     /// How long the next waits last at most, in milliseconds: libcurl 7.88 may hold a part of what it has read, and
-    /// give it only when it is asked to go on (see `conflux_curl_perform`).
+    /// give it only when it is asked to continue (see `conflux_curl_perform`).
     private var settling = EtcdStream.settlingPauses[...]
     private static let settlingPauses: [Int32] = [1, 4, 16, 64]
 
@@ -171,7 +171,7 @@ private final class EtcdStream {
 
     /// Waits until something comes, or the time is over, or it is woken.
     ///
-    /// - Returns: Whether the stream goes on.
+    /// - Returns: Whether the stream continues.
     func goOn(within limit: Duration) -> Bool {
         var code = CURLE_OK
         let longest = Int32(limit / .milliseconds(1))

@@ -59,7 +59,7 @@ struct EtcdRecord {
         return bytes[...]
     }
 
-    /// The commits of its contents; nil where those are not what was written.
+    /// The commits of its contents; nil if those are not what was written.
     func commits(in contents: Bytes) -> [LoggedCommit]? {
         var rest = contents
         var commits: [LoggedCommit] = []
@@ -101,7 +101,7 @@ struct EtcdRecord {
         return value[...]
     }
 
-    /// nil where the value is not what was written.
+    /// nil if the value is not what was written.
     init?(_ value: Bytes) {
         var rest = value.dropFirst(2)
         guard value.count > Self.headBytes, value[value.startIndex] == Self.version,

@@ -12,7 +12,7 @@ struct EtcdText {
         self.words = words
     }
 
-    /// nil where the value is not what was written under the key.
+    /// nil if the value is not what was written under the key.
     init?(_ value: Bytes, at key: String) {
         let words = String(decoding: value, as: UTF8.self).split(separator: " ").map(String.init)
         guard let sum = words.last else { return nil }
@@ -140,7 +140,7 @@ struct EtcdMeta {
         self.copy = copy
     }
 
-    /// nil where it is no log of ours. A newer version may have more words.
+    /// nil if it is no log of ours. A newer version may have more words.
     init?(_ value: Bytes, at key: String) {
         guard let text = EtcdText(value, at: key), let word = text.words.first,
             [Self.logWord, Self.copyWord].contains(word), let version = text.number(1),

@@ -15,7 +15,7 @@ enum GRPCFrame {
         return frame
     }
 
-    /// The first message; nil where it isn't whole, or is compressed, which nobody asked for.
+    /// The first message; nil if it isn't whole, or is compressed, which nobody asked for.
     static func decode(_ bytes: [UInt8]) -> Bytes? {
         guard bytes.count >= prefixBytes, bytes[0] == 0 else { return nil }
         let size = bytes[1..<prefixBytes].reduce(0) { $0 << 8 | Int($1) }

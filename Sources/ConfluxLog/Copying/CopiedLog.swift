@@ -32,7 +32,7 @@ public protocol CopiedLog: ActionLog {
     /// - Throws: `damaged`, `failed`, `unreachable`, `denied`, `closed`.
     func origin() throws(LogError) -> LogOrigin
 
-    /// The hash of the last commit of a log that was claimed; nil where not all commits have hashes.
+    /// The hash of the last commit of a log that was claimed; nil if not all commits have hashes.
     var head: ChainHash? { get }
 
     /// Makes a copy the log of its place, durably, and closes it.

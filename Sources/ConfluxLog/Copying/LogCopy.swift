@@ -164,7 +164,7 @@ public struct LogCopy {
         }
     }
 
-    /// The digest of the copy's bytes; nil where bytes are missing.
+    /// The digest of the copy's bytes; nil if bytes are missing.
     private func digest(of snapshot: SavedSnapshot) throws(LogError) -> Digest? {
         var hasher = DigestHasher()
         while hasher.byteCount < snapshot.byteCount {

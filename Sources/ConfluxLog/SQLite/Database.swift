@@ -129,7 +129,7 @@ final class Database {
 
     /// Writes the write-ahead log once more, as it is read, and waits until it is on the disk.
     ///
-    /// After a sync that failed, the system may go on showing what it could not write, and take it
+    /// After a sync that failed, the system may continue showing what it could not write, and take it
     /// for written: the next sync succeeds without it. What is appended behind such a gap would be
     /// lost with the power, though its own sync succeeded. Writing it anew leaves no gap.
     func renewWriteAheadFile() throws(DatabaseFailure) {

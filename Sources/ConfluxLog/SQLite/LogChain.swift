@@ -4,7 +4,7 @@ import ConfluxVocabulary
 public struct ChainedCommit: Sendable, Hashable {
     /// The commit.
     public let commit: LoggedCommit
-    /// Its hash as it stands in the file; nil where there is none.
+    /// Its hash as it stands in the file; nil if there is none.
     public let hash: ChainHash?
 }
 

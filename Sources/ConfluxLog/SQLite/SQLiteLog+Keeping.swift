@@ -64,10 +64,10 @@ extension SQLiteLog {
     ///
     /// - Parameters:
     ///   - key: Which one.
-    ///   - offset: How many bytes are before the first.
-    ///   - limitBytes: How many bytes to read at most; one is read at least.
-    /// - Returns: The bytes, none behind its end; nil if it isn't there, or not whole.
-    /// - Throws: `damaged`, with its number: reading entries goes on. `failed`, `closed`.
+    ///   - offset: The offset of the first byte.
+    ///   - limitBytes: The most bytes to read; at least one is read.
+    /// - Returns: The bytes, empty behind the end; nil if it does not exist or is unfinished.
+    /// - Throws: `damaged`, with its number: reading entries continues. `failed`, `closed`.
     public func readSnapshot(
         of key: SavedSnapshot.Key, from offset: UInt64, limitBytes: Int
     ) throws(LogError) -> Bytes? {
@@ -75,7 +75,7 @@ extension SQLiteLog {
             .read(key, from: offset, limitBytes: limitBytes)
     }
 
-    /// Gives up all snapshots of a store.
+    /// Removes all snapshots of a store.
     ///
     /// - Parameter store: The store.
     /// - Throws: `notClaimed`, `superseded`, `full`, `failed`, `unknownOutcome`, `closed`.
@@ -86,7 +86,7 @@ extension SQLiteLog {
         }
     }
 
-    /// Gives up commits that are wholly below a number, then pieces of retired snapshots, then the
+    /// Discards commits that are wholly below a number, then pieces of retired snapshots, then the
     /// space that is free: one of these at each call, in one transaction. The file of a log that
     /// was begun by a version without truncation does not shrink; a copy of it (`SQLiteLogFile`) does.
     ///

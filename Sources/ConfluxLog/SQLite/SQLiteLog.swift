@@ -3,18 +3,17 @@ import ConfluxVocabulary
 
 /// The log on this machine's disk: a SQLite database in a folder of its own.
 ///
-/// - One row a commit, in the table `commits`, with a checksum, and a hash of itself and of the hash
-///   before it (``LogChain``); the table `meta` has the log's id, the format's version, the epoch, the
-///   floor, and what the chain begins with, each of them twice. `sqlite3 FOLDER/log.sqlite` opens it for
-///   reading at any time. A reader that keeps a transaction open for long makes the write-ahead log grow.
-/// - One owner: the folder is locked, and the system releases the lock when the process ends,
-///   however it ends.
-/// - An append is one statement, conditional on the epoch and on the log's end. After an error of
-///   the disk its outcome is unknown, and this object takes no more appends, since what the
-///   system still holds in memory cannot be trusted: open the log anew and read its end.
-/// - Checksums and density are verified on every read. Damage is found when it is read; what is whole
-///   around it is served. The chain is verified by who asks for it: `SQLiteLogFile.chain()`.
-/// - Copying the write-ahead log into the database stalls one append now and then; see
+/// - The table `commits` has one row a commit, with a checksum, and with a hash of the commit and of the previous hash
+///   (``LogChain``). The table `meta` has the log's id, the format's version, the epoch, the floor and the beginning of
+///   the chain, each of them twice. `sqlite3 FOLDER/log.sqlite` opens the log for reading at any time. A reader that
+///   keeps a transaction open for long makes the write-ahead log grow.
+/// - One owner: the folder is locked, and the system releases the lock when the process ends, however it ends.
+/// - An append is one statement, conditional on the epoch and on the log's end. After a disk error its outcome is
+///   unknown. This object then refuses appends, since the system's cache can't be trusted: open the log anew and read
+///   its end.
+/// - Every read verifies checksums, and that no commit is missing. Intact commits around a damaged one are served.
+///   `SQLiteLogFile.chain()` verifies the chain.
+/// - Copying the write-ahead log into the database delays an append from time to time; see
 ///   `SQLiteLogSettings.writeAheadBytes`.
 ///
 /// Owned by one thread at a time.
@@ -52,7 +51,7 @@ public final class SQLiteLog: CopiedLog {
     /// nil once closed.
     private var files: Files?
 
-    /// Opens the log in a folder; makes both if they are absent.
+    /// Opens the log in a folder; creates both if they do not exist.
     ///
     /// - Parameters:
     ///   - directory: The folder.
@@ -107,12 +106,12 @@ public final class SQLiteLog: CopiedLog {
         }
     }
 
-    /// Opens the log in a folder; makes both if they are absent.
+    /// Opens the log in a folder; creates both if they do not exist.
     ///
     /// - Parameters:
     ///   - directory: The folder.
     ///   - durability: What an append has done when it returns.
-    /// - Throws: As `init(directory:settings:)`.
+    /// - Throws: Like `init(directory:settings:)`.
     public convenience init(
         directory: String, durability: SQLiteLogSettings.Durability
     ) throws(LogError) {
@@ -138,8 +137,8 @@ public final class SQLiteLog: CopiedLog {
     ///
     /// - Parameter step: By how much the epoch rises, 1 or more.
     /// - Returns: The new epoch, and where the log ends.
-    /// - Throws: `damaged` if the last commit is; `unknownOutcome` after an error of the disk: an
-    ///   epoch may have been used up; `full`, `failed`, `closed`.
+    /// - Throws: `damaged` if the last commit is damaged; `unknownOutcome` after an error of the disk: an
+    ///   epoch may be used up; `full`, `failed`, `closed`.
     public func claim(raisingEpochBy step: UInt64) throws(LogError) -> LogClaim {
         let files = try writableFiles()
         let end = try readEnd(files)
@@ -163,12 +162,12 @@ public final class SQLiteLog: CopiedLog {
         return claim
     }
 
-    /// Adds commits to the end, in one transaction.
+    /// Appends commits, in one transaction.
     ///
     /// - Parameters:
-    ///   - commits: What to add.
-    ///   - last: Where the caller believes that the log ends.
-    ///   - forced: Whether they must be on the disk on return, whatever the durability.
+    ///   - commits: The commits.
+    ///   - last: The end of the log that the caller expects.
+    ///   - forced: Whether they must be on the disk on return, whatever the durability is.
     /// - Throws: `superseded`, `endDiffers`, `full`, `failed`, `unknownOutcome`, `invalidCommit`,
     ///   `notClaimed`, `closed`.
     public func append(
@@ -223,8 +222,8 @@ public final class SQLiteLog: CopiedLog {
     /// Reads commits, from the one that contains a number; verifies each.
     ///
     /// - Parameters:
-    ///   - from: The number to begin with; one below `floor` begins at `floor`.
-    ///   - limitBytes: How many bytes they have together at most; the first is given in any case.
+    ///   - from: The first number; below `floor`, reading begins at `floor`.
+    ///   - limitBytes: The most bytes of the commits together; the first is returned in any case.
     /// - Returns: The commits; none if the log ends before `from`.
     /// - Throws: `damaged` with the numbers concerned; `failed`, `closed`.
     public func read(
@@ -245,8 +244,8 @@ public final class SQLiteLog: CopiedLog {
         try SQLiteLogReader(path: openFiles().folder.databasePath, settings: settings)
     }
 
-    /// Closes the database and unlocks the folder; what was appended is on the disk then, unless
-    /// the disk fails. Doing it again does nothing.
+    /// Closes the database and unlocks the folder. Appended commits are then on the disk, unless the disk fails.
+    /// Repeated calls do nothing.
     public func close() {
         guard let files else { return }
         // Nobody can be told if these fail, and then no more is lost than by a crash.
@@ -338,7 +337,7 @@ public final class SQLiteLog: CopiedLog {
         }
     }
 
-    /// Where the log ends: the last commit, nil where there is none, and what the next one is chained to.
+    /// Where the log ends: the last commit, nil if there is none, and what the next one is chained to.
     private struct End {
         var commit: LoggedCommit?
         /// The next number.
@@ -374,7 +373,7 @@ public final class SQLiteLog: CopiedLog {
         return epoch
     }
 
-    /// The epoch of the newest claim; nil where the file does not say.
+    /// The epoch of the newest claim; nil if the file does not say.
     func newestEpoch(_ files: Files) throws(DatabaseFailure) -> Epoch? {
         defer { files.statements.epoch.reset() }
         guard try files.statements.epoch.step() else { return nil }

@@ -6,16 +6,16 @@ import ConfluxVocabulary
     import Glibc
 #endif
 
-/// A log on disk that is only read: beside the sequencer that owns it, or where nobody does.
+/// Reads a log on disk, whether a sequencer owns it or not.
 ///
-/// It takes no lock and changes nothing. What it reads is the log as it was when it was opened, or
-/// later. One thread at a time owns it.
+/// It takes no lock and changes nothing. It reads the log as it was when it was opened, or later. One thread at a time
+/// owns it.
 public final class SQLiteLogFile: LogReader {
     /// The log's random identity.
     public let id: LogID
-    /// Where the log ended when it was opened.
+    /// The log's end when it was opened.
     public let last: SequenceNumber
-    /// Where the log began when it was opened; it may have been truncated since.
+    /// The log's beginning when it was opened; it may have been truncated since.
     public let floor: SequenceNumber
     /// The epoch of the log's newest claim when it was opened.
     public let epoch: Epoch
@@ -55,7 +55,7 @@ public final class SQLiteLogFile: LogReader {
             path: path, version: version, settings: SQLiteLogSettings())
     }
 
-    /// Reads commits, verified, as `LogReader` says.
+    /// Reads and verifies commits, like `LogReader`.
     ///
     /// - Throws: `damaged` with the numbers concerned; `failed`, `closed`.
     public func read(
@@ -65,8 +65,8 @@ public final class SQLiteLogFile: LogReader {
         return try reader.read(from: from, through: last, limitBytes: limitBytes)
     }
 
-    /// Reads commits as ``read(from:through:limitBytes:)`` does, each with its hash. The hashes are not
-    /// checked: ``LogChain/follow(_:)`` does that.
+    /// Reads commits like ``read(from:through:limitBytes:)``, each with its hash. It does not check the hashes:
+    /// ``LogChain/follow(_:)`` does.
     ///
     /// - Throws: `damaged` with the numbers concerned; `failed`, `closed`.
     public func readChained(
@@ -76,7 +76,7 @@ public final class SQLiteLogFile: LogReader {
         return try reader.readChained(from: from, through: last, limitBytes: limitBytes)
     }
 
-    /// Where the chain of the log begins now: behind ``last`` in a log of a format without hashes.
+    /// The present beginning of the log's chain: behind ``last`` in a log of a format without hashes.
     ///
     /// - Throws: `damaged`, `failed`, `closed`.
     public func chain() throws(LogError) -> LogChain {
@@ -84,7 +84,7 @@ public final class SQLiteLogFile: LogReader {
         return try reader.meta(in: folder).chain
     }
 
-    /// As `ActionLog.checkpoint(through:)`.
+    /// Like `ActionLog.checkpoint(through:)`.
     ///
     /// - Throws: `damaged`, `failed`, `closed`.
     public func checkpoint(through last: SequenceNumber) throws(LogError) -> SavedCheckpoint? {
@@ -92,7 +92,7 @@ public final class SQLiteLogFile: LogReader {
         return try reader.checkpoint(through: last)
     }
 
-    /// The snapshots that are whole and not above `last`, ascending by store and number.
+    /// The finished snapshots that are not above `last`, ascending by store and number.
     ///
     /// - Throws: `damaged`, `failed`, `closed`.
     public func snapshots() throws(LogError) -> [SavedSnapshot] {
@@ -100,7 +100,7 @@ public final class SQLiteLogFile: LogReader {
         return try reader.snapshots(through: last)
     }
 
-    /// What the log says of a snapshot; nil if it isn't there, or not whole.
+    /// The description of a snapshot; nil if it does not exist or is unfinished.
     ///
     /// - Throws: `damaged`, `failed`, `closed`.
     public func snapshot(of key: SavedSnapshot.Key) throws(LogError) -> SavedSnapshot? {
@@ -108,7 +108,7 @@ public final class SQLiteLogFile: LogReader {
         return try reader.snapshot(of: key)
     }
 
-    /// As `ActionLog.readSnapshot(of:from:limitBytes:)`.
+    /// Like `ActionLog.readSnapshot(of:from:limitBytes:)`.
     ///
     /// - Throws: `damaged`, `failed`, `closed`.
     public func readSnapshot(
@@ -124,22 +124,21 @@ public final class SQLiteLogFile: LogReader {
         reader = nil
     }
 
-    /// Whether a sequencer, or another program, has the log open to write.
+    /// Whether a sequencer, or another program, has the log open for writing.
     ///
-    /// - Throws: `unusableFolder` if that can't be told.
+    /// - Throws: `unusableFolder` if that is unknown.
     public func isOwned() throws(LogError) -> Bool { try LogFolder.isLocked(folder) }
 
-    /// Copies the log as it is at one moment, while its owner goes on appending.
+    /// Copies the log as it is at one moment, while its owner continues to append.
     ///
-    /// The copy has the identity of the log: a sequencer that serves it goes on with that log, and
-    /// nodes that have seen more notice (rule 2). Until the copy is whole and on the disk it does not
-    /// have the name of a log, so that a copy that was interrupted is none.
+    /// The copy has the identity of the log: a sequencer that serves it continues that log, and nodes that have seen
+    /// more notice (rule 2). The copy gets the name of a log once it is complete and on the disk, so an interrupted
+    /// copy is no log.
     ///
     /// - Parameters:
-    ///   - directory: A folder without a log; it is made if it is absent.
-    ///   - isWhole: Looks at the copy, and says whether it is to have the name of a log. Else it is
-    ///     removed.
-    /// - Throws: `inUse` where a log is there already; `unusableFolder`, `full`, `damaged`, `failed`,
+    ///   - directory: A folder without a log; it is created if it does not exist.
+    ///   - isWhole: Checks the copy, and returns whether it may become a log. If not, it is removed.
+    /// - Throws: `inUse` if a log is there already; `unusableFolder`, `full`, `damaged`, `failed`,
     ///   `closed`.
     public func copy(
         to directory: String, if isWhole: (SQLiteLogFile) -> Bool = { _ in true }

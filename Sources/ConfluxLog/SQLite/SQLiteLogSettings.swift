@@ -1,37 +1,35 @@
-/// How a log on disk is kept. Each value is bounded; opening the log checks it.
+/// The settings of a log on disk. Each value is bounded; opening the log checks it.
 public struct SQLiteLogSettings: Sendable, Hashable {
     /// What an append has done when it returns.
     public enum Durability: String, Sendable, Hashable, CaseIterable {
-        /// The commit is on the disk: it outlives a crash of the whole machine.
+        /// The commit is on the disk: it survives a crash of the whole machine.
         case fsync
-        /// The commit is with the operating system: it outlives a crash of this process. A crash
+        /// The commit is with the operating system: it survives a crash of this process. A crash
         /// of the machine may lose the newest commits, never ones in the middle.
         case os
     }
 
-    /// What an append has done when it returns. Claims, and appends that are forced, reach the
-    /// disk in either case.
+    /// What an append has done when it returns. Claims and forced appends reach the disk in either case.
     public var durability: Durability
 
-    /// How large the database becomes at most, 1 MiB to 16 TiB. At the bound `append` throws
-    /// `full`. The last eighth is a reserve: a sequencer admits no actions then, until checkpoints and
-    /// truncation have made room. 64 GiB are some hundred million small actions.
+    /// The largest size of the database, 1 MiB to 16 TiB. At the bound `append` throws `full`. The last eighth is a
+    /// reserve: the sequencer then admits no actions until checkpoints and truncation have made room. 64 GiB hold some
+    /// hundred million small actions.
     public var limitBytes = 64 << 30
 
-    /// How much gathers in the write-ahead log before it is copied into the database, 1 MiB to
-    /// 1 GiB. The append that reaches it makes the copy, and waits for it: rarely and long if this
-    /// is large, often and short if it is small. With 16 MiB that is one append in 4,000 small
-    /// ones, one in 240 of 64 KiB. The file is made this large at once.
+    /// The size at which the write-ahead log is copied into the database, 1 MiB to 1 GiB. The append that reaches it
+    /// makes the copy, and waits for it: rarely and long if this is large, often and briefly if it is small. The file
+    /// gets this size at once.
     public var writeAheadBytes = 16 << 20
 
-    /// How long to wait for another program that holds SQLite's lock, 0 to 60 s. Reading needs
-    /// none; who writes with `sqlite3` makes appends wait.
+    /// How long to wait for another program that holds SQLite's lock, 0 to 60 s. Reads need no lock; writes by
+    /// `sqlite3` make appends wait.
     public var busyTimeout = Duration.seconds(5)
 
-    /// The SQLite VFS to use; nil for the system's. A test puts faults there.
+    /// The SQLite VFS to use; nil for the system's. Tests inject faults with it.
     package var vfs: String?
 
-    /// The settings that this documentation names.
+    /// Makes the default settings.
     ///
     /// - Parameter durability: What an append has done when it returns.
     public init(durability: Durability = .fsync) {

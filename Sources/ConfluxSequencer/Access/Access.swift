@@ -5,7 +5,7 @@ import ConfluxZeroMQ
 /// Who speaks on the sequencer's connections, and what each may hear. What somebody may do the machine
 /// decides; what somebody may observe is decided here, where frames leave. Confined to one thread.
 struct Access {
-    /// Who may connect; nil where there are no keys.
+    /// Who may connect; nil if there are no keys.
     private var authorized: AuthorizedKeys?
     /// Until when keys may not connect.
     private var barred: [Name: Duration] = [:]
@@ -13,7 +13,7 @@ struct Access {
     /// Which part of all connections of a socket the processes of one key may have, unless its line says
     /// how many.
     static let keyFraction = 8
-    /// How long the connections of a client go on that had the keys read again, where its own key is
+    /// How long the connections of a client continue that had the keys read again, where its own key is
     /// changed or gone.
     static let answerDelay = Duration.seconds(1)
 
@@ -75,7 +75,7 @@ struct Access {
 
     /// Who speaks on a connection.
     ///
-    /// - Parameter key: The connection's key; nil where it is gone, or not encrypted.
+    /// - Parameter key: The connection's key; nil if it is gone, or not encrypted.
     /// - Returns: Who; nil for nobody who may.
     func principal(of key: CurvePublicKey?) -> Principal? {
         guard let authorized else { return .anybody }

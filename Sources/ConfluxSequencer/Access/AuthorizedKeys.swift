@@ -74,7 +74,7 @@ public struct AuthorizedKeys: Sendable, Equatable {
     /// How many keys there are.
     public var count: Int { principals.count }
 
-    /// Whose key it is; nil where it may not connect.
+    /// Whose key it is; nil if it may not connect.
     public subscript(key: CurvePublicKey) -> Principal? { principals[key] }
 
     private static func read(

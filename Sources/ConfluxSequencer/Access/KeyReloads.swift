@@ -12,7 +12,7 @@ struct KeyReloads {
 
     /// A reading that has ended.
     struct Outcome: Sendable {
-        /// nil where nobody waits, as behind ``Sequencer/reload()``.
+        /// nil if nobody waits, as behind ``Sequencer/reload()``.
         let asker: Asker?
         /// The keys, or why the former ones stay.
         let result: Result<AuthorizedKeys, AuthorizedKeysError>
@@ -27,7 +27,7 @@ struct KeyReloads {
     private var waitingCount = 0
 
     /// - Parameters:
-    ///   - read: Reads the file; nil where there is none.
+    ///   - read: Reads the file; nil if there is none.
     ///   - tell: Takes an outcome, on another thread.
     init(
         read: (@Sendable () -> Result<AuthorizedKeys, AuthorizedKeysError>)?,

@@ -103,7 +103,7 @@ package struct Candidacy: Sendable {
         return now >= tryAt && !isDue(at: now)
     }
 
-    /// Where nodes are sent; nil where it is not known that another one serves. Who is only about to serve is none: two that
+    /// Where nodes are sent; nil if it is not known that another one serves. Who is only about to serve is none: two that
     /// stand by would send nodes to each other.
     package func server(at now: Duration) -> String? {
         guard let serving, case .serving = serving.standing,

@@ -43,7 +43,7 @@ package struct HeraldCourse: Sendable {
     /// - Parameters:
     ///   - now: When it is.
     ///   - turned: When the thread that serves had its last turn.
-    /// - Returns: What is said; nil where the sequencer hangs.
+    /// - Returns: What is said; nil if the sequencer hangs.
     package mutating func say(at now: Duration, turned: Duration) -> ServingWord? {
         dueAt = now + Self.pause
         guard now - turned <= Self.hangMax else { return nil }
@@ -60,7 +60,7 @@ package struct HeraldCourse: Sendable {
     ///   - error: Why.
     ///   - now: When that is heard.
     ///   - confirmed: When the log has last shown otherwise that no newer claim exists.
-    /// - Returns: Why the tenure is over, or given up; nil where it goes on. It is told until the tenure is over: at
+    /// - Returns: Why the tenure is over, or given up; nil if it continues. It is told until the tenure is over: at
     ///   first nobody may know of that yet.
     package mutating func failed(
         _ error: LogError, at now: Duration, confirmed: Duration

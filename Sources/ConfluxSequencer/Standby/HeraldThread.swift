@@ -140,7 +140,7 @@ extension HeraldThread {
 
     /// Starts the thread, where several sequencers may serve.
     ///
-    /// - Returns: The thread; nil where it is not needed.
+    /// - Returns: The thread; nil if it is not needed.
     static func start(
         if isShared: Bool, at address: String, _ answers: Mailbox<ServingInput>
     ) throws(ZeroMQError) -> Heralds? {

@@ -25,7 +25,7 @@ struct LogFollower {
     /// Up to where the log is folded.
     var last: SequenceNumber { known?.fold.last ?? recovery?.fold.last ?? .zero }
 
-    /// What to go on from; the follower begins anew behind it.
+    /// What to continue from; the follower begins anew behind it.
     mutating func take() -> KnownFold? {
         recovery = nil
         return known.take()
@@ -34,7 +34,7 @@ struct LogFollower {
     /// Takes a step: up to the end that was found, or so far as some bytes go.
     ///
     /// - Returns: Whether that end is reached.
-    /// - Throws: What the log does; `damaged` where it does not go on from what was folded. The next step begins anew.
+    /// - Throws: What the log does; `damaged` where it does not continue from what was folded. The next step begins anew.
     mutating func advance(
         to view: SharedLogView, of log: any ActionLog
     ) throws(LogError) -> Bool {
@@ -55,7 +55,7 @@ struct LogFollower {
             step.take(answer)
         case .entries(let first):
             let commits = try log.read(from: first, limitBytes: Self.stepBytes)
-            // Where it was to go on has been given up meanwhile: a newer checkpoint stands for it.
+            // Where it was to continue has been given up meanwhile: a newer checkpoint stands for it.
             if let found = commits.first, found.first > first { return false }
             byteCount += commits.reduce(0) { $0 + $1.bytes.count }
             do throws(RecoveryFailure) {
@@ -102,7 +102,7 @@ package struct FollowedLog: Sendable {
 package enum LogLook: Sendable {
     /// What was found, before it is read; or why it could not be looked at.
     case looked(Result<SharedLogView, LogError>)
-    /// How far it was read; nil where nothing was to be read.
+    /// How far it was read; nil if nothing was to be read.
     case read(Result<FollowedLog?, LogError>)
 }
 

@@ -198,7 +198,7 @@ extension ServingThread {
 }
 
 extension SequencerInput {
-    /// A process that goes on standing by tells nodes that its tenure is over.
+    /// A process that continues standing by tells nodes that its tenure is over.
     package func told(standsBy: Bool) -> SequencerInput {
         if standsBy, case .logFailed(let reason) = self { .deposed(reason) } else { self }
     }

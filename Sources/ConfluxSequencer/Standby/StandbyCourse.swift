@@ -158,7 +158,7 @@ package struct StandbyCourse: Sendable {
 
     /// Takes over, if it is time.
     ///
-    /// - Returns: The epoch behind which the log is to be claimed; nil where it is not time.
+    /// - Returns: The epoch behind which the log is to be claimed; nil if it is not time.
     package mutating func takeOver(at now: Duration) -> Epoch? {
         guard isReady, case .due = look, let view = candidacy.view, candidacy.isDue(at: now) else {
             return nil
@@ -169,7 +169,7 @@ package struct StandbyCourse: Sendable {
 
     /// Where nodes that wait here are to be sent, since another sequencer serves by now.
     ///
-    /// - Returns: Where; nil where it is not known, or was told already.
+    /// - Returns: Where; nil if it is not known, or was told already.
     package mutating func newServer(at now: Duration) -> String? {
         let server = candidacy.server(at: now)
         guard server != told else { return nil }

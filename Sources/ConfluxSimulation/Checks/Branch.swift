@@ -73,12 +73,12 @@ final class Branch {
         fact(sequence).map { commits[$0.commit].commit }
     }
 
-    /// One life of a store; nil where the log has none with that number.
+    /// One life of a store; nil if the log has none with that number.
     func history(of store: StoreName, life: SequenceNumber) -> StoreHistory? {
         lives[store]?.last { $0.life == life }
     }
 
-    /// The last entry up to a number that concerns a store; nil where there was no store then.
+    /// The last entry up to a number that concerns a store; nil if there was no store then.
     func lastChange(of store: StoreName, through sequence: SequenceNumber) -> SequenceNumber? {
         lives[store]?.last { $0.life <= sequence }?.lastChange(through: sequence)
     }

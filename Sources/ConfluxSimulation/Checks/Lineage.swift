@@ -56,7 +56,7 @@ final class Lineage {
         digests.append((sequence, reference.digest))
     }
 
-    /// What it is at a number; nil where no replica is there by it.
+    /// What it is at a number; nil if no replica is there by it.
     func digest(at position: SequenceNumber) -> Digest? {
         guard covers(position) else { return nil }
         var low = 0
@@ -73,7 +73,7 @@ final class Lineage {
         end.map { position < $0 } ?? true && until.map { position < $0 } ?? true
     }
 
-    /// Whether an entry had no effect on a replica that applied it; nil where none did.
+    /// Whether an entry had no effect on a replica that applied it; nil if none did.
     func refused(_ sequence: SequenceNumber) -> Bool? {
         guard sequence > start.sequence, covers(sequence) else { return nil }
         return refused.contains(sequence)

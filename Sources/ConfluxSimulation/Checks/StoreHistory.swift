@@ -20,7 +20,7 @@ final class StoreHistory {
     /// The number of its `dropped` entry.
     var end: SequenceNumber?
     private(set) var version: UInt32
-    /// The snapshot that replicas of `version` are migrated from; nil where it began with that.
+    /// The snapshot that replicas of `version` are migrated from; nil if it began with that.
     private(set) var migratedFrom: SequenceNumber?
     var isFrozen = false
     /// The last entry that concerns it in each commit.
@@ -59,7 +59,7 @@ final class StoreHistory {
         ]
     }
 
-    /// The lineages that go on.
+    /// The lineages that continue.
     private var present: [Lineage] { lineages.filter { $0.until == nil } }
 
     func apply(_ entry: Entry) {

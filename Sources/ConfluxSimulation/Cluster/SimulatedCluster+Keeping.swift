@@ -166,7 +166,7 @@ extension SimulatedCluster {
 
     /// Whether no snapshot may come that gets a replica on: a store that is frozen has no digest point,
     /// where the others differ none may have a majority, and where the log has lost what a replica
-    /// could begin with, and no other goes on, nobody has one to give.
+    /// could begin with, and no other continues, nobody has one to give.
     private func mayStayStopped(_ store: StoreName) -> Bool {
         guard let history = truth.branch.presentLife(store) else { return false }
         return history.isFrozen || isDivided(history)

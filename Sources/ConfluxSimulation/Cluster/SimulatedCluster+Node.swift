@@ -327,7 +327,7 @@ extension SimulatedCluster {
                 in: .zero...(isHostile && random.chance(0.2) ? .seconds(1) : .milliseconds(5))))
     }
 
-    /// Stores with an executor of their own go on.
+    /// Stores with an executor of their own continue.
     func workStore(_ node: SimulatedNode) throws(Violation) {
         node.isStoreWorkScheduled = false
         node.scope.run { node.late.runFirst() }

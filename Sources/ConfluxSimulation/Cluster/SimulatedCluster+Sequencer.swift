@@ -104,7 +104,7 @@ extension SimulatedCluster {
         let done = sequencer.work()
         if let violation { throw violation }
         let isOver = !sequencer.gate.admits(done.tenure)
-        // Others have their turn before it goes on.
+        // Others have their turn before it continues.
         if let rest = done.rest, !isOver { post(rest, sequencer) }
         takeReader(of: sequencer)
         try makeCheckpoint(sequencer)
@@ -312,7 +312,7 @@ extension SimulatedCluster {
         case .stopped, .handedOver: marks.hit(.sequencerStopped)
         case .superseded: marks.hit(.superseded)
         case .logFailed:
-            // The process goes on with another tenure (rule 3), or it is told to end.
+            // The process continues with another tenure (rule 3), or it is told to end.
             if random.chance(0.7) {
                 marks.hit(.tenureRenewed)
                 sequencer.beginAnew()

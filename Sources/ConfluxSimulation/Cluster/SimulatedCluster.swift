@@ -56,7 +56,7 @@ final class SimulatedCluster {
     var sequencers: [Int: SimulatedSequencer] = [:]
     /// Who has the address: the newest one.
     var listening: Int?
-    /// What several sequencers share; nil where one has a disk.
+    /// What several sequencers share; nil if one has a disk.
     let etcd: SimulatedEtcd?
     /// What looks at the log in it.
     var observer: EtcdLog?

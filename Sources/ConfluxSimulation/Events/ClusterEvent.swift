@@ -10,7 +10,7 @@ enum ClusterEvent {
     /// A sequencer finds that a connection has ended.
     case findEnd(process: Int, connection: UInt64)
 
-    // Processes go on.
+    // Processes continue.
     case workLog(process: Int)
     /// The thread that reads the log for others does its next job.
     case workReads(process: Int)

@@ -34,7 +34,7 @@ extension SimulatedCluster {
         }
     }
 
-    /// The sequencer that a node's connection leads to; nil where nobody is.
+    /// The sequencer that a node's connection leads to; nil if nobody is.
     private func target(of node: SimulatedNode) -> Int? {
         if let round = node.round { return process(at: "\(round.current)") }
         return listening.flatMap { sequencers[$0] == nil ? nil : reached(from: $0) }

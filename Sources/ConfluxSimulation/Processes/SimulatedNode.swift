@@ -109,7 +109,7 @@ final class SimulatedNode {
         let inputs = Mutex<[ReplicaInput]>([])
         /// What the program wants to have withdrawn, of what was sent.
         let withdrawals = Mutex<[(index: Int, block: OutcomeBlock)]>([])
-        /// Which waits have ended, and at which number; nil where it failed.
+        /// Which waits have ended, and at which number; nil if it failed.
         let reached = Mutex<[(request: UInt64, sequence: SequenceNumber?)]>([])
         let work = Mutex(Work())
         let events = Mutex<[NodeEvent]>([])

@@ -71,7 +71,7 @@ public struct Simulation: Sendable {
             violation: cluster.violation, trace: cluster.trace.lines)
     }
 
-    /// Nodes go on dispatching until all that takes entries has come about.
+    /// Nodes continue dispatching until all that takes entries has come about.
     private func settle(_ cluster: SimulatedCluster) {
         let (least, most) = (cluster.now + .seconds(2), cluster.now + plan.recoveryMax / 2)
         var lacking: String? = ""

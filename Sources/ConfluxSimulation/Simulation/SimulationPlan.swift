@@ -63,9 +63,9 @@ public struct SimulationPlan: Sendable, Hashable {
     public var sequencerCrashEvery: Duration?
     /// How likely a process crashes behind any one effect.
     public var crashAtEffect = 0.0
-    /// The mean time between two stops of a process, which later goes on.
+    /// The mean time between two stops of a process, which later continues.
     public var pauseEvery: Duration?
-    /// Whether a second sequencer begins while the first is stopped, and goes on later.
+    /// Whether a second sequencer begins while the first is stopped, and continues later.
     public var hasRivals = false
     /// How long after that it begins.
     var rivalsAfter: ClosedRange<Duration> = .milliseconds(10)...(.seconds(3))

@@ -15,7 +15,7 @@ public enum SimulationWorld: String, Sendable, Hashable, CaseIterable {
     case newcomers
     /// Commits that are too large for the feed: every node fetches them, from a log that reads slowly.
     case bulky
-    /// Sequencers that stop for a while and go on beside the one that has begun meanwhile, while some
+    /// Sequencers that stop for a while and continue beside the one that has begun meanwhile, while some
     /// nodes still hear them.
     case rivals
     /// Replicas that differ often, and snapshots that come in many small parts, over connections that
@@ -200,7 +200,7 @@ extension SimulationPlan {
         drawDurability(from: &random)
         if durability == .memory { durability = .fsync }
         hasRivals = true
-        // Who crashes, or breaks off, does not go on.
+        // Who crashes, or breaks off, does not continue.
         sequencerCrashEvery = nil
         crashAtEffect = 0
         if random.chance(0.5) { breakEvery = nil }

@@ -21,7 +21,7 @@ extension SimulatedCluster {
         }
     }
 
-    /// The process that is at an address, or has its feed there; nil where none is, or it can't be reached.
+    /// The process that is at an address, or has its feed there; nil if none is, or it can't be reached.
     func process(at address: String) -> Int? {
         sequencers.values.first { sequencer in
             guard let slot = sequencer.standby?.slot else { return false }

@@ -32,7 +32,7 @@ public struct SimulatedState: Sendable {
     /// state that is never spoilt.
     var corrupt: (@Sendable ([UInt8]) -> [UInt8])?
 
-    /// What a store of a schema version should be; nil where no program knows that version.
+    /// What a store of a schema version should be; nil if no program knows that version.
     func reference(_ store: StoreName, version: UInt32) -> (any ReferenceStore)? {
         ([self] + newer).first { $0.schemaVersion == version }?.makeReference(store)
     }

@@ -19,7 +19,7 @@ struct LogScan {
     /// Reads commits, whole and in order, from the one that contains a number.
     ///
     /// - Throws: `damaged` where the first of them can't be read. Its numbers contain `from` and end
-    ///   before the next row that the database still finds, so that a reader can go on there.
+    ///   before the next row that the database still finds, so that a reader can continue there.
     static func read(
         _ statements: SQLiteReadStatements, from: SequenceNumber, through last: SequenceNumber,
         limitBytes: Int

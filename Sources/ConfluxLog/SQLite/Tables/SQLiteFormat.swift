@@ -33,7 +33,7 @@ enum SQLiteFormat {
             chain BLOB
         ) STRICT;
         """
-    // `IS NOT`, so that nothing follows a claim that can't be told.
+    // `IS NOT`, so that nothing follows a claim that is unknown.
     private static let trigger = """
         CREATE TRIGGER commits_follow BEFORE INSERT ON commits
         WHEN NEW.epoch IS NOT (SELECT epoch FROM meta WHERE \(SQLiteMeta.isIntact()))
@@ -222,7 +222,7 @@ struct SQLiteLogRow {
         bytes = statement.bytes(4)
     }
 
-    /// The hash behind the columns; nil where there is none.
+    /// The hash behind the columns; nil if there is none.
     static func hash(_ statement: Statement) -> ChainHash? { ChainHash(statement.bytes(5)) }
 
     /// The commit, in memory of its own; nil if it is not what was written.

@@ -90,7 +90,7 @@ struct SQLiteSnapshotRow {
     /// Whether it is there for who reads.
     var isWhole: Bool { saved >= snapshot.byteCount && !isRetired }
 
-    /// nil where it is not what was written; behind the columns stands whether it is intact.
+    /// nil if it is not what was written; behind the columns stands whether it is intact.
     init?(_ statement: Statement) {
         guard statement.integer(10) == 1, let store = StoreName(statement.text(1)),
             let version = UInt32(exactly: statement.integer(4)),

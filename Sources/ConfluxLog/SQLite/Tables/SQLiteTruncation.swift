@@ -12,7 +12,7 @@ struct SQLiteTruncationStatements {
     private let pages: Statement
     private let freePages: Statement
     private let pageBytes: Int
-    /// Whether the file can shrink: one that was begun before it could goes on without.
+    /// Whether the file can shrink: one that was begun before it could continues without.
     private let shrinks: Bool
 
     init(_ database: Database) throws(DatabaseFailure) {
@@ -34,10 +34,10 @@ struct SQLiteTruncationStatements {
         shrinks = try database.number("PRAGMA auto_vacuum") == 2
     }
 
-    /// Gives up commits that are wholly below a number, one at least, and remembers where the log
+    /// Discards commits that are wholly below a number, one at least, and remembers where the log
     /// begins and the hash before that; in a transaction.
     ///
-    /// - Returns: Where the log begins; nil where nothing is to be given up.
+    /// - Returns: Where the log begins; nil if nothing is to be given up.
     func truncate(
         below floor: SequenceNumber, limitBytes: Int
     ) throws(DatabaseFailure) -> SequenceNumber? {
