@@ -184,8 +184,8 @@ final class AddressDiagnosis: Sendable {
 
     private static func silent(_ endpoint: Endpoint) -> String {
         """
-        Whoever listens at \(endpoint) says nothing. It is not a sequencer, or it is stopped or cut off. Check \
-        the port, the process and the network.
+        Whoever listens at \(endpoint) says nothing. It is not a sequencer, or it is stopped, cut off, or has as \
+        many connections as it may. Check the port, the process and the network.
         """
     }
 

@@ -63,9 +63,7 @@ extension ProcessTests {
         }
 
         #if os(Linux)
-            @Test
-            func
-                `a sequencer cut off from etcd leaves its nodes to another one, and stands by later`()
+            @Test func `a sequencer cut off from etcd leaves its nodes to another one`()
                 async throws
             {
                 try await withSite { site in
