@@ -3,7 +3,7 @@ import ConfluxLog
 import ConfluxNode
 import ConfluxWorker
 
-/// `conflux backup`: a copy of a log, while its sequencer goes on.
+/// `conflux backup`: a copy of a log, while its sequencer continues.
 enum BackupCommand {
     private static let destination = Operand(
         "DESTINATION", parse: .folder,

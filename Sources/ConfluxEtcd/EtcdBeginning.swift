@@ -19,7 +19,7 @@ struct EtcdBeginning {
 
     /// Reads the state. If etcd has no key below the prefix, begins a log or a copy of one.
     ///
-    /// - Throws: As ``EtcdLog/init(_:)``.
+    /// - Throws: Like ``EtcdLog/init(_:)``.
     init(
         _ reading: EtcdReading, at address: EtcdAddress, for purpose: Purpose
     ) throws(LogError) {

@@ -28,7 +28,7 @@ public struct EtcdLogSettings: Sendable, Hashable {
 
     /// Makes settings with the default values.
     ///
-    /// - Parameter address: Where the log is.
+    /// - Parameter address: The address of the log.
     public init(address: EtcdAddress) {
         self.address = address
     }

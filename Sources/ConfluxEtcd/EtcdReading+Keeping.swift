@@ -82,7 +82,7 @@ extension EtcdReading {
         }
     }
 
-    /// As `ActionLog.checkpoint(through:)`.
+    /// Like `ActionLog.checkpoint(through:)`.
     func checkpoint(through last: SequenceNumber) throws(LogError) -> SavedCheckpoint? {
         for _ in 0..<Self.looksMax {
             let newest = try checkpoints().last { $0.0 <= last }
@@ -147,7 +147,7 @@ extension EtcdReading {
         return place
     }
 
-    /// As `ActionLog.readSnapshot(of:from:limitBytes:)`.
+    /// Like `ActionLog.readSnapshot(of:from:limitBytes:)`.
     func readSnapshot(
         of key: SavedSnapshot.Key, from offset: UInt64, limitBytes: Int
     ) throws(LogError) -> Bytes? {

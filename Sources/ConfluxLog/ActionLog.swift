@@ -196,7 +196,7 @@ public struct LogClaim: Sendable, Hashable {
 
 /// A commit as the log keeps it.
 public struct LoggedCommit: Sendable, Hashable {
-    /// The largest commit that a log takes: 256 MiB.
+    /// The largest commit that a log accepts: 256 MiB.
     public static let bytesMax = 256 << 20
 
     /// The number of its first entry.
@@ -293,6 +293,6 @@ extension ActionLog {
     /// Begins a tenure with the next epoch, like `claim(raisingEpochBy:)`.
     ///
     /// - Returns: The new epoch, and where the log ends.
-    /// - Throws: As `claim(raisingEpochBy:)`.
+    /// - Throws: Like `claim(raisingEpochBy:)`.
     public func claim() throws(LogError) -> LogClaim { try claim(raisingEpochBy: 1) }
 }

@@ -3,7 +3,7 @@ import ConfluxVocabulary
 /// A checkpoint as the log keeps it: everything that a sequencer's decisions depended on at one number. It
 /// spares reading; the log is complete without it.
 public struct SavedCheckpoint: Sendable, Hashable {
-    /// The largest checkpoint that a log takes: 768 MiB. SQLite's own bound for a value is about
+    /// The largest checkpoint that a log accepts: 768 MiB. SQLite's own bound for a value is about
     /// 954 MiB.
     public static let bytesMax = 768 << 20
 
@@ -38,7 +38,7 @@ public struct SavedCheckpoint: Sendable, Hashable {
     }
 }
 
-/// A part of a checkpoint, the unit in which it is saved.
+/// A piece of a checkpoint, the unit in which it is saved.
 public struct CheckpointPiece: Sendable, Hashable {
     /// The checkpoint's number.
     public let sequence: SequenceNumber
@@ -91,7 +91,7 @@ public protocol LogReader: AnyObject {
         from: SequenceNumber, through last: SequenceNumber, limitBytes: Int
     ) throws(LogError) -> [LoggedCommit]
 
-    /// As `ActionLog.checkpoint(through:)`.
+    /// Like `ActionLog.checkpoint(through:)`.
     func checkpoint(through last: SequenceNumber) throws(LogError) -> SavedCheckpoint?
 
     /// The log's description of a snapshot, as in `ActionLog.snapshots()`.
@@ -101,7 +101,7 @@ public protocol LogReader: AnyObject {
     /// - Throws: `damaged`, `failed`, `closed`.
     func snapshot(of key: SavedSnapshot.Key) throws(LogError) -> SavedSnapshot?
 
-    /// As `ActionLog.readSnapshot(of:from:limitBytes:)`.
+    /// Like `ActionLog.readSnapshot(of:from:limitBytes:)`.
     func readSnapshot(
         of key: SavedSnapshot.Key, from offset: UInt64, limitBytes: Int
     ) throws(LogError) -> Bytes?

@@ -26,7 +26,7 @@ package struct CheckpointShelf {
         pieces = []
     }
 
-    /// As `ActionLog.save(_:)`.
+    /// Like `ActionLog.save(_:)`.
     ///
     /// - Throws: `invalidCheckpoint`.
     package mutating func save(

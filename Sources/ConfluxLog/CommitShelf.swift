@@ -9,7 +9,7 @@ struct CommitShelf {
     /// Where the commits begin in `stored`. *Invariant*: those before it are discarded and have no bytes, and
     /// there are no more of them than of those after it.
     private var start = 0
-    /// As `ActionLog.floor`.
+    /// Like `ActionLog.floor`.
     private(set) var floor = SequenceNumber(1)
     /// What the commits count for, bytes and overhead.
     private(set) var keptBytes = 0
@@ -43,7 +43,7 @@ struct CommitShelf {
         return Array(stored[low..<end])
     }
 
-    /// As `ActionLog.truncate(below:limitBytes:)`.
+    /// Like `ActionLog.truncate(below:limitBytes:)`.
     ///
     /// - Returns: Whether it is done.
     mutating func truncate(below floor: SequenceNumber, limitBytes: Int) -> Bool {

@@ -27,11 +27,11 @@ public struct LogError: Error, Sendable, Equatable, CustomStringConvertible {
         case invalidFloor
         /// This object has not claimed the log yet.
         case notClaimed
-        /// Bytes are not what was written, or commits are missing.
+        /// Bytes are not those that were written, or commits are missing.
         case damaged
         /// Another process, or another log in this one, has the folder open.
         case inUse
-        /// The folder cannot be made or used.
+        /// The folder can't be created or used.
         case unusableFolder
         /// The engine that keeps the log can't be reached, or something else answers in its place.
         case unreachable
@@ -43,7 +43,7 @@ public struct LogError: Error, Sendable, Equatable, CustomStringConvertible {
         case newerFormat
         /// A setting is out of bounds.
         case invalidSetting
-        /// The log was closed before.
+        /// The log is closed.
         case closed
 
         /// A description of the failure for clients on other machines. Unlike ``LogError/message`` it

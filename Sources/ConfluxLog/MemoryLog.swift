@@ -45,7 +45,7 @@ public final class MemoryLog: ActionLog {
     /// Opens a log a second time, like a sequencer that takes over: both objects have the same history, and
     /// each makes its own claim. Different threads may own them.
     ///
-    /// - Parameter other: The log that has the history.
+    /// - Parameter other: The log with the history.
     public init(sharing other: MemoryLog) {
         history = other.history
     }
@@ -82,7 +82,7 @@ public final class MemoryLog: ActionLog {
         return claim
     }
 
-    /// Adds commits to the end.
+    /// Appends commits.
     ///
     /// - Parameters:
     ///   - commits: The commits to add.

@@ -49,7 +49,7 @@ public protocol SharedActionLog: ActionLog {
     func standDown(_ address: String) throws(LogError)
 }
 
-/// Says beside the log that a tenure serves. One thread at a time owns it.
+/// Announces, beside the log, that a tenure serves. One thread at a time owns it.
 public protocol TenureHerald: AnyObject {
     /// Says the word, if the tenure's claim is still the newest.
     ///
@@ -72,7 +72,7 @@ public struct ServingWord: Sendable, Hashable {
 
     /// Its tenure.
     public var epoch: Epoch
-    /// Where nodes reach it.
+    /// The address at which nodes reach it.
     public var address: String
     /// Rises each time that the word is said, which shows others that the sequencer is alive.
     public var renewal: UInt64

@@ -3,7 +3,7 @@ import ConfluxVocabulary
 /// The log's description of a snapshot: the state that a store had at one number. The state itself is read in
 /// parts; the log does not interpret it.
 public struct SavedSnapshot: Sendable, Hashable {
-    /// The largest state that a log takes: 1 GiB.
+    /// The largest state that a log accepts: 1 GiB.
     public static let bytesMax: UInt64 = 1 << 30
     /// How many confirmed snapshots of a store are kept.
     static let keptCount = 2
@@ -56,10 +56,10 @@ public struct SavedSnapshot: Sendable, Hashable {
     public var digest: Digest
     /// How many bytes it has.
     public var byteCount: UInt64
-    /// What it is for.
+    /// What the snapshot is for.
     public var kind: Kind
 
-    /// Makes a description of a store's state.
+    /// Makes a description of a snapshot.
     ///
     /// - Parameters:
     ///   - store: The store.
@@ -135,9 +135,9 @@ public struct SavedSnapshot: Sendable, Hashable {
     }
 }
 
-/// A part of a store's state, the unit in which it is saved.
+/// A piece of a snapshot, the unit in which it is saved.
 public struct SnapshotPiece: Sendable, Hashable {
-    /// The largest piece that a log takes: 16 MiB. An append may have to wait for one.
+    /// The largest piece that a log accepts: 16 MiB. An append may have to wait for one.
     public static let bytesMax = 16 << 20
 
     /// The snapshot that it is a part of; the same in every piece of it.

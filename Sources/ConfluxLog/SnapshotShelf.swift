@@ -25,7 +25,7 @@ package struct SnapshotShelf {
         count()
     }
 
-    /// As `ActionLog.snapshots()`.
+    /// Like `ActionLog.snapshots()`.
     package func listed(through last: SequenceNumber) -> [SavedSnapshot] {
         whole.values.map(\.snapshot).filter { $0.sequence <= last }
             .sorted(by: SavedSnapshot.isAscending)
@@ -34,7 +34,7 @@ package struct SnapshotShelf {
     /// As `LogReader.snapshot(of:)`.
     package func snapshot(of key: SavedSnapshot.Key) -> SavedSnapshot? { whole[key]?.snapshot }
 
-    /// As `ActionLog.readSnapshot(of:from:limitBytes:)`.
+    /// Like `ActionLog.readSnapshot(of:from:limitBytes:)`.
     package func read(_ key: SavedSnapshot.Key, from offset: UInt64, limitBytes: Int) -> Bytes? {
         guard let volume = whole[key] else { return nil }
         return volume.bytes.dropFirst(Int(clamping: offset)).prefix(max(1, limitBytes))
@@ -60,7 +60,7 @@ package struct SnapshotShelf {
         count()
     }
 
-    /// As `ActionLog.save(_:)`.
+    /// Like `ActionLog.save(_:)`.
     ///
     /// - Throws: `invalidSnapshot`.
     package mutating func save(

@@ -31,7 +31,7 @@ extension Node {
     /// sequencer is asked first, as by ``barrier(patience:)``.
     ///
     /// - Parameters:
-    ///   - receipt: The receipt. It must be of this node's log; a log that lost its end and went on
+    ///   - receipt: The receipt. It must be of this node's log; a log that lost its end and continued
     ///     differently may have another action under the number.
     ///   - patience: How long to wait.
     /// - Throws: ``NodeError``: `otherLog`, `timedOut`, `cancelled`, `closed`; `unanswered` when the

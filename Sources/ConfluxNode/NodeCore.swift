@@ -229,7 +229,7 @@ package final class NodeCore: Sendable {
         outbox.submit(Outbox.Aim(target), payload, mayWait: true)
     }
 
-    /// Where this process goes on, if its session was found by a key (rule 11).
+    /// Where this process continues, if its session was found by a key (rule 11).
     ///
     /// - Returns: nil before the first welcome, and without a key.
     package func resumption() async -> Resumption? { await linkStatus()?.resumption }

@@ -17,7 +17,7 @@ package final class Latch: Sendable {
     // A group that somebody is still in must not end.
     deinit { open() }
 
-    /// Ends all waits, present and later ones. Doing it again does nothing.
+    /// Ends all waits, present and later ones. Repeated calls do nothing.
     package func open() {
         if !isOpened.exchange(true, ordering: .acquiringAndReleasing) { group.leave() }
     }

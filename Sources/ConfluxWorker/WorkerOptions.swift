@@ -59,7 +59,7 @@ package enum WorkerOptions {
 
     /// Reads the keys that the command line names.
     ///
-    /// - Returns: nil where it names none.
+    /// - Returns: nil if it names none.
     /// - Throws: What is wrong with one of them.
     package static func keys(_ arguments: Invocation) throws(CommandFailure) -> NodeKeys? {
         switch (arguments[secret], arguments[serverKey]) {

@@ -9,20 +9,20 @@ struct GoldenCodingTests {
     private struct Golden: Decodable {
         struct Canonical: Decodable {
             let json: String
-            /// nil where the text is refused.
+            /// nil if the text is refused.
             let canonical: String?
         }
 
         struct Compact: Decodable {
             let octets: String
-            /// nil where the octets are refused.
+            /// nil if the octets are refused.
             let json: String?
         }
 
         struct Change: Decodable {
             let before: String
             let action: String
-            /// nil where the action is refused.
+            /// nil if the action is refused.
             let after: String?
         }
 

@@ -29,7 +29,7 @@ struct Run {
         return Run(exitCode: exitCode, lines: file.lines)
     }
 
-    /// Why one command of the tool fails; nil where it does not.
+    /// Why one command of the tool fails; nil if it does not.
     static func failure(
         of words: [String],
         _ command: (CommandEnvironment) async throws(CommandFailure) -> ExitCode

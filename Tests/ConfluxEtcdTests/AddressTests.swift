@@ -8,7 +8,7 @@ import Testing
         ("etcds://[::1]:2379/conflux", "etcds://[::1]:2379/conflux"),
         ("etcds://[fe80::1]/x", "etcds://[fe80::1]:2379/x"),
     ])
-    func `members and a prefix are an address`(text: String, full: String) {
+    func `an address has members and a prefix`(text: String, full: String) {
         #expect(EtcdAddress(text)?.description == full)
         #expect(EtcdAddress(full)?.description == full)
     }
@@ -19,11 +19,11 @@ import Testing
         "etcd://a/p q", "etcd://a b/p", "etcd://a,a/p", "etcd://a/p/commits", "etcd://a/meta",
         "etcd://user@a/p", "etcd://[a/p", "etcd://[zz]/p",
     ])
-    func `anything else is none`(text: String) {
+    func `anything else is no address`(text: String) {
         #expect(EtcdAddress(text) == nil)
     }
 
-    @Test func `an address names so many members, and a prefix has so many bytes`() {
+    @Test func `the members and the prefix of an address are bounded`() {
         func address(_ count: Int, _ prefix: Int) -> EtcdAddress? {
             let members = (1...count).map { "m\($0)" }.joined(separator: ",")
             return EtcdAddress("etcd://\(members)/\(String(repeating: "p", count: prefix))")

@@ -72,7 +72,7 @@ import Testing
         }
     }
 
-    @Test func `a log moves to etcd and back, with all that it has`() throws {
+    @Test func `a log moves to etcd and back, with its whole content`() throws {
         defer { try? FileManager.default.removeItem(atPath: folder) }
         let first = try SQLiteLog(directory: "\(folder)/first", durability: .os)
         try fill(first)
@@ -127,7 +127,7 @@ import Testing
     }
 
     @Test(arguments: [false, true])
-    func `a copy that was interrupted is no log, and the next one begins anew`(
+    func `an interrupted copy is no log, and the next one begins anew`(
         isOnEtcd: Bool
     ) throws {
         defer { try? FileManager.default.removeItem(atPath: folder) }

@@ -14,7 +14,7 @@ import Testing
         settings.callMax = Self.deadline
     }
 
-    @Test func `while members are killed and come back no commit is lost or doubled`() throws {
+    @Test func `no commit is lost or doubled while members are killed and come back`() throws {
         let cluster = try cluster(of: 3)
         let log = try open(cluster)
         let epoch = try log.claim().epoch
@@ -36,7 +36,7 @@ import Testing
         #expect(try open(cluster).readAll() == commits)
     }
 
-    @Test func `a leader that is stopped holds up one append, and its cluster goes on`() throws {
+    @Test func `a stopped leader delays one append, and its cluster continues`() throws {
         let cluster = try cluster(of: 3)
         let log = try open(cluster)
         let epoch = try log.claim().epoch
@@ -104,7 +104,7 @@ import Testing
         #expect(try log.readAll() == commits + [commit])
     }
 
-    @Test func `what went over a connection that ended is not said to be unsent`() throws {
+    @Test func `a request on a broken connection is not reported as unsent`() throws {
         let cluster = try cluster(of: 1)
         let proxy = try CuttingProxy(before: cluster.endpoints[0])
         let log = try open("etcd://\(proxy.address)/conflux", hasty)
@@ -117,7 +117,7 @@ import Testing
         #expect(try open(cluster).readAll() == commits + [commit])
     }
 
-    @Test func `a checkpoint is whole, though the answer that it is listed was lost`() throws {
+    @Test func `a checkpoint is whole even if the answer to listing it was lost`() throws {
         let cluster = try cluster(of: 1)
         let proxy = try CuttingProxy(before: cluster.endpoints[0])
         let log = try open("etcd://\(proxy.address)/conflux", hasty)
@@ -138,7 +138,7 @@ import Testing
         #expect(try log.checkpoint(through: SequenceNumber(6))?.sequence == SequenceNumber(6))
     }
 
-    @Test func `a request that etcd takes long after it was made again changes nothing`() throws {
+    @Test func `a late request that was retried meanwhile changes nothing`() throws {
         let cluster = try cluster(of: 1)
         let proxy = try HoldingProxy(before: cluster.endpoints[0])
         let log = try open("etcd://\(proxy.address)/conflux", hasty)
@@ -157,7 +157,7 @@ import Testing
         #expect(try log.readSnapshot(of: snapshot.key, from: 0, limitBytes: 100) == bytes)
     }
 
-    @Test func `a claim whose answer is lost is one`() throws {
+    @Test func `a claim counts even if its answer is lost`() throws {
         let cluster = try cluster(of: 1)
         let proxy = try CuttingProxy(before: cluster.endpoints[0])
         let log = try open("etcd://\(proxy.address)/conflux")
@@ -198,7 +198,7 @@ import Testing
         #expect(try new.readAll() == commits)
     }
 
-    @Test func `whoever watches is told of a claim`() throws {
+    @Test func `a watcher is told of a claim`() throws {
         let cluster = try cluster(of: 1)
         let old = try open(cluster)
         _ = try old.claim()

@@ -116,7 +116,7 @@ final class CuttingProxy: Sendable {
     func refuse() { listener.refuse() }
 }
 
-/// A connection to a port of this machine; nil where nobody listens.
+/// A connection to a port of this machine; nil if nobody listens.
 func connected(to port: UInt16) -> Int32? {
     let server = newSocket()
     var place = loopback(port)

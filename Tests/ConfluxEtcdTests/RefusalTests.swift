@@ -23,7 +23,7 @@ import Testing
         return error
     }
 
-    @Test func `an address at which nobody, or no etcd, answers is said to be one`() throws {
+    @Test func `an address where nobody, or no etcd, answers is reported`() throws {
         let silent = try Listener { _ in }
         let chatty = try Listener { connection in
             let words = Array("HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n".utf8)
@@ -38,7 +38,7 @@ import Testing
         }
     }
 
-    @Test func `what a prefix has that is no log of this version is left alone`() throws {
+    @Test func `keys that are no log of this version are left alone`() throws {
         let cluster = try EtcdCluster.shared.get()
         let prefix = ownPrefix()
         try cluster.control(["put", "/\(prefix)/a/other", "1"])
@@ -64,7 +64,7 @@ import Testing
         #expect(refusal(cluster.address("\(prefix)/d"))?.code == .damaged)
     }
 
-    @Test func `programs that begin a log at once begin the same one`() throws {
+    @Test func `programs that begin a log at the same time begin the same one`() throws {
         let cluster = try EtcdCluster.shared.get()
         let prefix = ownPrefix()
         let ids = Ids()
@@ -78,7 +78,7 @@ import Testing
         #expect(ids.all.count == 1)
     }
 
-    @Test func `who has no name, a wrong password or no rights is denied, and who has is not`()
+    @Test func `a user without a name, the right password or rights is denied, and others are not`()
         throws
     {
         let cluster = try cluster(of: 1)
@@ -117,7 +117,7 @@ import Testing
         #expect(log.floor == SequenceNumber(5))
     }
 
-    @Test func `a log goes on where authentication is enabled later`() throws {
+    @Test func `a log continues when authentication is enabled later`() throws {
         let cluster = try cluster(of: 1)
         let log = try open(cluster) {
             $0.credentials = EtcdCredentials(user: "root", password: "root")
@@ -131,7 +131,7 @@ import Testing
         #expect(try log.readAll() == commits)
     }
 
-    @Test func `a password goes to other machines only where connections are encrypted`() throws {
+    @Test func `a password is sent to other machines only over encrypted connections`() throws {
         let credentials = EtcdCredentials(user: "a", password: "b")
         let error = refusal("etcd://192.0.2.1/conflux") { $0.credentials = credentials }
         #expect(error?.code == .invalidSetting)

@@ -15,7 +15,7 @@ struct SecurityTests {
         return error
     }
 
-    @Test func `a program with its certificate is served, and others are denied`() throws {
+    @Test func `a program with a valid certificate is served, and others are denied`() throws {
         let files = try Certificates()
         let server = try files.make("server", by: "authority")
         let own = try files.make("own", by: "authority")
@@ -75,7 +75,7 @@ struct SecurityTests {
         #expect(failure { _ = try open(plain) }.error?.code == .unreachable)
     }
 
-    @Test func `a certificate that has expired is said to have`() throws {
+    @Test func `an expired certificate is reported as expired`() throws {
         let files = try Certificates()
         let server = try files.make("server", by: "authority", days: -1)
         var options = EtcdCluster.Options()

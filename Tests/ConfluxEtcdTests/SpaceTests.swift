@@ -14,7 +14,8 @@ import Testing
             .split(separator: "\n").count { $0.hasPrefix("/") }
     }
 
-    @Test func `a commit and a snapshot larger than a value are kept in parts, and go whole`()
+    @Test
+    func `a commit and a snapshot larger than a value are kept in parts, and removed as a whole`()
         throws
     {
         let cluster = try EtcdCluster.shared.get()
@@ -58,7 +59,7 @@ import Testing
         reader.close()
     }
 
-    @Test func `what was not finished is gone with the next claim`() throws {
+    @Test func `the next claim removes unfinished parts`() throws {
         let cluster = try EtcdCluster.shared.get()
         let prefix = ownPrefix()
         let log = try open(cluster, prefix)
@@ -82,7 +83,7 @@ import Testing
         }
     }
 
-    @Test func `a full etcd is said to be full with what to do, and serves on once it is well`()
+    @Test func `a full etcd is reported with what to do, and continues once it has room`()
         throws
     {
         let cluster = try cluster(of: 1, ["--quota-backend-bytes=20971520"])
@@ -116,7 +117,7 @@ import Testing
     }
 
     @Test
-    func `what an etcd that is full by now refuses a second time was appended the first time`()
+    func `an append that a full etcd refuses on retry counts if the first attempt succeeded`()
         throws
     {
         let cluster = try cluster(of: 1, ["--quota-backend-bytes=20971520"])
@@ -139,7 +140,8 @@ import Testing
         #expect(try open(cluster).readAll() == commits)
     }
 
-    @Test func `near its quota a log says so, and has room once it gave up its beginning`() throws {
+    @Test func `a log near its quota says so, and has room once its beginning is discarded`() throws
+    {
         let cluster = try cluster(of: 1)
         let log = try open(cluster) { $0.quotaBytes = 8 << 20 }
         let epoch = try log.claim().epoch
@@ -157,7 +159,7 @@ import Testing
         #expect(log.floor.rawValue == last - 1)
     }
 
-    @Test func `history is given up as the log goes on`() throws {
+    @Test func `history is compacted as the log continues`() throws {
         let cluster = try cluster(of: 1)
         let log = try open(cluster)
         let epoch = try log.claim().epoch
@@ -170,7 +172,7 @@ import Testing
         }
     }
 
-    @Test func `bytes that were changed are found, and those around them are served`() throws {
+    @Test func `changed bytes are found, and those around them are served`() throws {
         let cluster = try EtcdCluster.shared.get()
         let prefix = ownPrefix()
         let log = try open(cluster, prefix)

@@ -32,7 +32,7 @@ import Testing
         return (claim, try #require(herald))
     }
 
-    @Test func `who stands by sees what is appended, and reads it`() throws {
+    @Test func `a standby sees what is appended, and reads it`() throws {
         let (one, two) = try pair()
         let empty = try two.look()
         #expect(empty.epoch == .none)
@@ -73,7 +73,7 @@ import Testing
         #expect(failure { try one.confirm() }.error?.code == .superseded)
     }
 
-    @Test func `no claim is seen without who made it, and what it says ends with the next one`()
+    @Test func `a claim is always seen with its owner, whose words end with the next claim`()
         throws
     {
         let (one, two) = try pair()
@@ -95,7 +95,7 @@ import Testing
         #expect(try one.look().serving == nobody)
     }
 
-    @Test func `the one that serves hears who is there to stand by`() throws {
+    @Test func `the serving program hears which ones stand by`() throws {
         let (one, two) = try pair()
         let (tenure, herald) = try claim(one, after: .none)
         var standby = StandbyWord(address: "tcp://b:1", last: SequenceNumber(4), renewal: 1)
@@ -112,7 +112,7 @@ import Testing
         #expect(try herald.say(word(tenure.epoch, renewal: 4)).isEmpty)
     }
 
-    @Test func `a hint that was damaged is none, and harms nothing`() throws {
+    @Test func `a damaged hint does not count, and does no harm`() throws {
         let (one, two) = try pair()
         let (tenure, herald) = try claim(one, after: .none)
         let epoch = tenure.epoch
@@ -126,7 +126,7 @@ import Testing
         #expect(try open(cluster, prefix).id == one.id)
     }
 
-    @Test func `whoever watches is told when the one that serves says something`() throws {
+    @Test func `a watcher is told when the serving program says something`() throws {
         let (one, two) = try pair()
         let (tenure, herald) = try claim(one, after: .none)
         let epoch = tenure.epoch
@@ -143,7 +143,7 @@ import Testing
 
     /// Were it asked as long as others of its requests may take, this would not end in time.
     @Test(.timeLimit(.minutes(1)))
-    func `a member that hangs keeps nobody from seeing soon that a tenure is silent`() throws {
+    func `a member that hangs does not delay noticing a silent tenure`() throws {
         let cluster = try cluster(of: 3)
         let logs = try (0..<16).map { _ in
             try open(cluster) { settings in

@@ -61,7 +61,7 @@ import Testing
     }
 
     @Test(arguments: Engine.allCases)
-    func `an append that expects another end is turned away`(_ engine: Engine) throws {
+    func `an append that expects another end is refused`(_ engine: Engine) throws {
         let (log, folder) = try make(engine)
         let commits = try log.fill(2)
         #expect(code { try log.append(.sample(3...4, bytes: 11)) } == .endDiffers)
@@ -84,7 +84,7 @@ import Testing
     }
 
     @Test(arguments: Engine.allCases)
-    func `a retry tells the truth even when a newer claim exists`(_ engine: Engine) throws {
+    func `a retry reports the truth even when a newer claim exists`(_ engine: Engine) throws {
         let (log, folder) = try make(engine)
         let commits = try log.fill(1)
         _ = try log.claim()
@@ -149,7 +149,7 @@ import Testing
     }
 
     @Test(arguments: Engine.allCases)
-    func `a read keeps to its limit but gives one commit at least`(_ engine: Engine) throws {
+    func `a read keeps to its limit but returns at least one commit`(_ engine: Engine) throws {
         let (log, folder) = try make(engine)
         let commits = try log.fill(4, bytes: 10)
         func count(_ limitBytes: Int) throws -> Int {
@@ -176,11 +176,11 @@ import Testing
 }
 
 @Suite struct MemoryLogTests {
-    @Test func `each has an id of its own`() {
+    @Test func `each log has an id of its own`() {
         #expect(MemoryLog().id != MemoryLog().id)
     }
 
-    @Test func `at its bound it is full and keeps what it has`() throws {
+    @Test func `a log at its bound is full and keeps what it has`() throws {
         let log = MemoryLog(limitBytes: 1_000)
         let commits = try log.fill(2, bytes: 300)
         #expect(code { try log.append(.sample(5...5, bytes: 300)) } == .full)
@@ -188,7 +188,7 @@ import Testing
         try log.append(.sample(5...5, bytes: 10))
     }
 
-    @Test func `who takes over supersedes who had it`() throws {
+    @Test func `a new claim supersedes the previous owner`() throws {
         let old = MemoryLog()
         let commits = try old.fill(2)
         let new = MemoryLog(sharing: old)

@@ -35,7 +35,9 @@ import Testing
     }
 
     @Test(arguments: Engine.allCases)
-    func `one that is not finished is none, and the next one gives it up`(_ engine: Engine) throws {
+    func `an unfinished checkpoint does not count, and the next one discards it`(_ engine: Engine)
+        throws
+    {
         let (log, folder) = try make(engine)
         try log.save(.sample(4))
         for piece in SavedCheckpoint.sample(8).pieces(of: 7).dropLast() { try log.save(piece) }
@@ -50,7 +52,9 @@ import Testing
     }
 
     @Test(arguments: Engine.allCases)
-    func `pieces out of order, and one beyond the log's end, are refused`(_ engine: Engine) throws {
+    func `pieces out of order and a checkpoint beyond the log's end are refused`(_ engine: Engine)
+        throws
+    {
         let (log, folder) = try make(engine)
         let pieces = SavedCheckpoint.sample(4).pieces(of: 7)
         #expect(code { try log.save(pieces[1]) } == .invalidCheckpoint)
@@ -87,7 +91,7 @@ import Testing
         withExtendedLifetime(folder) {}
     }
 
-    @Test func `a large checkpoint is cut into pieces that make it up`() {
+    @Test func `a large checkpoint is split into pieces that add up to it`() {
         let checkpoint = SavedCheckpoint.sample(4, bytes: 1_000)
         for size in [1, 7, 999, 1_000, 1_001] {
             let pieces = checkpoint.pieces(of: size)
@@ -106,7 +110,7 @@ import Testing
         try SQLiteLog(directory: folder.path, settings: .small())
     }
 
-    @Test func `a checkpoint is there when the log is opened again`() throws {
+    @Test func `a checkpoint is still there when the log is opened again`() throws {
         let log = try open()
         try log.fill(3)
         try log.save(.sample(6), pieceBytes: 5)
@@ -114,7 +118,7 @@ import Testing
         #expect(try open().checkpoint(through: SequenceNumber(6)) == .sample(6))
     }
 
-    @Test func `a log that was made before there were checkpoints gets them`() throws {
+    @Test func `a log from before checkpoints existed gets them`() throws {
         let log = try open()
         let commits = try log.fill(3)
         log.close()
@@ -130,7 +134,7 @@ import Testing
     @Test(arguments: [
         "bytes = zeroblob(5)", "bytes = CAST(bytes || x'00' AS BLOB)", "checksum = checksum + 1",
     ])
-    func `a damaged checkpoint is named, and the one before it is there`(_ change: String) throws {
+    func `a damaged checkpoint is named, and the previous one is used`(_ change: String) throws {
         let log = try open()
         try log.fill(5)
         try log.save(.sample(4), pieceBytes: 5)
@@ -144,7 +148,7 @@ import Testing
         #expect(try log.readAll().count == 5)
     }
 
-    @Test func `a checkpoint without one of its pieces is none`() throws {
+    @Test func `a checkpoint that lacks a piece does not count`() throws {
         let log = try open()
         try log.fill(5)
         try log.save(.sample(4), pieceBytes: 5)
@@ -153,7 +157,7 @@ import Testing
         #expect(try log.checkpoint(through: log.last) == .sample(4))
     }
 
-    @Test func `what a crash leaves of a checkpoint that was being saved is none`() throws {
+    @Test func `a checkpoint whose saving crashed does not count`() throws {
         let log = try open()
         try log.fill(5)
         try log.save(.sample(4), pieceBytes: 5)
@@ -164,7 +168,7 @@ import Testing
         #expect(try again.checkpoint(through: SequenceNumber(10)) == .sample(4))
     }
 
-    @Test func `a checkpoint of a history that the log lost goes when the next one is saved`()
+    @Test func `saving a checkpoint removes one of a lost history`()
         throws
     {
         let log = try open()

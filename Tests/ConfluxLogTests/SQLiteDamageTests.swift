@@ -29,7 +29,7 @@ import Testing
         "bytes = zeroblob(10)", "bytes = CAST(bytes || x'00' AS BLOB)", "bytes = x''", "epoch = 2",
         "checksum = checksum + 1",
     ])
-    func `a damaged row is named, and what is whole around it is served`(_ change: String) throws {
+    func `a damaged row is named, and intact rows around it are served`(_ change: String) throws {
         let (log, commits) = try damaged(by: "UPDATE commits SET \(change) WHERE first = 5")
         #expect(try log.readAll() == Array(commits[..<2]))
         let error = try #require(failure(log, from: 5))
@@ -48,7 +48,7 @@ import Testing
         #expect(failure(log, from: 6)?.numbers?.contains(SequenceNumber(6)) == true)
     }
 
-    @Test func `a missing row is named, and what is whole around it is served`() throws {
+    @Test func `a missing row is named, and intact rows around it are served`() throws {
         let (log, commits) = try damaged(by: "DELETE FROM commits WHERE first = 3")
         #expect(try log.readAll() == [commits[0]])
         #expect(failure(log, from: 3)?.numbers == SequenceNumber(3)...SequenceNumber(4))

@@ -66,14 +66,14 @@ import Testing
         #expect(try again.readAll().starts(with: commits))
     }
 
-    @Test func `a claim whose sync fails is not had`() throws {
+    @Test func `a claim whose sync fails does not count`() throws {
         let log = try open(.os)
         disk.failsToSync.store(true, ordering: .relaxed)
         #expect(code { _ = try log.claim() } == .unknownOutcome)
         #expect(code { try log.confirm() } == .notClaimed)
     }
 
-    @Test func `a checkpoint whose sync fails takes nothing with it`() throws {
+    @Test func `a checkpoint whose sync fails damages nothing else`() throws {
         let log = try open(.fsync)
         let commits = try log.fill(4)
         try log.save(.sample(4), pieceBytes: 5)
@@ -94,7 +94,7 @@ import Testing
         #expect(try again.checkpoint(through: again.last) == .sample(8))
     }
 
-    @Test func `a checkpoint that finds the disk full takes nothing with it`() throws {
+    @Test func `a checkpoint that finds the disk full damages nothing else`() throws {
         var settings = SQLiteLogSettings.small()
         settings.limitBytes = 1 << 20
         let log = try SQLiteLog(directory: folder.path, settings: settings)

@@ -21,7 +21,7 @@ import Testing
         try file.read(from: SequenceNumber(1), through: file.last, limitBytes: .max)
     }
 
-    @Test func `a copy is the log as it was, and a log of its own`() throws {
+    @Test func `a copy has the log's content and is a log of its own`() throws {
         let log = try SQLiteLog(directory: folder.path, settings: .small())
         let commits = try log.fill(3)
         let checkpoint = SavedCheckpoint(sequence: commits[1].last, bytes: [1, 2, 3])
@@ -46,7 +46,7 @@ import Testing
         copy.close()
     }
 
-    @Test func `a copy begins in a folder without a log, also behind one that broke off`() throws {
+    @Test func `a copy begins in a folder without a log, even after an interrupted copy`() throws {
         let log = try SQLiteLog(directory: folder.path, settings: .small())
         try log.fill(2)
         let file = try SQLiteLogFile(directory: folder.path)
@@ -65,7 +65,7 @@ import Testing
         log.close()
     }
 
-    @Test func `a folder with a quote in its name is one like others`() throws {
+    @Test func `a folder may have a quote in its name`() throws {
         let log = try SQLiteLog(directory: folder.path, settings: .small())
         let commits = try log.fill(1)
         let file = try SQLiteLogFile(directory: folder.path)
@@ -75,7 +75,7 @@ import Testing
         log.close()
     }
 
-    @Test func `what is no log, or damaged, is told`() throws {
+    @Test func `a file that is no log, or is damaged, is reported`() throws {
         #expect(
             code { () throws(LogError) in _ = try SQLiteLogFile(directory: folder.path) }
                 == .notALog)

@@ -20,7 +20,7 @@ import Testing
     }
 
     @Test(arguments: SQLiteLogSettings.Durability.allCases)
-    func `it is the same log after closing and opening`(
+    func `a log is the same after closing and opening`(
         _ durability: SQLiteLogSettings.Durability
     ) throws {
         let log = try open(durability)
@@ -37,7 +37,7 @@ import Testing
     }
 
     @Test(arguments: SQLiteLogSettings.Durability.allCases)
-    func `it is the same log after the process was killed`(
+    func `a log is the same after its process was killed`(
         _ durability: SQLiteLogSettings.Durability
     ) throws {
         let log = try open(durability)
@@ -49,7 +49,7 @@ import Testing
         #expect(try survivor.claim().epoch == Epoch(2))
     }
 
-    @Test func `it goes on when the write-ahead log was copied many times`() throws {
+    @Test func `appends continue after many checkpoints of the write-ahead log`() throws {
         let log = try open(.os)
         let commits = try log.fill(200, bytes: 50_000)
         #expect(try log.readAll() == commits)
@@ -67,14 +67,14 @@ import Testing
         withExtendedLifetime(log) {}
     }
 
-    @Test func `folders that are absent are made`() throws {
+    @Test func `missing folders are created`() throws {
         let path = folder.path + "/a/b/"
         let log = try SQLiteLog(directory: path, settings: .small())
         #expect(FileManager.default.fileExists(atPath: folder.path + "/a/b/log.sqlite"))
         log.close()
     }
 
-    @Test func `a folder that cannot be made is named`() throws {
+    @Test func `a folder that cannot be created is named`() throws {
         try FileManager.default.createDirectory(
             atPath: folder.path, withIntermediateDirectories: true)
         let file = folder.path + "/file"
@@ -86,7 +86,7 @@ import Testing
         #expect(openingError(of: "")?.code == .unusableFolder)
     }
 
-    @Test func `a closed log is free though a forked child still has its lock file open`() throws {
+    @Test func `a closed log is free even if a forked child has its lock file open`() throws {
         let log = try open()
         var lock = stat()
         #expect(stat(folder.path + "/lock", &lock) == 0)
@@ -144,7 +144,7 @@ import Testing
         try log.append(.sample(7...7))
     }
 
-    @Test func `a program that writes makes an append fail and try again`() throws {
+    @Test func `while another program writes, an append fails and is retried`() throws {
         var settings = SQLiteLogSettings.small()
         settings.busyTimeout = .zero
         let log = try SQLiteLog(directory: folder.path, settings: settings)
@@ -157,7 +157,7 @@ import Testing
         #expect(log.last == SequenceNumber(3))
     }
 
-    @Test func `a claim by someone else supersedes`() throws {
+    @Test func `a claim by another program supersedes`() throws {
         let log = try open()
         try log.fill(1)
         try log.confirm()
@@ -167,7 +167,7 @@ import Testing
         #expect(try log.readAll().count == 1)
     }
 
-    @Test func `who is superseded changes nothing beside the commits`() throws {
+    @Test func `a superseded owner changes nothing besides commits`() throws {
         let log = try open()
         try log.fill(10)
         let snapshot = SavedSnapshot.sample(8)
@@ -187,7 +187,7 @@ import Testing
         #expect(log.floor == SequenceNumber(1))
     }
 
-    @Test func `a newer format is refused and stays as it is`() throws {
+    @Test func `a newer format is refused and left unchanged`() throws {
         try open().close()
         try folder.run("PRAGMA user_version = 5")
         let error = try #require(openingError(of: folder.path))
@@ -207,7 +207,7 @@ import Testing
         #expect(openingError(of: folder.path)?.code == .notALog)
     }
 
-    @Test func `at its bound it is full and goes on serving`() throws {
+    @Test func `a log at its bound is full and continues to serve reads`() throws {
         var settings = SQLiteLogSettings.small()
         settings.limitBytes = 1 << 20
         let log = try SQLiteLog(directory: folder.path, settings: settings)

@@ -20,7 +20,7 @@ package final class FaultyDisk: @unchecked Sendable {
     package let failsToSync = Atomic(false)
     /// Whether writes find the disk full.
     package let isFull = Atomic(false)
-    /// Told by each sync that hangs; nil where none does.
+    /// Told by each sync that hangs; nil if none does.
     private let whenHung = Mutex<(@Sendable () -> Void)?>(nil)
     /// What a sync that hangs waits for.
     private let recovery = DispatchSemaphore(value: 0)

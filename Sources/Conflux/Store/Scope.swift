@@ -56,7 +56,7 @@ public final class Scope: Sendable {
     let series = FlowSeries()
     /// What was dispatched in a mode and has not ended.
     let backlog = Backlog()
-    /// Where dispatches go that don't go on the calling thread.
+    /// Where dispatches go that don't continue the calling thread.
     let queue = DispatchQueue(label: "conflux.scope")
     /// Where commits go that have to be made on the main queue.
     let main = Executor.mainThread

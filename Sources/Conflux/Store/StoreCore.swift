@@ -66,7 +66,7 @@ package final class StoreCore<S: State>: Lane, @unchecked Sendable {
 
     override var identity: StoreIdentity { StoreIdentity(self) }
 
-    /// The value of the state, as it is now; nil where it is a state that has none, or the store has ended.
+    /// The value of the state, as it is now; nil if it is a state that has none, or the store has ended.
     var value: (any Sendable)? {
         // A state that is a value may be read on any thread; any other is only counted here.
         nonisolated(unsafe) var state: S?

@@ -108,7 +108,7 @@ struct Place {
             suggestion: nearest(to: word, in: names))
     }
 
-    /// What is wrong with a line that ends, or goes on with an option, where a command must stand.
+    /// What is wrong with a line that ends, or continues with an option, where a command must stand.
     func needsCommand(before word: String?) -> Mistake {
         if let word, word.hasPrefix("-"), word != "--" {
             let name = String(word.prefix { $0 != "=" })

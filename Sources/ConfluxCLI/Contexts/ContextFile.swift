@@ -21,7 +21,7 @@ struct Contexts: Equatable, Sendable {
 /// The file with the contexts of a user. It is read anew by each command, and replaced as a whole.
 struct ContextFile: Sendable {
     private static let bytesMax = 1 << 20
-    /// Where it is; nil where the environment names no home.
+    /// Where it is; nil if the environment names no home.
     let path: String?
 
     /// - Parameter variables: `XDG_CONFIG_HOME`, or else `HOME`, says where it is.

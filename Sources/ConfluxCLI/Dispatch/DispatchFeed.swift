@@ -33,7 +33,7 @@ final class DispatchFeed: Sendable {
         var items: [Item] = []
         /// The last line, empty or not; 0 before the first.
         var lastLine = 0
-        /// Which part of the file was read up to there; nil where nobody knows how much there is.
+        /// Which part of the file was read up to there; nil if nobody knows how much there is.
         var share: Double?
     }
 
@@ -42,7 +42,7 @@ final class DispatchFeed: Sendable {
 
     let portions: AsyncStream<Portion>
     private let continuation: AsyncStream<Portion>.Continuation
-    /// Where the run goes on, if it is one that was begun before.
+    /// Where the run continues, if it is one that was begun before.
     let resumption: Resumption?
     private let room = DispatchSemaphore(value: itemsMax / batchItemsMax)
     private let isAtEnd = Atomic(false)

@@ -108,7 +108,7 @@ final class DispatchReport: Sendable {
 
     /// Nothing follows at once.
     ///
-    /// - Parameter share: Which part of the file is done with; nil where nobody knows how much there is.
+    /// - Parameter share: Which part of the file is done with; nil if nobody knows how much there is.
     func batchDone(_ share: Double?) {
         environment.output.flush()
         progress.show(

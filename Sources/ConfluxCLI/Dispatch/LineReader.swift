@@ -32,7 +32,7 @@ final class LineReader: Sendable {
     private let bytesTotal: Int?
     private let bytesRead = Atomic(0)
 
-    /// Which part of a file was read, from 0 to 1; nil where nobody knows how much there is.
+    /// Which part of a file was read, from 0 to 1; nil if nobody knows how much there is.
     var share: Double? {
         bytesTotal.map { min(1, Double(bytesRead.load(ordering: .relaxed)) / Double(max($0, 1))) }
     }

@@ -8,7 +8,7 @@ import Synchronization
 final class EntryPrinter: Sendable {
     private struct Content {
         var first = SequenceNumber.zero
-        /// Nil to go on for ever.
+        /// Nil to continue for ever.
         var last: SequenceNumber?
         /// The names of the keys that opened the sessions which are remembered.
         var owners: [Incarnation: Name] = [:]

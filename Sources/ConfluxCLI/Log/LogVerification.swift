@@ -19,7 +19,7 @@ struct LogVerification {
     private(set) var snapshotCount = 0
     /// The first number that is chained; behind `last` where nothing is.
     private(set) var chained = SequenceNumber.zero
-    /// Where the chain ends; nil where nothing is chained.
+    /// Where the chain ends; nil if nothing is chained.
     private(set) var anchor: LogAnchor?
     private let expected: LogAnchor?
     /// The hash that the log has at the number of `expected`.

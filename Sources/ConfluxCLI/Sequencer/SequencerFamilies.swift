@@ -4,7 +4,7 @@ import ConfluxSequencer
 /// The metrics of a sequencer, as Prometheus has them.
 struct SequencerFamilies {
     let metrics: SequencerMetrics
-    /// The folder of the log; nil where it is in memory.
+    /// The folder of the log; nil if it is in memory.
     let folder: String?
 
     var all: [MetricFamily] { tenure + log + admission + nodes + shelf }

@@ -136,7 +136,7 @@ enum StatusCommand {
         return .object(fields)
     }
 
-    /// How many entries a session's replicas have not applied yet; nil where it has none, and before it
+    /// How many entries a session's replicas have not applied yet; nil if it has none, and before it
     /// has reported for the first time.
     static func lag(of session: SessionStatus, last: SequenceNumber) -> UInt64? {
         guard !session.hosted.isEmpty || !session.bridged.isEmpty, session.applied != .zero

@@ -4,7 +4,7 @@ import Synchronization
 
 /// A question to the person at the terminal.
 enum Confirmation {
-    /// Asks, and goes on only if the answer is yes. Where there is no terminal, nobody is asked.
+    /// Asks, and continues only if the answer is yes. Where there is no terminal, nobody is asked.
     ///
     /// - Parameters:
     ///   - question: What is asked.

@@ -164,7 +164,7 @@ public final class SQLiteLog: CopiedLog {
         return claim
     }
 
-    /// Adds commits to the end, in one transaction.
+    /// Appends commits, in one transaction.
     ///
     /// - Parameters:
     ///   - commits: The commits to add.

@@ -13,9 +13,9 @@ import ConfluxVocabulary
 public final class SQLiteLogFile: LogReader {
     /// The log's random identity.
     public let id: LogID
-    /// Where the log ended when it was opened.
+    /// The log's end when it was opened.
     public let last: SequenceNumber
-    /// Where the log began when it was opened; it may have been truncated since.
+    /// The log's beginning when it was opened; it may have been truncated since.
     public let floor: SequenceNumber
     /// The epoch of the log's newest claim when it was opened.
     public let epoch: Epoch
@@ -84,7 +84,7 @@ public final class SQLiteLogFile: LogReader {
         return try reader.meta(in: folder).chain
     }
 
-    /// As `ActionLog.checkpoint(through:)`.
+    /// Like `ActionLog.checkpoint(through:)`.
     ///
     /// - Throws: `damaged`, `failed`, `closed`.
     public func checkpoint(through last: SequenceNumber) throws(LogError) -> SavedCheckpoint? {
@@ -108,7 +108,7 @@ public final class SQLiteLogFile: LogReader {
         return try reader.snapshot(of: key)
     }
 
-    /// As `ActionLog.readSnapshot(of:from:limitBytes:)`.
+    /// Like `ActionLog.readSnapshot(of:from:limitBytes:)`.
     ///
     /// - Throws: `damaged`, `failed`, `closed`.
     public func readSnapshot(

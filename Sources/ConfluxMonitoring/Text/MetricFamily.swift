@@ -49,7 +49,7 @@ package struct MetricFamily: Sendable {
         return family
     }
 
-    /// A number that rises and falls; nil where it is not known.
+    /// A number that rises and falls; nil if it is not known.
     package static func gauge(_ name: String, _ help: String, _ value: Double?) -> MetricFamily {
         var family = MetricFamily(name, .gauge, help)
         family.samples = value.map { [Sample(labels: [], value: .number($0))] } ?? []

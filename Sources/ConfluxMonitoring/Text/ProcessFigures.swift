@@ -6,7 +6,7 @@
 
 /// What the system says of this process and of a folder.
 package enum ProcessFigures {
-    /// How many bytes of memory are resident; nil where the system does not say.
+    /// How many bytes of memory are resident; nil if the system does not say.
     package static var residentBytes: UInt64? {
         #if canImport(Darwin)
             var info = mach_task_basic_info()
@@ -32,7 +32,7 @@ package enum ProcessFigures {
         #endif
     }
 
-    /// How many bytes the files of a folder have; nil where it can't be read.
+    /// How many bytes the files of a folder have; nil if it can't be read.
     package static func fileBytes(inFolder path: String) -> UInt64? {
         guard let folder = opendir(path) else { return nil }
         defer { closedir(folder) }
@@ -51,7 +51,7 @@ package enum ProcessFigures {
         return sum
     }
 
-    /// How many bytes of the file system of a folder are free; nil where the system does not say.
+    /// How many bytes of the file system of a folder are free; nil if the system does not say.
     package static func freeBytes(ofFolder path: String) -> UInt64? {
         var status = statvfs()
         guard statvfs(path, &status) == 0 else { return nil }

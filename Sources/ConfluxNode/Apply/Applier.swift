@@ -68,7 +68,7 @@ package final class Applier {
     private var questions = PendingQuestions()
     /// What stores that catch up were given and have not applied, the next one first.
     var slices: [Slice] = []
-    /// Whether it was posted to go on with them.
+    /// Whether it was posted to continue with them.
     var isGoingOn = false
     /// How far it has come, for the machine. Whoever drives it passes it on.
     package internal(set) var progress = ApplyProgress()
@@ -310,7 +310,7 @@ package final class Applier {
         package let position: SequenceNumber
         /// Whether commits apply to it; before, it catches up.
         package let isAttached: Bool
-        /// Whether it has a state of this history, and goes on from it.
+        /// Whether it has a state of this history, and continues from it.
         package let hasBegun: Bool
         /// Why it takes no further entries, if it does not.
         package let stopped: String?

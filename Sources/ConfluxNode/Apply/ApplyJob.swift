@@ -78,7 +78,7 @@ package struct Wait: Sendable {
     }
 
     /// - Parameter hostedLife: Tells the life of a store that is hosted here.
-    /// - Returns: What the machine is asked for; nil where the store is not hosted here.
+    /// - Returns: What the machine is asked for; nil if the store is not hosted here.
     func input(hostedLife: (StoreName) -> SequenceNumber?) -> ReplicaInput? {
         switch goal {
         case .latest: .barrier(request: request)

@@ -9,7 +9,7 @@ import Foundation
 /// store therefore notes which entry it is about to apply, in a file that survives the process. Who
 /// opens that file finds the notes of who died, and counts them: behind ``crashesMax`` deaths in a
 /// row at one entry the store is *poisoned* there, and stops before the entry instead of applying it.
-/// Other stores go on.
+/// Other stores continue.
 ///
 ///     lane:    note 16 ─ apply ─ note 17 ─ apply ✕ died
 ///     opened:  17, once       note … 17 ─ apply ✕ died

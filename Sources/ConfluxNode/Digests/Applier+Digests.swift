@@ -45,7 +45,7 @@ extension Applier {
         }
     }
 
-    /// The first key path at which two encodings differ; nil where one of them is not to be had, or
+    /// The first key path at which two encodings differ; nil if one of them can't be had, or
     /// they are the same.
     private static func difference(_ own: [UInt8]?, _ other: Bytes?) -> String? {
         guard let own, let other, own[...] != other else { return nil }

@@ -279,7 +279,7 @@ package final class Outbox: @unchecked Sendable {
         return row(of: aim).map { open.builder.appendIfFits(row: $0, payload: payload) } ?? false
     }
 
-    /// The row in the open batch; nil where its table is full. Called under the lock.
+    /// The row in the open batch; nil if its table is full. Called under the lock.
     private func row(of aim: Aim) -> BatchRow? {
         if aim.batchNumber != openNumber {
             aim.row = open.builder.row(for: aim.target)
@@ -305,7 +305,7 @@ package final class Outbox: @unchecked Sendable {
     /// Takes the oldest batch, if it may be submitted.
     ///
     /// - Parameter isAllowed: Whether a batch of so many bytes may be submitted.
-    /// - Returns: The batch; nil where there is none, or it may not be submitted yet.
+    /// - Returns: The batch; nil if there is none, or it may not be submitted yet.
     package func take(if isAllowed: (_ bytes: Int) -> Bool) -> Filling? {
         condition.lock()
         let next = sealed.first ?? open

@@ -55,7 +55,7 @@ package final class OutboxRoute<S: BridgedState>: ActionRoute {
 extension OutboxRoute {
     /// Encodes an action on this thread's stack and copies it into the outbox: nothing is allocated for it.
     ///
-    /// - Returns: nil where it is too large for that, or not to be encoded.
+    /// - Returns: nil if it is too large for that, or not to be encoded.
     private func submit(
         _ action: S.Action, _ quick: QuickCoding<S.Action>, mayWait: Bool
     ) -> DispatchHandle? {

@@ -69,7 +69,7 @@ final class AddressDiagnosis: Sendable {
         }
     }
 
-    /// The node goes on to its next address, since nobody answers at this one.
+    /// The node continues to its next address, since nobody answers at this one.
     func gaveUp(_ endpoint: Endpoint) {
         // A sequencer that was heard is busy, or is not serving yet.
         guard addresses.count > 1, !state.withLock({ $0.isConnected }) else { return }
@@ -156,7 +156,7 @@ final class AddressDiagnosis: Sendable {
 
     // MARK: Messages
 
-    /// - Returns: nil where there may be a sequencer nevertheless, and where it has refused the node's keys.
+    /// - Returns: nil if there may be a sequencer nevertheless, and where it has refused the node's keys.
     private static func message(_ failure: ConnectionFailure, _ endpoint: Endpoint) -> String? {
         switch failure {
         case .unresolvable(let reason):
@@ -184,8 +184,8 @@ final class AddressDiagnosis: Sendable {
 
     private static func silent(_ endpoint: Endpoint) -> String {
         """
-        Whoever listens at \(endpoint) says nothing. It is not a sequencer, or it is stopped or cut off. Check \
-        the port, the process and the network.
+        Whoever listens at \(endpoint) says nothing. It is not a sequencer, or it is stopped, cut off, or has as \
+        many connections as it may. Check the port, the process and the network.
         """
     }
 

@@ -32,7 +32,7 @@ extension LinkThread {
             if let former { diagnosis.sendsOn(former) }
             try dealer.move(to: endpoint)
         } catch {
-            // The node goes on saying hello, and trying its own addresses.
+            // The node continues saying hello, and trying its own addresses.
             events(.unreadableFrame("A redirect can't be followed. \(error.message)"))
         }
     }

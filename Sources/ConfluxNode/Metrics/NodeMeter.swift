@@ -80,7 +80,7 @@ package final class NodeMeter: Sendable {
     ///   - count: How many.
     ///   - kind: What most of them were told.
     ///   - others: How many of them were told something else.
-    ///   - duration: How long it took; nil where it was not measured.
+    ///   - duration: How long it took; nil if it was not measured.
     func told(
         _ count: Int, _ kind: NodeMetrics.OutcomeKind,
         except others: [NodeMetrics.OutcomeKind: Int], after duration: Duration?

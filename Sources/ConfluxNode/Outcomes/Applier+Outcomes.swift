@@ -144,7 +144,7 @@ extension Receipt {
 }
 
 extension Effect {
-    /// What who dispatched it is told; nil where that is its receipt alone.
+    /// What who dispatched it is told; nil if that is its receipt alone.
     fileprivate func error(_ receipt: Receipt) -> DispatchError? {
         switch self {
         case .applied, .nobody: nil

@@ -8,7 +8,7 @@ enum EntryFailure: Sendable {
     case refused(any Error)
     /// It was skipped (rule 23).
     case skipped
-    /// A newer program wrote it. Only a store that is not replicated goes on behind such an entry.
+    /// A newer program wrote it. Only a store that is not replicated continues behind such an entry.
     case notUnderstood(message: String)
 }
 

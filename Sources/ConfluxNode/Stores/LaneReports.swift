@@ -9,7 +9,7 @@ enum LaneReport: Sendable {
     case decoded(request: UInt64, Result<ReplicaLane.Putting, any Error>)
     /// The snapshot of this request is in, or could not be put in.
     case restored(request: UInt64, (any Error)?)
-    /// A copy of the state at a digest point behind the snapshot of this request; nil where the store
+    /// A copy of the state at a digest point behind the snapshot of this request; nil if the store
     /// was released.
     case copied(request: UInt64, SnapshotPlace, Encoding?)
 }

@@ -297,7 +297,7 @@ final class TypedRunner<S: BridgedState>: EntryRunner {
             if let replica = run.replica, !isSkipped {
                 stop(replica, at: place, message)
             } else if run.takes(place) {
-                // A store that is not replicated has no state that it could get instead: it goes on.
+                // A store that is not replicated has no state that it could get instead: it continues.
                 run.note(.notUnderstood(message: message), place)
             }
         }

@@ -24,7 +24,7 @@ extension Rights {
         return .entries(entries)
     }
 
-    /// What of a commit's body may be read with these rights; nil where it can't be read.
+    /// What of a commit's body may be read with these rights; nil if it can't be read.
     func visible(body: Bytes) -> Bytes? {
         guard let commit = try? Commit.decode(body: body) else { return nil }
         let blocks = commit.blocks.map { block -> Commit.Block in

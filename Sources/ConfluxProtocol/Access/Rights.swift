@@ -22,7 +22,7 @@ public struct Rights: Sendable, Hashable {
 
     /// For which stores each permission is granted. One that is not there is granted for none.
     public var patterns: [Permission: [StorePattern]]
-    /// The most bytes of one encoded action; nil where the sequencer's own limit alone counts.
+    /// The most bytes of one encoded action; nil if the sequencer's own limit alone counts.
     public var payloadBytesMax: UInt32?
     /// The most actions a second, over a second's time; nil for no limit. *At the bound* actions wait in their node.
     public var actionsPerSecondMax: UInt32?
@@ -87,7 +87,7 @@ public struct Principal: Sendable, Hashable {
     /// Whoever reaches a sequencer without keys: may do everything.
     public static let anybody = Principal(name: nil, rights: .all)
 
-    /// What the key is called; nil where there are no keys.
+    /// What the key is called; nil if there are no keys.
     public let name: Name?
     /// What it may do.
     public let rights: Rights
@@ -111,7 +111,7 @@ public struct Principal: Sendable, Hashable {
             + "authorised keys"
     }
 
-    /// Why a message is not answered as it asks; nil where it is allowed. Actions are judged one by one
+    /// Why a message is not answered as it asks; nil if it is allowed. Actions are judged one by one
     /// (rule 14).
     func denial(of message: NodeMessage) -> String? {
         switch message {

@@ -42,7 +42,7 @@ public enum ByeCode: UInt16, Sendable, Hashable, CaseIterable {
     case keyTaken = 10
     /// The key that the connection proves may not do this.
     case notAllowed = 11
-    /// The sequencer is there, and hears nobody before its log works again: go on saying hello.
+    /// The sequencer is there, and hears nobody before its log works again: continue saying hello.
     case notServing = 12
 }
 

@@ -30,7 +30,7 @@ public enum NodeMessage: Sendable, Equatable {
     case digest(DigestReport)
     /// A part of this node's encoding at a digest point.
     case snapshot(SnapshotChunk)
-    /// Has an entry be without effect, so that replicas that can't apply it go on behind it.
+    /// Has an entry be without effect, so that replicas that can't apply it continue behind it.
     case skip(Skip)
     /// Freezes a store, or thaws it.
     case freeze(Freeze)
@@ -51,7 +51,7 @@ public struct Hello: Sendable, Equatable {
     /// Whether this connection gets a session. Who only observes makes no entries.
     public var role: Role
     /// Where the nonce comes from a key: the random number by which processes with that key are
-    /// told apart. Its session is *keyed*: it outlives a bye. nil where the nonce is random.
+    /// told apart. Its session is *keyed*: it outlives a bye. nil if the nonce is random.
     public var process: Nonce?
     /// The session to take up again, if there was one.
     public var session: SessionToken?
@@ -133,7 +133,7 @@ public struct StateBridge: Sendable, Hashable {
     public var state: Name
     /// The schema version that the node has of it.
     public var schemaVersion: UInt32
-    /// The shapes of the state's actions, as JSON; nil where the node does not tell them.
+    /// The shapes of the state's actions, as JSON; nil if the node does not tell them.
     public var shapes: Bytes?
 
     /// Makes a bridge.
@@ -189,7 +189,7 @@ public struct Open: Sendable, Equatable {
     public var events: [Name]
     /// The opener's state, which becomes the store's first if there is no such store.
     public var initial: EncodedState
-    /// The shapes of a bridged state's actions, as JSON; nil where the node does not tell them.
+    /// The shapes of a bridged state's actions, as JSON; nil if the node does not tell them.
     public var shapes: Bytes?
 
     /// Makes a request.

@@ -193,7 +193,7 @@ public struct SessionStatus: Sendable, Equatable {
     public var incarnation: Incarnation
     /// The node's name, if it has one.
     public var name: Name?
-    /// The name of the key that opened it; nil where there were no keys.
+    /// The name of the key that opened it; nil if there were no keys.
     public var owner: Name?
     /// Whether it is present: it was heard in this tenure and has not left.
     public var isLive: Bool

@@ -216,7 +216,7 @@ public enum RejectionCode: UInt16, Sendable, Hashable, CaseIterable {
     case frozen = 10
     /// A replica has passed the entry that was to be skipped, or may have (rule 23).
     case passed = 11
-    /// What the store begins with, or goes on with, can't be read in the log.
+    /// What the store begins with, or continues with, can't be read in the log.
     case damaged = 12
     /// The key that the connection proves may not do this.
     case notAllowed = 13
@@ -277,7 +277,7 @@ public struct Entries: Sendable, Equatable {
     /// The encoded commits, ascending, without a hole; empty when `from` is above `last` or
     /// below `floor`, or damaged.
     public var commits: [Bytes]
-    /// What of the log can't be read, from `from` on; nil where `from` can.
+    /// What of the log can't be read, from `from` on; nil if `from` can.
     public var damage: Damage?
 
     /// Makes an answer.

@@ -19,7 +19,7 @@ public enum ReplicaEffect: Sendable, Equatable {
     case answered(Answer)
     /// Tell whoever watches.
     case event(ReplicaEvent)
-    /// The node can't go on. The last effect.
+    /// The node can't continue. The last effect.
     case end(ReplicaEnd)
 }
 
@@ -130,7 +130,7 @@ public enum ReplicaEvent: Sendable, Equatable {
     case damaged(Damage)
 }
 
-/// Why a node can't go on.
+/// Why a node can't continue.
 public enum ReplicaEnd: Sendable, Hashable {
     /// It left.
     case left

@@ -65,7 +65,7 @@ extension ReplicaMachine {
 }
 
 extension ActionOutcome {
-    /// The part of it that has the lowest of these counters and those behind it; nil where it
+    /// The part of it that has the lowest of these counters and those behind it; nil if it
     /// does not have that one.
     fileprivate func part(in counters: Range<UInt64>) -> ActionOutcome? {
         let end = min(firstCounter + UInt64(count), counters.upperBound)

@@ -157,7 +157,7 @@ extension ReplicaMachine {
         sayAllAgain(at: now, into: &effects)
     }
 
-    /// Says what is due in a session that begins or goes on. First of all what is settled: what was
+    /// Says what is due in a session that begins or continues. First of all what is settled: what was
     /// told as rejected, and is known to nobody since a restart, is then not judged again.
     private mutating func sayAllAgain(at now: Duration, into effects: inout [ReplicaEffect]) {
         sendProgress(at: now, settled: submissions.reported, into: &effects)
@@ -265,7 +265,7 @@ extension ReplicaMachine {
                 end(.refused(bye.code, message: bye.message), into: &effects)
                 return
             }
-            // Whose rights are taken away while it goes on may get them back.
+            // Whose rights are taken away while it continues may get them back.
             isDisconnected = true
             effects.append(.event(.notAllowed(message: bye.message)))
         case .version, .unsupported, .malformed:

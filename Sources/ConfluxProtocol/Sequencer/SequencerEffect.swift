@@ -100,7 +100,7 @@ public enum SequencerNote: Sendable, Equatable {
     case logNearlyFull(retained: String)
     /// Older entries were given up: it is admitted as before.
     case logHasRoom
-    /// Entries can't be read. Who asked for them is told; who does not need them goes on.
+    /// Entries can't be read. Who asked for them is told; who does not need them continues.
     case damaged(Damage)
     /// The list of snapshots is damaged. A store that it holds off is told by itself.
     case snapshotsUnlisted(String)

@@ -33,7 +33,7 @@ extension SequencerInput {
                 let bye = (try? Frame.decodeBye(frame)) ?? Bye(code: .leaving, message: "")
                 return .received(.bye(bye), by: header.speaker, from: connection)
             }
-            // Where the counters can be read the actions are rejected, and their node goes on.
+            // Where the counters can be read the actions are rejected, and their node continues.
             let (visit, outline) = try Frame.outline(ofSubmit: frame)
             let code = failure.byeCode == .unsupported ? RejectionCode.unsupported : .malformed
             return .unreadableSubmit(

@@ -35,17 +35,17 @@ public enum SequencerInput: Sendable {
     case logRoom(isNearlyFull: Bool)
     /// These sequencers stand by, as far as is known.
     case standbys([SequencerPlace])
-    /// The tenure is over, or can't be told to go on, for this reason, and the process goes on: nodes are told.
+    /// The tenure is over, or can't be told to continue, for this reason, and the process continues: nodes are told.
     case deposed(SequencerEnd)
     /// The commit of the last ``SequencerEffect/append(_:)`` is in the log.
     case appended
-    /// The tenure can't go on: the log said so.
+    /// The tenure can't continue: the log said so.
     case logFailed(SequencerEnd)
     /// Answers ``SequencerEffect/confirmTenure``: nobody has superseded this tenure.
     case tenureConfirmed
     /// Answers ``SequencerEffect/read(_:)``.
     case read(ReadJob, ReadOutcome)
-    /// Answers the question with this number, which went on to the shell.
+    /// Answers the question with this number, which was passed on to the shell.
     case answered(UInt64, by: ConnectionID, Answer.Body)
     /// The answer with this delivery tag was not sent: there was no room, or the connection has ended.
     case answerLost(UInt64, to: ConnectionID)
@@ -186,7 +186,7 @@ public struct AsideKept: Sendable, Hashable {
     public var life: SequenceNumber
     /// Up to here all entries that concern it are kept.
     public var through: SequenceNumber
-    /// Where they are; nil where there are none.
+    /// Where they are; nil if there are none.
     public var reference: SnapshotReference?
     /// Why they are not kept, if they are not.
     public var failure: String?
@@ -223,7 +223,7 @@ public struct SnapshotIndexEntry: Sendable, Hashable {
 
 /// Snapshots, or entries that are kept aside, that the log may have and can't list.
 public struct SnapshotIndexDamage: Sendable, Hashable {
-    /// The stores that they may be of; nil where they may be of any.
+    /// The stores that they may be of; nil if they may be of any.
     public var stores: Set<StoreName>?
     /// What was found there and what to do, for people.
     public var message: String

@@ -88,7 +88,7 @@ public struct SequencerMachine: Sendable {
     var successor: String?
     /// What waits for the log to say whether this tenure is the newest.
     var confirmations = Confirmations()
-    /// What was counted. *Use*: metrics alone. The next tenure of a process goes on with it.
+    /// What was counted. *Use*: metrics alone. The next tenure of a process continues with it.
     package var tally = SequencerTally()
 
     /// Makes a sequencer without a log.

@@ -154,7 +154,7 @@ public struct FrameHeader: Sendable, Hashable {
     /// The speaker's tenure.
     public var epoch: Epoch { speaker.epoch }
 
-    /// The kind; nil where its number is not one of this version.
+    /// The kind; nil if its number is not one of this version.
     public var kind: MessageKind? { MessageKind(rawValue: kindNumber) }
 
     init(reading reader: inout FrameReader) throws(WireError) {

@@ -103,7 +103,7 @@ struct StateHistory {
 struct HistoryDifference {
     /// Behind which actions, from 1 on; 0 for before the first.
     let steps: ClosedRange<Int>
-    /// The first place at which the states differ; nil where what became of the action does.
+    /// The first place at which the states differ; nil if what became of the action does.
     let pointer: JSONPointer?
     let first: String
     let other: String

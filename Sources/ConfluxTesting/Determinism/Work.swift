@@ -11,7 +11,7 @@ struct Work<State: ReplicatedState>: Codable {
         let sequence: UInt64
         /// Nanoseconds since the start of 1970.
         let timestamp: Int64
-        /// Who dispatched it; nil where that is not known.
+        /// Who dispatched it; nil if that is not known.
         let origin: RecordedOrigin?
     }
 

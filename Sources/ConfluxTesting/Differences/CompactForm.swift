@@ -11,7 +11,7 @@ public enum CompactForm {
     /// ```
     ///
     /// - Parameter value: A value, which must not be too large to be written by hand.
-    /// - Returns: What is wrong; nil where both have the same bytes and read them.
+    /// - Returns: What is wrong; nil if both have the same bytes and read them.
     public static func difference<Value: CompactCodable & Sendable>(of value: Value) -> String? {
         let coder = ActionCoder<Value>()
         guard let quick = coder.quick, let hand = write(value, quick) else {

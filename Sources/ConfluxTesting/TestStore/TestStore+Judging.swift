@@ -7,7 +7,7 @@ extension TestStore {
 
     /// Before a step: fails the test at what it has not said.
     ///
-    /// - Returns: Whether the test can go on; else it has failed.
+    /// - Returns: Whether the test can continue; else it has failed.
     func begin(
         before step: String? = nil, at place: SourcePlace,
         isolation: isolated (any Actor)? = #isolation

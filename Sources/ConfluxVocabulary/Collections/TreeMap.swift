@@ -101,7 +101,7 @@ public struct TreeMap<Key: Comparable, Value> {
 
     // MARK: Single elements
 
-    /// The value of a key; nil where there is none. Set it to nil to remove the key.
+    /// The value of a key; nil if there is none. Set it to nil to remove the key.
     @inlinable
     public subscript(key: Key) -> Value? {
         get {

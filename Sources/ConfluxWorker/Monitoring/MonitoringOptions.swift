@@ -23,7 +23,7 @@ package struct MonitoringOptions: Sendable {
 
     /// Reads what the command line says, before anything is started.
     ///
-    /// - Returns: nil where nothing is to be served.
+    /// - Returns: nil if nothing is to be served.
     /// - Throws: What is wrong with it.
     package init?(_ arguments: Invocation) throws(CommandFailure) {
         guard let text = arguments[Self.http] else {

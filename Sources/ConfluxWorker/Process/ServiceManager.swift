@@ -40,7 +40,7 @@ package final class ServiceManager: @unchecked Sendable {
     /// - Parameters:
     ///   - variables: The process's environment.
     ///   - diagnostics: Where to say that a message could not be sent.
-    /// - Returns: nil where no manager wants to hear anything.
+    /// - Returns: nil if no manager wants to hear anything.
     /// - Throws: `usage` if a variable of the manager is invalid.
     package static func find(
         in variables: [String: String] = ProcessInfo.processInfo.environment,

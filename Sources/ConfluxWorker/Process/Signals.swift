@@ -12,7 +12,7 @@ package enum Signals {
     /// Where the handler writes; -1 before there is a pipe.
     // Written once, by the thread that makes the pipe, before there is a handler that reads it.
     fileprivate nonisolated(unsafe) static var writeEnd: Int32 = -1
-    /// What reads the pipe, for as long as the process lives. nil where the system has no pipe left: then
+    /// What reads the pipe, for as long as the process lives. nil if the system has no pipe left: then
     /// signals do what they do by default.
     // Immutable once made; a source is thread-safe itself.
     private nonisolated(unsafe) static let reader = makeReader()

@@ -7,7 +7,7 @@ import Synchronization
 ///
 /// Writes gather in a buffer that is written out when it is large, and whenever whoever writes says
 /// that nothing more follows at once. Once nobody reads any more, or it can't be written, the rest is
-/// dropped, and `whenClosed` is told once; a service goes on, and a command ends.
+/// dropped, and `whenClosed` is told once; a service continues, and a command ends.
 package final class StandardOutput: Sendable {
     private struct Content {
         var buffer: [UInt8] = []
@@ -91,7 +91,7 @@ package final class StandardOutput: Sendable {
         flush()
     }
 
-    /// How a command ends whose results could not be written; nil where they were.
+    /// How a command ends whose results could not be written; nil if they were.
     package var failure: CommandFailure? {
         guard let number = state.withLock({ $0.failure }) else { return nil }
         guard number != EPIPE else {

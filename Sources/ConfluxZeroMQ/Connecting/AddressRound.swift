@@ -3,7 +3,7 @@
 ///
 ///     first ──▶ second ──▶ … ──▶ first      each failure moves on; behind as many as there are addresses a pause
 ///        ▲         │
-///        └─ hint ◀─┘                        tried once, at once; a failure goes on with the next of the others
+///        └─ hint ◀─┘                        tried once, at once; a failure continues with the next of the others
 package struct AddressRound {
     /// *Invariant*: one at least.
     let addresses: [Endpoint]
@@ -22,7 +22,7 @@ package struct AddressRound {
     /// The one that is tried now.
     package var current: Endpoint { hint ?? addresses[index] }
 
-    /// Tries this one next. Behind it the addresses go on where they were.
+    /// Tries this one next. Behind it the addresses continue where they were.
     package mutating func follow(_ hint: Endpoint) {
         advance()
         self.hint = hint

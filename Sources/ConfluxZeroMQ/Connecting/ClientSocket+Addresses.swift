@@ -42,7 +42,7 @@ extension ClientSocket {
         phase = .pausing(until: .zero)
     }
 
-    /// Gives up the present connection, or the attempt at it, and goes on with the next address; does nothing where
+    /// Gives up the present connection, or the attempt at it, and continues with the next address; does nothing where
     /// there is none but the present one, or a pause is under way: no pause is cut short.
     public func moveOn() {
         guard hasAlternatives, !isClosed else { return }

@@ -15,7 +15,7 @@ public struct CurvePublicKey: Hashable, Sendable, CustomStringConvertible {
         self.bytes = bytes
     }
 
-    /// Reads a key; nil where it is none.
+    /// Reads a key; nil if it is none.
     ///
     /// - Parameter text: 40 characters of [Z85](https://rfc.zeromq.org/spec/32/).
     public init?(_ text: String) {
@@ -67,7 +67,7 @@ public struct CurveKeyPair: Sendable, Hashable, CustomStringConvertible {
         self.secret = secret
     }
 
-    /// Makes the pair of a secret key; nil where it is none.
+    /// Makes the pair of a secret key; nil if it is none.
     ///
     /// - Parameter secretText: 40 characters of Z85.
     public init?(secretText: String) {

@@ -44,7 +44,7 @@ struct ConnectionTable {
         var frameBegan: UInt64 = 0
         /// How many of its messages nobody could read.
         var refusals = 0
-        /// When it ends in any case; nil where nothing says so.
+        /// When it ends in any case; nil if nothing says so.
         var endsAt: Duration?
         /// Whether its peer has said all that makes it one of those that are served. *Invariant*: those
         /// that are not are in `opening`.
@@ -108,7 +108,7 @@ struct ConnectionTable {
     ///   - id: Whose connection.
     ///   - key: The key.
     ///   - most: How many connections the peers with this key may have.
-    /// - Returns: What is to be said to it; nil where it, or its key, has no room.
+    /// - Returns: What is to be said to it; nil if it, or its key, has no room.
     mutating func admit(_ id: RoutingID, _ key: CurvePublicKey, most: Int) -> [UInt8]? {
         var use = keys[key] ?? KeyUse()
         guard use.connectionCount < most, establishedCount < limits.connectionsMax,
@@ -156,10 +156,10 @@ struct ConnectionTable {
     /// What waits to be sent to a peer; nil for one that nothing may be said to yet.
     func queue(of id: RoutingID) -> OutboundQueue? { connections[id]?.queue }
 
-    /// The key of an admitted peer; nil where keys don't count.
+    /// The key of an admitted peer; nil if keys don't count.
     func key(of id: RoutingID) -> CurvePublicKey? { connections[id]?.key }
 
-    /// What seals what is sent to a peer; nil where nothing is encrypted.
+    /// What seals what is sent to a peer; nil if nothing is encrypted.
     func curve(of id: RoutingID) -> CurveSession? { connections[id]?.decoder.curve }
 
     /// The connections of admitted peers whose keys are among these.

@@ -23,7 +23,7 @@ public class ServingSocket: PolledSocket {
     private var events: [ZMTPDecoder.Event] = []
     /// When the last review was.
     private var now: Duration
-    /// How many connections the peers with a key may have; nil where the key may not connect. Asked once
+    /// How many connections the peers with a key may have; nil if the key may not connect. Asked once
     /// for each connection, where connections are encrypted; see ``SocketSettings/security``.
     public var connectionsMax: (CurvePublicKey) -> Int? = { _ in .max }
 
@@ -76,7 +76,7 @@ public class ServingSocket: PolledSocket {
     }
 
     /// Ends all connections; what still waits to be sent is sent before, for as long as the linger
-    /// setting says. Doing it again does nothing.
+    /// setting says. Repeated calls do nothing.
     public final func close() {
         server?.close()
         server = nil
@@ -102,7 +102,7 @@ public class ServingSocket: PolledSocket {
             queueBytes: (table.budget.heldBytes, table.budget.bytesMax))
     }
 
-    /// The key that a peer proved to have; nil where connections are not encrypted.
+    /// The key that a peer proved to have; nil if connections are not encrypted.
     public final func key(of id: RoutingID) -> CurvePublicKey? { table.key(of: id) }
 
     /// Ends the connections of peers with some of the keys.

@@ -11,7 +11,7 @@ struct OutboundFrames {
     enum Outcome {
         /// The system has all of it.
         case written
-        /// It waits, or a part of it: ``write(to:atMost:)`` goes on when the connection takes more.
+        /// It waits, or a part of it: ``write(to:atMost:)`` continues when the connection takes more.
         case waits
         /// The connection is broken. What reads it is told so.
         case broken

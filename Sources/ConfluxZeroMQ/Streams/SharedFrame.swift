@@ -85,7 +85,7 @@ struct OutgoingFrame {
     /// - Parameters:
     ///   - message: Its bytes, valid for as long as this is used.
     ///   - isCommand: Whether it is a command of ZMTP's.
-    ///   - curve: What seals it; nil where nothing is encrypted.
+    ///   - curve: What seals it; nil if nothing is encrypted.
     ///   - budget: Where its memory counts.
     init(
         _ message: UnsafeRawBufferPointer, isCommand: Bool = false, sealedBy curve: CurveSession?,

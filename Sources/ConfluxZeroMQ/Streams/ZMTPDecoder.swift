@@ -7,7 +7,7 @@ import ConfluxVocabulary
 struct ZMTPDecoder {
     /// What the peer said.
     enum Event: Equatable {
-        /// The handshake goes on with these bytes to the peer.
+        /// The handshake continues with these bytes to the peer.
         case answer([UInt8])
         /// The peer has proven which key it has. It is admitted by ``ZMTPDecoder/admit()``, or its
         /// connection ends.
@@ -26,7 +26,7 @@ struct ZMTPDecoder {
 
     private let type: ZMTP.SocketType
     private let messageBytesMax: Int
-    /// What opens and seals messages; nil where nothing is encrypted.
+    /// What opens and seals messages; nil if nothing is encrypted.
     let curve: CurveSession?
     private var phase = Phase.greeting
     /// What has come of the greeting, or of the frame under way: its header and its body.

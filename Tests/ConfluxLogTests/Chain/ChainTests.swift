@@ -94,13 +94,13 @@ import Testing
         #expect(try followed() == .broken(at: 9))
     }
 
-    @Test func `a log that says that it is chained from a later number is told`() throws {
+    @Test func `a log that claims to be chained from a later number is reported`() throws {
         try fill()
         try folder.run("UPDATE meta SET chained = 9")
         #expect(try followed() == .broken(at: 1))
     }
 
-    @Test func `a log that was rewritten with all its hashes has lost its anchor`() throws {
+    @Test func `a log that was rewritten with all its hashes lacks its anchor`() throws {
         let anchor = try fill()
         try forge { rows in
             var rows = rows
@@ -111,7 +111,7 @@ import Testing
         #expect(end.number == anchor.number && end.hash != anchor.hash)
     }
 
-    @Test func `a log that lost its end does not come to its anchor`() throws {
+    @Test func `a log that lost its end does not reach its anchor`() throws {
         let anchor = try fill()
         try forge { rows in rows.dropLast(2) }
         #expect(try followed().end.map { $0.number < anchor.number } == true)
@@ -119,7 +119,7 @@ import Testing
 
     // MARK: How it goes on
 
-    @Test func `it begins with the log's id, so that no other log has its hashes`() throws {
+    @Test func `the chain begins with the log's id, so no other log has its hashes`() throws {
         let log = try open()
         #expect(try followed() == .whole(from: 1, LogAnchor(.zero, .genesis(of: log.id))))
         let commit = try log.fill(1)[0]
@@ -138,7 +138,7 @@ import Testing
         #expect(try followed().end?.number == SequenceNumber(7))
     }
 
-    @Test func `an append that fails, or is repeated, leaves the chain as it is`() throws {
+    @Test func `an append that fails or is repeated leaves the chain unchanged`() throws {
         var settings = SQLiteLogSettings.small()
         settings.busyTimeout = .zero
         settings.limitBytes = 1 << 20
@@ -169,7 +169,7 @@ import Testing
         try expectFailure(.superseded) { try log.append(.sample(8...8, epoch: 7)) }
     }
 
-    @Test func `it goes on when the log is opened again, and in a copy`() throws {
+    @Test func `the chain continues when the log is opened again, and in a copy`() throws {
         let anchor = try fill()
         try SQLiteLogFile(directory: folder.path).copy(to: other.path)
         #expect(try Followed(other.path) == .whole(from: 1, anchor))
@@ -179,7 +179,7 @@ import Testing
         #expect(try Followed(other.path).end?.number == SequenceNumber(22))
     }
 
-    @Test func `who was superseded goes on from the other one's end, and not from its own`() throws
+    @Test func `an owner that was superseded continues from the new end, not from its own`() throws
     {
         let former = try open()
         try former.fill(2)
@@ -199,7 +199,7 @@ import Testing
         #expect(try followed().end?.number == SequenceNumber(14))
     }
 
-    @Test func `an end that somebody else moved is chained to`() throws {
+    @Test func `an append is chained to an end that another program moved`() throws {
         let log = try open()
         let commits = try log.fill(2)
         let forger = try Forger(folder.database)
@@ -258,7 +258,7 @@ import Testing
     }
 
     @Test(arguments: [3, 5, 7, 9] as [UInt64])
-    func `a broken place is gone with what is truncated behind it`(floor: UInt64) throws {
+    func `truncation removes a broken place below the new floor`(floor: UInt64) throws {
         let anchor = try fill()
         try folder.run("UPDATE commits SET chain = NULL WHERE first = 5")
         try truncate(below: floor)
@@ -269,7 +269,7 @@ import Testing
     // MARK: Former formats
 
     @Test(arguments: 1...3)
-    func `a log of a former format is chained from where it ended`(version: Int) throws {
+    func `a log of a former format is chained from its former end`(version: Int) throws {
         let log = try open()
         let commits = try log.fill(10)
         let id = log.id
@@ -314,7 +314,7 @@ import Testing
         #expect(try followed() == .whole(from: max(21, floor), anchor))
     }
 
-    @Test func `a log that says two things of itself is not upgraded`() throws {
+    @Test func `a log with contradictory metadata is not upgraded`() throws {
         try fill()
         try folder.downgrade(to: 3)
         try folder.run("UPDATE meta SET copy = copy || ' '")

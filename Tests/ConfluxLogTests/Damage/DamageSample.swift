@@ -274,7 +274,7 @@ final class DamageSample {
 /// One way to read a log.
 private struct Source {
     var commits: (SequenceNumber) throws(LogError) -> [LoggedCommit]
-    /// nil where this one has no list.
+    /// nil if this one has no list.
     var snapshots: () throws(LogError) -> [SavedSnapshot]?
     var list: () throws(LogError) -> SnapshotList? = { () throws(LogError) in nil }
     var bytes: (SavedSnapshot.Key, UInt64) throws(LogError) -> Bytes?

@@ -34,7 +34,7 @@ import Testing
         return places
     }
 
-    @Test func `a flipped bit is told with its place, and no wrong value is read`() throws {
+    @Test func `a flipped bit is reported with its place, and no wrong value is read`() throws {
         let seed = UInt64.random(in: 0...UInt64(UInt32.max))
         var codes: [String: Int] = [:]
         var failures: [String] = []
@@ -57,7 +57,7 @@ import Testing
         #expect(codes["told", default: 0] > places.count / 3, "seed \(seed), \(codes)")
     }
 
-    @Test func `a page whose rows are out of order is told, and no entry is passed over`() throws {
+    @Test func `a page whose rows are out of order is reported, and no entry is skipped`() throws {
         var told = 0
         for start in stride(from: 0, to: sample.bytes.count, by: DamageSample.pageBytes) {
             // A leaf of a table has the number of its rows, and where each of them is.
@@ -79,7 +79,7 @@ import Testing
         #expect(told > 10)
     }
 
-    @Test func `a file that is cut is told, wherever it is cut`() throws {
+    @Test func `a truncated file is reported, wherever it was cut`() throws {
         let page = DamageSample.pageBytes
         let pages = sample.bytes.count / page
         let odd = [1, 15, 16, 99, 100, 511, 512, 1_000, page - 1, page + 1, pages * page - 1]
@@ -91,7 +91,7 @@ import Testing
         }
     }
 
-    @Test func `a file that is cut to nothing, or gone, makes no new log`() throws {
+    @Test func `no new log replaces a file that was emptied or removed`() throws {
         for isThere in [true, false] {
             try sample.write([])
             if !isThere { try FileManager.default.removeItem(atPath: sample.folder.database) }

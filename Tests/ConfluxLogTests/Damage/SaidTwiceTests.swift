@@ -40,7 +40,7 @@ import Testing
     ]
 
     @Test(arguments: changes)
-    func `a log that says two things of itself is not opened`(_ change: String) throws {
+    func `a log with contradictory metadata is not opened`(_ change: String) throws {
         try fill().close()
         try self.change("meta", change)
         let errors = [
@@ -55,7 +55,7 @@ import Testing
     }
 
     @Test(arguments: changes)
-    func `an open log that says two things of itself takes nothing more`(_ change: String) throws {
+    func `an open log with contradictory metadata takes nothing more`(_ change: String) throws {
         let log = try fill()
         try self.change("meta", change)
         #expect(code { try log.confirm() } == .damaged)
@@ -70,7 +70,7 @@ import Testing
         #expect(code { _ = try open() } == .damaged)
     }
 
-    @Test func `a former tenure appends nothing where the epoch went back to its own`() throws {
+    @Test func `a former tenure appends nothing even if the epoch went back to its own`() throws {
         let former = try fill()
         try folder.run("UPDATE meta SET epoch = 2")
         try change("meta", "epoch = 1")
@@ -78,7 +78,7 @@ import Testing
         #expect(try former.readAll().last?.last == SequenceNumber(20))
     }
 
-    @Test func `an end that is missing is told`() throws {
+    @Test func `a missing end is reported`() throws {
         try fill().close()
         try folder.run("DELETE FROM commits WHERE first > 15")
         for error in [
@@ -90,7 +90,7 @@ import Testing
         }
     }
 
-    @Test func `a header that names another format is told`() throws {
+    @Test func `a header that names another format is reported`() throws {
         for version in [0, 1, 2] {
             try? FileManager.default.removeItem(atPath: folder.path)
             try fill().close()
@@ -100,7 +100,7 @@ import Testing
         }
     }
 
-    @Test func `a schema that is not that of a log is told`() throws {
+    @Test func `a schema that is not a log's is reported`() throws {
         try fill().close()
         try folder.run(
             """
@@ -111,7 +111,7 @@ import Testing
         #expect(code { _ = try SQLiteLogFile(directory: folder.path) } == .damaged)
     }
 
-    @Test func `a fence that was changed is told, and not tried again and again`() throws {
+    @Test func `a changed fence is reported, and not retried again and again`() throws {
         let log = try fill()
         try folder.run(
             """
@@ -129,7 +129,7 @@ import Testing
         "store = 'document/b'", "life = 2", "sequence = 9", "version = 9", "digest = digest + 1",
         "size = 22", "kind = 0", "saved = 0", "retired = 1", "copy = ''",
     ])
-    func `a snapshot of which two things are said is told`(_ change: String) throws {
+    func `a snapshot with contradictory metadata is reported`(_ change: String) throws {
         let log = try fill()
         try self.change("snapshots", "\(change) WHERE sequence = 10")
         let reader = try log.makeReader()
@@ -152,7 +152,7 @@ import Testing
     }
 
     @Test(arguments: [true, false])
-    func `a snapshot that its table or its index has lost is told`(_ isOfTable: Bool) throws {
+    func `a snapshot that its table or its index lost is reported`(_ isOfTable: Bool) throws {
         try fill().close()
         let whole = try folder.number("SELECT count(*) FROM snapshots")
         // The index is hidden while the other is changed.
@@ -204,7 +204,7 @@ import Testing
         #expect(try log.readAll().count == 7)
     }
 
-    @Test func `whose row it was is told by two of three places, or not at all`() throws {
+    @Test func `the owner of a row is what two of three places say, or unknown`() throws {
         let log = try fill()
         let store = SavedSnapshot.sample(10).store
         try change("snapshots", "copy = 'document/b 1' WHERE sequence = 10")

@@ -129,7 +129,7 @@ extension DiskTests {
             return (disk, writer.receipted, writer.errors)
         }
 
-        @Test func `what follows a failed sync outlives a power loss`() throws {
+        @Test func `what follows a failed sync survives a power loss`() throws {
             let folder = TemporaryFolder(isQuick: true)
             let disk = LosingDisk()
             var settings = SQLiteLogSettings.small()
@@ -159,7 +159,7 @@ extension DiskTests {
         }
 
         @Test(arguments: LosingDisk.Fault.allCases, SQLiteLogSettings.Durability.allCases)
-        func `an error of any call is told, and costs no receipt and no number`(
+        func `an error of any call is reported, and costs no receipt and no number`(
             fault: LosingDisk.Fault, durability: SQLiteLogSettings.Durability
         ) throws {
             let calls = try run(nil, durability).disk.callCount

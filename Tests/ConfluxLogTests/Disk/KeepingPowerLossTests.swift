@@ -163,7 +163,7 @@ extension DiskTests {
         }
 
         @Test(arguments: SQLiteLogSettings.Durability.allCases, Survival.allCases)
-        func `what is above the floor outlives a power loss at any time, with its checkpoint`(
+        func `what is above the floor survives a power loss at any time, with its checkpoint`(
             durability: SQLiteLogSettings.Durability, survival: Survival
         ) throws {
             let seed = UInt64.random(in: 0...UInt64.max)

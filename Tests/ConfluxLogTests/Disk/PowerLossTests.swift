@@ -67,7 +67,7 @@ extension DiskTests {
         }
 
         @Test(arguments: SQLiteLogSettings.Durability.allCases, Survival.allCases)
-        func `what has its receipt outlives a power loss at any time`(
+        func `an entry with a receipt survives a power loss at any time`(
             durability: SQLiteLogSettings.Durability, survival: Survival
         ) throws {
             let seed = UInt64.random(in: 0...UInt64.max)

@@ -23,7 +23,7 @@ import Testing
 
     // MARK: Snapshots
 
-    @Test func `snapshots are there when the log is opened again`() throws {
+    @Test func `snapshots are still there when the log is opened again`() throws {
         let log = try open()
         try log.fill(5)
         try log.keep(.sample(6))
@@ -45,7 +45,8 @@ import Testing
         "UPDATE snapshot_pieces SET position = 8 WHERE position = 7",
         "DELETE FROM snapshot_pieces WHERE position = 7",
     ])
-    func `a damaged piece is named with its store, and all else is served`(_ change: String) throws
+    func `a damaged piece is named with its store, and everything else is served`(_ change: String)
+        throws
     {
         let log = try open()
         let commits = try log.fill(5)
@@ -74,7 +75,7 @@ import Testing
         "digest = digest + 1", "version = 9", "size = 22", "kind = 0", "life = 2",
         "sequence = 7", "store = 'document/b'",
     ])
-    func `what another program says of a snapshot is guarded by its pieces`(
+    func `a snapshot's metadata that another program changed is checked against its pieces`(
         _ change: String
     ) throws {
         let log = try open()
@@ -87,7 +88,7 @@ import Testing
             code { _ = try log.readSnapshot(of: found.key, from: 0, limitBytes: 9) } == .damaged)
     }
 
-    @Test func `a list of snapshots that is no list is damage, and entries are served`() throws {
+    @Test func `an unreadable list of snapshots is damage, and entries are served`() throws {
         let log = try open()
         try log.fill(5)
         try log.keep(.sample(6))
@@ -96,7 +97,7 @@ import Testing
         #expect(try log.readAll().count == 5)
     }
 
-    @Test func `a snapshot of a history that the log lost is not listed, and goes at a claim`()
+    @Test func `a snapshot of a lost history is not listed, and a claim removes it`()
         throws
     {
         let log = try open()
@@ -110,7 +111,7 @@ import Testing
         #expect(try log.snapshots() == [.sample(6)])
     }
 
-    @Test func `what is retired goes piece by piece, with what is done next`() throws {
+    @Test func `a retired snapshot is removed piece by piece, with later writes`() throws {
         let log = try open()
         try log.fill(10)
         for number in [2, 4, 6] as [UInt64] {
@@ -134,7 +135,7 @@ import Testing
 
     // MARK: The beginning
 
-    @Test func `a log begins at its floor when it is opened again`() throws {
+    @Test func `a reopened log begins at its floor`() throws {
         try truncated(to: 7).close()
         let log = try open()
         #expect(log.floor == SequenceNumber(7))
@@ -144,7 +145,7 @@ import Testing
         #expect(file.epoch == Epoch(1))
     }
 
-    @Test func `what is missing at the beginning is told from what was truncated`() throws {
+    @Test func `a missing beginning is distinguished from a truncated one`() throws {
         try truncated(to: 7).close()
         try folder.run("DELETE FROM commits WHERE first = 7")
         let log = try open()
@@ -161,7 +162,7 @@ import Testing
         }
     }
 
-    @Test func `damage is gone with the commits that had it`() throws {
+    @Test func `truncation removes damage with the commits that had it`() throws {
         let log = try truncated(to: 3)
         try folder.run("UPDATE commits SET checksum = checksum + 1 WHERE first = 5")
         #expect(code { _ = try log.read(from: SequenceNumber(5), limitBytes: .max) } == .damaged)
@@ -178,7 +179,7 @@ import Testing
         #expect(try folder.number("\(fence) AND sql LIKE '%FROM meta WHERE copy =%'") == 1)
     }
 
-    @Test func `a log of the second format is read as it is, and goes on as one of this format`()
+    @Test func `a log of the second format is read unchanged, and continues in this format`()
         throws
     {
         let log = try truncated(to: 7)
@@ -210,7 +211,7 @@ import Testing
         #expect(try again.snapshots() == [.sample(10), .sample(14)])
     }
 
-    @Test func `a log of the first format is read as it is, and goes on as one of this format`()
+    @Test func `a log of the first format is read unchanged, and continues in this format`()
         throws
     {
         let log = try open()
@@ -258,7 +259,7 @@ import Testing
         return Array(commits[195...])
     }
 
-    @Test func `space is given back to the file system`() throws {
+    @Test func `space is returned to the file system`() throws {
         let kept = try truncateMuch()
         #expect(try fileBytes(folder) < 1 << 20)
         #expect(try folder.number("PRAGMA freelist_count") == 0)
@@ -268,7 +269,7 @@ import Testing
         #expect(try log.readAll().count == 8)
     }
 
-    @Test func `a log that was begun when it could not shrink does so in a copy`() throws {
+    @Test func `a log that can't shrink does so in a copy`() throws {
         try open().close()
         try folder.run("PRAGMA auto_vacuum = NONE; VACUUM")
         #expect(try folder.number("PRAGMA auto_vacuum") == 0)

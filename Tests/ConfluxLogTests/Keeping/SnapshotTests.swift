@@ -7,7 +7,9 @@ import Testing
     private let folder = TemporaryFolder()
 
     @Test(arguments: Engine.allCases)
-    func `a snapshot is there with its last piece, and is read from any byte`(_ engine: Engine)
+    func `a snapshot counts once its last piece is saved, and is read from any byte`(
+        _ engine: Engine
+    )
         throws
     {
         let log = try engine.make(folder)
@@ -34,7 +36,7 @@ import Testing
     }
 
     @Test(arguments: Engine.allCases)
-    func `what is of a former life takes nothing of the present one`(_ engine: Engine) throws {
+    func `snapshots of a former life replace none of the present one`(_ engine: Engine) throws {
         let log = try engine.make(folder)
         let present = SavedSnapshot.sample(8, life: 6)
         try log.keep(present)
@@ -49,7 +51,7 @@ import Testing
     }
 
     @Test(arguments: Engine.allCases)
-    func `two confirmed ones of a store are kept`(_ engine: Engine) throws {
+    func `two confirmed snapshots of a store are kept`(_ engine: Engine) throws {
         let log = try engine.make(folder)
         let other = SavedSnapshot.sample(3, of: .sample("other"), life: 3)
         try log.keep(other)
@@ -65,7 +67,7 @@ import Testing
     }
 
     @Test(arguments: Engine.allCases)
-    func `what is not confirmed goes with the next one, and takes none that is`(_ engine: Engine)
+    func `the next snapshot replaces an unconfirmed one, and no confirmed one`(_ engine: Engine)
         throws
     {
         let log = try engine.make(folder)
@@ -83,7 +85,7 @@ import Testing
     }
 
     @Test(arguments: Engine.allCases)
-    func `a later life takes the place of the one before`(_ engine: Engine) throws {
+    func `a later life replaces the previous one`(_ engine: Engine) throws {
         let log = try engine.make(folder)
         for number in [2, 6] as [UInt64] { try log.keep(.sample(number)) }
         let later = SavedSnapshot.sample(16, life: 15)
@@ -92,7 +94,7 @@ import Testing
     }
 
     @Test(arguments: Engine.allCases)
-    func `one that is not finished is given up by the next first piece of its store`(
+    func `the first piece of the next snapshot discards an unfinished one of its store`(
         _ engine: Engine
     ) throws {
         let log = try engine.make(folder)
@@ -113,7 +115,7 @@ import Testing
     }
 
     @Test(arguments: Engine.allCases)
-    func `an empty state is one`(_ engine: Engine) throws {
+    func `an empty state has a snapshot`(_ engine: Engine) throws {
         let log = try engine.make(folder)
         let empty = SavedSnapshot.sample(4, bytes: 0)
         try log.keep(empty)
@@ -122,7 +124,7 @@ import Testing
     }
 
     @Test(arguments: Engine.allCases)
-    func `what can't be a snapshot of this log is refused`(_ engine: Engine) throws {
+    func `pieces that can't belong to a snapshot of this log are refused`(_ engine: Engine) throws {
         let log = try engine.make(folder)
         let pieces = SavedSnapshot.sample(6).pieces(of: 7)
         #expect(code { try log.save(pieces[1]) } == .invalidSnapshot)
@@ -145,7 +147,7 @@ import Testing
         #expect(try log.snapshots() == [.sample(6)])
     }
 
-    @Test func `a state and a piece at their bounds are taken, and above them refused`() throws {
+    @Test func `a state and a piece at their bounds are accepted, and above them refused`() throws {
         let log = try Engine.memory.make(folder)
         func piece(of total: UInt64, bytes: Int) -> SnapshotPiece {
             var snapshot = SavedSnapshot.sample(6)
@@ -161,7 +163,7 @@ import Testing
         #expect(code { try log.save(piece(of: most, bytes: largest + 1)) } == .invalidSnapshot)
     }
 
-    @Test func `snapshots count in the bound of a log in memory`() throws {
+    @Test func `snapshots count towards the bound of a log in memory`() throws {
         let log = MemoryLog(limitBytes: 5_000)
         try log.fill(3)
         try log.keep(.sample(4, bytes: 3_000), pieceBytes: 1_000)
@@ -173,7 +175,7 @@ import Testing
     }
 
     @Test(arguments: Engine.allCases)
-    func `a claim gives up what is not finished, and a reader sees what is`(_ engine: Engine)
+    func `a claim discards unfinished snapshots, and a reader sees finished ones`(_ engine: Engine)
         throws
     {
         let log = try engine.make(folder)

@@ -7,7 +7,9 @@ import Testing
     private let folder = TemporaryFolder()
 
     @Test(arguments: Engine.allCases)
-    func `whole commits below the floor go, oldest first, some at a time`(_ engine: Engine) throws {
+    func `whole commits below the floor are removed, oldest first, some at a time`(_ engine: Engine)
+        throws
+    {
         let log = try engine.make(folder)
         let commits = try log.readAll()
         #expect(log.floor == SequenceNumber(1))
@@ -33,7 +35,7 @@ import Testing
     }
 
     @Test(arguments: Engine.allCases)
-    func `one call gives up about as many bytes as it may, and one commit at least`(
+    func `one call removes about as many bytes as it may, and at least one commit`(
         _ engine: Engine
     ) throws {
         let log = try engine.make(folder, commits: 20, bytes: 1_000)
@@ -47,7 +49,7 @@ import Testing
     }
 
     @Test(arguments: Engine.allCases)
-    func `two checkpoints stand at the floor or behind it, and none is saved below`(
+    func `two checkpoints stay at the floor or above it, and none is saved below`(
         _ engine: Engine
     ) throws {
         let log = try engine.make(folder)
@@ -72,7 +74,7 @@ import Testing
     }
 
     @Test(arguments: Engine.allCases)
-    func `the last commit stays, whatever is wished`(_ engine: Engine) throws {
+    func `the last commit stays, whatever is asked`(_ engine: Engine) throws {
         let log = try engine.make(folder)
         for _ in 1...2 {
             try log.save(.sample(19))
@@ -87,7 +89,7 @@ import Testing
     }
 
     @Test(arguments: Engine.allCases)
-    func `who has not claimed the log, or closed it, truncates nothing`(_ engine: Engine) throws {
+    func `without a claim, or once closed, nothing is truncated`(_ engine: Engine) throws {
         let log = try engine.make(folder)
         for number in [12, 16] as [UInt64] { try log.save(.sample(number)) }
         if let memory = log as? MemoryLog {
@@ -106,7 +108,7 @@ import Testing
     }
 
     @Test(arguments: Engine.allCases)
-    func `a reader begins at the floor of the moment`(_ engine: Engine) throws {
+    func `a reader begins at the present floor`(_ engine: Engine) throws {
         let log = try engine.make(folder)
         let commits = try log.readAll()
         let reader = try log.makeReader()
@@ -120,7 +122,7 @@ import Testing
         reader.close()
     }
 
-    @Test func `a log in memory has room again`() throws {
+    @Test func `truncation gives a log in memory room again`() throws {
         let log = MemoryLog(limitBytes: 60_000)
         try log.fill(12, bytes: 4_000)
         #expect(code { try log.append(.sample(25...25, bytes: 30_000)) } == .full)

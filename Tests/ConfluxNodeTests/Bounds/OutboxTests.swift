@@ -28,6 +28,22 @@ struct OutboxTests {
         #expect(outbox.isEmpty)
     }
 
+    @Test func `a batch of 256 KiB takes no further actions`() throws {
+        let outbox = Outbox(bytesMax: 4 << 20, policy: .fail, wake: {})
+        let aim = Outbox.Aim(
+            BatchTarget(
+                target: try #require(Target("tally/*")), schemaVersion: 1, coding: .json))
+        let sizes = [Int](repeating: 1_000, count: 600) + [600_000, 1_000]
+        for size in sizes {
+            let payload = [UInt8](repeating: 1, count: size)
+            #expect(outbox.submit(aim, payload, mayWait: false).outcome == nil)
+        }
+        var batches: [BatchBuilder] = []
+        while let batch = outbox.take(if: { _ in true }) { batches.append(batch.builder) }
+        #expect(batches.map(\.count) == [262, 262, 77, 1])
+        #expect(batches.dropLast(2).allSatisfy { $0.byteCount < (256 << 10) + 1_100 })
+    }
+
     private func makeOutbox(
         withdrawSent: @escaping @Sendable (Int, OutcomeBlock) -> Void = { _, _ in }
     ) -> Outbox {

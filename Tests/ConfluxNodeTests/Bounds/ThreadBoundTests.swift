@@ -14,7 +14,7 @@ struct ThreadBoundTests {
         var attempts = 0
         /// How many of them fail.
         let failures: Int
-        /// Why no checkpoint can be read; nil where one can.
+        /// Why no checkpoint can be read; nil if one can.
         var fault: LogError?
 
         init(failures: Int) { self.failures = failures }

@@ -69,7 +69,7 @@ struct Cluster {
     var floor = SequenceNumber(1)
     /// What the log can't read for others.
     var damaged: ClosedRange<SequenceNumber>?
-    /// Of which stores the list of snapshots has lost what; nil where it is whole.
+    /// Of which stores the list of snapshots has lost what; nil if it is whole.
     var unlisted: (stores: Set<StoreName>?, isLost: (SnapshotIndexEntry) -> Bool)?
     var notes: [SequencerNote] = []
     /// Which keys were barred, and for how long.

@@ -43,7 +43,7 @@ extension ProcessTests {
             }
         }
 
-        @Test func `a context has the keys, and is all that a command needs`() async throws {
+        @Test func `a context has the keys, and is everything that a command needs`() async throws {
             try await withSite { site in
                 let keyed = try await KeyedSite(site, ["ops": "all"])
                 let set =
@@ -123,7 +123,7 @@ extension ProcessTests {
             }
         }
 
-        @Test func `a broken file stops no command that is told an address`() async throws {
+        @Test func `a broken file stops no command that has an address`() async throws {
             try await withSite { site in
                 try FileManager.default.createDirectory(
                     atPath: site.path("conflux"), withIntermediateDirectories: true)

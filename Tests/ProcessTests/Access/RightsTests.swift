@@ -124,7 +124,7 @@ struct RightsTests {
         }
     }
 
-    @Test func `rights that are taken away count at once, and for who is connected`() async throws {
+    @Test func `removed rights end at once, for connected clients too`() async throws {
         try await withSite { site in
             let keyed = try await KeyedSite(site, ["host": "all"])
             let worker = try await site.worker(

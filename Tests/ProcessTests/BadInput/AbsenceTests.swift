@@ -22,7 +22,7 @@ extension ProcessTests {
             }
         }
 
-        @Test func `observing waits for a node of a store that there is`() async throws {
+        @Test func `observe waits for a node of an existing store`() async throws {
             try await withSite { site in
                 let sequencer = try await site.sequencer()
                 let worker = try await site.worker("alpha", of: sequencer)

@@ -9,7 +9,7 @@ struct CommandLineTests {
         (["observe", "counter", "--folow"], "--follow"), (["log", "--form", "1"], "--from"),
         (["status", "--jsn"], "--json"), (["statsu"], "status"),
     ])
-    func `a mistyped word is answered with the one that was meant`(
+    func `a mistyped word is answered with the intended one`(
         arguments: [String], meant: String
     ) async throws {
         let outcome = try await Tool.outcome(of: try Tool.start(arguments))
@@ -62,7 +62,7 @@ struct CommandLineTests {
         _ = consume port
     }
 
-    @Test func `an unknown state is answered with those that a worker knows`() async throws {
+    @Test func `an unknown state is answered with the states that a worker knows`() async throws {
         let outcome = try await Tool.outcome(
             of: try Tool.start(["worker", "--name", "alpha", "--store", "documnt"]))
         #expect(outcome.end == .exited(64))

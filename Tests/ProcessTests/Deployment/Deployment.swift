@@ -26,7 +26,7 @@ enum Deployment {
             .filter { try !top.appending(path: $0).isDirectory }.sorted()
     }
 
-    /// Where a program of this machine is; nil where it is not.
+    /// Where a program of this machine is; nil if it is not.
     static func program(_ name: String) -> String? {
         let folders = ProcessInfo.processInfo.environment["PATH"]?.split(separator: ":") ?? []
         return (folders.map(String.init) + ["/usr/sbin", "/sbin"]).map { "\($0)/\(name)" }

@@ -34,7 +34,7 @@ final class ManagerSocket: Sendable {
 
     /// Waits for the next message.
     ///
-    /// - Returns: nil where none came in the time.
+    /// - Returns: nil if none came in the time.
     func next(within limit: Duration = .seconds(60)) async -> String? {
         await withCheckedContinuation { continuation in
             queue.async { [self] in

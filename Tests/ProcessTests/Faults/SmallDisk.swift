@@ -9,7 +9,7 @@ import Spawning
 
         /// Mounts it in the folder of a site.
         ///
-        /// - Returns: nil where this user may not mount.
+        /// - Returns: nil if this user may not mount.
         static func mount(on site: Site, mebibytes: Int) async throws -> SmallDisk? {
             let disk = SmallDisk(path: site.path("disk"), site: site)
             try FileManager.default.createDirectory(

@@ -5,7 +5,7 @@ import Testing
 extension ProcessTests {
     /// A copy of a log, made while everything goes on, and what going back to it means.
     struct BackupTests {
-        @Test func `a copy is made under load, is whole, and nodes notice when it is put back`()
+        @Test func `a backup under load is whole, and nodes notice when it is restored`()
             async throws
         {
             try await withSite { site in
@@ -102,7 +102,7 @@ extension ProcessTests {
             }
         }
 
-        @Test func `a log that was changed is named with the entry, and a folder without one, too`()
+        @Test func `a changed log is reported with its entry, and so is a folder without a log`()
             async throws
         {
             try await withSite { site in

@@ -10,7 +10,7 @@ extension ProcessTests {
             try EtcdCluster.shared.get().address("conflux/\(UUID().uuidString)")
         }
 
-        @Test func `a sequencer that is started again has everything, and says where its log is`()
+        @Test func `a restarted sequencer has everything, and says where its log is`()
             async throws
         {
             try await withSite { site in
@@ -64,7 +64,7 @@ extension ProcessTests {
             }
         }
 
-        @Test func `without a majority a sequencer says so, and serves on once there is one`()
+        @Test func `without a majority a sequencer says so, and serves again once there is one`()
             async throws
         {
             try await withSite { site in

@@ -7,7 +7,7 @@ extension ProcessTests {
         /// Has a program begin with a umask that keeps nothing from anybody.
         private static let open = ["/bin/sh", "-c", "umask 0; exec \"$@\"", "sh"]
 
-        @Test func `nobody else may read what is written, whatever the umask is`() async throws {
+        @Test func `only the owner may read what is written, whatever the umask is`() async throws {
             try await withSite { site in
                 let sequencer = try site.start(
                     ["sequencer", "--json", "--bind", "tcp://127.0.0.1:0", "--data"]

@@ -28,7 +28,8 @@ extension ProcessTests {
         }
 
         @Test(arguments: [["--memory"], ["--data", "."]])
-        func `it measures a sequencer of its own and leaves nothing`(own: [String]) async throws {
+        func `bench measures a sequencer of its own and leaves nothing`(own: [String]) async throws
+        {
             try await withSite { site in
                 let words = own.map { $0 == "." ? site.folder : $0 }
                 let run = try await run(site, ["--json"] + words)
@@ -46,7 +47,7 @@ extension ProcessTests {
             }
         }
 
-        @Test func `keys in the environment are for a sequencer that runs, not for its own`()
+        @Test func `keys in the environment are for a running sequencer, not for bench's own`()
             async throws
         {
             try await withSite { site in
@@ -63,7 +64,7 @@ extension ProcessTests {
             }
         }
 
-        @Test func `it measures a sequencer that runs, whose log has the actions`() async throws {
+        @Test func `bench measures a running sequencer, whose log has the actions`() async throws {
             try await withSite { site in
                 let sequencer = try await site.sequencer(data: "log")
                 let run = try await run(site, ["--connect", sequencer.address])

@@ -11,7 +11,7 @@
 
         /// Makes the namespaces of IPv4 addresses of one network of 24 bits.
         ///
-        /// - Returns: nil where this user may not, or has no `ip`.
+        /// - Returns: nil if this user may not, or has no `ip`.
         static func make(of hosts: [String]) async throws -> Network? {
             let network = Network(hosts: hosts)
             guard Deployment.has("ip"), try await network.ip("netns", "add", network.hub) else {

@@ -36,7 +36,7 @@ extension ProcessTests {
             }
         }
 
-        @Test func `one that finds keys which are no log's ends`() async throws {
+        @Test func `a sequencer that finds keys of no log ends`() async throws {
             try await withSite { site in
                 let cluster = try EtcdCluster.shared.get()
                 let prefix = "conflux/\(UUID().uuidString)"
@@ -50,7 +50,7 @@ extension ProcessTests {
             }
         }
 
-        @Test func `without a majority of etcd nothing is receipted, and later nothing is lost`()
+        @Test func `without a majority of etcd no receipt comes, and later nothing is lost`()
             async throws
         {
             try await withSeed { seed in

@@ -21,7 +21,7 @@ extension ProcessTests {
         }
 
         @Test
-        func `when the one that serves is killed another takes over, and nothing is lost`()
+        func `when the serving sequencer is killed, another takes over and nothing is lost`()
             async throws
         {
             try await disturb { group in
@@ -36,7 +36,9 @@ extension ProcessTests {
         }
 
         @Test
-        func `one that was stopped for long does not serve on, and stands by`() async throws {
+        func `a sequencer that was stopped for long does not continue to serve, and stands by`()
+            async throws
+        {
             try await disturb { group in
                 let marks = group.marks
                 group.members[0].child.signal(SIGSTOP)
@@ -51,7 +53,7 @@ extension ProcessTests {
             }
         }
 
-        @Test func `one that is asked to stop names who takes over`() async throws {
+        @Test func `a sequencer that is asked to stop names its successor`() async throws {
             try await disturb { group in
                 let marks = group.marks
                 group.members[0].child.signal(SIGTERM)
@@ -61,8 +63,7 @@ extension ProcessTests {
         }
 
         #if os(Linux)
-            @Test
-            func `one that is cut off from etcd leaves its nodes to another, and stands by later`()
+            @Test func `a sequencer cut off from etcd leaves its nodes to another one`()
                 async throws
             {
                 try await withSite { site in

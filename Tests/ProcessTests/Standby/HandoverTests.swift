@@ -11,7 +11,7 @@ extension ProcessTests {
             try EtcdCluster.shared.get().address("conflux/\(UUID().uuidString)")
         }
 
-        @Test func `a handover under load gives the place to the one that is named`() async throws {
+        @Test func `a handover under load makes the named sequencer serve`() async throws {
             try await withSeed { seed in
                 try await withSite { site in
                     let group = try await site.sequencers(3, log: try address())
@@ -45,7 +45,9 @@ extension ProcessTests {
             }
         }
 
-        @Test func `a status shows who serves, who stands by, and how far each is`() async throws {
+        @Test func `status shows which sequencer serves, which ones stand by, and how far each is`()
+            async throws
+        {
             try await withSite { site in
                 let group = try await site.sequencers(2, log: try address())
                 _ = try await site.worker("w1", of: group.members[0], at: group.addresses)
@@ -66,7 +68,7 @@ extension ProcessTests {
             }
         }
 
-        @Test func `a command finds the one that serves behind a dead address and a redirect`()
+        @Test func `a command finds the serving sequencer behind a dead address and a redirect`()
             async throws
         {
             try await withSite { site in
@@ -86,7 +88,7 @@ extension ProcessTests {
             }
         }
 
-        @Test func `with keys nodes are sent on, and follow a handover`() async throws {
+        @Test func `nodes with keys are redirected, and follow a handover`() async throws {
             try await withSite { site in
                 let keyed = try await KeyedSite(
                     site, ["all": "administer host dispatch observe"])
@@ -125,7 +127,7 @@ extension ProcessTests {
             }
         }
 
-        @Test func `without another one there is nobody to hand over to`() async throws {
+        @Test func `without a standby a handover is refused`() async throws {
             try await withSite { site in
                 let only = try await site.sequencer(log: try address())
                 let outcome = try await site.run("handover", "--connect", only.address)

@@ -88,7 +88,7 @@
                 }
             }
 
-            @Test func `a sequencer cut off from etcd, but not from its nodes, does not serve on`()
+            @Test func `a sequencer cut off from etcd, but not from its nodes, stops serving`()
                 async throws
             {
                 try await expectOneHistory { division in
@@ -104,7 +104,8 @@
                 }
             }
 
-            @Test func `nodes cut off from a sequencer that reaches etcd go on after a handover`()
+            @Test
+            func `nodes cut off from a sequencer that reaches etcd continue after a handover`()
                 async throws
             {
                 try await expectOneHistory { division in

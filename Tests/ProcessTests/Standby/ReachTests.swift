@@ -20,7 +20,7 @@
             }
 
             @Test
-            func `when nodes don't reach the one that serves a handover from its machine helps`()
+            func `if nodes can't reach the serving sequencer, a handover from its machine helps`()
                 async throws
             {
                 try await withSite { site in

@@ -10,7 +10,8 @@ extension ProcessTests {
     @Suite(.serialized, .enabled(if: EtcdCluster.isInstalled)) struct TakeoverTests {
         private static let countName = "CONFLUX_TAKEOVERS"
 
-        @Test func `whichever serves is killed again and again, and nothing is lost or doubled`()
+        @Test
+        func `the serving sequencer is killed again and again, and nothing is lost or doubled`()
             async throws
         {
             let count =
@@ -53,7 +54,7 @@ extension ProcessTests {
             }
         }
 
-        @Test func `the place is handed over again and again, and nothing is lost or doubled`()
+        @Test func `the service is handed over again and again, and nothing is lost or doubled`()
             async throws
         {
             let count =

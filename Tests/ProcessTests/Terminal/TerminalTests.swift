@@ -19,14 +19,14 @@ extension ProcessTests {
             return (code, shown, status.output.joined().contains("counter/shared"))
         }
 
-        @Test func `a drop asks first, and yes drops`() async throws {
+        @Test func `drop asks first, and a yes drops the store`() async throws {
             let run = try await dropped("y\n")
             #expect(run.code == 0 && !run.stores)
             #expect(run.shown.contains("End counter/shared in every process?"))
         }
 
         @Test(arguments: ["\n", "no\n", "\u{4}"])
-        func `any other answer changes nothing`(answer: String) async throws {
+        func `any other answer drops nothing`(answer: String) async throws {
             let run = try await dropped(answer)
             #expect(run.code == 130 && run.stores)
             #expect(run.shown.contains("Nothing was changed."))

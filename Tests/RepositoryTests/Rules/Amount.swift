@@ -9,7 +9,7 @@ struct Amount: Equatable {
         self.isTime = isTime
     }
 
-    /// As in `1 MiB + 64 KiB`, `10,000` and `60 s`; nil where it is something else.
+    /// As in `1 MiB + 64 KiB`, `10,000` and `60 s`; nil if it is something else.
     init?(stated text: String) {
         var sum = 0.0
         var isTime = false
@@ -32,7 +32,7 @@ struct Amount: Equatable {
         self.init(sum, isTime: isTime)
     }
 
-    /// As in `(1 << 20) + (1 << 16)`, `10_000` and `.seconds(7 * 86_400)`; nil where it is something
+    /// As in `(1 << 20) + (1 << 16)`, `10_000` and `.seconds(7 * 86_400)`; nil if it is something
     /// else.
     init?(source text: String) {
         var rest = text.filter { !$0.isWhitespace && $0 != "_" }[...]

@@ -201,7 +201,7 @@ extension Rule {
         return types
     }
 
-    /// What `Type.name` is declared as, wherever that may be; nil where it is not.
+    /// What `Type.name` is declared as, wherever that may be; nil if it is not.
     private static func declarations(
         of setting: String, in types: [String: [(path: String, code: [String])]]
     ) -> [String]? {

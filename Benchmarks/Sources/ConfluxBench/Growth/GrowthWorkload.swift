@@ -97,7 +97,7 @@ struct GrowthWorkload {
         var curve = Curve(
             "sessions", "One in flight beside nodes that only dispatch, with fsync",
             over: "sessions", "µs")
-        let counts = isFull ? [1, 10, 100, 1_000, 5_000] : [1, 100, 1_000]
+        let counts = isFull ? [1, 10, 100, 1_000, 4_000] : [1, 100, 1_000]
         let latency = LatencyWorkload(durability: .fsync, zeroedBytes: 0, count: 1_000)
         try rounds(settings, "sessions", counts) { count in
             let result = try Cluster.run(in: settings.folder) { cluster in

@@ -122,7 +122,7 @@ package final class FlowGate: Sendable {
     func release(_ id: UInt64) {
         let places = state.withLock { state in
             state.machine.release(id)
-            // What waits may go on now, also where it is much.
+            // What waits may continue now, also where it is much.
             return state.locks.removeValue(forKey: id) == nil ? [] : state.room.free(at: 0)
         }
         for place in places { place.open() }

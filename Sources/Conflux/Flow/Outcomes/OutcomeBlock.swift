@@ -152,7 +152,7 @@ package final class OutcomeBlock: Sendable {
 
     /// Makes a block without places.
     ///
-    /// - Parameter route: What withdraws its actions; nil where nothing can.
+    /// - Parameter route: What withdraws its actions; nil if nothing can.
     package init(route: (any WithdrawalRoute)? = nil) {
         self.route = route
     }

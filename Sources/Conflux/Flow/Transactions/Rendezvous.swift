@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Where several lanes meet: none goes on before all have come and the last has done the work.
+/// Where several lanes meet: none continues before all have come and the last has done the work.
 ///
 /// Lanes wait without a thread. All have their places by one reservation (``Scope/reserving(in:_:)``), so
 /// that two meetings of the same lanes never wait for each other.

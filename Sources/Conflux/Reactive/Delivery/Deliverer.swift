@@ -74,7 +74,7 @@ class Deliverer: @unchecked Sendable {
         case idle
         /// By no thread if a queue has the role. `isOwed`: whether the current value is owed.
         case delivering(by: UnsafeMutablePointer<ThreadMark>?, isOwed: Bool)
-        /// The thread on which the observer is in its first value is to go on with this value.
+        /// The thread on which the observer is in its first value is to continue with this value.
         case parked(Delivery, at: Observer)
     }
 
@@ -162,7 +162,7 @@ class Deliverer: @unchecked Sendable {
     }
 
     /// Delivers the sender's own value from an observer on that was in its first value, and then
-    /// goes on.
+    /// continues.
     @usableFromInline
     final func goOn(
         _ mark: UnsafeMutablePointer<ThreadMark>, from obstacle: Link, upTo number: Int,

@@ -14,7 +14,7 @@ final class Mailbox<Value>: @unchecked Sendable {
         /// That function is running.
         case delivering
         /// An executor ran the next function inside of the one that is running, or beside it while
-        /// it was about to end: that one goes on instead.
+        /// it was about to end: that one continues instead.
         case continuing
     }
 

@@ -3,7 +3,7 @@ import Synchronization
 /// Whether an observer is to be called any more.
 ///
 /// Each `observe` makes one and hands it up the chain of operators, so that the source, and every
-/// executor on the way, can ask before they go on.
+/// executor on the way, can ask before they continue.
 @usableFromInline
 final class Observation: @unchecked Sendable {
     // Sendable: `owner` is only tested for existence, and the rest is.

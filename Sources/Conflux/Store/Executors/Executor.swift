@@ -26,7 +26,7 @@ public struct Executor: Sendable {
     }
 
     private let place: Place
-    /// The queue that functions run on; nil where it isn't known, or its threads keep each other from nothing.
+    /// The queue that functions run on; nil if it isn't known, or its threads keep each other from nothing.
     let queue: WorkQueue?
 
     private init(place: Place, queue: WorkQueue? = nil) {

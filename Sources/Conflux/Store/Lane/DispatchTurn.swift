@@ -9,7 +9,7 @@ import Synchronization
 /// commit.
 ///
 /// **Design.** The turn stands in the line just before the action. Whoever comes to it leaves the lane
-/// to the thread that waits, which goes on behind it: with its own action first.
+/// to the thread that waits, which continues behind it: with its own action first.
 ///
 /// A thread that dispatches to one store first tries for a short while to enter the lane, which costs
 /// least where commits are short. And it looks for its turn for a while before it sleeps.

@@ -128,7 +128,7 @@ package class Lane: @unchecked Sendable {
 
     /// Runs the job of a caller that entered and runs in the lane's scope.
     ///
-    /// - Returns: Whether the lane is free again; otherwise the caller has to go on with it.
+    /// - Returns: Whether the lane is free again; otherwise the caller has to continue with it.
     @inline(__always)
     final func runEnteredInScope(_ job: () -> Void) -> Bool {
         job()

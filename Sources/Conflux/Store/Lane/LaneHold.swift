@@ -22,7 +22,7 @@ extension Lane {
     /// How deeply threads serve lanes inside of each other before another thread does.
     private static let nestingMax = 16
 
-    /// Lets the lane go on behind a hold that it waits for; does nothing if it does not.
+    /// Lets the lane continue behind a hold that it waits for; does nothing if it does not.
     ///
     /// Holding no lock. It serves the line on this thread if the executor is immediate.
     final func resume(_ hold: any LaneHold) {
@@ -42,7 +42,7 @@ extension Lane {
         let mark = ThreadMark.current
         let duty = control.withLock { $0.machine.leave() }
         if duty == .serve, mark.pointee.lanes >= Self.nestingMax {
-            // Each lane that goes on may let others go on.
+            // Each lane that continues may let others continue.
             DispatchQueue.global().async { [self] in serve(duty, ThreadMark.current) }
         } else {
             serve(duty, mark)

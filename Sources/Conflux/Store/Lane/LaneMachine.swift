@@ -36,7 +36,7 @@ struct LaneMachine {
         case routed
     }
 
-    /// What a thread that has served a line does next: goes on, or leaves the others' line to a queue.
+    /// What a thread that has served a line does next: continues, or leaves the others' line to a queue.
     enum Next { case line, othersLine, nothing }
 
     /// Whether a thread that dispatches serves the line itself.

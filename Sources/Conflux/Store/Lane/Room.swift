@@ -4,7 +4,7 @@ import ConfluxThreads
 ///
 /// A thread waits after it has put something there, and not for ever: what makes room may need that very
 /// thread, as when it sends from the queue that its store's executor uses. So if nothing moves for
-/// ``stillnessMax``, it goes on, and the bound is doubled until there is room again.
+/// ``stillnessMax``, it continues, and the bound is doubled until there is room again.
 ///
 /// Guarded by its owner's mutex; nobody waits under that.
 struct Room {

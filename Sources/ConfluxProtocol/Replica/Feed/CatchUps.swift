@@ -1,6 +1,6 @@
 import ConfluxVocabulary
 
-/// What catches up while the rest goes on: stores that were opened later, and what was parked since it
+/// What catches up while the rest continues: stores that were opened later, and what was parked since it
 /// was slower than the feed. Each has a position of its own (rule 4).
 ///
 ///     runner     cursor ──▶ fetched ─┐
@@ -65,7 +65,7 @@ struct CatchUps: Sendable {
         }
     }
 
-    /// It catches up no longer. Nobody goes on for what nobody waits for.
+    /// It catches up no longer. Nobody continues for what nobody waits for.
     mutating func leave(_ subject: HostingSubject) {
         waiting.removeAll { $0.subject == subject }
         for index in runners.indices { runners[index].members.removeAll { $0 == subject } }
@@ -82,7 +82,7 @@ struct CatchUps: Sendable {
         if isEmpty { recent = CommitBuffer() }
     }
 
-    /// The runner whose turn it is, or was, goes on, or becomes one with another that it has come to.
+    /// The runner whose turn it is, or was, continues, or becomes one with another that it has come to.
     ///
     /// - Parameters:
     ///   - runner: The runner. It is in no list meanwhile.
@@ -95,7 +95,7 @@ struct CatchUps: Sendable {
             runners.append(runner)
             return
         }
-        // The lower of the two goes on with both: nobody lacks anything then.
+        // The lower of the two continues with both: nobody lacks anything then.
         runners[met].members += runner.members
         beginNext()
     }

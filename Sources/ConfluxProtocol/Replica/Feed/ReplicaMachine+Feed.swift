@@ -191,7 +191,7 @@ extension ReplicaMachine {
             max(settings.fetchPatience, slowPatience) * 2, settings.fetchPatienceMax)
     }
 
-    /// The thread that applies has advanced: what waited for room goes on.
+    /// The thread that applies has advanced: what waited for room continues.
     mutating func advance(
         to progress: ApplyProgress, at now: Duration, into effects: inout [ReplicaEffect]
     ) {
@@ -262,7 +262,7 @@ extension ReplicaMachine {
         return max(entries.floor, damage.last.next)
     }
 
-    /// The log no longer holds what this node lacks: it goes on behind it. The stores begin anew with
+    /// The log no longer holds what this node lacks: it continues behind it. The stores begin anew with
     /// snapshots; of what bridged states never see it is told.
     private mutating func passOver(
         from wanted: SequenceNumber, floor: SequenceNumber, at now: Duration,

@@ -2,7 +2,7 @@ import ConfluxVocabulary
 
 /// A snapshot on its way to this node.
 struct SnapshotLoad: Sendable {
-    /// Where a store goes on behind its snapshot.
+    /// Where a store continues behind its snapshot.
     struct Start: Sendable {
         /// The lowest number that the log held when the snapshot was offered.
         var floor: SequenceNumber

@@ -32,7 +32,7 @@ extension Nonce {
     }
 }
 
-/// Where a process with a key goes on.
+/// Where a process with a key continues.
 public struct Resumption: Sendable, Hashable {
     /// The counter up to which every outcome was told by a process before.
     public let settled: UInt64

@@ -37,7 +37,7 @@ struct Submissions: Sendable {
     private(set) var nextCounter: UInt64
     /// The counter up to which every outcome is known.
     private(set) var settled: UInt64
-    /// The counter up to which outcomes were told to whoever reads them; nil where knowing them is
+    /// The counter up to which outcomes were told to whoever reads them; nil if knowing them is
     /// enough. *Use*: a process with a key says of no more that it is settled (rule 11).
     private var toldThrough: UInt64?
     /// The bytes of unsettled batches. *Use*: the window.

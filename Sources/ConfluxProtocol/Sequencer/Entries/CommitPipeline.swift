@@ -46,7 +46,7 @@ struct CommitPipeline: Sendable {
         var expectations: [Expectation]
     }
 
-    /// What gathers. It goes on with the next commit when one is full.
+    /// What gathers. It continues with the next commit when one is full.
     private var builder: CommitBuilder
     /// The commits that are full, and go to the log together with what gathers.
     private var full: [CommitBuilder] = []

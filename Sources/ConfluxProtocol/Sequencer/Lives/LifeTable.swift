@@ -47,7 +47,7 @@ struct LifeTable: Sendable {
 
     /// Changes what is under way for a store.
     ///
-    /// - Returns: What the change returns; nil where the store has no life.
+    /// - Returns: What the change returns; nil if the store has no life.
     mutating func change<Result>(
         _ name: StoreName, _ change: (inout StoreWork) -> Result
     ) -> Result? {

@@ -30,7 +30,7 @@ struct StoreLife: Sendable, Equatable {
         if case .upgraded? = work.word?.kind { true } else { false }
     }
 
-    /// Whether a host can say what the store's state is: it goes on, and has the store's own version.
+    /// Whether a host can say what the store's state is: it continues, and has the store's own version.
     func isVoter(_ host: StoreHost) -> Bool {
         host.schemaVersion == record.schemaVersion && host.stoppedAt == nil
     }
@@ -122,7 +122,7 @@ struct StoreWork: Sendable {
         word?.remove(openersOf: incarnation)
     }
 
-    /// A replica goes no further, or goes on.
+    /// A replica goes no further, or continues.
     mutating func stop(_ incarnation: Incarnation, at sequence: SequenceNumber?) {
         hosts[incarnation]?.stoppedAt = sequence
         if sequence != nil { votes.pass(over: incarnation) }
@@ -170,7 +170,7 @@ struct StoreWork: Sendable {
 
     /// The log has answered for the part that it saved.
     ///
-    /// - Returns: What was saved; nil where nothing was.
+    /// - Returns: What was saved; nil if nothing was.
     mutating func endSave() -> Save? {
         defer { save = nil }
         return save

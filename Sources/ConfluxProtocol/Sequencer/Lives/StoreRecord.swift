@@ -87,7 +87,7 @@ struct StoreRecord: Sendable, Equatable {
     struct Aside: Sendable, Equatable {
         /// Up to here all that concern it are.
         var through: SequenceNumber
-        /// Where they are; nil where there are none.
+        /// Where they are; nil if there are none.
         var reference: SnapshotReference?
     }
 

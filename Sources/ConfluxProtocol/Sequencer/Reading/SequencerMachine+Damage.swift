@@ -3,7 +3,7 @@ import ConfluxVocabulary
 /// What of the log is known to be damaged. Nothing looks for it: it is met by who reads.
 ///
 /// A store whose entries behind its snapshot may be among it can't be begun until there is a snapshot
-/// behind the damage; live replicas, which are beyond it, are asked for one. All other stores go on.
+/// behind the damage; live replicas, which are beyond it, are asked for one. All other stores continue.
 extension SequencerMachine {
     /// Damage that was met, and whether a snapshot behind it may still come.
     struct KnownDamage: Sendable {

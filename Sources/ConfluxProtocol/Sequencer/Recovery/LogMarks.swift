@@ -23,7 +23,7 @@ struct LogMarks: Sendable, Equatable {
 
     init() {}
 
-    /// The marks as a checkpoint has them; nil where they do not ascend.
+    /// The marks as a checkpoint has them; nil if they do not ascend.
     init?(_ marks: [Mark], byteCount: UInt64) {
         for (former, next) in zip(marks, marks.dropFirst()) {
             guard former.last < next.last, former.byteCount <= next.byteCount else { return nil }

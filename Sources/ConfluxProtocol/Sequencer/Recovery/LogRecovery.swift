@@ -33,13 +33,13 @@ package struct LogRecovery: Sendable {
     package private(set) var fold: LogFold
     /// Where the fold began: with a checkpoint, or with what was known before; nil while, or when, with neither.
     package private(set) var base: SequenceNumber?
-    /// The checkpoint that it began with, now or when it was first read; nil where there was none.
+    /// The checkpoint that it began with, now or when it was first read; nil if there was none.
     package private(set) var checkpoint: SequenceNumber?
     /// The checkpoints that were not used.
     package private(set) var setAside: [SetAside] = []
     /// Where the log ends: the fold ends there, or with the commit that contains it.
     private let last: SequenceNumber
-    /// The epoch of the commit that ends there; nil where it isn't known.
+    /// The epoch of the commit that ends there; nil if it isn't known.
     private let lastEpoch: Epoch?
     private let floor: SequenceNumber
 
@@ -50,7 +50,7 @@ package struct LogRecovery: Sendable {
     ///   - last: Where it ends.
     ///   - lastEpoch: The epoch of the commit that ends there, if that is known.
     ///   - floor: The lowest number that it holds.
-    ///   - known: The fold of a part of it, from its beginning; nil where nothing is known yet. Like a checkpoint it
+    ///   - known: The fold of a part of it, from its beginning; nil if nothing is known yet. Like a checkpoint it
     ///     is set aside where it does not fit.
     package init(
         log: LogID, through last: SequenceNumber, in lastEpoch: Epoch?, floor: SequenceNumber,
@@ -192,7 +192,7 @@ package struct RecoveryFailure: Error {
 public struct KnownFold: Sendable {
     /// The fold of the log up to where it was followed.
     package var fold: LogFold
-    /// The checkpoint that it began with; nil where there was none.
+    /// The checkpoint that it began with; nil if there was none.
     package var checkpoint: SequenceNumber?
 
     /// Takes over what was read.

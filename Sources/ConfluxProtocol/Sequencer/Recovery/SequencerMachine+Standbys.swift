@@ -7,7 +7,7 @@ extension SequencerMachine {
         [SequencerPlace(address: settings.address, isServing: true, last: tenure.last)] + standbys
     }
 
-    /// The one that stands by and is furthest; nil where none does.
+    /// The one that stands by and is furthest; nil if none does.
     public var bestStandby: SequencerPlace? { standbys.max { $0.last < $1.last } }
 
     /// Gives the place to a sequencer that stands by: nothing more is admitted; what was admitted is committed and

@@ -117,7 +117,7 @@ extension SequencerMachine {
         adopt(recovery, into: &effects)
         guard phase == .reading else { return }
         for snapshot in snapshots.sorted(by: { $0.order < $1.order }) {
-            // Entries that are kept aside go on from a snapshot, which may be the one that is missing.
+            // Entries that are kept aside continue from a snapshot, which may be the one that is missing.
             if snapshot.isAside, damage?.concerns(snapshot.place.store) == true { continue }
             adopt(snapshot)
         }
@@ -125,7 +125,7 @@ extension SequencerMachine {
         claim(at: now, into: &effects)
     }
 
-    /// What the log says is what this tenure goes on from.
+    /// What the log says is what this tenure continues from.
     private mutating func adopt(
         _ recovery: LogRecovery, into effects: inout [SequencerEffect]
     ) {

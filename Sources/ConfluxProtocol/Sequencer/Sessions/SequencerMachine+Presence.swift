@@ -71,7 +71,7 @@ extension SequencerMachine {
         return false
     }
 
-    /// Begins an inquiry, or goes on with one: of its newcomers the last that spoke is there; one
+    /// Begins an inquiry, or continues with one: of its newcomers the last that spoke is there; one
     /// that came before it may be gone, too.
     ///
     /// One question may be lost, and a live holder must not lose what it has by that. Newcomers say

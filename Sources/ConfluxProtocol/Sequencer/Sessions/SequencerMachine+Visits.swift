@@ -39,7 +39,7 @@ extension SequencerMachine {
 
     /// Finds the session of a visit, or begins it.
     ///
-    /// - Returns: Its incarnation; nil where there is none, and the node was told why.
+    /// - Returns: Its incarnation; nil if there is none, and the node was told why.
     mutating func beginVisit(
         _ visit: Visit.Session, bytes: Int, on connection: ConnectionID, as principal: Principal,
         into effects: inout [SequencerEffect]

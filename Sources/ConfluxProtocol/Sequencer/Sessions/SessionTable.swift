@@ -19,7 +19,7 @@ struct Session: Sendable, Equatable {
     let nonce: Nonce
     /// The node's unique name.
     let name: Name?
-    /// The name of the key that opened it; nil where there were no keys.
+    /// The name of the key that opened it; nil if there were no keys.
     let owner: Name?
     /// Whether it outlives the bye of its process (rule 11).
     let isKeyed: Bool
@@ -279,7 +279,7 @@ struct SessionTable: Sendable, Equatable {
 
     /// Changes what is known of a session's outcomes.
     ///
-    /// - Returns: What the change returns; nil where there is no such session.
+    /// - Returns: What the change returns; nil if there is no such session.
     @discardableResult
     mutating func change<Result>(
         _ incarnation: Incarnation, _ change: (inout OutcomeLedger) -> Result

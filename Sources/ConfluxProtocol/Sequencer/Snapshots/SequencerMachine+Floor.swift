@@ -48,7 +48,7 @@ extension SequencerMachine {
         return lowest
     }
 
-    /// The number behind what is kept of a store; nil where no entry behind that concerns it, or nobody
+    /// The number behind what is kept of a store; nil if no entry behind that concerns it, or nobody
     /// could begin with those that are there.
     private func lowestNeeded(by name: StoreName) -> SequenceNumber? {
         guard let life = directory.life(of: name), life.work.missing == nil,

@@ -6,7 +6,7 @@ import ConfluxVocabulary
 ///                  │ no answer, or gone: the next source, at the same place
 ///
 /// A part is asked for once the one before it is in the log, so that one of each upload is in memory
-/// at most. Replicas with one digest have the same bytes, so that any of them can go on where another
+/// at most. Replicas with one digest have the same bytes, so that any of them can continue where another
 /// ended; what came is hashed on its way, and what does not have the digest in the end is given up.
 struct SnapshotUpload: Sendable {
     let place: SnapshotPlace
@@ -49,10 +49,10 @@ struct SnapshotUpload: Sendable {
         self.isConfirmed = isConfirmed
     }
 
-    /// Who is asked for the next part; nil where nobody has it any more.
+    /// Who is asked for the next part; nil if nobody has it any more.
     var source: Incarnation? { sources.first }
 
-    /// Until when the source has time; nil where none was asked.
+    /// Until when the source has time; nil if none was asked.
     var deadline: Duration? {
         if case .asked(let until) = step { until } else { nil }
     }

@@ -64,7 +64,7 @@ struct QuestionTable: Sendable {
 
     /// A node answers.
     ///
-    /// - Returns: What is sent on, and to whom; nil where nobody waits for it, or for more.
+    /// - Returns: What is sent on, and to whom; nil if nobody waits for it, or for more.
     mutating func answer(
         _ answer: Answer, by incarnation: Incarnation, named name: Name?
     ) -> (Answer, ConnectionID)? {

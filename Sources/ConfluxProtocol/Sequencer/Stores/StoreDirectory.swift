@@ -20,7 +20,7 @@ struct StoreDirectory: Sendable {
 
     /// Changes what is under way for a store.
     ///
-    /// - Returns: What the change returns; nil where the store has no life.
+    /// - Returns: What the change returns; nil if the store has no life.
     @discardableResult
     mutating func change<Result>(
         _ name: StoreName, _ change: (inout StoreWork) -> Result
@@ -108,7 +108,7 @@ struct StoreDirectory: Sendable {
 
     /// The word on a life is in the log.
     ///
-    /// - Returns: The word; nil where none was on its way.
+    /// - Returns: The word; nil if none was on its way.
     mutating func land(
         _ name: StoreName, life: SequenceNumber, at sequence: SequenceNumber
     ) -> StoreWord? {
@@ -164,7 +164,7 @@ struct StoreDirectory: Sendable {
         for state in former.states { states.endBridge(state, by: incarnation) }
     }
 
-    /// A node's replicas that go no further; its others go on.
+    /// A node's replicas that go no further; its others continue.
     mutating func stop(_ replicas: [StoppedStore], of incarnation: Incarnation) {
         guard let former = hosting[incarnation]?.stopped else { return }
         var stopped: Set<StoreName> = []

@@ -88,7 +88,7 @@ private struct BatchPart {
         payload.withUnsafeBytes { entries.append(row: number, payload: $0) }
     }
 
-    /// - Returns: The part, and the next one begins; nil where nothing was appended.
+    /// - Returns: The part, and the next one begins; nil if nothing was appended.
     mutating func finish() -> Batch? {
         guard count > 0 else { return nil }
         let outline = BatchOutline(

@@ -73,7 +73,7 @@ public struct BatchBuilder: Sendable {
     ///
     /// - Parameter target: What actions concern.
     /// - Returns: The row, good until the next ``finish(firstCounter:settled:isAtomic:)`` of this
-    ///   builder; nil where the table, or the batch, is full.
+    ///   builder; nil if the table, or the batch, is full.
     public mutating func row(for target: BatchTarget) -> BatchRow? {
         row(for: target, payloadBytes: 0).map { BatchRow(index: $0, generation: generation) }
     }

@@ -213,7 +213,7 @@ package struct EntryHead {
     @usableFromInline package let lower: Int
     @usableFromInline package let upper: Int
 
-    /// Reads the head of the entry at `position`; nil where it breaks the grammar or there is none.
+    /// Reads the head of the entry at `position`; nil if it breaks the grammar or there is none.
     @inlinable @inline(__always)
     package init?(_ buffer: UnsafeBufferPointer<UInt8>, at position: Int, rows: Int) {
         var position = position

@@ -134,7 +134,7 @@ extension FrameWriter {
 extension FrameReader {
     /// Reads the extensions that fill the rest.
     ///
-    /// - Returns: Who caused the event before them; nil where none says so.
+    /// - Returns: Who caused the event before them; nil if none says so.
     mutating func owner() throws(WireError) -> Name? {
         var owner: Name?
         while let (tag, body) = try nextExtension() {
