@@ -5,7 +5,7 @@ extension EtcdLog {
     /// Opens a log to copy it. Unlike ``init(_:)`` it never begins a new one.
     ///
     /// - Parameter settings: The log's address, and how to connect.
-    /// - Throws: As ``init(_:)``; also `notALog` if there is no log.
+    /// - Throws: Like ``init(_:)``; also `notALog` if there is no log.
     public convenience init(copied settings: EtcdLogSettings) throws(LogError) {
         try self.init(settings, for: .copying)
     }
@@ -15,7 +15,7 @@ extension EtcdLog {
     /// - Parameters:
     ///   - origin: The origin of the log.
     ///   - settings: The copy's address, and how to connect. An unfinished copy there is removed.
-    /// - Throws: As ``init(_:)``; `inUse` if there is a log already.
+    /// - Throws: Like ``init(_:)``; `inUse` if there is a log already.
     public convenience init(
         copyWith origin: LogOrigin, _ settings: EtcdLogSettings
     ) throws(LogError) {

@@ -291,7 +291,7 @@ extension EtcdLog {
     /// Removes what former tenures left unfinished, and the parts that they wrote after the end of the log.
     ///
     /// - Parameter pairs: The keys of the unfinished uploads.
-    /// - Throws: As every change of the log.
+    /// - Throws: Like every change of the log.
     func giveUpUnfinished(_ pairs: [EtcdPair]) throws(LogError) {
         let layout = try openReading().layout
         var rest = pairs[...]

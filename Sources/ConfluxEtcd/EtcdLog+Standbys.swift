@@ -41,7 +41,7 @@ extension EtcdLog: SharedActionLog {
     ///   - address: Where nodes reach the claiming sequencer.
     ///   - won: Gets the tenure's herald, before the end of the log is verified.
     /// - Returns: The new epoch, and where the log ends.
-    /// - Throws: `superseded` if there was another claim; otherwise as ``claim(raisingEpochBy:)``.
+    /// - Throws: `superseded` if there was another claim; otherwise like ``claim(raisingEpochBy:)``.
     public func claim(
         raisingEpochBy step: UInt64, after epoch: Epoch, as address: String,
         _ won: (any TenureHerald, Epoch) -> Void

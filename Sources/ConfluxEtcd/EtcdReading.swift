@@ -62,7 +62,7 @@ final class EtcdReading {
 
     // MARK: Commits
 
-    /// As `LogReader.read(from:through:limitBytes:)`.
+    /// Like `LogReader.read(from:through:limitBytes:)`.
     func read(
         from: SequenceNumber, through last: SequenceNumber, limitBytes: Int
     ) throws(LogError) -> [LoggedCommit] {

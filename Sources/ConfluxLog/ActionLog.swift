@@ -283,7 +283,7 @@ extension ActionLog {
     ///   - commit: The commit to add.
     ///   - last: The number at which the caller expects the log to end.
     ///   - forced: Whether it must be durable on return even if the log's durability is lower.
-    /// - Throws: As `append(_:expecting:forced:)` of several.
+    /// - Throws: Like `append(_:expecting:forced:)` of several.
     public func append(
         _ commit: LoggedCommit, expecting last: SequenceNumber, forced: Bool
     ) throws(LogError) {

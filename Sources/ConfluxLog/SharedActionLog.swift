@@ -23,7 +23,7 @@ public protocol SharedActionLog: ActionLog {
     ///     with connections of its own. It is called before the log is verified, since that may take long,
     ///     and other sequencers take over after a silence.
     /// - Returns: The new epoch, and where the log ends.
-    /// - Throws: `superseded` if there was another claim; otherwise as `claim(raisingEpochBy:)`.
+    /// - Throws: `superseded` if there was another claim; otherwise like `claim(raisingEpochBy:)`.
     func claim(
         raisingEpochBy step: UInt64, after epoch: Epoch, as address: String,
         _ won: (any TenureHerald, Epoch) -> Void

@@ -31,7 +31,7 @@ package struct SnapshotShelf {
             .sorted(by: SavedSnapshot.isAscending)
     }
 
-    /// As `LogReader.snapshot(of:)`.
+    /// Like `LogReader.snapshot(of:)`.
     package func snapshot(of key: SavedSnapshot.Key) -> SavedSnapshot? { whole[key]?.snapshot }
 
     /// Like `ActionLog.readSnapshot(of:from:limitBytes:)`.

@@ -113,7 +113,7 @@ public final class SQLiteLog: CopiedLog {
     /// - Parameters:
     ///   - directory: The folder.
     ///   - durability: What an append guarantees when it returns.
-    /// - Throws: As `init(directory:settings:)`.
+    /// - Throws: Like `init(directory:settings:)`.
     public convenience init(
         directory: String, durability: SQLiteLogSettings.Durability
     ) throws(LogError) {

@@ -122,7 +122,7 @@ final class SimulatedSequencer {
 
     /// Does the next job of the reading thread.
     ///
-    /// - Returns: As `work()`.
+    /// - Returns: Like `work()`.
     func read() -> (inputs: [SequencerInput], rest: ReaderJob?) {
         let (epoch, job) = readJobs.removeFirst()
         if case .begin = job {} else { guard epoch == machine.epoch else { return ([], nil) } }
