@@ -1,35 +1,35 @@
 import ConfluxVocabulary
 import Foundation
 
-/// An action type that tells its actions' names, so that a message can list them.
+/// An action type that lists its actions' names, so that error messages can list them.
 ///
-/// Worth adopting for actions that people type: a user who mistypes one reads `expected one of: add,
-/// decrement, increment`.
+/// Adopt it for actions that people type: after a typo they read `expected one of: add, decrement,
+/// increment`.
 public protocol NamedActions {
-    /// The names of the cases as they stand in JSON.
+    /// The names of the cases, as they appear in JSON.
     static var actionNames: [String] { get }
 }
 
 /// Encodes and decodes the actions of one type, as payloads of entries.
 ///
 /// An action is the same value in both codings: an enum case is an object with one member,
-/// `{"add":{"amount":5}}`. Decoding is strict, since what a misspelt field meant is not for us to
-/// guess: a field that the type doesn't ask for is an error, as is one that is missing. So a type
-/// with an `init(from:)` of its own must read every field that it accepts. Hostile bytes end in an
-/// error, never in a trap, and never take more than 32 bytes of memory for each of their own, besides
-/// what the action itself takes.
+/// `{"add":{"amount":5}}`. Decoding is strict, since nobody can know what a misspelt field meant: a field
+/// that the type doesn't read is an error, and so is a missing one. So a type with its own `init(from:)` must
+/// read every field that it accepts. Hostile bytes cause an error, never a trap. Besides the action itself,
+/// decoding takes at most 32 bytes of memory for each byte of the payload.
 ///
-/// Use one coder from any thread.
+/// You can use one coder on any thread.
 package struct ActionCoder<Action: Codable & Sendable>: Sendable {
     /// The most bytes of one payload.
     package let sizeBytesMax: Int
     private let pool = TapePool()
-    /// The compact coding without a tape, where the type has one. *Use*: found once, and not for each action.
+    /// The compact coding without a tape, if the type has one. *Use*: looked up once, instead of for each
+    /// action.
     package let quick = QuickCoding<Action>.find()
 
     /// Makes a coder.
     ///
-    /// - Parameter sizeBytesMax: The most bytes of one payload; 1 MiB if not given.
+    /// - Parameter sizeBytesMax: The most bytes of one payload; 1 MiB by default.
     package init(sizeBytesMax: Int = 1 << 20) {
         self.sizeBytesMax = sizeBytesMax
     }
@@ -38,9 +38,9 @@ package struct ActionCoder<Action: Codable & Sendable>: Sendable {
     ///
     /// - Parameters:
     ///   - action: The action.
-    ///   - coding: How.
-    /// - Returns: The payload: one form for each action, but for sets in it.
-    /// - Throws: Why it has no encoding, or that it is too large.
+    ///   - coding: The coding of the payload.
+    /// - Returns: The payload. Equal actions have equal payloads, unless they contain sets.
+    /// - Throws: Why the action can't be encoded, or that it is too large.
     package func encode(
         _ action: Action, as coding: PayloadCoding
     ) throws(CodingFailure) -> [UInt8] {
@@ -67,13 +67,13 @@ package struct ActionCoder<Action: Codable & Sendable>: Sendable {
         return try encodeByTape(action, as: coding)
     }
 
-    /// Encodes an action as `Codable` has it, whatever its type.
+    /// Encodes an action through `Codable`, whatever its type.
     ///
     /// - Parameters:
     ///   - action: The action.
-    ///   - coding: How.
+    ///   - coding: The coding of the payload.
     /// - Returns: The payload.
-    /// - Throws: Why it has no encoding.
+    /// - Throws: Why the action can't be encoded.
     package func encodeByTape(
         _ action: Action, as coding: PayloadCoding
     ) throws(CodingFailure) -> [UInt8] {
@@ -90,7 +90,7 @@ package struct ActionCoder<Action: Codable & Sendable>: Sendable {
     ///
     /// - Parameters:
     ///   - bytes: The payload.
-    ///   - coding: How it is encoded, as its entry says.
+    ///   - coding: The payload's coding, as its entry says.
     /// - Returns: The action.
     /// - Throws: What was expected, and where.
     package func decode(
@@ -101,7 +101,7 @@ package struct ActionCoder<Action: Codable & Sendable>: Sendable {
         }
     }
 
-    /// Decodes an action that stands in memory.
+    /// Decodes an action from contiguous memory.
     package func decode(
         _ bytes: UnsafeBufferPointer<UInt8>, as coding: PayloadCoding
     ) throws(CodingFailure) -> Action {
@@ -113,11 +113,11 @@ package struct ActionCoder<Action: Codable & Sendable>: Sendable {
         return try decodeByTape(bytes, as: coding)
     }
 
-    /// Decodes an action as `Codable` has it, whatever its type.
+    /// Decodes an action through `Codable`, whatever its type.
     ///
     /// - Parameters:
     ///   - bytes: The payload.
-    ///   - coding: How it is encoded.
+    ///   - coding: The payload's coding.
     /// - Returns: The action.
     /// - Throws: What was expected, and where.
     package func decodeByTape(
@@ -139,17 +139,16 @@ package struct ActionCoder<Action: Codable & Sendable>: Sendable {
         }
     }
 
-    /// Decodes an action as it is written on a command line: JSON, or the bare name of an action
-    /// without fields.
+    /// Decodes an action from a command line: JSON, or the bare name of an action without fields.
     ///
-    /// - Parameter text: What stands on the command line.
+    /// - Parameter text: The argument on the command line.
     /// - Returns: The action.
     /// - Throws: What was expected, and where.
     package func decode(commandLine text: String) throws(CodingFailure) -> Action {
         try decode(ActionText.json(commandLine: text)[...], as: .json)
     }
 
-    /// Says in the user's words what is wrong, where the names of the actions are.
+    /// Improves the message of a failure that concerns the actions' names.
     private static func explain(_ failure: CodingFailure, _ tape: Tape) -> CodingFailure {
         guard let names = (Action.self as? any NamedActions.Type)?.actionNames else {
             return failure.code == .wrongType && tape.hasSeveralMembers
@@ -171,12 +170,12 @@ package struct ActionCoder<Action: Codable & Sendable>: Sendable {
     }
 }
 
-/// How an action is written on a command line.
+/// The text form of an action on a command line.
 package enum ActionText {
-    /// The JSON of an action: a bare name such as `increment` stands for `{"increment":{}}`;
-    /// everything else is JSON already.
+    /// The JSON of an action. A bare name such as `increment` stands for `{"increment":{}}`; any other text
+    /// must be JSON already.
     ///
-    /// - Parameter text: What stands on the command line.
+    /// - Parameter text: The argument on the command line.
     /// - Returns: The JSON in UTF-8.
     package static func json(commandLine text: String) -> [UInt8] {
         let blanks: Set<UInt8> = [0x20, 0x09, 0x0A, 0x0D]
@@ -201,7 +200,7 @@ package enum ActionText {
 }
 
 extension Tape {
-    /// Whether the root is an object of more than one member.
+    /// Whether the root is an object with more than one member.
     var hasSeveralMembers: Bool { nodes[0].kind == .object && nodes[0].count > 1 }
 
     /// The first few keys of an object, for a message.
@@ -211,7 +210,7 @@ extension Tape {
         return shown.joined(separator: ", ") + (rest > 0 ? " and \(rest) more" : "")
     }
 
-    /// Checks that every member of every object that was read by key was asked for.
+    /// Checks that every member of every object that was read by key was read.
     func checkAllUsed() throws(CodingFailure) {
         for (index, node) in nodes.enumerated() where node.isOpened {
             try forEachChild(of: UInt32(index)) { (child) throws(CodingFailure) in

@@ -1,19 +1,18 @@
 /// Encodes any value as canonical JSON, and decodes it. Equal values have equal bytes, in every process.
 ///
-/// Keys are sorted by their UTF-8 bytes. What has no order of its own gets one: sets, and
-/// dictionaries whose keys are no texts, are sorted by their elements' (keys') canonical bytes,
-/// wherever they are nested. Numbers have their shortest form that reads back as the same number; a
-/// `Double` always has a fraction or an exponent. A number that isn't finite is an error. A date is
-/// its seconds since the start of 2001 UTC, bytes (`Data`) are base64, a URL and a `Decimal` are
-/// strings.
+/// Keys are sorted by their UTF-8 bytes. Unordered collections are sorted, wherever they are nested: sets by
+/// their elements' canonical bytes, and dictionaries whose keys are not texts by their keys' canonical bytes.
+/// A number has the shortest form that reads back as the same number; a `Double` always has a fraction or an
+/// exponent. A number that isn't finite is an error. A date is the number of seconds since the start of 2001
+/// UTC, bytes (`Data`) are base64, and a URL or a `Decimal` is a string.
 ///
-/// Not sorted is what a type encodes by handing the encoder to a collection itself
-/// (`set.encode(to: encoder)`): hand the collection to a container instead.
+/// If a type passes its encoder to a collection (`set.encode(to: encoder)`), that collection is not sorted.
+/// Encode the collection in a container instead.
 ///
-/// It decodes all of JSON, not only the canonical form. Fields that a type doesn't ask for are ignored,
-/// so that a newer version of a type may drop some.
+/// The coder decodes any JSON, not only the canonical form. It ignores fields that a type doesn't read, so a
+/// newer version of a type may drop fields.
 ///
-/// Use one coder from any thread.
+/// You can use one coder on any thread.
 public struct CanonicalCoder: Sendable {
     private let pool = TapePool()
 
@@ -22,8 +21,8 @@ public struct CanonicalCoder: Sendable {
 
     /// Encodes a value.
     ///
-    /// - Returns: JSON in UTF-8, which ``decode(_:from:)`` and any JSON parser read.
-    /// - Throws: Why the value has no encoding.
+    /// - Returns: JSON in UTF-8, which ``decode(_:from:)`` and any JSON parser can read.
+    /// - Throws: Why the value can't be encoded.
     public func encode(_ value: some Encodable) throws(CodingFailure) -> [UInt8] {
         try pool.withTape { (tape) throws(CodingFailure) in
             tape.sortsUnordered = true
@@ -50,14 +49,15 @@ public struct CanonicalCoder: Sendable {
         }
     }
 
-    /// Decodes a value of a type that has properties more than the bytes have: they have their values
-    /// in `defaults`.
+    /// Decodes a value of a type that may have more properties than the bytes: the missing ones get their
+    /// values from `defaults`.
     ///
-    /// Only what the type can't do without is filled in, and no elements of lists and dictionaries.
+    /// It only fills in properties that the type requires, and never inside elements of lists and
+    /// dictionaries.
     ///
     /// - Parameters:
     ///   - bytes: JSON in UTF-8.
-    ///   - defaults: A value whose parts stand for what is missing.
+    ///   - defaults: A value whose properties replace missing ones.
     /// - Returns: The value.
     /// - Throws: What was expected, and where.
     /// - Complexity: Reads the bytes once more for each property that is filled in.
@@ -68,7 +68,7 @@ public struct CanonicalCoder: Sendable {
         if let value = try decode(Value.self, noting: &missing, in: bytes) { return value }
         var present = try JSONValue(json: bytes)
         let source = try JSONValue(json: encode(defaults))
-        // Ends: each round puts in one more of the members that the defaults have.
+        // Terminates: each round adds one more of the defaults' members.
         while let place = missing, let filling = source[place] {
             present.update(at: place.tokens[...]) { value, _ in value = filling }
             let bytes = try present.canonicalBytes()
@@ -78,7 +78,7 @@ public struct CanonicalCoder: Sendable {
         return try decode(Value.self, from: present.canonicalBytes())
     }
 
-    /// Decodes, and says where a member is missing, if that is all that is wrong.
+    /// Decodes. If the only fault is a missing member, it returns nil and the member's place.
     private func decode<Value: Decodable>(
         _ type: Value.Type, noting missing: inout JSONPointer?, in bytes: [UInt8]
     ) throws(CodingFailure) -> Value? {
@@ -90,7 +90,7 @@ public struct CanonicalCoder: Sendable {
             missing = JSONPointer(tokens: (context.codingPath + [key]).map(\.stringValue))
             return nil
         } catch {
-            // Said in the decoder's own words.
+            // Decode again to get the usual message.
             return try decode(type, from: bytes)
         }
     }

@@ -1,50 +1,50 @@
-/// Why bytes are not the value that was expected, or a value can't become bytes.
+/// Why bytes don't encode the expected value, or a value can't be encoded.
 ///
-/// The message addresses the author of the bytes, at a command line too: it says what was
-/// expected, and where.
+/// The message addresses the author of the bytes, who may be at a command line: it says what was expected,
+/// and where.
 public struct CodingFailure: Error, Hashable, Sendable, CustomStringConvertible {
-    /// What kind of failure it is: stable, and fit for a program to decide by.
+    /// The kind of failure. The codes are stable, so a program can depend on them.
     public enum Code: String, Hashable, Sendable {
         /// The bytes break the grammar of their coding.
         case syntax
-        /// A text is not UTF-8, or half of a surrogate pair.
+        /// A text is not UTF-8, or has half of a surrogate pair.
         case invalidText
         /// One object has the same key twice.
         case duplicateKey
-        /// A number can't be represented: a whole one beyond 64 bits, or one that isn't finite.
+        /// A number can't be represented: an integer beyond 64 bits, or a number that isn't finite.
         case numberOutOfRange
-        /// Values are nested more deeply than is allowed.
+        /// Values are nested too deeply.
         case tooDeep
-        /// More bytes than is allowed.
+        /// There are too many bytes.
         case tooLarge
-        /// No action has that name, or there is not exactly one.
+        /// No action has that name, or the value does not have exactly one name.
         case unknownAction
-        /// A field that nobody reads.
+        /// A field that the type doesn't read.
         case unknownField
-        /// A field that is needed is not there.
+        /// A required field is missing.
         case missingField
-        /// A value of another type was expected.
+        /// The value has the wrong type.
         case wrongType
-        /// A value of the right type that its type does not accept.
+        /// The value has the right JSON type, but its own type does not accept it.
         case invalidValue
         /// The value can't be encoded.
         case notEncodable
     }
 
-    /// What kind of failure it is.
+    /// The kind of failure.
     public let code: Code
-    /// What was expected, where, and what was there instead.
+    /// What was expected, where, and what was found.
     public let message: String
-    /// The byte, counted from 0, at which the bytes stopped making sense; nil when they made sense
-    /// as such but not as the value that was expected.
+    /// The offset of the byte, from 0, at which the syntax broke; nil if the syntax is valid but the value is
+    /// not the expected one.
     public let offset: Int?
 
     /// Makes a failure.
     ///
     /// - Parameters:
-    ///   - code: What kind of failure it is.
-    ///   - message: What was expected, and what was there instead.
-    ///   - offset: The byte at which it was found, counted from 0.
+    ///   - code: The kind of failure.
+    ///   - message: What was expected, and what was found.
+    ///   - offset: The offset of the byte at which it was found, from 0.
     public init(_ code: Code, _ message: String, offset: Int? = nil) {
         self.code = code
         self.message = message
@@ -57,15 +57,15 @@ public struct CodingFailure: Error, Hashable, Sendable, CustomStringConvertible 
     }
 }
 
-/// The bounds of what is decoded and encoded.
+/// The bounds for decoding and encoding.
 ///
-/// What keeps to them fits a thread's stack: 128 KiB with optimisation, 2 MiB without.
+/// Values within them fit a thread's stack: 128 KiB with optimisation, 2 MiB without.
 package enum CodingLimits {
     /// The deepest nesting of arrays and objects.
     package static let depthMax = 512
-    /// The deepest nesting of values that a type's own `init(from:)` and `encode(to:)` follow: they
-    /// need more stack a level than we do.
+    /// The deepest nesting of values that a type's own `init(from:)` and `encode(to:)` follow. They need more
+    /// stack for each level than this module.
     package static let typedDepthMax = 128
-    /// The most bytes of one encoded value, unless fewer are asked for: 1 GiB.
+    /// The most bytes of one encoded value, unless a lower bound is given: 1 GiB.
     package static let sizeBytesMax = 1 << 30
 }

@@ -1,9 +1,9 @@
-/// The address of a log: some members of one etcd, and the prefix of the log's keys.
+/// Where a log is: some members of one etcd cluster, and the prefix of the log's keys.
 ///
-/// It is written `etcd://HOST:PORT,HOST:PORT/PREFIX`, or `etcds://…` for encrypted connections (TLS).
-/// The port is 2379 unless given. The prefix has one name or several, separated by `/`.
+/// It is written `etcd://HOST:PORT,HOST:PORT/PREFIX`, or `etcds://…` for encrypted connections (TLS). The
+/// default port is 2379. The prefix consists of one or more names, separated by `/`.
 public struct EtcdAddress: Sendable, Hashable, CustomStringConvertible {
-    /// The most members that an address names.
+    /// The most members in an address.
     public static let membersMax = 16
     /// The most bytes of a prefix.
     static let prefixBytesMax = 256
@@ -15,7 +15,7 @@ public struct EtcdAddress: Sendable, Hashable, CustomStringConvertible {
     /// Whether connections are encrypted.
     public let isSecure: Bool
 
-    /// Parses an address; nil for anything else.
+    /// Parses an address; nil if the text is not a valid one.
     public init?(_ text: String) {
         let scheme = ["etcd://", "etcds://"].first { text.hasPrefix($0) }
         guard let scheme else { return nil }
@@ -56,7 +56,8 @@ public struct EtcdAddress: Sendable, Hashable, CustomStringConvertible {
         return "\(host):\(number)"
     }
 
-    /// A part of a prefix must not have the name of a log's own key, so that no log lies within another.
+    /// A part of a prefix must not have the name of one of a log's own keys, so that no log can be inside
+    /// another.
     private static func isName(_ part: Substring) -> Bool {
         !part.isEmpty && part.utf8.allSatisfy(isPlain) && !EtcdLayout.names.contains(String(part))
     }

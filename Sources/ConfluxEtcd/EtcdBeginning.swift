@@ -1,23 +1,23 @@
 import ConfluxLog
 import ConfluxVocabulary
 
-/// What a log says of itself when it is opened.
+/// The state of a log when it is opened.
 struct EtcdBeginning {
     let log: LogID
     let end: EtcdEnd
     let floor: EtcdFloor
 
-    /// What a log is opened for.
+    /// Why a log is opened.
     enum Purpose {
-        /// To serve it. It begins where etcd has no key below the prefix.
+        /// To serve it. If etcd has no key below the prefix, a new log begins.
         case service
-        /// To copy it. It must be there.
+        /// To copy it. It must exist.
         case copying
-        /// To write a copy. At most an unfinished copy may be there; it is removed.
+        /// To write a copy. At most an unfinished copy may exist; it is removed.
         case copy(of: LogOrigin)
     }
 
-    /// Reads it; begins a log, or a copy of one, where etcd has no key below the prefix.
+    /// Reads the state. If etcd has no key below the prefix, begins a log or a copy of one.
     ///
     /// - Throws: Like ``EtcdLog/init(_:)``.
     init(
@@ -61,7 +61,7 @@ struct EtcdBeginning {
         }
         switch purpose {
         case .copy(let origin):
-            // Somebody else may have been faster.
+            // Another program may have begun it first.
             guard meta.copy != nil, meta.log == origin.log, floor.first == origin.floor,
                 floor.hash == origin.hash
             else { throw .alreadyThere(address, isSame: false) }
@@ -79,7 +79,7 @@ struct EtcdBeginning {
         ]
     }
 
-    /// Where two programs begin a log at once, one of them does.
+    /// Begins a log. If two programs begin it at once, one of them succeeds.
     private static func begin(
         _ origin: LogOrigin, _ copy: Nonce?, _ reading: EtcdReading, _ attempt: String
     ) throws(LogError) {
@@ -105,7 +105,7 @@ struct EtcdBeginning {
         }
     }
 
-    /// Removes a copy that was not finished, unless it is another one by now, or a log.
+    /// Removes an unfinished copy, unless it has become a log or another copy meanwhile.
     private static func remove(
         _ reading: EtcdReading, _ meta: Bytes, _ attempt: String
     ) throws(LogError) {

@@ -2,10 +2,10 @@ import ConfluxLog
 import ConfluxVocabulary
 
 extension EtcdLog {
-    /// Opens a log to copy it. Unlike ``init(_:)`` it begins none.
+    /// Opens a log to copy it. Unlike ``init(_:)`` it never begins a new one.
     ///
-    /// - Parameter settings: Where it is, and how it is reached.
-    /// - Throws: Like ``init(_:)``; `notALog` as well where no log is there.
+    /// - Parameter settings: The log's address, and how to connect.
+    /// - Throws: Like ``init(_:)``; also `notALog` if there is no log.
     public convenience init(copied settings: EtcdLogSettings) throws(LogError) {
         try self.init(settings, for: .copying)
     }
@@ -13,16 +13,16 @@ extension EtcdLog {
     /// Begins a copy of a log below a prefix. Until ``adopt(after:)`` no program takes it for a log.
     ///
     /// - Parameters:
-    ///   - origin: What the log begins with.
-    ///   - settings: Where the copy is, and how it is reached. An unfinished copy there is removed.
-    /// - Throws: Like ``init(_:)``; `inUse` where a log is there already.
+    ///   - origin: The origin of the log.
+    ///   - settings: The copy's address, and how to connect. An unfinished copy there is removed.
+    /// - Throws: Like ``init(_:)``; `inUse` if there is a log already.
     public convenience init(
         copyWith origin: LogOrigin, _ settings: EtcdLogSettings
     ) throws(LogError) {
         try self.init(settings, for: .copy(of: origin))
     }
 
-    /// Where the log begins now.
+    /// The origin of the log as it is now.
     ///
     /// - Throws: `damaged`, `unreachable`, `denied`, `failed`, `closed`.
     public func origin() throws(LogError) -> LogOrigin {
@@ -33,11 +33,11 @@ extension EtcdLog {
     /// The hash of the last commit.
     public var head: ChainHash? { tenure?.end.hash }
 
-    /// Makes a copy a log, in one transaction; then closes it.
+    /// Makes a copy a log, in one transaction, and closes it.
     ///
-    /// - Parameter confirm: Called right before that. What it throws leaves the copy unfinished.
-    /// - Throws: `superseded`, `full`, `failed`, `unreachable`, `denied`, `notClaimed`, `closed`; `unknownOutcome` where
-    ///   it may be the log.
+    /// - Parameter confirm: Called right before the transaction. If it throws, the copy remains unfinished.
+    /// - Throws: `superseded`, `full`, `failed`, `unreachable`, `denied`, `notClaimed`, `closed`;
+    ///   `unknownOutcome` if it may be a log.
     public func adopt(after confirm: () throws(LogError) -> Void) throws(LogError) {
         let key = try openReading().layout.meta
         try confirm()

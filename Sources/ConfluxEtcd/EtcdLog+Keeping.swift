@@ -2,24 +2,24 @@ import ConfluxLog
 import ConfluxThreads
 import ConfluxVocabulary
 
-/// A checkpoint or a snapshot of which some parts are saved.
+/// A checkpoint or a snapshot that is partly saved.
 struct EtcdUpload {
     let id: Identifier
-    /// What it is of: nil for a checkpoint.
+    /// The snapshot; nil for a checkpoint.
     var snapshot: SavedSnapshot?
-    /// The checkpoint's number, and of how many pieces it is.
+    /// The checkpoint's number, and how many pieces it has.
     var sequence = SequenceNumber.zero
     var pieceCount: UInt32 = 0
     /// How many pieces are saved.
     var savedCount: UInt32 = 0
-    /// How many bytes are.
+    /// How many bytes are saved.
     var byteCount: UInt64 = 0
     var hasher = DigestHasher()
 }
 
-/// Checkpoints and snapshots, and what is given up.
+/// Checkpoints, snapshots and truncation.
 extension EtcdLog {
-    /// What is too large for one value is written in parts, which mean nothing until a record names them.
+    /// Writes what is too large for one value in parts. They don't count until a record names them.
     func writeParts(of record: EtcdRecord, _ commits: [LoggedCommit]) throws(LogError) {
         guard case .elsewhere(let tag, _, _) = record.contents else { return }
         let folder = try openReading().layout.largeParts(record.last, tag)
@@ -40,7 +40,7 @@ extension EtcdLog {
 
     /// Saves a piece of a checkpoint, in transactions of 1 MiB at most.
     ///
-    /// - Parameter piece: What to save.
+    /// - Parameter piece: The piece to save.
     /// - Throws: `invalidCheckpoint`, `notClaimed`, `superseded`, `full`, `failed`, `unreachable`, `denied`,
     ///   `unknownOutcome`, `closed`.
     public func save(_ piece: CheckpointPiece) throws(LogError) {
@@ -67,7 +67,7 @@ extension EtcdLog {
                 sequence: piece.sequence, byteCount: upload.byteCount,
                 digest: upload.hasher.finish(), id: upload.id)
             let others = try reading.checkpoints()
-            // A change whose answer was lost may have entered it.
+            // An earlier change whose answer was lost may have listed it.
             guard !others.contains(where: { $0.1?.id == upload.id }) else {
                 self.tenure?.uploads[key] = nil
                 return
@@ -90,7 +90,7 @@ extension EtcdLog {
         }
     }
 
-    /// The newest checkpoint at or below a number; verified.
+    /// The newest checkpoint at or below a number, verified.
     ///
     /// - Parameter last: The highest number that it may have.
     /// - Returns: The checkpoint; nil if there is none.
@@ -101,7 +101,7 @@ extension EtcdLog {
 
     /// Saves a piece of a store's snapshot, in transactions of 1 MiB at most.
     ///
-    /// - Parameter piece: What to save.
+    /// - Parameter piece: The piece to save.
     /// - Throws: `invalidSnapshot`, `notClaimed`, `superseded`, `full`, `failed`, `unreachable`, `denied`,
     ///   `unknownOutcome`, `closed`.
     public func save(_ piece: SnapshotPiece) throws(LogError) {
@@ -126,14 +126,14 @@ extension EtcdLog {
         }
     }
 
-    /// Enters a snapshot that is whole in the list, and takes those out that go for it.
+    /// Lists a complete snapshot, and removes those that it retires from the list.
     private func finish(
         _ upload: EtcdUpload, _ snapshot: SavedSnapshot, at key: String, _ attempt: String
     ) throws(LogError) {
         let reading = try openReading()
         let layout = reading.layout
         let places = try reading.places(of: snapshot.store)
-        // A change whose answer was lost may have entered it.
+        // An earlier change whose answer was lost may have listed it.
         guard !places.contains(where: { $0.id == upload.id }) else { return }
         let others = places.map(\.snapshot)
         guard !snapshot.gives(wayTo: others) else {
@@ -156,7 +156,7 @@ extension EtcdLog {
         try change(operations, attempt)
     }
 
-    /// The snapshots that are whole and not above `last`, ascending by store and number.
+    /// The complete snapshots that are not above `last`, ascending by store and number.
     ///
     /// - Throws: `damaged`, `unreachable`, `denied`, `failed`, `closed`.
     public func snapshots() throws(LogError) -> [SavedSnapshot] {
@@ -165,20 +165,20 @@ extension EtcdLog {
         return list.intact
     }
 
-    /// The same, where a list that is damaged is no error.
+    /// The same list, but damage is not an error.
     ///
     /// - Throws: `unreachable`, `denied`, `failed`, `closed`.
     public func snapshotList() throws(LogError) -> SnapshotList {
         try openReading().snapshotList(through: last)
     }
 
-    /// Reads bytes of a snapshot; verified.
+    /// Reads and verifies bytes of a snapshot.
     ///
     /// - Parameters:
-    ///   - key: Which one.
-    ///   - offset: The offset of the first byte.
+    ///   - key: The snapshot's key.
+    ///   - offset: The offset of the first byte to read.
     ///   - limitBytes: The most bytes to read; at least one is read.
-    /// - Returns: The bytes, empty behind the end; nil if it does not exist or is unfinished.
+    /// - Returns: The bytes, none after its end; nil if there is no such complete snapshot.
     /// - Throws: `damaged`, with its number; `unreachable`, `denied`, `failed`, `closed`.
     public func readSnapshot(
         of key: SavedSnapshot.Key, from offset: UInt64, limitBytes: Int
@@ -205,12 +205,13 @@ extension EtcdLog {
         tenure?.uploads[key] = nil
     }
 
-    /// Discards commits that are wholly below a number, each time those of one transaction, and at the end the
-    /// history that etcd has of what was given up. What was appended at once goes at once.
+    /// Discards commits whose entries are all below a number, in each call those of one transaction. At the
+    /// end it compacts etcd's history of the discarded keys. Commits that were appended together are
+    /// discarded together.
     ///
     /// - Parameters:
-    ///   - floor: The lowest number that is kept.
-    ///   - limitBytes: About how many bytes to give up at most.
+    ///   - floor: The lowest number to keep.
+    ///   - limitBytes: About the most bytes to discard.
     /// - Returns: Whether it is done.
     /// - Throws: `invalidFloor`, `notClaimed`, `superseded`, `full`, `failed`, `unreachable`, `denied`, `damaged`,
     ///   `unknownOutcome`, `closed`.
@@ -239,7 +240,7 @@ extension EtcdLog {
         return true
     }
 
-    /// Where the log begins once as much is given up as may be at once; nil if that is nothing.
+    /// The log's floor after the next step of a truncation; nil if there is nothing to discard.
     private func givenUp(
         below floor: SequenceNumber, limitBytes: Int, _ reading: EtcdReading
     ) throws(LogError) -> EtcdFloor? {
@@ -262,19 +263,19 @@ extension EtcdLog {
         return found
     }
 
-    /// How often, and with which pauses, it is looked whether space is free that was just given up.
+    /// How often to check whether discarded space is free, and the pause between two checks.
     private static let looksMax = 20
     private static let lookPause = Duration.milliseconds(100)
 
-    /// Has etcd give up the history of what is given up.
+    /// Compacts etcd's history of what was discarded.
     ///
-    /// - Parameter isAwaited: Whether space is short, so that it is to be free on return.
+    /// - Parameter isAwaited: Whether to wait until the space is free, because space is short.
     /// - Throws: `closed`.
     func giveBack(isAwaited: Bool) throws(LogError) {
         let reading = try openReading()
         space.giveBack(reading.client, isAwaited: isAwaited)
         guard isAwaited, let beginning = tenure?.beginning else { return }
-        // What etcd frees with one write to its file it counts as free with the next.
+        // etcd counts freed space as free only with the next write to its file.
         let never = Latch()
         let deadline = ContinuousClock.now + Self.lookPause * Self.looksMax
         while ContinuousClock.now < deadline {
@@ -287,15 +288,15 @@ extension EtcdLog {
 
     // MARK: Uploads
 
-    /// Gives up what former tenures were saving, and what they wrote behind the end of the log.
+    /// Removes what former tenures left unfinished, and the parts that they wrote after the end of the log.
     ///
-    /// - Parameter pairs: What says so.
-    /// - Throws: As every change of the log.
+    /// - Parameter pairs: The keys of the unfinished uploads.
+    /// - Throws: Like every change of the log.
     func giveUpUnfinished(_ pairs: [EtcdPair]) throws(LogError) {
         let layout = try openReading().layout
         var rest = pairs[...]
         repeat {
-            // A transaction of etcd's has 128 operations at most.
+            // A transaction of etcd has at most 128 operations.
             let some = rest.prefix(40)
             rest = rest.dropFirst(some.count)
             var operations: [EtcdTransaction.Operation] = [.delete(layout.large(behind: last))]
@@ -316,7 +317,8 @@ extension EtcdLog {
         var operations: [EtcdTransaction.Operation] = [
             .put(key, EtcdText(["\(upload.id)"]).value(at: key))
         ]
-        // The former one may be listed by now, though nobody heard so: then the key says nothing of it.
+        // The former upload may be listed already, by a change whose answer was lost. Then the key no longer
+        // names it, and its parts stay.
         if tenure?.uploads[key] != nil,
             let pair = try reading.look([.read(.key(key))], attempt).pair(0)
         {

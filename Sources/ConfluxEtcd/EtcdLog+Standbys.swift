@@ -1,16 +1,16 @@
 import ConfluxLog
 import ConfluxVocabulary
 
-/// Several sequencers on one log: rule 47.
+/// Several sequencers that share one log (rule 47).
 extension EtcdLog: SharedActionLog {
-    /// Looks how the log is, by one read.
+    /// Looks at the log, with one read.
     ///
-    /// - Returns: What was found.
+    /// - Returns: What it found.
     /// - Throws: `damaged`, `unreachable`, `denied`, `failed`, `closed`.
     public func look() throws(LogError) -> SharedLogView {
         let reading = try openReading()
         let layout = reading.layout
-        // A member that is lost with the sequencer's machine must not make a takeover late.
+        // If a member is lost together with the serving sequencer's machine, that must not delay a takeover.
         let answer = try lookPatience.ask(reading.client, within: settings) {
             () throws(LogError) in
             try reading.look(
@@ -33,15 +33,15 @@ extension EtcdLog: SharedActionLog {
             serving: answer.pair(3).flatMap { ServingWord($0.value, at: layout.serving) })
     }
 
-    /// Begins a tenure, if nobody has since that epoch, and says in the same transaction who serves.
+    /// Begins a tenure, unless another claim was made since that epoch. The same transaction says who serves.
     ///
     /// - Parameters:
     ///   - step: By how much the epoch rises, 1 or more.
-    ///   - epoch: The newest claim's epoch, as it was found.
-    ///   - address: Where nodes reach the one that claims it.
-    ///   - won: Given what says that the tenure serves, before the end of the log is verified.
+    ///   - epoch: The epoch of the newest claim that was found.
+    ///   - address: Where nodes reach the claiming sequencer.
+    ///   - won: Gets the tenure's herald, before the end of the log is verified.
     /// - Returns: The new epoch, and where the log ends.
-    /// - Throws: `superseded` where there was another claim; else as ``claim(raisingEpochBy:)``.
+    /// - Throws: `superseded` if there was another claim; otherwise like ``claim(raisingEpochBy:)``.
     public func claim(
         raisingEpochBy step: UInt64, after epoch: Epoch, as address: String,
         _ won: (any TenureHerald, Epoch) -> Void
@@ -54,7 +54,7 @@ extension EtcdLog: SharedActionLog {
 
     /// Says that a sequencer stands by.
     ///
-    /// - Parameter standby: Which one, and how far it is.
+    /// - Parameter standby: The standby, and how far it has followed the log.
     /// - Throws: `unreachable`, `denied`, `full`, `failed`, `closed`.
     public func standBy(_ standby: StandbyWord) throws(LogError) {
         let key = try openReading().layout.standby(standby.address)
@@ -62,16 +62,16 @@ extension EtcdLog: SharedActionLog {
             EtcdTransaction(success: [.put(key, standby.value(at: key))]), "Standing by")
     }
 
-    /// Watches what the one that serves says.
+    /// Watches the words of the serving sequencer.
     ///
-    /// - Parameter tell: Called on a thread of the log's own when that may have changed.
+    /// - Parameter tell: Called on one of the log's own threads when they may have changed.
     public func watchServing(_ tell: @escaping @Sendable () -> Void) {
         watch(\.serving, tell)
     }
 
-    /// Says that a sequencer stands by no more.
+    /// Says that a sequencer no longer stands by.
     ///
-    /// - Parameter address: Where nodes reached it.
+    /// - Parameter address: The address at which nodes reached it.
     /// - Throws: `unreachable`, `denied`, `failed`, `closed`.
     public func standDown(_ address: String) throws(LogError) {
         let key = try openReading().layout.standby(address)
@@ -79,11 +79,11 @@ extension EtcdLog: SharedActionLog {
     }
 }
 
-/// Who claims a log that several may.
+/// A sequencer that claims a shared log.
 struct EtcdCandidate {
-    /// The newest claim, as it was found.
+    /// The epoch of the newest claim that it found.
     let former: Epoch
-    /// Where nodes reach this one.
+    /// Where nodes reach this sequencer.
     let address: String
 }
 
@@ -91,25 +91,26 @@ struct EtcdCandidate {
 final class EtcdHerald: TenureHerald {
     private static let answerMax = Duration.seconds(1)
     private static let callMax = Duration.seconds(1)
-    /// How long a sequencer that stands by may be silent to count as one, and until it is forgotten.
+    /// How long a standby may be silent and still count as one; then, after how long it is forgotten.
     private static let silenceMax = Duration.seconds(3)
     private static let memoryMax = Duration.seconds(10)
     private static let standbysMax = 64
-    /// After how many words etcd gives up the history of what was said. An append of the log does as well.
+    /// After how many words to compact etcd's history of them. Appends to the log compact it as well.
     private static let compactCount = 2_000
 
     private let reading: EtcdReading
     private let claim: EtcdTenure
-    /// What each has said, by its address.
+    /// The last word of each standby, by its address.
     private var heard: [String: Heard] = [:]
     private var count = 0
     private var patience = EtcdPatience(upTo: answerMax)
 
     private struct Heard {
-        /// What it said last, and since when it says the same.
+        /// The last word, and since when it has not changed.
         var word: StandbyWord
         var since: Duration
-        /// Whether it has said something else since this tenure heard of it: before that, it may be long gone.
+        /// Whether the word has changed since this tenure first read it. Before that, the standby may be long
+        /// gone.
         var isThere = false
     }
 
@@ -128,7 +129,7 @@ final class EtcdHerald: TenureHerald {
         let answerMax = patience.answerMax
         reading.client.limit(answer: answerMax, call: max(Self.callMax, answerMax * 2))
         let silent = heard.filter { now - $0.value.since > Self.memoryMax }.keys.sorted()
-        // Who serves does not stand by.
+        // A serving sequencer does not stand by.
         let gone = silent + (silent.contains(word.address) ? [] : [word.address])
         let answer: EtcdAnswer
         do throws(EtcdFailure) {
@@ -175,12 +176,12 @@ final class EtcdHerald: TenureHerald {
         return words
     }
 
-    /// While nobody appends, nobody else has etcd give up what was said before.
+    /// Compacts etcd's history of the words. Without appends, nothing else does.
     private func compact(to revision: UInt64) {
         count += 1
         guard count >= Self.compactCount else { return }
         count = 0
-        // What can't be given up now is given up next time.
+        // If it fails, it is tried again later.
         try? reading.client.compact(to: revision, isAwaited: false)
     }
 }

@@ -1,17 +1,17 @@
 import ConfluxLog
 import ConfluxVocabulary
 
-/// The log on etcd, for systems that outgrow one machine. It survives the loss of a minority of etcd's members. Any
-/// number of programs may open it; the last one to claim it may append.
+/// The log on etcd, if one machine is not enough. It survives the loss of a minority of etcd's members. Any
+/// number of programs may open it; the last one to claim it appends.
 ///
-/// - An append is one transaction, conditional on the key `epoch`, which a claim changes, and on the key `end`, which
-///   has the last number and the hash of all commits (`ChainHash`). These conditions are the fence.
-/// - If an answer is lost or uncertain, the same transaction is retried at another member, until its comparisons show
-///   the outcome or ``EtcdLogSettings/callMax`` is over.
-/// - One append is in flight at a time, with all commits that wait. etcd does not keep the order of concurrent
-///   transactions, so an append that is chained to one in flight would mostly fail.
-/// - Values above 1 MiB are written in parts first; the transaction that names the parts makes them count.
-/// - etcd keeps the history of every key; this log compacts it from time to time.
+/// - An append is one transaction, conditional on two keys: `epoch`, which a claim changes, and `end`, which
+///   has the last number and the hash of all commits (`ChainHash`). Only that fences.
+/// - A lost or inconclusive answer is not an outcome: the identical transaction is sent again, to another
+///   member, until its comparisons show the outcome or ``EtcdLogSettings/callMax`` is over.
+/// - Only one append is under way at a time, with all commits that wait. etcd does not keep the order of
+///   concurrent transactions, so an append that depends on the one before would mostly fail.
+/// - Data larger than 1 MiB is first written in parts, which count once a transaction names them.
+/// - etcd keeps the history of every key; this log compacts it regularly.
 ///
 /// docs/etcd.md lists the keys. Owned by one thread at a time.
 public final class EtcdLog: CopiedLog {
@@ -22,16 +22,16 @@ public final class EtcdLog: CopiedLog {
     /// The lowest number that the log still holds.
     public private(set) var floor: SequenceNumber
 
-    /// What is so from a claim on.
+    /// What is known from a claim on.
     struct Tenure {
         let claim: EtcdTenure
-        /// What was changed last beside the commits, as far as this object knows.
+        /// The last change beside the commits, as far as this object knows.
         var change: EtcdChange
         /// Where the log ends.
         var end: EtcdEnd
         /// The hash of the commit before the floor.
         var beginning: EtcdFloor
-        /// What is being saved, by the key that says so.
+        /// The unfinished uploads, by the keys that name them.
         var uploads: [String: EtcdUpload] = [:]
     }
 
@@ -43,14 +43,14 @@ public final class EtcdLog: CopiedLog {
     private var watch: EtcdWatch?
     var lookPatience: EtcdPatience
 
-    /// How often another claim may come first.
+    /// How often to retry a claim because another one came first.
     private static let claimsMax = 16
 
-    /// Opens the log below a prefix; begins a new one if etcd has no key below it.
+    /// Opens the log below a prefix. If etcd has no key below it, begins a new log.
     ///
-    /// - Parameter settings: The address, and how to connect.
-    /// - Throws: `unreachable`, `denied`, `notALog` if other keys are there, `newerFormat`, `damaged`, `full`,
-    ///   `failed`, `unknownOutcome`, `invalidSetting`.
+    /// - Parameter settings: The log's address, and how to connect.
+    /// - Throws: `unreachable`, `denied`, `notALog` if there are other keys, `newerFormat`, `damaged`,
+    ///   `full`, `failed`, `unknownOutcome`, `invalidSetting`.
     public convenience init(_ settings: EtcdLogSettings) throws(LogError) {
         try self.init(settings, for: .service)
     }
@@ -77,19 +77,19 @@ public final class EtcdLog: CopiedLog {
         close()
     }
 
-    /// Whether seven eighths of etcd's space are used, by this log or others. It is checked every 4 MiB of appends, and
-    /// every two seconds while it is true.
+    /// Whether seven eighths of etcd's space are used, by any program. The value is as old as the last 4 MiB
+    /// of appends; if true, two seconds at most.
     public var isNearlyFull: Bool {
         if let reading { space.review(reading.client) }
         watch?.isReviewDue = space.isNearlyFull
         return space.isNearlyFull
     }
 
-    /// Begins a tenure, and discards what the previous one left unfinished.
+    /// Begins a tenure, and removes what the former one left unfinished.
     ///
     /// - Parameter step: By how much the epoch rises, 1 or more.
     /// - Returns: The new epoch, and where the log ends.
-    /// - Throws: `unknownOutcome`: an epoch may be used up; claim again. `damaged` if the end of the log is damaged.
+    /// - Throws: `unknownOutcome`: an epoch may be used up; claim again. `damaged` if the end of the log is.
     ///   `unreachable`, `denied`, `full`, `failed`, `closed`.
     public func claim(raisingEpochBy step: UInt64) throws(LogError) -> LogClaim {
         let (claim, answer) = try raiseEpoch(by: step, for: nil)
@@ -124,10 +124,10 @@ public final class EtcdLog: CopiedLog {
         return LogClaim(epoch: claim.epoch, last: end.last, lastEpoch: end.epoch)
     }
 
-    /// Claims the log behind the newest claim, which must be the one that the candidate knows, if there is one.
+    /// Claims the log after the newest claim. If there is a candidate, that must be the claim that it knows.
     ///
-    /// - Returns: The claim, and what stands in etcd with it: its second to fourth read are `end`, `floor` and what
-    ///   was unfinished.
+    /// - Returns: The claim, and what etcd had at that moment: the answer's second to fourth read are `end`,
+    ///   `floor` and the unfinished uploads.
     func raiseEpoch(
         by step: UInt64, for candidate: EtcdCandidate?
     ) throws(LogError) -> (EtcdTenure, EtcdAnswer) {
@@ -160,7 +160,7 @@ public final class EtcdLog: CopiedLog {
                     failure: [.read(.key(layout.epoch))] + reads), attempt)
             if answer.succeeded { return (claim, answer) }
             former = answer.pair(0)
-            // The first answer was lost, and it had happened.
+            // The claim was made already, and its answer was lost.
             if let value = former?.value, EtcdTenure(value, at: layout.epoch) == claim {
                 return (claim, answer)
             }
@@ -169,13 +169,13 @@ public final class EtcdLog: CopiedLog {
             .failed, "Other programs claimed the log each time that this one tried. Try again.")
     }
 
-    /// Appends commits, in one transaction. On return they are on the disks of a majority of etcd's
+    /// Adds commits to the end, in one transaction. On return they are on the disks of a majority of etcd's
     /// members.
     ///
     /// - Parameters:
-    ///   - commits: The commits.
-    ///   - last: The end of the log that the caller expects.
-    ///   - forced: Ignored here: an append is always durable.
+    ///   - commits: The commits to add.
+    ///   - last: The number at which the caller expects the log to end.
+    ///   - forced: Ignored: an append is always durable.
     /// - Throws: `superseded`, `endDiffers`, `full`, `failed`, `unreachable`, `denied`, `unknownOutcome`,
     ///   `invalidCommit`, `damaged`, `notClaimed`, `closed`.
     public func append(
@@ -207,7 +207,7 @@ public final class EtcdLog: CopiedLog {
                 ],
                 failure: [.read(.key(layout.epoch)), .read(.key(layout.end))]), attempt)
         if !answer.succeeded {
-            // Where the answer to the first attempt was lost, the log ends with it.
+            // If the first attempt succeeded and its answer was lost, the log ends with these commits.
             guard let pair = answer.pair(1), EtcdEnd(pair.value, at: layout.end) == end else {
                 return try judge(answer, newest, expecting: last)
             }
@@ -217,7 +217,7 @@ public final class EtcdLog: CopiedLog {
         space.wrote(value.count, at: answer.revision, reading.client)
     }
 
-    /// Tells what it means that nothing was appended, by what stands in `epoch` and `end`.
+    /// Finds out why nothing was appended, from the values of `epoch` and `end`.
     private func judge(
         _ answer: EtcdAnswer, _ newest: LoggedCommit, expecting last: SequenceNumber
     ) throws(LogError) {
@@ -243,7 +243,7 @@ public final class EtcdLog: CopiedLog {
         throw .endDiffers(expected: last, found: end.last)
     }
 
-    /// Makes sure that there is no newer claim.
+    /// Confirms that there is no newer claim.
     ///
     /// - Throws: `superseded`, `unreachable`, `denied`, `failed`, `damaged`, `notClaimed`, `closed`.
     public func confirm() throws(LogError) {
@@ -254,11 +254,11 @@ public final class EtcdLog: CopiedLog {
         try requireClaim(tenure, answer.pair(0))
     }
 
-    /// Reads commits, from the one that contains a number; verifies each.
+    /// Reads and verifies commits, from the one that contains a number.
     ///
     /// - Parameters:
-    ///   - from: The first number; below `floor`, reading begins at `floor`.
-    ///   - limitBytes: The most bytes of the commits together; the first is returned in any case.
+    ///   - from: The number to begin with; a number below `floor` means `floor`.
+    ///   - limitBytes: The most bytes of all commits together; the first is always returned.
     /// - Returns: The commits; none if the log ends before `from`.
     /// - Throws: `damaged` with the numbers concerned; `unreachable`, `denied`, `failed`, `closed`.
     public func read(
@@ -276,28 +276,28 @@ public final class EtcdLog: CopiedLog {
         return try EtcdLogReader(settings)
     }
 
-    /// Watches for claims of others, on a thread of its own, until the log is closed.
+    /// Watches for claims of other programs, on a thread of its own, until the log is closed.
     ///
-    /// - Parameter tell: Called on that thread when there may be a newer claim, when connections were lost, or when
-    ///   space was short and may be free again. ``confirm()`` and ``isNearlyFull`` find the truth.
+    /// - Parameter tell: Called on that thread when there may be a newer claim, when connections were lost,
+    ///   and when space was short and may be free. ``confirm()`` and ``isNearlyFull`` tell the truth.
     public func watchClaims(_ tell: @escaping @Sendable () -> Void) {
         watch(\.epoch, tell)
     }
 
-    /// Watches a key instead of the one before.
+    /// Watches a key, instead of the one that was watched before.
     func watch(_ key: KeyPath<EtcdLayout, String>, _ tell: @escaping @Sendable () -> Void) {
         watch?.stop()
         watch = reading.map { EtcdWatch(settings, key: $0.layout[keyPath: key], tell) }
     }
 
-    /// What was found of the log that nobody claimed by this object.
+    /// Takes over what a look found, if this object has not claimed the log.
     func adopt(_ last: SequenceNumber, _ floor: SequenceNumber) {
         tenure = nil
         self.last = last
         self.floor = floor
     }
 
-    /// Ends the connections. Repeated calls do nothing.
+    /// Ends the connections. Closing again does nothing.
     public func close() {
         watch?.stop()
         watch = nil
@@ -327,10 +327,10 @@ public final class EtcdLog: CopiedLog {
         }
     }
 
-    /// Changes what lies beside the commits, in one transaction, and only where no newer claim exists (rule 1), and
-    /// nothing was changed since this object looked: so what was tried before is not done later.
+    /// Changes the data beside the commits, in one transaction, if no newer claim exists (rule 1) and nothing
+    /// was changed since this object last looked. So an earlier attempt can't take effect later.
     ///
-    /// - Throws: `failed` as well where an earlier change, whose outcome was not known, has happened.
+    /// - Throws: also `failed`, if an earlier change with an unknown outcome has happened.
     func change(
         _ operations: [EtcdTransaction.Operation], _ attempt: @autoclosure () -> String
     ) throws(LogError) {

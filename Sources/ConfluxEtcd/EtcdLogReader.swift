@@ -1,7 +1,7 @@
 import ConfluxLog
 import ConfluxVocabulary
 
-/// Reads a log on etcd over connections of its own. Reading and appending don't wait for each other.
+/// Reads a log on etcd over connections of its own. Reads and appends don't wait for each other.
 final class EtcdLogReader: LogReader {
     /// nil once closed.
     private var reading: EtcdReading?

@@ -1,30 +1,32 @@
 import ConfluxLog
 
-/// The settings of a log on etcd. Each value is bounded; opening the log checks it.
+/// How to connect to a log on etcd, and its bounds. Each value is bounded; opening the log checks it.
 public struct EtcdLogSettings: Sendable, Hashable {
-    /// The address of the log. Its owner compacts the history of all keys in this etcd, including those of other
-    /// programs. Give programs that need history an etcd of their own.
+    /// Where the log is. Its owner regularly compacts this etcd's history of all keys, also those of other
+    /// programs. A program that needs history must use another etcd.
     public var address: EtcdAddress
-    /// How connections are encrypted, if the address begins with `etcds://`.
+    /// How connections are encrypted. Used only if the address begins with `etcds://`.
     public var security = EtcdSecurity()
-    /// The user and the password; nil if etcd's authentication is not enabled.
+    /// The user; nil if etcd's authentication is not enabled.
     public var credentials: EtcdCredentials?
 
-    /// How large etcd's file may become, 1 MiB to 1 TiB: the value of its members' `--quota-backend-bytes`. The last
-    /// eighth is a reserve: the sequencer then admits no actions until checkpoints and truncation have made room.
-    /// Members of etcd 3.6 or later report the value, and the lower one counts.
+    /// The largest size of etcd's file, 1 MiB to 1 TiB: the value of `--quota-backend-bytes` of its members.
+    /// The last eighth is a reserve: while it is in use, a sequencer admits no actions until checkpoints and
+    /// truncation have made room. Members of etcd 3.6 or later report their quota, and the lower of the two
+    /// counts.
     public var quotaBytes = 2 << 30
 
-    /// How long to wait for one member's answer, 100 ms to 60 s, before another one is asked.
+    /// How long one member may take to answer before another one is asked, 100 ms to 60 s.
     public var answerMax = Duration.seconds(2)
 
-    /// How long a call is retried, `answerMax` to 600 s. After that the outcome is unknown, or the log failed.
+    /// How long a call may take in all, with its retries, `answerMax` to 600 s. After that the outcome is
+    /// unknown, or the log has failed.
     public var callMax = Duration.seconds(6)
 
-    /// A substitute for etcd; nil for the one at the address.
+    /// The replacement of etcd in a simulation; nil to use the etcd at the address.
     package var imitation: EtcdImitation?
 
-    /// Makes the default settings.
+    /// Makes settings with the default values.
     ///
     /// - Parameter address: The address of the log.
     public init(address: EtcdAddress) {
@@ -33,7 +35,7 @@ public struct EtcdLogSettings: Sendable, Hashable {
 
     /// Checks every value against its bounds.
     ///
-    /// - Throws: `invalidSetting` for the first value that lies outside.
+    /// - Throws: `invalidSetting` for the first value that is out of bounds.
     public func validate() throws(LogError) {
         guard (1 << 20...1 << 40).contains(quotaBytes) else {
             throw LogError(

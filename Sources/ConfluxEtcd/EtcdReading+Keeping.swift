@@ -1,12 +1,12 @@
 import ConfluxLog
 import ConfluxVocabulary
 
-/// Checkpoints and snapshots, as they are found.
+/// Finds and reads checkpoints and snapshots.
 extension EtcdReading {
-    /// How often something is looked for again that was given up while it was read.
+    /// How often to look again for something that was removed while it was read.
     private static let looksMax = 8
 
-    /// A checkpoint of the list: the value at its key.
+    /// A listed checkpoint: the value at its key.
     struct CheckpointPlace: Equatable {
         let sequence: SequenceNumber
         let byteCount: UInt64
@@ -36,7 +36,7 @@ extension EtcdReading {
         }
     }
 
-    /// A snapshot of the list: the value at its key.
+    /// A listed snapshot: the value at its key.
     struct SnapshotPlace: Equatable {
         let snapshot: SavedSnapshot
         let id: Identifier
@@ -71,8 +71,8 @@ extension EtcdReading {
 
     // MARK: Checkpoints
 
-    /// The keys of the checkpoints that are there, ascending, and where each of them is; nil if its value is
-    /// not what was written.
+    /// The keys of the listed checkpoints, ascending, and the place of each; nil if its value is not what was
+    /// written.
     func checkpoints() throws(LogError) -> [(SequenceNumber, CheckpointPlace?)] {
         let answer = try look(
             [.read(.below(layout.checkpoints))], "Reading the log's checkpoints")
@@ -95,7 +95,7 @@ extension EtcdReading {
             {
                 return SavedCheckpoint(sequence: sequence, bytes: bytes[...])
             }
-            // Newer ones may have taken its place while it was read.
+            // Newer checkpoints may have replaced it while it was read.
             guard try !checkpoints().contains(where: { $0.1 == place }) else {
                 throw .damagedCheckpoint(sequence, "its bytes are not those that were written")
             }
@@ -106,7 +106,7 @@ extension EtcdReading {
 
     // MARK: Snapshots
 
-    /// Those of the list that are not above a number, ascending, and whom the rest concerns.
+    /// The listed snapshots that are not above a number, ascending, and the stores that damage concerns.
     func snapshotList(through last: SequenceNumber) throws(LogError) -> SnapshotList {
         let answer = try look(
             [.read(.below(layout.snapshots))], "Reading the list of the log's snapshots")
@@ -127,14 +127,14 @@ extension EtcdReading {
             }, damage: damaged?.isEmpty == true ? nil : SnapshotList.Damage(stores: damaged))
     }
 
-    /// Where the snapshots of a store are that are whole.
+    /// The places of a store's complete snapshots.
     func places(of store: StoreName) throws(LogError) -> [SnapshotPlace] {
         let answer = try look(
             [.read(.below(layout.snapshots(of: store)))], "Reading the snapshots of \(store)")
         return answer.pairs[0].compactMap { SnapshotPlace($0, in: layout) }
     }
 
-    /// Where a snapshot is; nil if there is none.
+    /// The place of a snapshot; nil if there is none.
     ///
     /// - Throws: `damaged`, `failed`, `unreachable`, `denied`.
     func place(of key: SavedSnapshot.Key) throws(LogError) -> SnapshotPlace? {
@@ -159,7 +159,7 @@ extension EtcdReading {
             if let bytes = try parts(layout.parts(place.id), from: offset, count: count) {
                 return bytes[...]
             }
-            // It may have been saved anew, or given up, while it was read.
+            // It may have been replaced or removed while it was read.
             guard try self.place(of: key) != place else {
                 throw .damagedSnapshot(key, "its bytes are not those that were written")
             }

@@ -1,26 +1,25 @@
 import ConfluxLog
 import ConfluxVocabulary
 
-/// What the owner of a log on etcd and its readers have in common: finding what is there. Every read is one of
-/// what a majority has.
+/// Reads a log on etcd, for its owner and for its readers. Every read is linearizable.
 ///
 /// Confined to one thread at a time.
 final class EtcdReading {
-    /// The most values of one answer, of commits and of parts.
+    /// The most values in one answer, for commits and for parts.
     private static let recordsMax = 256
     private static let partsMax = 8
-    /// About how many bytes of commits are asked for at once.
+    /// About how many bytes of commits to request at once.
     private static let pageBytes = 4 << 20
 
     let client: any EtcdStore
-    /// What a log is called that begins here; at random unless it is imitated.
+    /// The id of a new log; random unless etcd is imitated.
     let newLog: LogID?
     let layout: EtcdLayout
-    /// How many records are asked for at once before any came, or where many were too much.
+    /// How many records to request at once before any has arrived, or after a request for many was too large.
     private static let windowUsual = 8
-    /// How many records are asked for at once, by the size of those that came before.
+    /// How many records to request at once, depending on the size of those that came before.
     private var window = windowUsual
-    /// The size of those that came last, on average; 0 before any came.
+    /// The average size of the last records; 0 before any has arrived.
     private var usualBytes = 0
 
     init(_ settings: EtcdLogSettings) throws(EtcdFailure) {
@@ -33,12 +32,12 @@ final class EtcdReading {
         layout = EtcdLayout(settings.address)
     }
 
-    /// Reads what stands in etcd at one moment.
+    /// Reads the state of etcd at one moment.
     ///
     /// - Parameters:
     ///   - operations: What to read.
     ///   - attempt: What is tried, as the beginning of a sentence.
-    /// - Returns: What stands there.
+    /// - Returns: The answer.
     /// - Throws: `failed`, `unreachable`, `denied`.
     func look(
         _ operations: [EtcdTransaction.Operation], _ attempt: @autoclosure () -> String
@@ -56,14 +55,14 @@ final class EtcdReading {
         do throws(EtcdFailure) {
             return try client.transact(EtcdTransaction(success: operations))
         } catch {
-            // It changes nothing, so that nothing may have happened.
+            // A read changes nothing, so `mayHaveHappened` does not apply.
             throw EtcdFailure(error.kind, error.message)
         }
     }
 
     // MARK: Commits
 
-    /// As `LogReader.read(from:through:limitBytes:)`.
+    /// Like `LogReader.read(from:through:limitBytes:)`.
     func read(
         from: SequenceNumber, through last: SequenceNumber, limitBytes: Int
     ) throws(LogError) -> [LoggedCommit] {
@@ -89,7 +88,7 @@ final class EtcdReading {
                 }
                 let commits = try commits(of: record)
                 if commits == nil {
-                    // It may have been given up while it was read.
+                    // The record may have been discarded while it was read.
                     found.rise(to: try self.floor().first)
                     guard !found.isDone, record.last >= found.next else { continue }
                 }
@@ -99,7 +98,7 @@ final class EtcdReading {
         return try found.commits()
     }
 
-    /// What was appended at once with a number as its last one; nil if there is no such thing.
+    /// The record whose last entry has this number, and its commits; nil if there is no intact one.
     func commits(
         endingAt last: SequenceNumber
     ) throws(LogError) -> (record: EtcdRecord, commits: [LoggedCommit])? {
@@ -126,7 +125,7 @@ final class EtcdReading {
         return record
     }
 
-    /// nil if its contents are not what was written.
+    /// nil if the contents are not what was written.
     private func commits(of record: EtcdRecord) throws(LogError) -> [LoggedCommit]? {
         switch record.contents {
         case .here(let bytes): return record.commits(in: bytes)
@@ -139,12 +138,12 @@ final class EtcdReading {
         }
     }
 
-    /// Some records, from the one that has a number, and where the log begins at that moment.
+    /// Reads some records, from the one that contains a number, and the log's floor at the same moment.
     ///
-    /// Records may be far larger than those before them: where that is more than comes in time, or than is taken, fewer
-    /// are asked for, now or with the next call.
+    /// Records may be far larger than those before them. If the answer is too large or too slow, fewer
+    /// records are requested, now or in the next call.
     ///
-    /// `limitBytes`: About how many bytes they have together at most.
+    /// `limitBytes`: About the most bytes of the records together.
     func page(
         from next: SequenceNumber, limitBytes: Int
     ) throws(LogError) -> (floor: EtcdFloor, pairs: [EtcdPair]) {
@@ -164,7 +163,7 @@ final class EtcdReading {
                 guard isTooMuch, count > 1 else { throw LogError(error, attempt) }
                 count = isMany ? Self.windowUsual : count / 2
                 window = count
-                // Nobody may answer at all.
+                // The cause may be that no member answers at all.
                 guard isMany || error.kind == .tooLarge else { throw LogError(error, attempt) }
             }
         }
@@ -181,13 +180,13 @@ final class EtcdReading {
 
     // MARK: Parts
 
-    /// Bytes that are kept in parts.
+    /// Reads bytes that are stored in parts.
     ///
     /// - Parameters:
-    ///   - folder: What the keys of the parts begin with.
-    ///   - offset: The offset of the first byte.
-    ///   - count: How many bytes.
-    /// - Returns: The bytes; nil if they are not what was written, or are not there.
+    ///   - folder: The prefix of the parts' keys.
+    ///   - offset: The offset of the first byte to read.
+    ///   - count: How many bytes to read.
+    /// - Returns: The bytes; nil if they are missing, or not what was written.
     /// - Throws: `failed`, `unreachable`, `denied`.
     func parts(
         _ folder: String, from offset: UInt64, count: UInt64
@@ -216,9 +215,9 @@ final class EtcdReading {
     }
 }
 
-/// A value that is a part of something larger: a checksum (8 bytes), and the bytes.
+/// A value that is a part of larger data: a checksum (8 bytes), and the bytes.
 enum EtcdPart {
-    /// The size of most.
+    /// The size of most parts.
     static let usualBytes = 256 << 10
 
     static func value(_ bytes: Bytes, endingAt end: UInt64) -> Bytes {
@@ -229,7 +228,7 @@ enum EtcdPart {
         return value[...]
     }
 
-    /// nil if the value is not what was written there.
+    /// nil if the value is not what was written at this place.
     static func bytes(_ value: Bytes, endingAt end: UInt64) -> Bytes? {
         var rest = value
         guard let sum = rest.takeNumber(), sum == checksum(rest, end) else { return nil }
@@ -244,7 +243,7 @@ enum EtcdPart {
     }
 }
 
-/// What a read of commits has found so far.
+/// The progress of a read of commits.
 private struct EtcdFinding {
     private(set) var next: SequenceNumber
     private let last: SequenceNumber
@@ -260,12 +259,12 @@ private struct EtcdFinding {
         self.limitBytes = limitBytes
     }
 
-    /// How many bytes are missing to as many as were asked for.
+    /// How many bytes may still be read.
     var leftBytes: Int { max(0, limitBytes - byteCount) }
 
     var isDone: Bool { isFull || fault != nil || next > last }
 
-    /// What is before the floor was given up, perhaps while this reads.
+    /// Takes note of a higher floor: entries below it were discarded, perhaps during this read.
     mutating func rise(to floor: SequenceNumber) {
         guard next < floor else { return }
         if found.isEmpty { next = floor } else { isFull = true }
@@ -292,7 +291,7 @@ private struct EtcdFinding {
         }
     }
 
-    /// - Throws: `damaged` where the first can't be read.
+    /// - Throws: `damaged` if the first commit can't be read.
     func commits() throws(LogError) -> [LoggedCommit] {
         if let fault, found.isEmpty { throw fault }
         return found

@@ -2,19 +2,20 @@ import Foundation
 
 /// How connections to etcd are encrypted. Each file is in PEM form.
 public struct EtcdSecurity: Sendable, Hashable {
-    /// The certificates of the only authorities that are trusted; nil for those that the system trusts.
+    /// A file with the certificates of the authorities that sign the certificates of etcd's members; no other
+    /// authority is trusted. nil: those that the system trusts.
     public var authorityFile: String?
-    /// This program's certificate, if etcd requires one.
+    /// A file with this program's certificate, if etcd asks for one.
     public var certificateFile: String?
-    /// The secret key of that certificate, unencrypted; nil if it is in the same file.
+    /// A file with the secret key of that certificate, not encrypted; nil if the certificate's file has it.
     public var keyFile: String?
 
     /// Makes the settings.
     ///
     /// - Parameters:
-    ///   - authorityFile: The certificates of the trusted authorities.
+    ///   - authorityFile: The certificates of the authorities to trust.
     ///   - certificateFile: This program's certificate.
-    ///   - keyFile: Its secret key.
+    ///   - keyFile: The secret key of that certificate.
     public init(
         authorityFile: String? = nil, certificateFile: String? = nil, keyFile: String? = nil
     ) {
@@ -24,7 +25,7 @@ public struct EtcdSecurity: Sendable, Hashable {
     }
 }
 
-/// A user of an etcd that has authentication enabled.
+/// A user and a password, for an etcd that has authentication enabled.
 public struct EtcdCredentials: Sendable, Hashable {
     /// Why a file of credentials can't be used.
     public struct FileError: Error, CustomStringConvertible {
@@ -32,7 +33,7 @@ public struct EtcdCredentials: Sendable, Hashable {
         public let description: String
     }
 
-    /// The most bytes of a file of credentials.
+    /// The most bytes of a credentials file.
     static let fileBytesMax = 4_096
 
     /// The user's name.
@@ -53,13 +54,13 @@ public struct EtcdCredentials: Sendable, Hashable {
     /// Reads a file with one line, `USER:PASSWORD`.
     ///
     /// - Parameter path: The file.
-    /// - Throws: ``FileError`` if it can't be read, or has something else.
+    /// - Throws: ``FileError`` if it can't be read, or has other contents.
     public init(file path: String) throws(FileError) {
         let text: String
         do {
             let file = try FileHandle(forReadingFrom: URL(filePath: path))
             defer { try? file.close() }
-            // One byte more than there may be shows that there are too many.
+            // One byte more than allowed shows that the file is too large.
             let bytes = try file.read(upToCount: Self.fileBytesMax + 1) ?? Data()
             text = bytes.count <= Self.fileBytesMax ? String(decoding: bytes, as: UTF8.self) : ""
         } catch {

@@ -1,14 +1,14 @@
 import ConfluxVocabulary
 
-/// The space that a log takes in etcd, with the history of its keys: asks how much is left, and has etcd give up
-/// history.
+/// Tracks the space that a log takes in etcd, with the history of its keys: checks how much is left, and
+/// compacts history.
 struct EtcdSpace {
-    /// How much is written before it is asked again.
+    /// How many bytes to write before the next check.
     private static let reviewBytes = 4 << 20
-    /// How old an answer may be while space is short.
+    /// How old the last check may be while space is short.
     private static let reviewPause = Duration.seconds(2)
-    /// How much is written, in bytes and in transactions, before history is given up: what there was then. So
-    /// history goes back for twice that at most.
+    /// How many bytes, or transactions, to write between two compactions. Each compacts the history up to the
+    /// compaction before it, so history goes back over at most two such intervals.
     private static let compactBytes = 32 << 20
     private static let compactCount = 10_000
     private let quotaBytes: Int
@@ -17,7 +17,7 @@ struct EtcdSpace {
     private var bytesSinceReview = 0
     private var bytesSinceCompaction = 0
     private var countSinceCompaction = 0
-    /// The revision of the last change, and of the one at the last compaction.
+    /// The revision of the last change, and the one at the last compaction.
     private var revision: UInt64 = 0
     private var marked: UInt64 = 0
 
@@ -31,7 +31,7 @@ struct EtcdSpace {
         reviewed = nil
     }
 
-    /// Something was written.
+    /// Notes a write.
     mutating func wrote(_ byteCount: Int, at revision: UInt64, _ client: any EtcdStore) {
         self.revision = max(self.revision, revision)
         bytesSinceReview += byteCount
@@ -43,7 +43,7 @@ struct EtcdSpace {
         compact(client, to: marked, isAwaited: false)
     }
 
-    /// Asks how much is left, where that may have changed.
+    /// Checks how much space is left, if that may have changed.
     ///
     /// - Returns: Whether it is known.
     @discardableResult
@@ -55,7 +55,7 @@ struct EtcdSpace {
         }
         bytesSinceReview = 0
         reviewed = now
-        // Whatever keeps it from being told is met by the next append.
+        // If this fails, the next append meets the same error.
         guard let status = try? client.status() else { return false }
         let quota =
             status.quotaBytes == 0
@@ -64,12 +64,12 @@ struct EtcdSpace {
         return true
     }
 
-    /// Has history be given up: all of it where space is short, which is awaited then.
+    /// Compacts history. If space is short, compacts all of it and waits.
     mutating func giveBack(_ client: any EtcdStore, isAwaited: Bool) {
         compact(client, to: isAwaited ? revision : marked, isAwaited: isAwaited)
     }
 
-    /// Asks anew how much is left.
+    /// Checks again how much space is left.
     ///
     /// - Returns: Whether it is known.
     mutating func reviewNow(_ client: any EtcdStore) -> Bool {
@@ -80,7 +80,7 @@ struct EtcdSpace {
     private mutating func compact(_ client: any EtcdStore, to revision: UInt64, isAwaited: Bool) {
         bytesSinceCompaction = 0
         countSinceCompaction = 0
-        // What can't be given up now is given up next time; where that never succeeds, space is short.
+        // If it fails, it is tried again later. If it always fails, space becomes short.
         if revision > 0 { try? client.compact(to: revision, isAwaited: isAwaited) }
         marked = self.revision
     }

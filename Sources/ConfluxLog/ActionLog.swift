@@ -1,85 +1,90 @@
 import ConfluxVocabulary
 
-/// The totally ordered history. It alone decides which program may extend it.
+/// The one totally ordered history. The log alone decides who may extend it.
 ///
-/// A sequencer claims the log, reads to its end, and then appends commits. Each append is conditional on the claim and
-/// on the end of the log. This condition is the fence: a superseded tenure can't append, however late it notices.
+/// A sequencer claims the log, reads to its end, and then appends commits. Each append is conditional on the
+/// claim and on where the log ends. Only that condition fences: a superseded tenure cannot append, however
+/// late it notices.
 ///
-/// Expect of every call that it
+/// The caller must expect that any call
 ///
-/// - takes long: an engine may wait for a disk or for a majority of machines. Call it on a thread that can wait; calls
-///   can't be cancelled.
-/// - throws `LogError.Code.unknownOutcome`: the change may have happened, or may happen later. Do not publish anything
-///   on such an answer.
+/// - takes long: an engine may wait for a disk or for a majority of machines. Call from a thread that may
+///   block; no call can be cancelled.
+/// - throws `LogError.Code.unknownOutcome`: the change may have happened, or may yet happen. Nothing that was
+///   admitted may be published after such an answer.
 /// - throws `superseded`: a newer claim exists, and this tenure is over.
 ///
-/// One thread at a time owns a log. A log need not be Sendable: one thread may make it and hand it to another. The log
-/// does not look into commits.
+/// One thread at a time owns a log. One thread may make it and hand it to another, so it need not be
+/// Sendable. The log does not interpret commits.
 public protocol ActionLog: AnyObject {
     /// The random identity of this log. It never changes while the log is open.
     var id: LogID { get }
 
-    /// The highest number in the log, as far as this object knows; `zero` if it is empty. After a claim, and after each
-    /// successful append, this is the log's end.
+    /// The highest number in the log, as far as this object knows; `zero` if the log is empty. After a claim,
+    /// and after each append that succeeded, it is the log's end.
     var last: SequenceNumber { get }
 
     /// The lowest number that the log still holds, or would hold if it were not empty: 1 until
-    /// `truncate(below:limitBytes:)` raises it. A commit begins there.
+    /// `truncate(below:limitBytes:)` raises it. A commit begins at this number.
     var floor: SequenceNumber { get }
 
-    /// Whether the log's bound is used up except for a reserve. Leave the reserve to checkpoints, snapshots and
-    /// truncation, which make room again.
+    /// Whether the log has used its bound except for a reserve. The reserve is for what makes room again:
+    /// checkpoints, snapshots and what truncation needs.
     var isNearlyFull: Bool { get }
 
-    /// Begins a tenure: raises the log's epoch, durably, whatever the durability of appends. This supersedes every
-    /// earlier claim. It also discards unfinished snapshots, and snapshots above the log's end, whose history is lost.
+    /// Begins a tenure: raises the log's epoch, durably, whatever the durability of appends. From then on
+    /// every earlier claim is superseded. The claim discards unfinished snapshots, and snapshots above the
+    /// log's end, whose history is lost.
     ///
     /// - Parameter step: By how much the epoch rises, 1 or more.
     /// - Returns: The new epoch, and where the log ends.
-    /// - Throws: `unknownOutcome`: an epoch may be used up; claim again. `damaged` if the end of the log is damaged.
+    /// - Throws: `unknownOutcome`: an epoch may be used up; claim again. `damaged` if the end of the log is.
     ///   `failed`, `full`, `closed`.
     func claim(raisingEpochBy step: UInt64) throws(LogError) -> LogClaim
 
-    /// Appends commits, all of them or none, if the claim of their epoch is the newest and the log ends where expected.
+    /// Adds commits to the end, all or none, if the claim of their epoch is the newest and the log ends where
+    /// expected.
     ///
-    /// If the last of the commits is already the log's last commit, with the same numbers, epoch and bytes, the call
-    /// succeeds and changes nothing, even if a newer claim exists. So a retry after an unknown outcome reports the
-    /// truth.
+    /// If the last of these commits is the log's last already, with the same numbers, epoch and bytes, the
+    /// call succeeds and changes nothing, even if a newer claim exists. So after an unknown outcome, a retry
+    /// tells the truth.
     ///
     /// - Parameters:
-    ///   - commits: The commits, at least one. The first follows `last` directly, each of the others follows the one
-    ///     before it, and all have the claim's epoch.
-    ///   - last: The end of the log that the caller expects.
-    ///   - forced: Whether they must be durable on return even if the log's durability is less.
-    /// - Throws: `superseded`; `endDiffers`; `unknownOutcome`: retry with the very same commits;
-    ///   `full` and `failed`: none is in the log; `invalidCommit`, `notClaimed`, `closed`.
+    ///   - commits: The commits to add, at least one. The first directly follows `last`, and each other one
+    ///     the commit before it. All carry the claim's epoch.
+    ///   - last: The number at which the caller expects the log to end.
+    ///   - forced: Whether they must be durable on return even if the log's durability is lower.
+    /// - Throws: `superseded`; `endDiffers`; `unknownOutcome`: retry with identical commits; `full` and
+    ///   `failed`: none is in the log; `invalidCommit`, `notClaimed`, `closed`.
     func append(
         _ commits: [LoggedCommit], expecting last: SequenceNumber, forced: Bool
     ) throws(LogError)
 
-    /// Makes sure that no newer claim existed at some moment during this call.
+    /// Confirms that at some moment during this call no newer claim existed.
     ///
-    /// - Throws: `superseded`; `failed` or `unknownOutcome` if that can't be found out; `notClaimed`, `closed`.
+    /// - Throws: `superseded`; `failed` or `unknownOutcome` if that is unknown; `notClaimed`, `closed`.
     func confirm() throws(LogError)
 
-    /// Reads commits, whole and in order, without holes, from the one that contains a number.
+    /// Reads intact commits, in order and without gaps, from the one that contains a number.
     ///
     /// - Parameters:
-    ///   - from: The first number; below `floor`, reading begins at `floor`.
-    ///   - limitBytes: The most bytes of the commits together. The first commit is returned even if it has more.
+    ///   - from: The number to begin with; a number below `floor` means `floor`.
+    ///   - limitBytes: The most bytes of all commits together. The first commit is returned even if it is
+    ///     larger.
     /// - Returns: The commits; none if the log ends before `from`.
-    /// - Throws: `damaged` if the first commit can't be read. The error's numbers contain `from`, and end before the
-    ///   next commit that may be readable. Intact commits before a damaged one are returned. `failed`, `closed`.
+    /// - Throws: `damaged` if the first commit can't be read; if a later one can't, the commits before it are
+    ///   returned. The error's numbers contain `from`, and end before the next commit that may be readable.
+    ///   `failed`, `closed`.
     func read(from: SequenceNumber, limitBytes: Int) throws(LogError) -> [LoggedCommit]
 
-    /// Saves a piece of a checkpoint. With its last piece the checkpoint counts, and replaces all but the previous one.
-    /// Save the pieces in order, one checkpoint at a time: the first piece of another checkpoint discards an unfinished
-    /// one.
+    /// Saves a piece of a checkpoint. With its last piece the checkpoint exists, and all older checkpoints
+    /// but one are discarded. The pieces of a checkpoint are saved in order, and only one checkpoint at a
+    /// time: the first piece of another one discards an unfinished one.
     ///
-    /// A checkpoint is never ahead of the log: if a crash loses the end of the log, it loses the checkpoint before the
-    /// entries on which that is based.
+    /// A checkpoint is never ahead of the log: if a crash takes the end of the log, the checkpoint is gone
+    /// before the entries that it depends on.
     ///
-    /// - Parameter piece: The piece; its number is `floor` − 1 or more.
+    /// - Parameter piece: The piece to save; the checkpoint's number is `floor` − 1 or more.
     /// - Throws: `invalidCheckpoint`; `notClaimed`, `superseded`; `full`, `failed`: nothing was
     ///   changed; `unknownOutcome`, `closed`.
     func save(_ piece: CheckpointPiece) throws(LogError)
@@ -87,29 +92,30 @@ public protocol ActionLog: AnyObject {
     /// The newest checkpoint at or below a number.
     ///
     /// - Parameter last: The highest number that it may have.
-    /// - Returns: The checkpoint; nil if no finished one exists.
-    /// - Throws: `damaged` if its bytes are not those that were written, with its number if that is known: ask again
-    ///   below it. `failed`, `closed`.
+    /// - Returns: The checkpoint; nil if there is no finished one.
+    /// - Throws: `damaged` if its bytes are not what was written, with its number if that is known: ask again
+    ///   below that number. `failed`, `closed`.
     func checkpoint(through last: SequenceNumber) throws(LogError) -> SavedCheckpoint?
 
-    /// Saves a piece of a store's snapshot, in one transaction. With its last piece the snapshot counts. It then
-    /// replaces the store's snapshots of other lives, unconfirmed ones, and all confirmed ones but the newest, so that
-    /// two confirmed snapshots exist.
+    /// Saves a piece of a store's snapshot, in one transaction. With its last piece the snapshot exists. It
+    /// then retires other snapshots of the store: those of other lives, those that are not confirmed, and all
+    /// older confirmed ones but one, so that two confirmed ones remain.
     ///
-    /// Save the pieces in order; the first piece discards an unfinished snapshot of that store. Like a checkpoint, a
-    /// snapshot is never ahead of the log.
+    /// The pieces are saved in order; the first one discards an unfinished snapshot of the store. Like a
+    /// checkpoint, a snapshot is never ahead of the log.
     ///
-    /// - Parameter piece: The piece.
+    /// - Parameter piece: The piece to save.
     /// - Throws: `invalidSnapshot`; `notClaimed`, `superseded`; `full`, `failed`: nothing was changed;
     ///   `unknownOutcome`, `closed`.
     func save(_ piece: SnapshotPiece) throws(LogError)
 
-    /// The finished snapshots that are not above `last`, ascending by store and number.
+    /// The complete snapshots that are not above `last`, ascending by store and number.
     ///
     /// - Throws: `damaged`, `failed`, `closed`.
     func snapshots() throws(LogError) -> [SavedSnapshot]
 
-    /// The same, without an error for a damaged list: its intact part, and the stores that the rest concerns.
+    /// The same list, but damage is not an error: the list says what is intact, and which stores the rest may
+    /// concern.
     ///
     /// - Throws: `failed`, `closed`.
     func snapshotList() throws(LogError) -> SnapshotList
@@ -117,32 +123,32 @@ public protocol ActionLog: AnyObject {
     /// Reads and verifies bytes of a snapshot.
     ///
     /// - Parameters:
-    ///   - key: The snapshot.
-    ///   - offset: The offset of the first byte.
+    ///   - key: The snapshot's key.
+    ///   - offset: The offset of the first byte to read.
     ///   - limitBytes: The most bytes to read; at least one is read.
-    /// - Returns: The bytes, empty behind the end; nil if the snapshot does not exist, or is unfinished.
-    /// - Throws: `damaged`, with its number, if its bytes are not those that were written. The log itself is still
-    ///   intact. `failed`, `closed`.
+    /// - Returns: The bytes, none after its end; nil if there is no such complete snapshot.
+    /// - Throws: `damaged`, with its number, if its bytes are not what was written. The rest of the log is
+    ///   not affected. `failed`, `closed`.
     func readSnapshot(
         of key: SavedSnapshot.Key, from offset: UInt64, limitBytes: Int
     ) throws(LogError) -> Bytes?
 
-    /// Removes all snapshots of a store, as when it was dropped.
+    /// Removes all snapshots of a store, for example because the store was dropped.
     ///
     /// - Parameter store: The store.
     /// - Throws: `notClaimed`, `superseded`; `full`, `failed`: nothing was changed; `unknownOutcome`,
     ///   `closed`.
     func removeSnapshots(of store: StoreName) throws(LogError)
 
-    /// Discards commits that are wholly below a number, oldest first, some of them at each call, so that no append
-    /// waits long. Then returns free space to the engine.
+    /// Discards commits whose entries are all below a number, the oldest first. Each call discards a limited
+    /// part, so that no append waits long. Afterwards it gives free space back.
     ///
-    /// `floor` rises with the discarded commits. After a crash it is either the former or the new one. The last commit
-    /// always stays. Two checkpoints must exist at `floor` − 1 or above, so that the log can be read from one of them if
-    /// the other is damaged.
+    /// `floor` rises with each part. After a crash it is what it was before a call, or higher. The last
+    /// commit always stays. Two checkpoints must exist at `floor` − 1 or above, so that the log can be read
+    /// from one of them if the other is damaged.
     ///
     /// - Parameters:
-    ///   - floor: The lowest number to keep; the commit that contains it is kept whole.
+    ///   - floor: The lowest number to keep. The commit that contains it stays complete.
     ///   - limitBytes: About the most bytes to discard. At least one commit is discarded.
     /// - Returns: Whether it is done. If not, call again; appends may come in between.
     /// - Throws: `invalidFloor`; `notClaimed`, `superseded`; `full`, `failed`: nothing was changed;
@@ -154,15 +160,15 @@ public protocol ActionLog: AnyObject {
     /// - Throws: `failed`, `unusableFolder`, `closed`.
     func makeReader() throws(LogError) -> any LogReader
 
-    /// Calls a function when another program may have claimed the log, until the log is closed. An engine that only one
-    /// program can open never calls it.
+    /// Registers a function to call when another program may have claimed the log, until the log is closed.
+    /// An engine that only one program can open never calls it.
     ///
-    /// - Parameter tell: Called on a thread of the engine; it must not wait. It is a hint, which may come without a
-    ///   reason, late, or never. `confirm()` finds the truth.
+    /// - Parameter tell: Called on one of the engine's threads; it must not block. The call is only a hint:
+    ///   it may be wrong, late or missing. `confirm()` tells the truth.
     func watchClaims(_ tell: @escaping @Sendable () -> Void)
 
-    /// Makes appended commits durable, as far as the engine can, and releases everything. Every later call throws
-    /// `closed`; closing again does nothing.
+    /// Releases everything. What was appended is then durable, as far as the engine can ensure it. Every
+    /// later call throws `closed`; closing again does nothing.
     func close()
 }
 
@@ -188,7 +194,7 @@ public struct LogClaim: Sendable, Hashable {
     }
 }
 
-/// A commit as the log keeps it: its numbers, its epoch and its bytes.
+/// A commit as the log keeps it.
 public struct LoggedCommit: Sendable, Hashable {
     /// The largest commit that a log accepts: 256 MiB.
     public static let bytesMax = 256 << 20
@@ -199,7 +205,7 @@ public struct LoggedCommit: Sendable, Hashable {
     public let last: SequenceNumber
     /// The tenure that committed it.
     public let epoch: Epoch
-    /// Its content, which the log does not interpret.
+    /// Its contents, which the log does not interpret.
     public let bytes: Bytes
 
     /// Makes a commit.
@@ -216,12 +222,12 @@ public struct LoggedCommit: Sendable, Hashable {
         self.bytes = bytes
     }
 
-    /// What every engine checks before it looks at the log.
+    /// The check that every engine makes before it looks at the log.
     ///
-    /// - Parameter expected: The end of the log that the caller expects.
+    /// - Parameter expected: The number at which the caller expects the log to end.
     /// - Throws: `invalidCommit`.
     package func validate(expecting expected: SequenceNumber) throws(LogError) {
-        // The largest number that SQLite and most other engines keep.
+        // The largest number that SQLite and most other engines can store.
         let numberMax = UInt64(Int64.max)
         guard expected.rawValue < numberMax, first == expected.next, first <= last,
             last.rawValue < numberMax, epoch != .none, epoch.rawValue < numberMax
@@ -241,10 +247,10 @@ public struct LoggedCommit: Sendable, Hashable {
 }
 
 extension [LoggedCommit] {
-    /// What every engine checks before it looks at the log.
+    /// The check that every engine makes before it looks at the log.
     ///
-    /// - Parameter expected: The end of the log that the caller expects.
-    /// - Returns: The last of them.
+    /// - Parameter expected: The number at which the caller expects the log to end.
+    /// - Returns: The last of the commits.
     /// - Throws: `invalidCommit`.
     package func validate(expecting expected: SequenceNumber) throws(LogError) -> LoggedCommit {
         var end = expected
@@ -263,20 +269,20 @@ extension [LoggedCommit] {
 }
 
 extension ActionLog {
-    /// The list of a log whose list is whole, or can't be read at all.
+    /// The list of a log whose list is either intact or not readable at all.
     public func snapshotList() throws(LogError) -> SnapshotList {
         SnapshotList(intact: try snapshots())
     }
 
-    /// Nobody else can claim the log.
+    /// Does nothing: no other program can claim the log.
     public func watchClaims(_ tell: @escaping @Sendable () -> Void) {}
 
-    /// Appends a commit; else as `append(_:expecting:forced:)` of several.
+    /// Adds one commit to the end, like `append(_:expecting:forced:)` of several.
     ///
     /// - Parameters:
-    ///   - commit: The commits.
-    ///   - last: The end of the log that the caller expects.
-    ///   - forced: Whether it must be durable on return even if the log's durability is less.
+    ///   - commit: The commit to add.
+    ///   - last: The number at which the caller expects the log to end.
+    ///   - forced: Whether it must be durable on return even if the log's durability is lower.
     /// - Throws: Like `append(_:expecting:forced:)` of several.
     public func append(
         _ commit: LoggedCommit, expecting last: SequenceNumber, forced: Bool
@@ -284,7 +290,7 @@ extension ActionLog {
         try append([commit], expecting: last, forced: forced)
     }
 
-    /// Begins a tenure with the next epoch; else as `claim(raisingEpochBy:)`.
+    /// Begins a tenure with the next epoch, like `claim(raisingEpochBy:)`.
     ///
     /// - Returns: The new epoch, and where the log ends.
     /// - Throws: Like `claim(raisingEpochBy:)`.

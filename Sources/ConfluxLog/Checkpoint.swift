@@ -1,28 +1,29 @@
 import ConfluxVocabulary
 
-/// A checkpoint as the log keeps it: everything on which a sequencer bases decisions, at one number. It makes starts
-/// faster; the log is complete without it.
+/// A checkpoint as the log keeps it: everything that a sequencer's decisions depended on at one number. It
+/// spares reading; the log is complete without it.
 public struct SavedCheckpoint: Sendable, Hashable {
     /// The largest checkpoint that a log accepts: 768 MiB. SQLite's own bound for a value is about
     /// 954 MiB.
     public static let bytesMax = 768 << 20
 
-    /// The number of the last entry that it contains.
+    /// The number of the last entry that it covers.
     public let sequence: SequenceNumber
-    /// Its content, which the log does not interpret.
+    /// Its contents, which the log does not interpret.
     public let bytes: Bytes
 
     /// Makes a checkpoint.
     ///
     /// - Parameters:
-    ///   - sequence: The number of the last entry that is in it, 1 or more.
+    ///   - sequence: The number of the last entry that it covers, 1 or more.
     ///   - bytes: Its contents, at most ``bytesMax``.
     public init(sequence: SequenceNumber, bytes: Bytes) {
         self.sequence = sequence
         self.bytes = bytes
     }
 
-    /// The pieces in which it is saved, so that no append waits for more than one of them.
+    /// Splits the checkpoint into the pieces in which it is saved, so that an append waits for at most one of
+    /// them.
     ///
     /// - Parameter bytesMax: The most bytes of a piece.
     /// - Returns: At least one piece, in order.
@@ -41,20 +42,20 @@ public struct SavedCheckpoint: Sendable, Hashable {
 public struct CheckpointPiece: Sendable, Hashable {
     /// The checkpoint's number.
     public let sequence: SequenceNumber
-    /// The piece's index, from 0.
+    /// The index of this piece, from 0.
     public let index: UInt32
     /// How many pieces the checkpoint has.
     public let count: UInt32
     /// The bytes.
     public let bytes: Bytes
 
-    /// Whether this is the last piece.
+    /// Whether the checkpoint is complete with this piece.
     public var isLast: Bool { index + 1 == count }
 
-    /// What every engine checks before it saves the piece.
+    /// The check that every engine makes before it saves the piece.
     ///
     /// - Parameters:
-    ///   - floor: Where the log begins: it could not be read from a checkpoint further below.
+    ///   - floor: Where the log begins. The log could not be read from a checkpoint further below.
     ///   - last: Where the log ends.
     /// - Throws: `invalidCheckpoint`.
     package func validate(
@@ -72,19 +73,20 @@ public struct CheckpointPiece: Sendable, Hashable {
     }
 }
 
-/// Reads a log from another thread, beside its owner, and changes nothing.
+/// Reads a log beside its owner, from another thread, and changes nothing.
 ///
-/// One thread at a time owns a reader. Close it, if possible before its log.
+/// One thread at a time owns a reader. It must be closed, preferably before its log.
 public protocol LogReader: AnyObject {
-    /// Reads commits as `ActionLog.read(from:limitBytes:)` does, up to a number.
+    /// Reads commits like `ActionLog.read(from:limitBytes:)`, up to a number.
     ///
     /// - Parameters:
-    ///   - from: The first number; below the log's present floor, reading begins there.
-    ///   - last: A number that is known to be in the log. The last commit returned may be the one that contains it.
-    ///   - limitBytes: The most bytes of the commits together; the first is returned in any case.
+    ///   - from: The number to begin with; a number below the log's present floor means the floor.
+    ///   - last: A number that is known to be in the log. The commit that contains it may be the last one
+    ///     that is returned.
+    ///   - limitBytes: The most bytes of all commits together, except that the first is always returned.
     /// - Returns: The commits; none if `from` is above `last`.
-    /// - Throws: `damaged` if the first commit can't be read; its numbers contain `from`, and end
-    ///   before the next commit that may be readable. `failed`, `closed`.
+    /// - Throws: `damaged` if the first commit can't be read; the numbers contain `from`, and end before the
+    ///   next commit that may be readable. `failed`, `closed`.
     func read(
         from: SequenceNumber, through last: SequenceNumber, limitBytes: Int
     ) throws(LogError) -> [LoggedCommit]
@@ -92,10 +94,10 @@ public protocol LogReader: AnyObject {
     /// Like `ActionLog.checkpoint(through:)`.
     func checkpoint(through last: SequenceNumber) throws(LogError) -> SavedCheckpoint?
 
-    /// The description of a snapshot, as in `ActionLog.snapshots()`.
+    /// The log's description of a snapshot, as in `ActionLog.snapshots()`.
     ///
     /// - Parameter key: The snapshot's key.
-    /// - Returns: The snapshot; nil if it does not exist or is unfinished.
+    /// - Returns: The description; nil if there is no such complete snapshot.
     /// - Throws: `damaged`, `failed`, `closed`.
     func snapshot(of key: SavedSnapshot.Key) throws(LogError) -> SavedSnapshot?
 

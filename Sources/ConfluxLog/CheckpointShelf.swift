@@ -2,25 +2,25 @@ import ConfluxVocabulary
 
 /// The checkpoints of a log in memory.
 package struct CheckpointShelf {
-    /// Finished ones, ascending; at most two.
+    /// The finished checkpoints, ascending; at most two.
     private var checkpoints: [SavedCheckpoint] = []
-    /// The pieces of the one that is being saved.
+    /// The pieces of the checkpoint that is being saved.
     private var pieces: [CheckpointPiece] = []
 
-    /// An empty one.
+    /// Makes an empty shelf.
     package init() {}
 
-    /// The newest one at or below a number.
+    /// The newest checkpoint at or below a number.
     package func newest(through last: SequenceNumber) -> SavedCheckpoint? {
         checkpoints.last { $0.sequence <= last }
     }
 
-    /// Whether the log may begin at a number: two stand there, or behind it.
+    /// Whether the log may begin at a number: two checkpoints must exist right before it or above.
     package func permits(_ floor: SequenceNumber) -> Bool {
         checkpoints.count { $0.sequence.next >= floor } >= 2
     }
 
-    /// Forgets those that are above a number, and what was not finished.
+    /// Forgets checkpoints above a number, and an unfinished one.
     package mutating func cut(to last: SequenceNumber) {
         checkpoints.removeAll { $0.sequence > last }
         pieces = []
@@ -37,7 +37,7 @@ package struct CheckpointShelf {
         guard pieces.count == Int(piece.index),
             pieces.allSatisfy({ $0.sequence == piece.sequence && $0.count == piece.count })
         else { throw .outOfOrder(piece, after: pieces.count) }
-        // A copy, since a slice would keep all of what it was cut from.
+        // Copy: a slice would keep the whole buffer that it was cut from.
         pieces.append(
             CheckpointPiece(
                 sequence: piece.sequence, index: piece.index, count: piece.count,

@@ -2,23 +2,23 @@ import ConfluxVocabulary
 
 /// The commits of a log in memory.
 struct CommitShelf {
-    /// What a commit costs besides its bytes, in the reckoning of a bound.
+    /// What a commit counts for besides its bytes, towards the bound.
     static let overheadBytes = MemoryLayout<LoggedCommit>.stride + 32
 
     private var stored: [LoggedCommit] = []
-    /// Where the commits begin in `stored`. *Invariant*: those before it are given up and have no
-    /// bytes; they are not more than those behind it.
+    /// Where the commits begin in `stored`. *Invariant*: those before it are discarded and have no bytes, and
+    /// there are no more of them than of those after it.
     private var start = 0
     /// Like `ActionLog.floor`.
     private(set) var floor = SequenceNumber(1)
-    /// What the commits cost, bytes and overhead.
+    /// What the commits count for, bytes and overhead.
     private(set) var keptBytes = 0
 
     var newest: LoggedCommit? { stored.last }
     var last: SequenceNumber { stored.last?.last ?? .zero }
 
     mutating func append(_ commit: LoggedCommit) {
-        // A copy, since a slice would keep all of what it was cut from.
+        // Copy: a slice would keep the whole buffer that it was cut from.
         stored.append(
             LoggedCommit(
                 first: commit.first, last: commit.last, epoch: commit.epoch,
@@ -53,7 +53,7 @@ struct CommitShelf {
             let commit = stored[start]
             given += Self.cost(of: commit)
             keptBytes -= Self.cost(of: commit)
-            // Its place is given up later, together with others.
+            // Its slot is removed later, together with others.
             stored[start] = LoggedCommit(
                 first: commit.first, last: commit.last, epoch: commit.epoch, bytes: [])
             start += 1

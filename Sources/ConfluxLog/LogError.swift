@@ -1,8 +1,8 @@
 import ConfluxVocabulary
 
-/// Why a call to a log failed.
+/// Why a call of a log failed.
 public struct LogError: Error, Sendable, Equatable, CustomStringConvertible {
-    /// The kind of failure, for programs to act on.
+    /// The kind of failure. A program decides by it.
     public enum Code: String, Sendable, Hashable {
         /// A newer claim exists. This tenure is over: publish nothing more, stop or claim again.
         case superseded
@@ -11,17 +11,19 @@ public struct LogError: Error, Sendable, Equatable, CustomStringConvertible {
         case unknownOutcome
         /// Nothing was changed. The reason may be temporary.
         case failed
-        /// Nothing was changed: the disk, or the log up to its bound, is full.
+        /// Nothing was changed: the disk is full, or the log has reached its bound.
         case full
         /// The log does not end where the caller expects. Nothing was changed.
         case endDiffers
-        /// A commit that no log accepts: its numbers do not fit together, or it is too large.
+        /// No log accepts this commit: its numbers are inconsistent, or it is too large.
         case invalidCommit
-        /// A checkpoint that no log accepts: beyond its end, too large, or its pieces out of order.
+        /// No log accepts this checkpoint: it is above the log's end or too large, or its pieces are out of
+        /// order.
         case invalidCheckpoint
-        /// A snapshot that no log accepts: beyond its end, too large, or its pieces out of order.
+        /// No log accepts this snapshot: it is above the log's end or too large, or its pieces are out of
+        /// order.
         case invalidSnapshot
-        /// The log can't begin there: fewer than two checkpoints would exist at its beginning or behind it.
+        /// The log can't begin there: there would not be two checkpoints at its beginning or after it.
         case invalidFloor
         /// This object has not claimed the log yet.
         case notClaimed
@@ -31,21 +33,21 @@ public struct LogError: Error, Sendable, Equatable, CustomStringConvertible {
         case inUse
         /// The folder can't be created or used.
         case unusableFolder
-        /// The engine that has the log can't be reached, or something else answers at its address.
+        /// The engine that keeps the log can't be reached, or something else answers in its place.
         case unreachable
-        /// The engine that has the log refuses: a certificate, a password or rights are missing or wrong.
+        /// The engine that keeps the log refuses: a certificate, a password or a right is missing or wrong.
         case denied
-        /// The file is not a log of Conflux.
+        /// The file is not a Conflux log.
         case notALog
         /// The log was written by a newer version of this program.
         case newerFormat
-        /// A setting lies outside its bounds.
+        /// A setting is out of bounds.
         case invalidSetting
         /// The log is closed.
         case closed
 
-        /// What is wrong with the log, in words for clients on other machines. Unlike ``LogError/message`` it names no
-        /// path.
+        /// A description of the failure for clients on other machines. Unlike ``LogError/message`` it
+        /// contains no path.
         package var summary: String {
             switch self {
             case .full: "the disk is full, or the log has reached its bound"
@@ -63,19 +65,19 @@ public struct LogError: Error, Sendable, Equatable, CustomStringConvertible {
         }
     }
 
-    /// What kind of failure it is.
+    /// The kind of failure.
     public let code: Code
-    /// What happened, and what to do about it.
+    /// What happened, and what to do.
     public let message: String
-    /// The sequence numbers concerned, where the failure is about some.
+    /// The sequence numbers that the failure concerns, if any.
     public let numbers: ClosedRange<SequenceNumber>?
 
     /// Makes an error.
     ///
     /// - Parameters:
-    ///   - code: What kind of failure it is.
-    ///   - message: What happened, and what to do about it.
-    ///   - numbers: The sequence numbers concerned, if there are such.
+    ///   - code: The kind of failure.
+    ///   - message: What happened, and what to do.
+    ///   - numbers: The sequence numbers that the failure concerns, if any.
     public init(_ code: Code, _ message: String, numbers: ClosedRange<SequenceNumber>? = nil) {
         self.code = code
         self.message = message

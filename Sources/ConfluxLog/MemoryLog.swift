@@ -1,12 +1,13 @@
 import ConfluxVocabulary
 import Synchronization
 
-/// A log in memory, for tests and for state that may be lost. Each has a new id, and ends with the process.
+/// A log in memory, for tests and for state that may be lost. Each has a new id, and it ends with the
+/// process.
 ///
-/// It keeps everything that is not truncated, up to a bound in bytes. At the bound `append` and `save` throw `full`,
-/// and nothing is discarded.
+/// It keeps everything that is not truncated, up to a bound in bytes. At the bound `append` and `save` throw
+/// `full`; nothing is discarded.
 public final class MemoryLog: ActionLog {
-    /// What the logs made by `sharing:` have in common.
+    /// The history that logs made with `sharing:` have in common.
     fileprivate final class History: Sendable {
         struct State {
             var checkpoints = CheckpointShelf()
@@ -35,14 +36,14 @@ public final class MemoryLog: ActionLog {
     /// Makes an empty log.
     ///
     /// - Parameters:
-    ///   - id: Its identity; a random one by default.
-    ///   - limitBytes: How much it keeps: commits' bytes, some for each commit, and snapshots.
+    ///   - id: Its id; a random one by default.
+    ///   - limitBytes: The bound: it counts the commits' bytes, some overhead for each commit, and snapshots.
     public init(id: LogID = .random(), limitBytes: Int = 1 << 30) {
         history = History(id: id, limitBytes: limitBytes)
     }
 
-    /// Opens a log a second time, as a sequencer that takes over would. The objects share the history, and each has a
-    /// claim of its own. Different threads may own them.
+    /// Opens a log a second time, like a sequencer that takes over: both objects have the same history, and
+    /// each makes its own claim. Different threads may own them.
     ///
     /// - Parameter other: The log with the history.
     public init(sharing other: MemoryLog) {
@@ -84,9 +85,9 @@ public final class MemoryLog: ActionLog {
     /// Appends commits.
     ///
     /// - Parameters:
-    ///   - commits: The commits.
-    ///   - last: The end of the log that the caller expects.
-    ///   - forced: Ignored here: nothing is durable.
+    ///   - commits: The commits to add.
+    ///   - last: The number at which the caller expects the log to end.
+    ///   - forced: Ignored: nothing is durable.
     /// - Throws: `superseded`, `endDiffers`, `full`, `invalidCommit`, `notClaimed`, `closed`.
     public func append(
         _ commits: [LoggedCommit], expecting last: SequenceNumber, forced: Bool
@@ -105,7 +106,7 @@ public final class MemoryLog: ActionLog {
         }
     }
 
-    /// Makes sure that there is no newer claim.
+    /// Confirms that there is no newer claim.
     ///
     /// - Throws: `superseded`, `notClaimed`, `closed`.
     public func confirm() throws(LogError) {
@@ -118,11 +119,11 @@ public final class MemoryLog: ActionLog {
     /// Reads commits, from the one that contains a number.
     ///
     /// - Parameters:
-    ///   - from: The first number.
-    ///   - limitBytes: The most bytes of the commits together; the first is returned in any case.
+    ///   - from: The number to begin with.
+    ///   - limitBytes: The most bytes of all commits together; the first is always returned.
     /// - Returns: The commits; none if the log ends before `from`.
     /// - Throws: `closed`.
-    /// - Complexity: Logarithmic in the number of commits, plus what is returned.
+    /// - Complexity: Logarithmic in the number of commits, plus the number of commits returned.
     public func read(
         from: SequenceNumber, limitBytes: Int
     ) throws(LogError) -> [LoggedCommit] {
@@ -132,7 +133,7 @@ public final class MemoryLog: ActionLog {
 
     /// Saves a piece of a checkpoint.
     ///
-    /// - Parameter piece: What to save.
+    /// - Parameter piece: The piece to save.
     /// - Throws: `invalidCheckpoint`, `notClaimed`, `superseded`, `closed`.
     public func save(_ piece: CheckpointPiece) throws(LogError) {
         try changing { state throws(LogError) in
@@ -152,7 +153,7 @@ public final class MemoryLog: ActionLog {
 
     /// Saves a piece of a store's snapshot.
     ///
-    /// - Parameter piece: What to save.
+    /// - Parameter piece: The piece to save.
     /// - Throws: `invalidSnapshot`, `notClaimed`, `superseded`, `full`, `closed`.
     public func save(_ piece: SnapshotPiece) throws(LogError) {
         let limitBytes = history.limitBytes
@@ -164,7 +165,7 @@ public final class MemoryLog: ActionLog {
         }
     }
 
-    /// The snapshots that are whole, ascending by store and number.
+    /// The complete snapshots, ascending by store and number.
     ///
     /// - Throws: `closed`.
     public func snapshots() throws(LogError) -> [SavedSnapshot] {
@@ -175,10 +176,10 @@ public final class MemoryLog: ActionLog {
     /// Reads bytes of a snapshot.
     ///
     /// - Parameters:
-    ///   - key: Which one.
-    ///   - offset: The offset of the first byte.
+    ///   - key: The snapshot's key.
+    ///   - offset: The offset of the first byte to read.
     ///   - limitBytes: The most bytes to read; at least one is read.
-    /// - Returns: The bytes, empty behind the end; nil if it does not exist or is unfinished.
+    /// - Returns: The bytes, none after its end; nil if there is no such complete snapshot.
     /// - Throws: `closed`.
     public func readSnapshot(
         of key: SavedSnapshot.Key, from offset: UInt64, limitBytes: Int
@@ -195,11 +196,11 @@ public final class MemoryLog: ActionLog {
         try changing { $0.snapshots.remove(store) }
     }
 
-    /// Discards commits that are wholly below a number.
+    /// Discards commits whose entries are all below a number.
     ///
     /// - Parameters:
-    ///   - floor: The lowest number that is kept.
-    ///   - limitBytes: About how many bytes to give up at most.
+    ///   - floor: The lowest number to keep.
+    ///   - limitBytes: About the most bytes to discard.
     /// - Returns: Whether it is done.
     /// - Throws: `invalidFloor`, `notClaimed`, `superseded`, `closed`.
     public func truncate(
@@ -223,12 +224,12 @@ public final class MemoryLog: ActionLog {
         return MemoryLogReader(history)
     }
 
-    /// Gives up this object's hold on the history.
+    /// Releases this object's reference to the history.
     public func close() {
         isClosed = true
     }
 
-    /// Changes what lies beside the commits, where no newer claim exists (rule 1).
+    /// Changes the data beside the commits, if no newer claim exists (rule 1).
     private func changing(
         _ body: (inout History.State) throws(LogError) -> Void
     ) throws(LogError) {

@@ -1,21 +1,21 @@
 import ConfluxVocabulary
 
-/// The description of a snapshot: a store's state at one number, which a log keeps. The state itself is read in parts,
-/// and the log does not interpret it.
+/// The log's description of a snapshot: the state that a store had at one number. The state itself is read in
+/// parts; the log does not interpret it.
 public struct SavedSnapshot: Sendable, Hashable {
     /// The largest state that a log accepts: 1 GiB.
     public static let bytesMax: UInt64 = 1 << 30
     /// How many confirmed snapshots of a store are kept.
     static let keptCount = 2
 
-    /// What a snapshot is for.
+    /// What the snapshot is for.
     public enum Kind: UInt8, Sendable, Hashable, CaseIterable {
-        /// A state that is kept for comparisons only.
+        /// A state that is kept only for comparison.
         case compared = 0
-        /// A state that most replicas had.
+        /// A state that most replicas agreed on.
         case confirmed = 1
-        /// Not a state: the entries, up to the number, that concern a store without hosts and follow its newest
-        /// confirmed snapshot.
+        /// Not a state, but entries kept aside for a store that no node hosts: those after the newest
+        /// confirmed snapshot that concern the store, up to the number.
         case aside = 2
     }
 
@@ -23,7 +23,7 @@ public struct SavedSnapshot: Sendable, Hashable {
     public struct Key: Sendable, Hashable, CustomStringConvertible {
         /// The store.
         public var store: StoreName
-        /// The number of the entry that created it.
+        /// The number of the entry that created the store.
         public var life: SequenceNumber
         /// The number of the last entry that is in the state.
         public var sequence: SequenceNumber
@@ -32,7 +32,7 @@ public struct SavedSnapshot: Sendable, Hashable {
         ///
         /// - Parameters:
         ///   - store: The store.
-        ///   - life: The number of the entry that created it.
+        ///   - life: The number of the entry that created the store.
         ///   - sequence: The number of the last entry that is in the state.
         public init(store: StoreName, life: SequenceNumber, sequence: SequenceNumber) {
             self.store = store
@@ -46,7 +46,7 @@ public struct SavedSnapshot: Sendable, Hashable {
 
     /// The store.
     public var store: StoreName
-    /// The number of the entry that created it.
+    /// The number of the entry that created the store.
     public var life: SequenceNumber
     /// The number of the last entry that is in the state.
     public var sequence: SequenceNumber
@@ -63,7 +63,7 @@ public struct SavedSnapshot: Sendable, Hashable {
     ///
     /// - Parameters:
     ///   - store: The store.
-    ///   - life: The number of the entry that created it, 1 or more.
+    ///   - life: The number of the entry that created the store, 1 or more.
     ///   - sequence: The number of the last entry that is in the state, `life` or more.
     ///   - schemaVersion: The version of the state's schema.
     ///   - digest: The digest of its bytes.
@@ -85,14 +85,15 @@ public struct SavedSnapshot: Sendable, Hashable {
     /// The snapshot's key.
     public var key: Key { Key(store: store, life: life, sequence: sequence) }
 
-    /// The store's other snapshots that this one replaces once it is finished: those of former lives, and of its own life
+    /// The snapshots of the same store that this one retires when it is complete: those of former lives, and
+    /// of its own life
     ///
-    /// - if it is confirmed, all but ``keptCount`` confirmed ones, this one included, and entries kept aside, unless
-    ///   they go beyond it;
-    /// - otherwise those of its own kind.
+    /// - if this one is confirmed: all but the newest confirmed ones, so that ``keptCount`` of them remain,
+    ///   and entries kept aside that it covers;
+    /// - otherwise: those of its own kind.
     ///
-    /// - Parameter others: Finished snapshots of the same store.
-    /// - Returns: Those that are replaced.
+    /// - Parameter others: Complete snapshots of the same store.
+    /// - Returns: Those that it retires.
     package func retires(among others: [SavedSnapshot]) -> [SavedSnapshot] {
         guard kind == .confirmed else {
             return others.filter { other in
@@ -111,11 +112,12 @@ public struct SavedSnapshot: Sendable, Hashable {
         }
     }
 
-    /// Whether this snapshot is removed as soon as it is finished. A key names one snapshot, and one for comparisons
-    /// matters least. Entries that a confirmed snapshot contains are of no use, nor is anything of a former life.
+    /// Whether this snapshot is retired as soon as it is complete. A key has only one snapshot, and one for
+    /// comparison yields to the others. Entries that a confirmed snapshot covers, and anything of a former
+    /// life, are of no use.
     ///
-    /// - Parameter others: Finished snapshots of the same store.
-    /// - Returns: Whether it is removed.
+    /// - Parameter others: Complete snapshots of the same store.
+    /// - Returns: Whether it is retired.
     package func gives(wayTo others: [SavedSnapshot]) -> Bool {
         others.contains { other in
             guard other.life == life else { return other.life > life }
@@ -138,18 +140,18 @@ public struct SnapshotPiece: Sendable, Hashable {
     /// The largest piece that a log accepts: 16 MiB. An append may have to wait for one.
     public static let bytesMax = 16 << 20
 
-    /// The snapshot to which it belongs; the same in every piece.
+    /// The snapshot that it is a part of; the same in every piece of it.
     public var snapshot: SavedSnapshot
-    /// How many bytes of the state precede it.
+    /// The offset of its first byte.
     public var offset: UInt64
-    /// The bytes, at most ``bytesMax``; empty only if the whole state is empty.
+    /// The bytes, at most ``bytesMax``; empty only if the state is empty.
     public var bytes: Bytes
 
     /// Makes a piece.
     ///
     /// - Parameters:
-    ///   - snapshot: The snapshot to which it belongs.
-    ///   - offset: How many bytes of the state precede it.
+    ///   - snapshot: The snapshot that it is a part of.
+    ///   - offset: The offset of its first byte.
     ///   - bytes: The bytes.
     public init(snapshot: SavedSnapshot, offset: UInt64, bytes: Bytes) {
         self.snapshot = snapshot
@@ -157,10 +159,10 @@ public struct SnapshotPiece: Sendable, Hashable {
         self.bytes = bytes
     }
 
-    /// Whether this is the last piece.
+    /// Whether the snapshot is complete with this piece.
     public var isLast: Bool { offset + UInt64(bytes.count) == snapshot.byteCount }
 
-    /// What every engine checks before it saves the piece.
+    /// The check that every engine makes before it saves the piece.
     ///
     /// - Parameter last: Where the log ends.
     /// - Throws: `invalidSnapshot`.
@@ -185,10 +187,10 @@ public struct SnapshotPiece: Sendable, Hashable {
 public struct SnapshotList: Sendable, Equatable {
     /// Rows of the list that are damaged.
     public struct Damage: Sendable, Equatable {
-        /// The stores that they are of; nil if that is unknown, and any store may be concerned.
+        /// The stores that they may belong to; nil if that is unknown, and any store may be concerned.
         public var stores: Set<StoreName>?
 
-        /// Makes one.
+        /// Makes a description of damage.
         public init(stores: Set<StoreName>?) {
             self.stores = stores
         }
@@ -203,9 +205,9 @@ public struct SnapshotList: Sendable, Equatable {
         }
     }
 
-    /// The finished snapshots that are not above the log's end, ascending by store and number.
+    /// The complete snapshots that are not above the log's end, ascending by store and number.
     public var intact: [SavedSnapshot]
-    /// The damage in the list; nil if it is intact.
+    /// The damaged rows of the list; nil if the list is intact.
     public var damage: Damage?
 
     /// Makes a list.

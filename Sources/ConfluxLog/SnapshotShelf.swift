@@ -7,17 +7,17 @@ package struct SnapshotShelf {
         var bytes: [UInt8] = []
     }
 
-    /// Whole ones.
+    /// The complete snapshots.
     private var whole: [SavedSnapshot.Key: Volume] = [:]
-    /// The one of a store that is being saved.
+    /// The unfinished snapshot of each store.
     private var unfinished: [StoreName: Volume] = [:]
     /// How many bytes all of them have.
     package private(set) var byteCount = 0
 
-    /// An empty one.
+    /// Makes an empty shelf.
     package init() {}
 
-    /// Makes one with these snapshots, each whole.
+    /// Makes a shelf with these snapshots, all of them complete.
     package init(_ volumes: [(snapshot: SavedSnapshot, bytes: [UInt8])]) {
         for (snapshot, bytes) in volumes {
             whole[snapshot.key] = Volume(snapshot: snapshot, bytes: bytes)
@@ -31,7 +31,7 @@ package struct SnapshotShelf {
             .sorted(by: SavedSnapshot.isAscending)
     }
 
-    /// As `LogReader.snapshot(of:)`.
+    /// Like `LogReader.snapshot(of:)`.
     package func snapshot(of key: SavedSnapshot.Key) -> SavedSnapshot? { whole[key]?.snapshot }
 
     /// Like `ActionLog.readSnapshot(of:from:limitBytes:)`.
@@ -40,20 +40,20 @@ package struct SnapshotShelf {
         return volume.bytes.dropFirst(Int(clamping: offset)).prefix(max(1, limitBytes))
     }
 
-    /// Forgets those that are above a number, and what was not finished.
+    /// Removes snapshots above a number, and unfinished ones.
     package mutating func cut(to last: SequenceNumber) {
         whole = whole.filter { $0.key.sequence <= last }
         unfinished = [:]
         count()
     }
 
-    /// Forgets one.
+    /// Removes one snapshot.
     package mutating func lose(_ key: SavedSnapshot.Key) {
         whole[key] = nil
         count()
     }
 
-    /// Forgets those of a store.
+    /// Removes the snapshots of a store.
     package mutating func remove(_ store: StoreName) {
         whole = whole.filter { $0.key.store != store }
         unfinished[store] = nil
@@ -73,7 +73,7 @@ package struct SnapshotShelf {
         guard var volume = unfinished[snapshot.store], volume.snapshot == snapshot,
             volume.bytes.count == Int(clamping: piece.offset)
         else { throw .outOfOrder(piece) }
-        // Not held twice, or each piece would copy those before it.
+        // Release the only other reference, or each append would copy the bytes before it.
         unfinished[snapshot.store] = nil
         volume.bytes += piece.bytes
         guard piece.isLast else {

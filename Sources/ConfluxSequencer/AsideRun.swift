@@ -2,38 +2,38 @@ import ConfluxLog
 import ConfluxProtocol
 import ConfluxVocabulary
 
-/// One pass over the log for the entries of some stores, which are to be kept beside it (rule 21).
-/// It is done in steps, with whatever else is asked of the log in between: who reads the log for
-/// others gathers the entries, and then who owns it saves them.
+/// One pass over the log that gathers the entries of some stores, to keep them aside (rule 21). The pass runs
+/// in steps, so that other jobs can run in between: first the log's reader gathers the entries, then the
+/// log's owner saves them.
 // Sendable: whoever has the job has the run, one thread at a time.
 package final class AsideRun: @unchecked Sendable {
-    /// How many bytes of entries are held. *At the bound* it is read no further, and the next pass
+    /// The most bytes of gathered entries to hold. *At the bound* this pass stops reading, and the next pass
     /// continues.
     package static let heldBytesMax = 64 << 20
 
     let stores: [AsideJob]
-    /// The last number that is looked at; less than was asked for where that would be too much.
+    /// The last number that this pass reads. Lower than requested if the entries exceed `heldBytesMax`.
     private(set) var through: SequenceNumber
     private let heldBytesMax: Int
     private let byStore: [StoreName: Int]
     private let byState: [Name: [Int]]
-    /// What is read next.
+    /// The next number to read.
     private var next: SequenceNumber
     /// In the order of `stores`; empty until the first step.
     fileprivate private(set) var entries: [AsideEntries] = []
-    /// What is kept of the first of the stores, or why it is not.
+    /// The results so far, in the order of `stores`: what was kept of each store, or why it was not.
     fileprivate var kept: [AsideKept] = []
     private var failures: [StoreName: String] = [:]
-    /// What is being saved of the next one, and how much of it is there.
+    /// The snapshot that is being saved for the next store, and how many of its bytes are saved.
     fileprivate var saving: SavedSnapshot?
     fileprivate var savedBytes = 0
 
     /// Makes a pass.
     ///
     /// - Parameters:
-    ///   - stores: Of which entries are wanted.
-    ///   - through: The last number that is looked at.
-    ///   - heldBytesMax: How many bytes of entries are held.
+    ///   - stores: The stores whose entries are wanted.
+    ///   - through: The last number to read.
+    ///   - heldBytesMax: The most bytes of gathered entries to hold.
     package init(
         _ stores: [AsideJob], through: SequenceNumber, heldBytesMax: Int = AsideRun.heldBytesMax
     ) {
@@ -47,7 +47,7 @@ package final class AsideRun: @unchecked Sendable {
         next = stores.map(\.after).min()?.next ?? through.next
     }
 
-    /// Adds what of a commit concerns the stores; those that it does not concern cost nothing.
+    /// Adds a commit to each store that it concerns.
     private func add(_ commit: Commit) {
         var concerned: Set<Int> = []
         func add(_ target: Target) {
@@ -71,14 +71,15 @@ package final class AsideRun: @unchecked Sendable {
         for index in concerned { entries[index].add(commit) }
     }
 
-    /// What a store has can't be kept. The others can.
+    /// Notes that the entries of one store can't be kept. The other stores are not affected.
     fileprivate func fail(_ store: StoreName, _ error: LogError) {
         failures[store] = failures[store] ?? error.message
     }
 
     fileprivate func hasFailed(_ store: StoreName) -> Bool { failures[store] != nil }
 
-    /// The next one is in the log; nil if nothing of the log concerns it, or it has failed.
+    /// Notes that the next store is saved; the snapshot is nil if no entry concerns the store, or if it
+    /// failed.
     fileprivate func keep(_ snapshot: SavedSnapshot?, of job: AsideJob) {
         kept.append(
             AsideKept(
@@ -88,7 +89,7 @@ package final class AsideRun: @unchecked Sendable {
         savedBytes = 0
     }
 
-    /// A pass that ended early did not come to what this one has already: that stays as it is.
+    /// Leaves a store as it was kept before: this pass ended early and read nothing new for it.
     fileprivate func leave(_ job: AsideJob) {
         kept.append(
             AsideKept(
@@ -97,15 +98,15 @@ package final class AsideRun: @unchecked Sendable {
 }
 
 extension AsideRun {
-    /// How many bytes of commits are looked through at once.
+    /// How many bytes of commits to read at once.
     private static let readBytes = 4 << 20
 
-    /// Does the next step of what is read.
+    /// Does the next step of gathering.
     ///
-    /// - Returns: Whether all of it is done.
+    /// - Returns: Whether everything is gathered.
     func gather(from reader: any LogReader) -> Bool {
         if entries.count < stores.count {
-            // One at a step, so that nobody else waits long.
+            // One store in each step, so that no other job waits long.
             let job = stores[entries.count]
             do throws(LogError) {
                 entries.append(try beginning(of: job, in: reader))
@@ -136,13 +137,13 @@ extension AsideRun {
             }
             return false
         } catch {
-            // Whom what can't be read concerns is not known.
+            // It is unknown which stores the unreadable commits concern, so all stores that need them fail.
             for job in stores where job.after < through { fail(job.store, error) }
             return true
         }
     }
 
-    /// What is kept of a store already.
+    /// Reads what was kept aside for a store before.
     private func beginning(
         of job: AsideJob, in reader: any LogReader
     ) throws(LogError) -> AsideEntries {
@@ -169,18 +170,18 @@ extension AsideRun {
 }
 
 extension LogWorker {
-    /// The most bytes of one piece that is saved.
+    /// The most bytes to save in one piece.
     fileprivate static let asidePieceBytes = 1 << 20
 
     /// Saves the next piece of what a pass has gathered.
     ///
-    /// - Returns: Whether it was the last one.
+    /// - Returns: Whether that was the last piece.
     func save(_ run: AsideRun) throws(LogError) -> Bool {
         do throws(LogError) {
             return try saveNext(of: run)
         } catch {
             guard Self.isPassing(error) else { throw error }
-            // Those that were kept are; the others are asked for again.
+            // Stores that were kept stay kept; the machine asks for the others again.
             answer(.keptAside(run.kept))
             return true
         }
@@ -213,7 +214,7 @@ extension LogWorker {
         do throws(LogError) {
             try log.save(piece)
         } catch {
-            // Too much, for example.
+            // For example, if it is too large.
             guard error.code == .invalidSnapshot else { throw error }
             run.fail(job.store, error)
             run.keep(nil, of: job)

@@ -4,11 +4,11 @@ import ConfluxVocabulary
 import ConfluxZeroMQ
 import Synchronization
 
-/// When a checkpoint is due, and who is told.
+/// Decides when a checkpoint is due, and who makes it.
 package struct CheckpointSchedule {
-    /// How many bytes of commits stand behind the newest checkpoint before the next one is due.
+    /// How many bytes of commits follow the newest checkpoint when the next one is due.
     package var intervalBytes: Int
-    /// Told when one is due; with a failure when it can't be made.
+    /// Called when a checkpoint is due, or with a failure if it can't be made.
     package var whenDue: (Result<CheckpointJob, LogError>) -> Void
 
     /// Makes a schedule.
@@ -19,27 +19,27 @@ package struct CheckpointSchedule {
         self.whenDue = whenDue
     }
 
-    /// No checkpoints.
+    /// A schedule that never makes a checkpoint.
     package static var never: CheckpointSchedule {
         CheckpointSchedule(intervalBytes: .max, whenDue: { _ in })
     }
 }
 
-/// A checkpoint that is to be made.
+/// A request to make a checkpoint.
 package struct CheckpointJob: Sendable {
     /// The log's id.
     package var log: LogID
-    /// The lowest number that it holds.
+    /// The lowest number that the log holds.
     package var floor: SequenceNumber
-    /// The number to make it at: the end of a commit.
+    /// The number at which to make the checkpoint: the end of a commit.
     package var last: SequenceNumber
-    /// Through which the log is read; whoever takes the job closes it.
+    /// The reader for the log. Whoever takes the job closes it.
     package var reader: Handover<any LogReader>
 
-    /// Folds the log from its newest checkpoint on.
+    /// Makes the checkpoint: folds the log from its newest checkpoint on.
     ///
     /// - Parameter isStopped: Asked now and then; true ends the work.
-    /// - Returns: The checkpoint; nil when it was stopped.
+    /// - Returns: The checkpoint; nil if it was stopped.
     /// - Throws: ``CheckpointFailure``.
     package func make(
         unless isStopped: () -> Bool = { false }
@@ -81,17 +81,17 @@ package struct CheckpointJob: Sendable {
     }
 }
 
-/// Why a checkpoint was not made. The log is whole without it.
+/// Why a checkpoint was not made. The log is complete without it.
 package struct CheckpointFailure: Error {
     /// What happened.
     package var message: String
 }
 
 extension CheckpointAnswer {
-    /// What a log, or a reader of it, says.
+    /// What a log says of itself, read through the log or one of its readers.
     ///
-    /// - Throws: Why it says nothing now. A log that can't be reached may have the checkpoint: what it stands for may be
-    ///   given up, so that nobody can do without it.
+    /// - Throws: The error if the log can't be read now. The caller must not go on without an answer: the log
+    ///   may have a checkpoint, and the entries that the checkpoint covers may be discarded.
     init(reading reader: any LogReader, through last: SequenceNumber) throws(LogError) {
         try self.init { () throws(LogError) in try reader.checkpoint(through: last) }
     }
@@ -110,12 +110,11 @@ extension CheckpointAnswer {
     }
 }
 
-/// The thread that makes checkpoints, so that neither the sockets nor the appends wait for it: it
-/// reads the log beside the thread that owns it, and has the result saved piece by piece between
-/// the appends.
+/// The thread that makes checkpoints, so that neither sockets nor appends wait for them. It reads the log
+/// through a reader of its own. The log's thread saves the result piece by piece between appends.
 // Sendable: `thread` is set once, before anybody can stop it; the rest is Sendable.
 final class CheckpointThread: Sendable {
-    /// One may wait while one is made; a further one is dropped, and due again later.
+    /// One job may wait while another runs. A further job is dropped, and becomes due again later.
     private let jobs: Mailbox<CheckpointJob>
     private let outcomes: Mailbox<PieceOutcome>
     private let log: Mailbox<LogJob>
@@ -136,13 +135,13 @@ final class CheckpointThread: Sendable {
         outcomes = Mailbox(capacity: 1, waker: try Waker())
     }
 
-    /// Begins.
+    /// Starts the thread.
     func start() throws(ZeroMQError) {
         let started = try NamedThread("conflux-checkpt", stackBytes: 1 << 20) { self.run() }
         thread.withLock { $0 = started }
     }
 
-    /// A schedule that has this thread make the checkpoints.
+    /// A schedule that makes checkpoints on this thread.
     func schedule(intervalBytes: Int) -> CheckpointSchedule {
         CheckpointSchedule(intervalBytes: intervalBytes) { due in
             switch due {
@@ -152,7 +151,7 @@ final class CheckpointThread: Sendable {
         }
     }
 
-    /// Ends the thread. What it was making is given up. The thread of the log must still work.
+    /// Stops the thread and drops the checkpoint under way. The log's thread must still be running.
     func stop() {
         isStopped.store(true, ordering: .relaxed)
         jobs.close()

@@ -4,19 +4,19 @@ import ConfluxVocabulary
 import ConfluxZeroMQ
 import Synchronization
 
-/// What owns the log: it drives a ``LogWorker`` and decides nothing. It never sees the network, and meets the
-/// sequencer's thread in bounded queues.
+/// Owns the log: drives a ``LogWorker`` and decides nothing. It never touches the network, and exchanges
+/// messages with the serving thread through bounded queues.
 ///
-/// It has a thread of its own. But waking that, and being woken by it, takes longer than to append to a log in
-/// memory, and a good part of a sync. So the sequencer's thread may append by itself (``append(_:)``). Where
-/// that takes long, this thread serves in its stead: see ``Lead``.
+/// It has a thread of its own. But waking that thread and being woken by it takes longer than an append to a
+/// log in memory, and a good part of the time of a sync. So the serving thread may append by itself
+/// (``append(_:)``). If such an append takes long, this thread serves in its place: see ``Lead``.
 ///
-/// *Invariant*: jobs are done in the order in which they were posted. So nobody appends beside the queue
-/// while a job waits in it, or is being done.
-// Sendable: everything that changes is guarded by `role`: whoever has it does the jobs.
+/// *Invariant*: jobs run in the order in which they were posted. So nobody appends outside the queue while a
+/// job waits or runs.
+// Sendable: everything mutable is guarded by `role`: whoever holds it runs the jobs.
 final class LogThread: @unchecked Sendable {
-    /// What the machine of one tenure is told. Answers of the tenure before, which were on their way
-    /// when it failed, are told by their number.
+    /// An input for the machine of one tenure. The tenure's number tells it from answers to a failed tenure,
+    /// which may still be on the way.
     struct Answer: Sendable {
         var tenure: UInt64
         var input: SequencerInput
@@ -27,21 +27,22 @@ final class LogThread: @unchecked Sendable {
     private let answer: @Sendable (Answer) -> Void
     private let role = Mutex(())
     private var worker: LogWorker?
-    /// Which tenure of this process the jobs are of: 1, 2 … Where several sequencers may serve, 1 is none.
+    /// The number of the tenure in this process that the jobs belong to: 1, 2 … If several sequencers may
+    /// serve, number 1 has no tenure.
     private var tenure: UInt64 = 1
     private var batch: [LogJob] = []
     private var isClosed = false
-    /// Serves while the thread that serves appends, and says how long this one may sleep. *Invariant*: set
+    /// Serves while the serving thread appends, and returns how long this thread may sleep. *Invariant*: set
     /// before the threads start.
     var relieve: () -> Duration? = { nil }
 
     /// Makes the thread's work.
     ///
     /// - Parameters:
-    ///   - jobs: The jobs.
-    ///   - meter: Told how long it takes.
-    ///   - answer: Given what came of it.
-    ///   - makeWorker: Makes what does it, and answers by the function that it is given.
+    ///   - jobs: The jobs to do.
+    ///   - meter: Measures how long each job takes.
+    ///   - answer: Gets the outcome of each job.
+    ///   - makeWorker: Makes the worker, which answers through the function that it is given.
     init(
         jobs: Mailbox<LogJob>, meter: SequencerMeter,
         answer: @escaping @Sendable (Answer) -> Void,
@@ -66,24 +67,24 @@ final class LogThread: @unchecked Sendable {
         role.withLock { _ in worker = nil }
     }
 
-    /// Does an append on the thread that calls, if nothing else is to be done to the log.
+    /// Appends on the calling thread, if no other job waits or runs.
     ///
     /// - Parameter append: The append.
-    /// - Returns: Whether it is done, and answered; if not, it must be posted.
+    /// - Returns: Whether it is done and answered; if not, post it.
     func append(_ append: Append) -> Bool {
         let isDone = role.withLockIfAvailable { _ in
             guard jobs.count == 0, worker != nil, !isClosed else { return false }
             work(.append(append))
             return true
         }
-        // What came meanwhile found the log's own thread without the role.
+        // Jobs posted meanwhile woke the log's thread, which could not take the role.
         if jobs.isAnnounced { jobs.wake() }
         return isDone ?? false
     }
 
     // MARK: Under the role
 
-    /// - Returns: Whether there was something.
+    /// - Returns: Whether there was anything to do.
     private func workAll() -> Bool {
         guard !isClosed else { return false }
         jobs.drain(into: &batch)
@@ -103,7 +104,7 @@ final class LogThread: @unchecked Sendable {
         meter.logJobBegins(at: Moment.now.monotonic)
         let rest = worker?.work(job)
         meter.logJobEnds(at: Moment.now.monotonic, isAppend: isAppend)
-        // Behind what was asked meanwhile; by then its tenure may be over.
+        // It goes behind jobs that were posted meanwhile. By then its tenure may be over.
         if let rest { jobs.post(rest) }
     }
 }

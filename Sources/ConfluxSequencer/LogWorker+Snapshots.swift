@@ -14,7 +14,7 @@ extension LogWorker {
                 }))
     }
 
-    /// What the log has no room for is no reason to end the tenure.
+    /// Saves a part of a snapshot. If the log has no room for it, the tenure goes on.
     func save(_ part: SnapshotPart) throws(LogError) {
         let piece = SnapshotPiece(
             snapshot: SavedSnapshot(part), offset: part.offset, bytes: part.bytes)
@@ -40,7 +40,7 @@ extension LogWorker {
         }
     }
 
-    /// Whether nothing was changed, and the log is as good as before.
+    /// Whether the error left the log unchanged and usable.
     static func isPassing(_ error: LogError) -> Bool {
         switch error.code {
         case .failed, .full, .invalidSnapshot, .invalidFloor: true

@@ -3,13 +3,13 @@ import ConfluxProtocol
 import ConfluxVocabulary
 import ConfluxZeroMQ
 
-/// What the thread that owns the log works on, one after the other.
+/// The jobs of the log's thread, which does them one after the other.
 package enum LogJob: Sendable {
     case claim(Nonce)
-    /// Looks at a log that another sequencer may append to, and folds what is new; opens it anew first, where it
-    /// failed; folds nothing where it yields.
+    /// Looks at a log that another sequencer may append to, and folds the new entries. `reopening`: the log
+    /// has failed, and is opened anew first. `yielding`: nothing is folded.
     case follow(reopening: Bool, yielding: Bool, @Sendable (LogLook) -> Void)
-    /// Claims the log, unless somebody else has since this epoch.
+    /// Claims the log, unless another sequencer has claimed it since this epoch.
     case takeOver(Nonce, after: Epoch)
     /// Opens the log anew, after it failed, and claims it.
     case renew(Nonce)
@@ -17,89 +17,90 @@ package enum LogJob: Sendable {
     case read(from: SequenceNumber)
     case append(Append)
     case confirm
-    /// Looks whether a newer claim exists, and how much room there is. Nobody is answered where all is well.
+    /// Checks whether a newer claim exists, and how much room the log has. Answers only if something has
+    /// changed.
     case review
     case readSnapshots
     case saveSnapshot(SnapshotPart)
     case removeSnapshots(StoreName)
     case truncate(below: SequenceNumber)
-    /// Saves what a pass has gathered.
+    /// Saves the entries that a pass has gathered.
     case keepAside(AsideRun)
-    /// Saves a piece of a checkpoint; what comes of it goes to who made it, and not to the machine.
+    /// Saves a piece of a checkpoint. The outcome goes to the thread that made it, not to the machine.
     case save(CheckpointPiece, @Sendable (LogError?) -> Void)
-    /// Calls a function, to show that this much was done.
+    /// Calls a function, to show that the thread has come this far.
     case probe(@Sendable () -> Void)
     case close
-    /// What is left of a job of the tenure with that epoch; nothing where that is over.
+    /// The rest of a job that belongs to the tenure with this epoch. It is dropped if that tenure is over.
     indirect case rest(LogJob, of: Epoch)
 }
 
-/// What works on the log: the machine's wishes become calls of an ``ActionLog``, and what comes of
-/// them inputs of the machine. A thread of its own drives it (``LogThread``), so that a slow disk
-/// delays nobody's beat; a simulation drives it step by step.
+/// Works on the log: turns the machine's requests into calls of an ``ActionLog``, and the results into inputs
+/// of the machine. A thread of its own drives it (``LogThread``), so that a slow disk delays no beat. A
+/// simulation drives it step by step.
 ///
 /// Confined to whoever drives it.
 package final class LogWorker {
     var log: any ActionLog
-    /// Opens the log anew. It is given the one that failed, and may give it back.
+    /// Opens the log anew. It gets the log that failed, and may return the same one.
     private let reopen: (any ActionLog) throws(LogError) -> any ActionLog
-    /// Called, on any thread, when the log may have been claimed by somebody else.
+    /// Called, on any thread, if another sequencer may have claimed the log.
     private let doubt: (@Sendable () -> Void)?
-    /// Answers, as inputs of the machine.
+    /// Sends answers, as inputs of the machine.
     let answer: (SequencerInput) -> Void
-    /// The epoch of the present claim, which every append goes by.
+    /// The epoch of the present claim. Every append carries it.
     private var epoch = Epoch.none
     /// The last number in the log.
     private var last = SequenceNumber.zero
-    /// How many bytes of commits stand behind the newest checkpoint, or behind the last wish for one.
+    /// How many bytes of commits follow the newest checkpoint, or the last request for one.
     private var uncoveredBytes = 0
     /// The size of the newest checkpoint.
     private var checkpointSize = 0
     /// The number of the newest checkpoint; nil if there is none.
     private var newestCheckpoint: SequenceNumber?
-    /// Whether this tenure has appended something: from then on it is known which checkpoints there are.
+    /// Whether this tenure has appended. From then on it knows which checkpoints exist.
     private var hasAppended = false
-    /// What the machine was told of the log's room.
+    /// What the machine was last told about the log's room.
     private var isNearlyFull = false
-    /// How much of the one that is being saved is there.
+    /// How many bytes of the checkpoint that is being saved are saved.
     private var savedBytes = 0
     private let checkpoints: CheckpointSchedule
-    /// Given what reads the log for others, before anybody is told of the tenure that it is of.
+    /// Gets a reader for the log, before anybody learns of the tenure that the reader belongs to.
     private let begin: ((any LogReader, Epoch) -> Void)?
-    /// What it has where several sequencers may serve the log.
+    /// What the worker needs if several sequencers may serve the log; nil otherwise.
     let sharing: LogSharing?
-    /// Tells the time, on a clock that only rises.
+    /// A monotonic clock.
     let clock: () -> Duration
-    /// What is known of a log that another sequencer appends to.
+    /// The fold of a log that another sequencer appends to.
     var follower = LogFollower()
 
-    /// How many bytes of commits are read at once when the state is rebuilt.
+    /// How many bytes of commits to read at once when the state is rebuilt.
     static let rebuildBytes = 8 << 20
-    /// How many bytes of commits are given up at once, so that no append waits long.
+    /// How many bytes of commits to discard at once, so that no append waits long.
     static let truncateBytes = 1 << 20
-    /// How many bytes of commits stand behind a checkpoint before the next one, of a log without room.
+    /// The checkpoint interval in bytes if the log has no room.
     private static let urgentBytes = 1 << 16
-    /// By how much a tenure's epoch is above that of the one before it, at most: it is random.
+    /// The largest step from one tenure's epoch to the next. The step is random.
     private static let epochStepMax: UInt64 = 1 << 20
-    /// How often an append whose outcome is not known is repeated, with the very same bytes.
+    /// How often to repeat an append whose outcome is unknown, with identical bytes.
     private static let attemptsMax = 5
-    /// For how long. An engine that tries longer by itself is not asked again: the tenure ends, and the next
-    /// claim holds off what may be under way.
+    /// The longest time to repeat it. If the engine itself has tried for longer, the append is not repeated:
+    /// the tenure ends, and the next claim fences whatever is still under way.
     private static let repeatingMax = Duration.seconds(2)
 
-    /// Makes one for a log that nothing was claimed of.
+    /// Makes a worker for a log that it has not claimed yet.
     ///
     /// - Parameters:
-    ///   - log: The log, which is this worker's from now on.
-    ///   - checkpoints: When a checkpoint is due, and who makes it; nobody unless given.
-    ///   - begin: Given a reader for each tenure, which reads for others beside this; none is made
-    ///     unless given.
-    ///   - sharing: What it has where several sequencers may serve the log.
-    ///   - reopen: Opens the log anew after it failed; it continues as it is unless given.
-    ///   - doubt: Called, on any thread, when the log may have been claimed by somebody else: then
+    ///   - log: The log. The worker owns it from now on.
+    ///   - checkpoints: When a checkpoint is due, and who makes it. By default none is made.
+    ///   - begin: Gets a reader for each tenure, which reads the log for others. By default no reader is
+    ///     made.
+    ///   - sharing: What the worker needs if several sequencers may serve the log.
+    ///   - reopen: Opens the log anew after it failed. By default the same log is used again.
+    ///   - doubt: Called, on any thread, if another sequencer may have claimed the log: then
     ///     ``LogJob/review`` is due.
-    ///   - clock: Tells the time, on a clock that only rises.
-    ///   - answer: Given what came of each job, before the next one.
+    ///   - clock: A monotonic clock.
+    ///   - answer: Gets the outcome of each job, before the next one begins.
     package init(
         log: any ActionLog, checkpoints: CheckpointSchedule = .never,
         begin: ((any LogReader, Epoch) -> Void)? = nil,
@@ -121,7 +122,7 @@ package final class LogWorker {
 
     /// Does one job, however long it takes.
     ///
-    /// - Returns: What is left of it, to be done once others had their turn.
+    /// - Returns: The rest of the job, to be done after the jobs that wait; nil if it is finished.
     @discardableResult
     package func work(_ job: LogJob) -> LogJob? {
         if case .rest(let job, let epoch) = job { return epoch == self.epoch ? work(job) : nil }
@@ -135,7 +136,7 @@ package final class LogWorker {
         }
     }
 
-    /// - Returns: Whether it is done.
+    /// - Returns: Whether the job is finished.
     private func perform(_ job: LogJob) throws(LogError) -> Bool {
         switch job {
         case .readSnapshots: try readSnapshots()
@@ -171,7 +172,7 @@ package final class LogWorker {
         case .save(let piece, let done):
             let error = save(piece)
             done(error)
-            // What may have happened, or may yet happen, ends with the tenure.
+            // A change that may have happened, or may yet happen, ends the tenure.
             if let error, error.code == .unknownOutcome { throw error }
         case .probe(let passed): passed()
         case .close: close()
@@ -195,14 +196,15 @@ package final class LogWorker {
         try begin(try log.claim(raisingEpochBy: Self.epochStep(nonce)), nonce, knowing: nil)
     }
 
-    /// Fences that two histories of a log would both take for theirs hold nothing off (rule 1).
+    /// The random step from one epoch to the next. If a log is restored and forks, the same epoch in both
+    /// histories would fence nothing (rule 1).
     static func epochStep(_ nonce: Nonce) -> UInt64 { 1 + nonce.low % epochStepMax }
 
-    /// The log is claimed.
+    /// Begins a tenure after the log is claimed.
     func begin(
         _ claim: LogClaim, _ nonce: Nonce, knowing known: KnownFold?
     ) throws(LogError) {
-        // What was appended was receipted: a log that ends before it is not gone on with here.
+        // Appended entries have receipts, so a log that ends before them must not be continued.
         guard claim.last >= last else {
             throw LogError(
                 .damaged,
@@ -223,17 +225,18 @@ package final class LogWorker {
                 knowing: known))
     }
 
-    /// A tenure of before is over, and nothing is done for it any more.
+    /// Ends the former tenure. Nothing more is done for it.
     func endTenure() { epoch = .none }
 
-    /// What was followed is not read again, and counts for the next checkpoint.
+    /// Takes over from a fold that was followed: what it read is not read again, and counts towards the next
+    /// checkpoint.
     func goOn(from checkpoint: SequenceNumber?, byteCount: Int, checkpointSize: Int) {
         uncoveredBytes = byteCount
         self.checkpointSize = checkpointSize
         newestCheckpoint = checkpoint
     }
 
-    /// What else may be wrong is met by who needs the log.
+    /// Ignores other errors: the next job that needs the log meets them.
     private func review() throws(LogError) {
         do throws(LogError) {
             try log.confirm()
@@ -245,7 +248,7 @@ package final class LogWorker {
     private func readCheckpoint(
         through last: SequenceNumber
     ) throws(LogError) -> CheckpointAnswer {
-        // What is read from here on stands behind it.
+        // The commits that are read from here on follow the checkpoint.
         uncoveredBytes = 0
         let answer = try CheckpointAnswer { () throws(LogError) in
             try log.checkpoint(through: last)
@@ -274,8 +277,8 @@ package final class LogWorker {
         }
     }
 
-    /// Tells whether the log has room. Where it has none, checkpoints are due, whatever the schedule:
-    /// nothing is given up that stands behind the older of two.
+    /// Tells the machine whether the log has room. If it has none, makes checkpoints due whatever the
+    /// schedule, since the log can't discard what follows the older of the last two checkpoints.
     private func tellRoom() {
         guard epoch != .none, log.isNearlyFull != isNearlyFull else { return }
         isNearlyFull.toggle()
@@ -283,8 +286,8 @@ package final class LogWorker {
         if hasAppended { wishForRoom() }
     }
 
-    /// A log without a checkpoint gets one in its middle first, so that there are two without any
-    /// further entry.
+    /// Asks for a checkpoint because the log has no room. If the log has no checkpoint, the first one is made
+    /// in its middle, so that there can be two without a further entry.
     private func wishForRoom() {
         guard isNearlyFull, newestCheckpoint ?? .zero < last else { return }
         if newestCheckpoint == nil {
@@ -300,8 +303,9 @@ package final class LogWorker {
         }
     }
 
-    /// A checkpoint larger than what it saves reading of would cost more than it is worth, so that
-    /// one is due when both the setting and the size of the last one are reached.
+    /// Asks for a checkpoint if one is due. A checkpoint larger than the commits that it spares reading would
+    /// cost more than it saves. So one is due when the commits exceed both the interval and the size of the
+    /// last checkpoint.
     private func wishForCheckpoint() {
         guard uncoveredBytes >= max(checkpoints.intervalBytes, checkpointSize) else {
             if !hasAppended || uncoveredBytes >= Self.urgentBytes { wishForRoom() }
@@ -332,14 +336,15 @@ package final class LogWorker {
         do throws(LogError) {
             return try log.read(from: sequence, limitBytes: limitBytes).map(\.bytes)
         } catch {
-            // What is missing may have been given up by who superseded this tenure: then the log says so.
+            // A newer tenure may have discarded what is missing: then the log says that this one is
+            // superseded.
             if error.code == .damaged { try log.confirm() }
             throw error
         }
     }
 
-    /// An append whose outcome is not known is repeated with identical bytes under the same
-    /// numbers, until it is known (rule 3).
+    /// Appends. An append whose outcome is unknown is repeated with identical bytes under the same numbers
+    /// until the outcome is known (rule 3).
     private func append(_ append: Append) throws(LogError) {
         let commits = append.commits.map { commit in
             LoggedCommit(

@@ -1,13 +1,13 @@
 import ConfluxProtocol
 
-/// Bounds how often a sequencer tells of what any peer can cause: of each kind so many notes in a
-/// span, and then how many more there were.
+/// Limits how often a sequencer reports events that any peer can cause. In each span it reports a limited
+/// number of notes of each kind, and then how many more there were.
 struct NoteLimit {
-    /// What is counted together.
+    /// The kinds of notes that are counted separately.
     enum Kind: String {
         case unreadable, challenged, historyLost, joined, left
 
-        /// nil for what peers alone can't bring about.
+        /// nil for notes that peers alone can't cause.
         init?(_ note: SequencerNote) {
             switch note {
             case .unreadable: self = .unreadable
@@ -19,8 +19,8 @@ struct NoteLimit {
             }
         }
 
-        /// How many are told in a span. Nodes join and leave in masses; what is wrong is seen by a
-        /// few.
+        /// The most notes of this kind in a span. Many nodes may join and leave at once; for faults, a few
+        /// notes are enough.
         var toldMax: Int {
             switch self {
             case .unreadable, .challenged, .historyLost: 20
@@ -29,7 +29,7 @@ struct NoteLimit {
         }
     }
 
-    /// Notes that were not told.
+    /// Notes that were not reported.
     struct Omission: Equatable {
         let kind: Kind
         let count: Int
@@ -45,7 +45,7 @@ struct NoteLimit {
 
     private var spans: [Kind: Span] = [:]
 
-    /// - Returns: Whether a note is to be told.
+    /// - Returns: Whether to report a note.
     mutating func admits(_ note: SequencerNote, at now: Duration) -> Bool {
         guard let kind = Kind(note) else { return true }
         var span = spans[kind] ?? Span(began: now)

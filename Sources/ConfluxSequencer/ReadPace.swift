@@ -1,34 +1,34 @@
 import ConfluxProtocol
 import Synchronization
 
-/// How fast the log is read for nodes while actions are committed.
+/// Limits how fast the log is read for nodes while actions are committed.
 ///
-/// Readers share processors with the stream, here and often where they run. So while commits are appended,
-/// the thread that reads pauses behind each answer, and all readers together get at most
-/// ``bytesPerSecondMax``. Without commits nobody pauses.
+/// Readers share processors with the stream on this machine, and often where the nodes run. So while commits
+/// are appended, the reading thread pauses after each answer, and all readers together get at most
+/// ``bytesPerSecondMax``. Without commits there is no pause.
 ///
-/// The rate is measured (docs/performance.md): on two processors, 64 readers at this rate raise a stream's
-/// receipt p99 less than twice.
+/// The rate is measured (docs/performance.md): on two processors, 64 readers at this rate less than double a
+/// stream's receipt p99.
 final class ReadPace: Sendable {
-    /// How many bytes of answers are read in a second while actions are committed.
+    /// The most bytes of answers to read in a second while actions are committed.
     static let bytesPerSecondMax = 256 << 20
-    /// How long after an append actions count as being committed.
+    /// For how long after an append the stream counts as active.
     static let appendSpan = Duration.milliseconds(100)
 
     /// When the last append began, in nanoseconds; `.min` before the first.
     private let appendedAt = Atomic<Int64>(.min)
 
-    /// An append begins. Called by the thread that serves.
+    /// Notes that an append begins. Called by the serving thread.
     func appended(at now: Duration) {
         appendedAt.store(Self.nanoseconds(now), ordering: .relaxed)
     }
 
-    /// How long to pause behind an answer.
+    /// How long to pause after an answer.
     ///
     /// - Parameters:
     ///   - byteCount: The answer's bytes.
     ///   - now: The time.
-    /// - Returns: The pause; zero where no commit was appended within ``appendSpan``.
+    /// - Returns: The pause; zero if no commit was appended within ``appendSpan``.
     func pause(after byteCount: Int, at now: Duration) -> Duration {
         let appendedAt = appendedAt.load(ordering: .relaxed)
         guard appendedAt > Self.nanoseconds(now - Self.appendSpan) else { return .zero }
@@ -41,7 +41,7 @@ final class ReadPace: Sendable {
 }
 
 extension SequencerInput {
-    /// How many bytes of an answer were read.
+    /// The number of bytes that were read for an answer.
     var readByteCount: Int {
         guard case .read(_, let outcome) = self else { return 0 }
         switch outcome {

@@ -4,24 +4,23 @@ import ConfluxThreads
 import ConfluxVocabulary
 import ConfluxZeroMQ
 
-/// What is read of the log for others, one after the other.
+/// The jobs that read the log, done one after the other.
 package enum ReaderJob: Sendable {
-    /// Read through this from now on: a tenure has begun.
+    /// Uses this reader from now on: a tenure has begun.
     case begin(Handover<any LogReader>)
     case read(ReadJob)
-    /// Finds what is to be kept aside; whoever owns the log saves it.
+    /// Gathers what is to be kept aside. The log's owner saves it.
     case gather(AsideRun)
     case close
 
-    /// Reads through this from now on.
+    /// Uses this reader from now on.
     package static func reading(through reader: any LogReader) -> ReaderJob {
         .begin(Handover(reader))
     }
 }
 
-/// What reads the log for nodes, beside the ``LogWorker`` that owns it, so that no append waits for
-/// a reader. What it can't read is said to who asked, and concerns nobody else: only the owner's
-/// errors end a tenure.
+/// Reads the log for nodes, beside the ``LogWorker`` that owns it, so that no append waits for a reader. If
+/// something can't be read, only the node that asked is told: only the owner's errors end a tenure.
 ///
 /// Confined to whoever drives it: a thread (``ReadThread``), or a simulation.
 package final class ReadWorker {
@@ -31,11 +30,11 @@ package final class ReadWorker {
     private let answer: (SequencerInput) -> Void
     private let save: (AsideRun) -> Void
 
-    /// Makes one that has nothing to read yet.
+    /// Makes a worker that has no reader yet.
     ///
     /// - Parameters:
-    ///   - answer: Given what came of each job, before the next one.
-    ///   - save: Given a pass that has found all that is to be kept aside.
+    ///   - answer: Gets the outcome of each job, before the next one begins.
+    ///   - save: Gets a pass that has gathered everything to be kept aside.
     package init(
         answer: @escaping (SequencerInput) -> Void, save: @escaping (AsideRun) -> Void = { _ in }
     ) {
@@ -45,7 +44,7 @@ package final class ReadWorker {
 
     /// Does one job, however long it takes.
     ///
-    /// - Returns: What is left of it, to be done once others had their turn.
+    /// - Returns: The rest of the job, to be done after the jobs that wait; nil if it is finished.
     @discardableResult
     package func work(_ job: ReaderJob) -> ReaderJob? {
         switch job {
@@ -82,7 +81,7 @@ package final class ReadWorker {
             let commits = try reader.read(from: first, through: last, limitBytes: limitBytes)
             return .commits(commits.map(\.bytes))
         } catch {
-            // For a reason that may pass: who asked asks again.
+            // The error may be temporary: the node asks again.
             guard error.code == .damaged, let numbers = error.numbers else { return .failed }
             let damage = Damage(
                 first: numbers.lowerBound, last: max(numbers.upperBound, first),
@@ -117,7 +116,7 @@ package final class ReadWorker {
     }
 }
 
-/// A job, and the tenure that it is of. What another tenure asked for is not done.
+/// A job and the epoch of its tenure. Jobs of other tenures are dropped.
 struct ReadTask: Sendable {
     var epoch: Epoch
     var job: ReaderJob
@@ -125,7 +124,7 @@ struct ReadTask: Sendable {
 
 /// The thread that drives a ``ReadWorker`` and decides nothing.
 final class ReadThread {
-    /// What the machine of one tenure is told.
+    /// An input for the machine of one tenure.
     struct Answer: Sendable {
         var epoch: Epoch
         var input: SequencerInput
@@ -135,17 +134,17 @@ final class ReadThread {
     private let answer: @Sendable (Answer) -> Void
     private let save: @Sendable (AsideRun, Epoch) -> Void
     private let pace: ReadPace
-    /// Nobody signals it: what waits for it pauses.
+    /// Never signalled: waiting for it is a pause.
     private let never = Latch()
     private var epoch = Epoch.none
 
     /// Makes the thread's work.
     ///
     /// - Parameters:
-    ///   - tasks: The jobs.
+    ///   - tasks: The tasks to do.
     ///   - pace: How fast to read.
-    ///   - answer: Given what came of it.
-    ///   - save: Given what is to be kept aside, and the tenure.
+    ///   - answer: Gets the outcome of each task.
+    ///   - save: Gets what is to be kept aside, and the tenure's epoch.
     init(
         tasks: Mailbox<ReadTask>, pace: ReadPace, answer: @escaping @Sendable (Answer) -> Void,
         save: @escaping @Sendable (AsideRun, Epoch) -> Void
@@ -156,7 +155,7 @@ final class ReadThread {
         self.save = save
     }
 
-    /// Works until it is told to close.
+    /// Works until it gets the job to close.
     func run() {
         var byteCount = 0
         let worker = ReadWorker(
@@ -173,7 +172,7 @@ final class ReadThread {
                 case .begin, .close: epoch = task.epoch
                 default: guard task.epoch == epoch else { continue }
                 }
-                // Behind what was asked meanwhile; by then its tenure may be over.
+                // It goes behind tasks that were posted meanwhile. By then its tenure may be over.
                 if let rest = worker.work(task.job) {
                     tasks.post(ReadTask(epoch: epoch, job: rest))
                 }

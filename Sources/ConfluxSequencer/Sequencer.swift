@@ -10,16 +10,17 @@ import Synchronization
     import Glibc
 #endif
 
-/// A running sequencer: it decides the order of actions, and appends them to the log.
+/// A running sequencer: it appends to the log, and so decides the order of all actions.
 ///
-/// It has four threads: one owns the sockets and the `SequencerMachine`, one owns the log, one reads the log for nodes,
-/// and one makes checkpoints. It serves from ``start(_:events:)`` until ``stop()``, or until the log is damaged or a
-/// newer tenure supersedes it, which it notices at once. If the log fails, for example because of a disk error, it
-/// begins a new tenure on the same sockets: see ``SequencerConfiguration/renewalPauseMax``.
+/// It has four threads: one owns the sockets and the `SequencerMachine`, one owns the log, one reads the log
+/// for nodes, and one makes checkpoints. It serves from ``start(_:events:)`` until ``stop()``, until the end
+/// of the log proves damaged, or until a newer tenure takes over the log, which it notices at once. If the
+/// log fails, for example because of a disk error, the sequencer begins a new tenure on the same sockets: see
+/// ``SequencerConfiguration/renewalPauseMax``.
 public final class Sequencer: Sendable {
-    /// The address at which nodes connect, with the bound port.
+    /// The address that nodes connect to, with the port that was bound.
     public let address: String
-    /// The address of the feed, with the bound port.
+    /// The address of the feed, with the port that was bound.
     public let feedAddress: String
 
     private let answers: Mailbox<ServingInput>
@@ -31,12 +32,12 @@ public final class Sequencer: Sendable {
     >(
         (nil, []))
 
-    /// The most messages that wait for one node. *At the bound* further messages to it are lost, as on a broken
-    /// connection, and the node asks again.
+    /// The most messages that wait for one node. *At the bound* further messages to it are lost, as on a
+    /// broken connection, and the node asks for them again.
     private static let routerQueueMessages = 10_000
-    /// How many connections each socket may have. The rest of the descriptors is for the log and for connections that
-    /// are about to end. An eighth of the connections is reserved for peers that have not identified themselves yet,
-    /// and another eighth for peers that are about to be refused.
+    /// Sets how many connections each socket may have. The rest of the file descriptors are left for the log
+    /// and for connections that are about to end. An eighth of the connections is reserved for peers that
+    /// have not identified themselves yet, and another eighth for peers that are about to be turned away.
     private static func setConnectionBounds(of settings: inout SocketSettings) {
         var limit = rlimit()
         #if canImport(Darwin)
@@ -49,10 +50,11 @@ public final class Sequencer: Sendable {
         settings.connectionsMax = min(
             settings.connectionsMax, most - 2 * settings.handshakesMax)
     }
-    /// The bytes of a node's message besides its content.
+    /// The largest overhead of a node's message, beyond its payload.
     private static let messageOverheadBytes = 64 << 10
-    /// The most jobs, and answers, of the log that wait. It is never reached, since their causes are bounded: one
-    /// append, one confirmation, one piece of a checkpoint, and the reads in flight (``SequencerSettings/readsMax``).
+    /// The most jobs for the log that wait, and the most answers from it. Never reached, since their causes
+    /// are bounded: an append, a confirmation, a piece of a checkpoint, and the reads under way
+    /// (``SequencerSettings/readsMax``).
     private static let logJobsMax = 1 << 16
 
     private init(
@@ -70,11 +72,11 @@ public final class Sequencer: Sendable {
     /// Opens the log, binds the sockets and begins a tenure.
     ///
     /// - Parameters:
-    ///   - configuration: The settings.
-    ///   - events: Called with each event, on the sequencer's threads; it must not wait.
-    /// - Returns: The sequencer. Nodes may connect at once; it answers them once the tenure has begun
+    ///   - configuration: The addresses, the log and the settings.
+    ///   - events: Gets the sequencer's events, on the sequencer's threads; it must not block.
+    /// - Returns: The sequencer. Nodes may connect at once. They are served once the tenure has begun
     ///   (``SequencerEvent/serving(log:epoch:last:)``).
-    /// - Throws: ``SequencerError`` if the log or an address can't be used.
+    /// - Throws: ``SequencerError`` if the log can't be opened or an address can't be bound.
     public static func start(
         _ configuration: SequencerConfiguration,
         events: @escaping @Sendable (SequencerEvent) -> Void = { _ in }
@@ -105,7 +107,7 @@ public final class Sequencer: Sendable {
         }
     }
 
-    /// Opens the log again after a failure. A log in memory can't be opened again.
+    /// Opens the log anew after it failed. A log in memory can't be reopened, so the same one is used again.
     private static func reopen(
         _ log: any ActionLog, _ storage: SequencerConfiguration.Storage
     ) throws(LogError) -> any ActionLog {
@@ -207,7 +209,7 @@ public final class Sequencer: Sendable {
                     meter: meter, events: events))
             appender.relieve = serving.value.relief
             let logThread = try NamedThread("conflux-log", stackBytes: 1 << 20) { appender.run() }
-            // Readers of the log get what live traffic leaves.
+            // The reader has low priority: it gets the processor time that live traffic leaves.
             let readThread = try NamedThread("conflux-read", stackBytes: 1 << 20, priority: .low) {
                 ReadThread(
                     tasks: reads, pace: pace, answer: { answers.post(.read($0)) },
@@ -225,7 +227,7 @@ public final class Sequencer: Sendable {
             let serve: @Sendable () -> Void = {
                 let reason = serving.value.run()
                 endLog()
-                // The log may have been claimed until then.
+                // The log may be claimed until here.
                 heralds?.stop()
                 answers.close()
                 events(.ended(reason))
@@ -254,13 +256,14 @@ public final class Sequencer: Sendable {
         }
     }
 
-    /// Without keys, everybody who reaches a port may do everything.
+    /// Without keys, anybody who can reach a port may do anything. So without keys, only local addresses are
+    /// accepted.
     private static func checkAddresses(
         _ configuration: SequencerConfiguration
     ) throws(SequencerError) {
         guard case .local = configuration.access else { return }
         for text in [configuration.bind, configuration.feed].compactMap({ $0 }) {
-            // What is no address is told when it is bound.
+            // An invalid address is reported when it is bound.
             guard let endpoint = try? Endpoint(text), !endpoint.isLocal else { continue }
             throw SequencerError(
                 code: .insecure,
@@ -273,7 +276,7 @@ public final class Sequencer: Sendable {
         }
     }
 
-    /// The feed is beside the router: on the next port, or at the next path.
+    /// The endpoint of the feed: the router's next port, or a name derived from its path.
     private static func feedEndpoint(
         _ configuration: SequencerConfiguration, router: Endpoint
     ) throws(ZeroMQError) -> Endpoint {
@@ -311,8 +314,8 @@ public final class Sequencer: Sendable {
         return endpoint.description
     }
 
-    /// The address of the feed in a welcome. Nodes use the host to which they connected, unless the feed has a host
-    /// of its own.
+    /// The feed's address as the welcome states it. Nodes use the host that they connected to, unless the
+    /// feed has a host of its own.
     private static func announced(_ feed: Endpoint, router: Endpoint) -> String {
         guard let port = feed.port, feed.host == router.host else { return feed.description }
         return "tcp://*:\(port)"
@@ -330,29 +333,30 @@ public final class Sequencer: Sendable {
         return metrics
     }
 
-    /// Replaces the authorised keys. Connections of removed keys end; the others don't notice.
+    /// Changes which keys may connect. Connections whose keys are no longer authorised, or have other rights,
+    /// end. Other connections are not affected.
     ///
-    /// - Parameter keys: The keys that may connect from now on. A sequencer without keys ignores them.
+    /// - Parameter keys: The keys that may connect from now on. Ignored if the sequencer uses no keys.
     public func authorize(_ keys: AuthorizedKeys) {
         answers.post(.authorize(keys))
     }
 
-    /// Reads the authorised keys again by the configuration's `reading`, and applies them like ``authorize(_:)``. The
-    /// event `authorized` or `authorizationFailed` reports the outcome.
+    /// Reads the authorised keys again, with the function in the configuration's access, and applies them
+    /// like ``authorize(_:)``. The event `authorized` or `authorizationFailed` reports the outcome.
     public func reload() {
         answers.post(.reload)
     }
 
-    /// Passes a function through the thread that owns the sockets to the thread that owns the log, which calls it. It
-    /// is never called if one of them hangs or the sequencer has ended.
+    /// Passes a function through the thread that owns the sockets to the thread that owns the log, which
+    /// calls it. It is never called if one of the threads hangs or the sequencer has ended.
     ///
-    /// - Parameter passed: Called at most once, on the log's thread; it must not wait.
+    /// - Parameter passed: Called at most once, on the log's thread; it must not block.
     package func probe(_ passed: @escaping @Sendable () -> Void) {
         answers.post(.probe(passed))
     }
 
-    /// Ends the tenure cleanly: admitted actions are committed and get their receipts, nodes are told, and the log is
-    /// closed.
+    /// Ends the tenure cleanly: admitted actions are committed and get their receipts, nodes are told, and
+    /// the log is closed.
     ///
     /// - Returns: Why the tenure ended: `stopped`, unless something else ended it first.
     @discardableResult

@@ -2,15 +2,15 @@ import ConfluxProtocol
 import ConfluxVocabulary
 import ConfluxZeroMQ
 
-/// The thread that owns the sequencer's sockets and its ``SequencerMachine``: it turns frames,
-/// the log's answers and time into inputs, and carries out the effects. It decides nothing, but
-/// that another tenure begins when the log has failed (rule 3): with a machine of its own, on the
-/// same sockets, which nodes have connected to.
+/// The thread that owns the sequencer's sockets and its ``SequencerMachine``. It turns frames, the log's
+/// answers and time into inputs, and carries out the effects. It makes one decision of its own: after the log
+/// has failed, another tenure begins (rule 3), with a new machine on the same sockets, so that nodes stay
+/// connected.
 final class ServingThread {
     var machine: SequencerMachine
     let router: RouterSocket
     let feed: PublisherSocket
-    /// Whoever has it serves, and has everything here.
+    /// The holder of the lead serves, and may use everything here.
     let lead = Lead()
     let poller: Poller
     private let routerToken: Poller.Token
@@ -23,7 +23,7 @@ final class ServingThread {
     private let pace: ReadPace
     let events: @Sendable (SequencerEvent) -> Void
     private let meter: SequencerMeter
-    /// What it has where several sequencers may serve the log; nil if only this one can.
+    /// What the thread needs if several sequencers may serve the log; nil otherwise.
     var standby: Standby?
 
     private var effects: [SequencerEffect] = []
@@ -32,34 +32,34 @@ final class ServingThread {
     var reloads: KeyReloads
     /// Whether the tenure has begun.
     var isServing = false
-    /// What nodes said before the tenure began.
+    /// Messages of nodes that came before the tenure began.
     var early = EarlyMessages()
-    /// Why nobody is heard, while the log fails: what peers are told.
+    /// The failure of the log that keeps nodes from being served; peers are told of it.
     var failure: String?
     private var noteLimit = NoteLimit()
     var end: SequencerEnd?
-    /// Whether the sockets failed: no further tenure would serve.
+    /// Whether the sockets failed, so that no further tenure could serve.
     var isCutOff = false
     /// Whether it was asked to stop.
     var isStopping = false
-    /// Which answers of the log count.
+    /// Decides which answers of the log count.
     var gate = TenureGate()
     var renewal: TenureRenewal
-    /// Whether the log is in memory, so that no append takes long.
+    /// Whether the log is in memory, so that appends are always fast.
     let isMemory: Bool
-    /// How many messages this turn has brought.
+    /// How many messages this turn has taken.
     var takenCount = 0
-    /// What this thread appends by itself behind the turn.
+    /// The append that this thread does itself after the turn.
     var ownAppend: Append?
-    /// When the append that is under way was handed to the log.
+    /// When the append under way was handed to the log.
     private var appendedAt = Duration.zero
     private var commitTimes = CommitTimes()
-    /// When it was published last how things are.
+    /// When the meter was last updated.
     private var publishedAt = Duration.zero
 
-    /// How long frames are taken before the log's answers have their turn.
+    /// How long to take frames before the log's answers have their turn.
     private static let turnMax = Duration.milliseconds(1)
-    /// How often it is published how things are. No turn waits for longer.
+    /// How often to update the meter. No turn waits for longer.
     private static let publishInterval = Duration.seconds(1)
 
     init(
@@ -127,7 +127,7 @@ final class ServingThread {
 
     func serveTenure() -> SequencerEnd {
         while true {
-            // Who relieved this thread may have left it an append.
+            // The thread that relieved this one may have left it an append.
             if ownAppend == nil { turn() }
             if let append = ownAppend { appendAside(append) }
             if let end { return end }
@@ -156,7 +156,7 @@ final class ServingThread {
         publish()
     }
 
-    /// Behind each turn: as often as is due.
+    /// Updates the meter, if it is time. Called after each turn.
     func publish() {
         let now = Moment.now.monotonic
         standby?.signs.turn(at: now)
@@ -173,9 +173,9 @@ final class ServingThread {
         }
     }
 
-    /// Between two tenures: what nodes send is kept within a bound.
+    /// Waits between two tenures, and keeps the messages of nodes within a bound.
     ///
-    /// - Returns: Whether the time passed; false when it was asked to stop, or the sockets failed.
+    /// - Returns: Whether the pause has passed; false if the thread was asked to stop, or the sockets failed.
     func rest(for pause: Duration) -> Bool {
         isServing = false
         end = nil
@@ -248,7 +248,8 @@ final class ServingThread {
         commitTimes.add(through: machine.last, at: now)
     }
 
-    /// Sockets are read at all times, whoever is served, so that peers can connect and be ended.
+    /// Reads the sockets. This happens at all times, also while no node is served, so that peers can connect
+    /// and connections can end.
     func takeMessages(_ readiness: Poller.Readiness) throws(ZeroMQError) {
         let begun = Moment.now.monotonic
         try router.review(at: begun)
@@ -261,7 +262,7 @@ final class ServingThread {
         } while Moment.now.monotonic - begun < Self.turnMax
     }
 
-    /// What comes before the tenure begins is heard then. While that is not to be soon, a hello is told so.
+    /// Keeps a message until the tenure begins. If that will take a while, a hello is answered at once.
     private func keep(_ input: RouterInput) {
         early.add(input)
         guard gate.isStandingBy || failure != nil,
@@ -281,7 +282,7 @@ final class ServingThread {
     private func take(_ input: RouterInput) {
         switch input {
         case .message(let route, let frame):
-            // Where the key counts no more, or the connection is gone, nobody has said it.
+            // If the key is no longer authorised, or the connection is gone, ignore the message.
             guard let principal = access.principal(of: router.key(of: route)) else { return }
             take(
                 .frame(
@@ -294,7 +295,8 @@ final class ServingThread {
         }
     }
 
-    /// What can't be read is answered; of a peer that says much of it the connection ends.
+    /// Hands an input to the machine. An unreadable message is answered; if a peer sends many of them, its
+    /// connection ends.
     private func take(_ input: SequencerInput, from route: RoutingID) {
         perform(input)
         guard case .unreadable = input else { return }
@@ -349,13 +351,13 @@ final class ServingThread {
         failure = nil
         renewal.begun(at: .now)
         events(.serving(log: beat.log, epoch: machine.epoch, last: beat.last))
-        // Whoever subscribed before learns the new epoch at once (rule 4).
+        // Early subscribers learn the new epoch at once (rule 4).
         publish(Frame.encode(beat, epoch: machine.epoch)[...])
     }
 
     private func publish(_ frame: Bytes) {
         do throws(ZeroMQError) {
-            // A subscriber that can't keep up loses it, and fetches it later (rule 39).
+            // A subscriber that can't keep up loses the frame, and fetches it later (rule 39).
             try access.publish(frame, on: feed)
         } catch {
             cutOff(error)
@@ -365,8 +367,8 @@ final class ServingThread {
     func send(_ message: SequencerMessage, to connection: ConnectionID) {
         let route = RoutingID(connection)
         do throws(ZeroMQError) {
-            // What a full queue has no room for is lost, and so is what nobody may hear any more. Whoever
-            // waits for it asks again, or says hello, or its patience ends: that holds for every message.
+            // A message is lost if the queue is full or its receiver may no longer receive it. That is safe
+            // for every message: the receiver asks again, sends another hello, or times out.
             var outcome = SendOutcome.unreachable
             if let principal = access.principal(of: router.key(of: route)) {
                 let visible = principal.rights.visible(message)
@@ -382,14 +384,14 @@ final class ServingThread {
 }
 
 extension ConnectionID {
-    /// The machine's name of a connection.
+    /// The machine's id for a connection.
     init(_ route: RoutingID) {
         self.init(rawValue: UInt64(route.number))
     }
 }
 
 extension RoutingID {
-    /// The connection that has a name of the machine's.
+    /// The connection with one of the machine's ids.
     init(_ connection: ConnectionID) {
         self.init(number: UInt32(truncatingIfNeeded: connection.rawValue))
     }

@@ -1,16 +1,16 @@
 import ConfluxLog
 import ConfluxVocabulary
 
-/// Parts of snapshots that were read lately: many nodes that begin at once read the same ones. A part
-/// is found by all that the log says of its snapshot, so that one that took the place of another is
-/// never mistaken for it.
+/// Parts of snapshots that were read lately, since many nodes that start at once read the same parts. The key
+/// is everything that the log says of a snapshot, so that a snapshot which replaced another is never mistaken
+/// for it.
 struct SnapshotCache {
     private struct Place: Hashable {
         var snapshot: SavedSnapshot
         var offset: UInt64
     }
 
-    /// The most bytes that are kept. *At the bound* those that were read first are dropped.
+    /// The most bytes to keep. *At the bound* the parts that were read first are dropped.
     static let bytesMax = 32 << 20
     private var parts: [Place: Bytes] = [:]
     /// In the order in which they were read.
@@ -34,6 +34,6 @@ struct SnapshotCache {
         order.removeFirst(count)
     }
 
-    /// What a part takes, also one that somebody asked for byte by byte.
+    /// What a part counts for. A minimum bounds the number of parts, in case a reader asks for single bytes.
     private static func cost(of bytes: Bytes) -> Int { max(bytes.count, 1_024) }
 }

@@ -1,14 +1,14 @@
 import Foundation
 
-/// The compact coding of a value that is bytes and nothing else, without a tape: in one copy each way.
+/// The compact coding of a value that is only bytes, without a tape: one copy for each direction.
 ///
-/// *Invariant*: it writes what ``CompactWriter`` writes, and reads nothing that ``CompactReader`` refuses. Where
-/// it reads nothing, that says why.
+/// *Invariant*: it writes what ``CompactWriter`` writes, and reads nothing that ``CompactReader`` refuses. If
+/// it reads nothing, the reader reports why.
 enum CompactBytes {
     private static let head = CompactFormat.Kind.bytes.rawValue << 4
-    /// From here on the count stands behind the head.
+    /// From this count on, the rest of the count follows the head.
     private static let longCount = 15
-    /// The most bytes that stand before the value's own: format, head, count.
+    /// The most bytes before the value's own: format, head, count.
     private static let prefixBytesMax = 2 + 10
 
     static func write(_ data: Data) -> [UInt8] {
@@ -17,7 +17,7 @@ enum CompactBytes {
         }
     }
 
-    /// - Returns: How many bytes were written; nil if there may be no room.
+    /// - Returns: How many bytes were written; nil if the buffer may be too small.
     static func write(_ data: Data, to buffer: UnsafeMutableRawBufferPointer) -> Int? {
         guard prefixBytesMax + data.count <= buffer.count else { return nil }
         buffer[0] = CompactFormat.format
@@ -49,7 +49,7 @@ enum CompactBytes {
         if count == longCount {
             var shift = 0
             while true {
-                // Longer ones, and those that are not in their shortest form, are rare or broken.
+                // Longer counts are rare, or not in their shortest form.
                 guard position < bytes.count, shift <= 28 else { return nil }
                 let next = bytes[position]
                 position += 1

@@ -1,4 +1,4 @@
-/// The compact coding: the same values as JSON, in bytes that are quick to write and read.
+/// The compact coding: the same values as in JSON, in bytes that are fast to write and read.
 ///
 ///     payload  = format value                  ; format = 0x01
 ///     value    = head [rest]
@@ -16,14 +16,14 @@
 ///     key      = varint     ; 2 n: n bytes of UTF-8 follow; 2 n + 1: the key number n again
 ///     varint   = LEB128, 7 bits a byte, the lowest first, in its shortest form
 ///
-/// Keys are numbered from 0 in the order in which they appear for the first time, up to 32 of them:
-/// an array of a thousand records names its fields once. So values are decoded by key, as they are
-/// from JSON, and what is missing or unknown means the same in both codings. Enum cases and their
-/// fields are objects, again as in JSON. Members stand in the order of their keys' bytes, so that a
-/// value has one form; readers accept any order, but no key twice.
+/// The first 32 keys are numbered from 0, in the order of their first appearance, so an array of a thousand
+/// records names its fields only once. Values are decoded by key, as from JSON, and missing or unknown fields
+/// mean the same in both codings. Enum cases and their fields are objects, again as in JSON. Members are
+/// written in the order of their keys' bytes, so that a value has one form. Readers accept any order, but no
+/// duplicate keys.
 enum CompactFormat {
     static let format: UInt8 = 1
-    /// The keys that are numbered.
+    /// The most keys that are numbered.
     static let keysMax = 32
 
     enum Kind: UInt8 {

@@ -1,10 +1,11 @@
-/// From where a ``CompactCodable`` reads itself. Nothing is read beyond the end, whatever the bytes say.
+/// The bytes from which a ``CompactCodable`` reads itself. It never reads beyond their end, whatever they
+/// contain.
 public struct CompactInput: ~Copyable {
     @usableFromInline let bytes: UnsafeBufferPointer<UInt8>
     @usableFromInline var position = 1
     @usableFromInline var keys = CompactKeys()
 
-    /// Begins behind the format; nil if it is another one.
+    /// Begins after the format byte; nil if the format is another one.
     init?(_ bytes: UnsafeBufferPointer<UInt8>) {
         guard bytes.first == CompactFormat.format else { return nil }
         self.bytes = bytes
@@ -13,8 +14,8 @@ public struct CompactInput: ~Copyable {
     /// Whether everything was read.
     var isAtEnd: Bool { position == bytes.count }
 
-    /// Whether an enum's case with this name and so many fields stands here. If so it is read, and what follows are
-    /// its fields; if not, nothing is.
+    /// Reads the beginning of an enum case, if the next value has this name and so many fields. The fields
+    /// follow. Otherwise it reads nothing.
     ///
     /// - Parameters:
     ///   - name: The case's name.
@@ -32,7 +33,7 @@ public struct CompactInput: ~Copyable {
 
     /// Reads the beginning of an object with so many fields.
     ///
-    /// - Throws: ``CompactMismatch`` where something else stands here.
+    /// - Throws: ``CompactMismatch`` if the next value is another one.
     @inlinable
     public mutating func beginObject(fields: Int) throws(CompactMismatch) {
         guard head(0x80) == UInt64(fields) else { throw CompactMismatch() }
@@ -40,7 +41,7 @@ public struct CompactInput: ~Copyable {
 
     /// Reads the beginning of an object that is a field.
     ///
-    /// - Throws: ``CompactMismatch`` where something else stands here.
+    /// - Throws: ``CompactMismatch`` if the next value is another one.
     @inlinable
     public mutating func beginObject(
         fields: Int, forKey key: StaticString
@@ -49,10 +50,10 @@ public struct CompactInput: ~Copyable {
         try beginObject(fields: fields)
     }
 
-    /// Reads a whole number.
+    /// Reads an integer.
     ///
     /// - Returns: The number.
-    /// - Throws: ``CompactMismatch`` where something else stands here, or it is beyond the type's bounds.
+    /// - Throws: ``CompactMismatch`` if the next value is another one, or out of the type's range.
     @inlinable
     public mutating func integer<Number: FixedWidthInteger>(
         _ type: Number.Type = Number.self, forKey key: StaticString
@@ -70,10 +71,10 @@ public struct CompactInput: ~Copyable {
         return number
     }
 
-    /// Reads true or false.
+    /// Reads a boolean.
     ///
     /// - Returns: The value.
-    /// - Throws: ``CompactMismatch`` where something else stands here.
+    /// - Throws: ``CompactMismatch`` if the next value is another one.
     @inlinable
     public mutating func bool(forKey key: StaticString) throws(CompactMismatch) -> Bool {
         try readKey(key)
@@ -81,10 +82,10 @@ public struct CompactInput: ~Copyable {
         return value == 2
     }
 
-    /// Reads a number.
+    /// Reads a floating-point number.
     ///
     /// - Returns: The number.
-    /// - Throws: ``CompactMismatch`` where something else stands here.
+    /// - Throws: ``CompactMismatch`` if the next value is another one.
     @inlinable
     public mutating func double(forKey key: StaticString) throws(CompactMismatch) -> Double {
         try readKey(key)
@@ -100,7 +101,7 @@ public struct CompactInput: ~Copyable {
     /// Reads a text.
     ///
     /// - Returns: The text.
-    /// - Throws: ``CompactMismatch`` where something else stands here.
+    /// - Throws: ``CompactMismatch`` if the next value is another one.
     @inlinable
     public mutating func string(forKey key: StaticString) throws(CompactMismatch) -> String {
         try readKey(key)
@@ -114,7 +115,7 @@ public struct CompactInput: ~Copyable {
 
     // MARK: Bytes
 
-    /// Reads a head of one kind; where another kind stands here nothing is read.
+    /// Reads a head of one kind. If the next head has another kind, reads nothing.
     @inlinable @inline(__always)
     mutating func head(_ kind: UInt8) -> UInt64? {
         guard position < bytes.count, bytes[position] & 0xF0 == kind else { return nil }
@@ -126,7 +127,7 @@ public struct CompactInput: ~Copyable {
         return longArgument()
     }
 
-    /// An argument behind the head: a varint in its shortest form, and 15.
+    /// Reads an argument that follows the head: a varint in its shortest form, plus 15.
     @usableFromInline
     mutating func longArgument() -> UInt64? {
         var next = position + 1
@@ -153,7 +154,7 @@ public struct CompactInput: ~Copyable {
         guard isKey(key) else { throw CompactMismatch() }
     }
 
-    /// Reads a key, or the number of one that was there before; where another one stands here nothing is read.
+    /// Reads a key, or the number of a key that came before. If the next key is another one, reads nothing.
     @inlinable @inline(__always)
     mutating func isKey(_ key: StaticString) -> Bool {
         guard position < bytes.count else { return false }
@@ -167,7 +168,7 @@ public struct CompactInput: ~Copyable {
             return true
         }
         let start = position + 1
-        // A key of less than 64 bytes has its length in one.
+        // The length of a key of less than 64 bytes fits in one byte.
         guard text.count < 64, code >> 1 == text.count, text.count <= bytes.count - start,
             text.elementsEqual(bytes[start..<start + text.count]), keys.add(at: start, text.count)
         else { return false }

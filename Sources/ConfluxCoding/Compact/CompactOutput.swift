@@ -1,24 +1,25 @@
-/// Where a ``CompactCodable`` writes itself: bytes of a bounded size. `CompactFormat` has their form.
+/// The bytes to which a ``CompactCodable`` writes itself, of a bounded size. See `CompactFormat` for the
+/// format.
 ///
-/// What does not fit is not written, and the whole is left to `Codable`.
+/// If a value does not fit, `Codable` encodes it instead.
 public struct CompactOutput: ~Copyable {
-    /// The most different keys that a value may have.
+    /// The most distinct keys in a value.
     public static var keysMax: Int { 8 }
 
     @usableFromInline let buffer: UnsafeMutableRawBufferPointer
-    /// How many bytes were written.
+    /// How many bytes are written; the first one is the format.
     @usableFromInline var count = 1
-    /// Whether all that was to be written was.
+    /// Whether everything so far has fitted.
     @usableFromInline var isWhole = true
     @usableFromInline var keys = CompactKeys()
 
-    /// Begins behind the format.
+    /// Begins after the format byte.
     init(_ buffer: UnsafeMutableRawBufferPointer) {
         self.buffer = buffer
         buffer[0] = CompactFormat.format
     }
 
-    /// Begins an enum's case: what follows are its fields.
+    /// Begins an enum case. Its fields follow.
     ///
     /// - Parameters:
     ///   - name: The case's name.
@@ -30,7 +31,7 @@ public struct CompactOutput: ~Copyable {
         beginObject(fields: fields)
     }
 
-    /// Begins an object: what follows are its fields.
+    /// Begins an object. Its fields follow.
     ///
     /// - Parameter fields: How many fields follow.
     @inlinable
@@ -47,14 +48,14 @@ public struct CompactOutput: ~Copyable {
         beginObject(fields: fields)
     }
 
-    /// Writes a whole number of up to 64 bits. A wider one has no form.
+    /// Writes an integer of up to 64 bits. A wider one can't be encoded.
     @inlinable
     public mutating func write<Number: FixedWidthInteger>(
         _ value: Number, forKey key: StaticString
     ) {
         writeKey(key)
         if Number.bitWidth > 64 {
-            // `Codable` has no form for it either.
+            // `Codable` can't encode it either.
             isWhole = false
         } else if let natural = UInt64(exactly: value) {
             head(0x10, natural)
@@ -65,14 +66,14 @@ public struct CompactOutput: ~Copyable {
         }
     }
 
-    /// Writes true or false.
+    /// Writes a boolean.
     @inlinable
     public mutating func write(_ value: Bool, forKey key: StaticString) {
         writeKey(key)
         head(0, value ? 2 : 1)
     }
 
-    /// Writes a number. One that is not finite has no form, and is left to `Codable`, which refuses it.
+    /// Writes a floating-point number. One that is not finite is left to `Codable`, which refuses it.
     @inlinable
     public mutating func write(_ value: Double, forKey key: StaticString) {
         writeKey(key)
@@ -132,7 +133,7 @@ public struct CompactOutput: ~Copyable {
         count += bytes.count
     }
 
-    /// A key, or its number where it is there already.
+    /// Writes a key, or its number if the key was written before.
     @inlinable @inline(__always)
     mutating func writeKey(_ key: StaticString) {
         let text = UnsafeRawBufferPointer(start: key.utf8Start, count: key.utf8CodeUnitCount)
@@ -142,7 +143,7 @@ public struct CompactOutput: ~Copyable {
             count += 1
             return
         }
-        // A key of less than 64 bytes has its length in one.
+        // The length of a key of less than 64 bytes fits in one byte.
         guard text.count < 64, hasRoom(1 + text.count), keys.add(at: count + 1, text.count) else {
             return isWhole = false
         }
@@ -152,10 +153,10 @@ public struct CompactOutput: ~Copyable {
     }
 }
 
-/// The keys of one value, by where they stand in its bytes.
+/// The keys of one value, by their places in its bytes.
 @usableFromInline
 struct CompactKeys {
-    /// Where each begins, and its length, in two halves.
+    /// For each key: its start in the upper half, and its length in the lower half.
     @usableFromInline var places:
         (
             UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64
@@ -187,7 +188,7 @@ struct CompactKeys {
         return nil
     }
 
-    /// - Returns: Whether there was room for it.
+    /// - Returns: Whether there was room for the key.
     @inlinable @inline(__always)
     mutating func add(at start: Int, _ length: Int) -> Bool {
         guard count < CompactOutput.keysMax else { return false }

@@ -1,22 +1,22 @@
 /// Reads the compact coding onto a tape, and checks all of it.
 ///
-/// Hostile bytes end in an error: every count is checked against the bytes that are left before
-/// anything is allocated for it, the depth is bounded, texts are checked to be UTF-8. A payload
-/// takes at most 32 bytes of tape for each of its own.
+/// Hostile bytes cause an error: every count is checked against the remaining bytes before anything is
+/// allocated, the depth is bounded, and texts are checked to be UTF-8. A payload takes at most 32 bytes of
+/// tape for each of its own bytes.
 struct CompactReader {
     private let input: UnsafeBufferPointer<UInt8>
     private let tape: Tape
     private var position = 0
-    /// Where in the tape's text the numbered keys are.
+    /// The places of the numbered keys in the tape's text.
     private var keys: [(start: Int, length: Int)] = []
 
     /// Reads one payload.
     ///
     /// - Parameters:
     ///   - bytes: The payload.
-    ///   - tape: Is reset, and then holds the value.
-    ///   - sizeBytesMax: The most bytes that are accepted.
-    /// - Throws: What was expected, with the offset from the first of the bytes.
+    ///   - tape: It is reset, and holds the value afterwards.
+    ///   - sizeBytesMax: The most bytes to accept.
+    /// - Throws: What was expected, with the offset from the first byte.
     static func read(
         _ bytes: ArraySlice<UInt8>, into tape: Tape, sizeBytesMax: Int
     ) throws(CodingFailure) {
@@ -25,7 +25,7 @@ struct CompactReader {
         }
     }
 
-    /// Reads one payload that stands in memory.
+    /// Reads one payload from contiguous memory.
     static func read(
         _ bytes: UnsafeBufferPointer<UInt8>, into tape: Tape, sizeBytesMax: Int
     ) throws(CodingFailure) {
@@ -89,7 +89,7 @@ struct CompactReader {
         return value
     }
 
-    /// Checks a count of things of which each takes some bytes.
+    /// Checks a count of items that take at least `unit` bytes each.
     private func checked(_ count: UInt64, unit: Int) throws(CodingFailure) -> Int {
         guard count <= UInt64(left / unit) else {
             throw failure("expected no more than the \(left) bytes that are left, found \(count)")
@@ -182,7 +182,7 @@ struct CompactReader {
 
     /// Appends bytes to the tape's text.
     ///
-    /// - Returns: Where they begin there.
+    /// - Returns: The place where they begin.
     private mutating func copyText(_ count: Int, isText: Bool) throws(CodingFailure) -> Int {
         let run = UnsafeBufferPointer(rebasing: input[position..<position + count])
         if isText, let invalid = UTF8Check.firstInvalid(run) {

@@ -2,7 +2,7 @@
 struct CompactWriter {
     private(set) var bytes: [UInt8] = []
     private let tape: Tape
-    /// A member for each numbered key.
+    /// For each numbered key, a member that has it.
     private var keys: [UInt32] = []
 
     /// Writes the whole tape.

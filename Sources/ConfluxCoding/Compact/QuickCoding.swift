@@ -1,10 +1,10 @@
 import Foundation
 
-/// The compact coding of one action type without a tape, between memory and memory.
+/// The compact coding of one action type without a tape, directly between values and memory.
 ///
-/// *Invariant*: it writes what ``CompactWriter`` writes, and reads nothing that ``CompactReader`` refuses. What it
-/// can't do, the tape does, and says what is wrong.
-// Sendable: neither it nor a subclass has anything that changes.
+/// *Invariant*: it writes what ``CompactWriter`` writes, and reads nothing that ``CompactReader`` refuses. In
+/// all other cases the tape is used, and reports what is wrong.
+// Sendable: neither this class nor a subclass has mutable state.
 package class QuickCoding<Action>: @unchecked Sendable {
     fileprivate init() {}
 
@@ -12,8 +12,8 @@ package class QuickCoding<Action>: @unchecked Sendable {
     ///
     /// - Parameters:
     ///   - action: The action.
-    ///   - buffer: Where to write it.
-    /// - Returns: How many bytes it has; nil if it can't be written there.
+    ///   - buffer: The memory to write to.
+    /// - Returns: How many bytes were written; nil if the action can't be written there.
     package func write(_ action: Action, to buffer: UnsafeMutableRawBufferPointer) -> Int? {
         preconditionFailure("a quick coding writes")
     }
@@ -22,8 +22,8 @@ package class QuickCoding<Action>: @unchecked Sendable {
     ///
     /// - Parameters:
     ///   - bytes: The payload.
-    ///   - place: Where the action is made; it is not initialised before.
-    /// - Returns: Whether it was made.
+    ///   - place: Uninitialised memory for the action.
+    /// - Returns: Whether the action was read and the memory is initialised.
     package func read(
         _ bytes: UnsafeBufferPointer<UInt8>, into place: UnsafeMutablePointer<Action>
     ) -> Bool {
@@ -32,7 +32,7 @@ package class QuickCoding<Action>: @unchecked Sendable {
 
     /// The coding of a type; nil if it has none.
     static func find() -> QuickCoding? {
-        // Found by the type, so each is what it is taken for.
+        // The type was checked, so each cast is safe.
         if Action.self == Data.self { return unsafeDowncast(DataCoding(), to: QuickCoding.self) }
         guard let type = Action.self as? any CompactCodable.Type else { return nil }
         return unsafeDowncast(handCoding(type), to: QuickCoding.self)
@@ -44,12 +44,12 @@ package class QuickCoding<Action>: @unchecked Sendable {
 }
 
 package enum QuickCodingLimits {
-    /// The most bytes of an action that is written on a stack. What has more goes the longer way.
+    /// The most bytes of an action that is written on the stack. A larger one goes through a tape.
     package static let bytesMax = 512
 }
 
-/// Of bytes and nothing else: one copy each way.
-// Sendable: it has nothing.
+/// The coding of a value that is only bytes: one copy for each direction.
+// Sendable: it has no state.
 private final class DataCoding: QuickCoding<Data>, @unchecked Sendable {
     override func write(_ action: Data, to buffer: UnsafeMutableRawBufferPointer) -> Int? {
         CompactBytes.write(action, to: buffer)
@@ -64,8 +64,8 @@ private final class DataCoding: QuickCoding<Data>, @unchecked Sendable {
     }
 }
 
-/// Of a type that writes and reads itself.
-// Sendable: it has nothing.
+/// The coding of a type that writes and reads itself.
+// Sendable: it has no state.
 private final class HandCoding<Value: CompactCodable>: QuickCoding<Value>, @unchecked Sendable {
     override func write(_ action: Value, to buffer: UnsafeMutableRawBufferPointer) -> Int? {
         var output = CompactOutput(buffer)

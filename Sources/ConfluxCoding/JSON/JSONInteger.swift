@@ -1,7 +1,7 @@
-/// A whole number as JSON carries it: from -2^63 to 2^64 - 1, that is every `Int64` and `UInt64`.
+/// An integer in JSON: from -2^63 to 2^64 - 1, which includes every `Int64` and `UInt64`.
 ///
-/// Whole numbers beyond are refused when they are read, since rounding them would lose digits in
-/// silence.
+/// Integers outside this range are refused when they are read, since rounding them would silently lose
+/// digits.
 public struct JSONInteger: Hashable, Comparable, Sendable, ExpressibleByIntegerLiteral,
     CustomStringConvertible
 {
@@ -15,7 +15,7 @@ public struct JSONInteger: Hashable, Comparable, Sendable, ExpressibleByIntegerL
         self.isNegative = isNegative
     }
 
-    /// Makes a number; nil when it lies outside the range.
+    /// Makes a number; nil if it is out of range.
     ///
     /// - Parameter value: The number.
     public init?(exactly value: some BinaryInteger) {
@@ -59,23 +59,23 @@ public struct JSONInteger: Hashable, Comparable, Sendable, ExpressibleByIntegerL
     /// The value as another type.
     ///
     /// - Parameter type: The type.
-    /// - Returns: The same number; nil when it doesn't fit there.
+    /// - Returns: The same number; nil if it doesn't fit the type.
     public func converted<Number: FixedWidthInteger>(to type: Number.Type) -> Number? {
         isNegative ? Number(exactly: Int64(bitPattern: bits)) : Number(exactly: bits)
     }
 
-    /// The value as a floating-point number, rounded to the nearest.
+    /// The value as a floating-point number, rounded to the nearest one.
     public var rounded: Double { isNegative ? Double(Int64(bitPattern: bits)) : Double(bits) }
 
-    /// The value as a floating-point number; nil when that would lose digits.
+    /// The value as a floating-point number; nil if that would lose digits.
     public var exactDouble: Double? {
         isNegative ? Double(exactly: Int64(bitPattern: bits)) : Double(exactly: bits)
     }
 
     /// The sum.
     ///
-    /// - Parameter other: What is added.
-    /// - Returns: The sum; nil when it lies outside the range.
+    /// - Parameter other: The number to add.
+    /// - Returns: The sum; nil if it is out of range.
     public func adding(_ other: JSONInteger) -> JSONInteger? {
         JSONInteger(exactly: wide + other.wide)
     }

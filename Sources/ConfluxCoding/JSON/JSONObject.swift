@@ -1,9 +1,9 @@
 /// The members of a JSON object, in the order of their keys' UTF-8 bytes.
 ///
-/// Keys are equal only when their bytes are: `é` written as one scalar and as two are different
-/// keys, though they are one `String`. A lookup takes O(log n). The members lie in chunks of at most
-/// 256, so that inserting into a large object moves a chunk and not the object, and changing a copy
-/// copies a chunk and the list of chunks.
+/// Keys are equal only if their bytes are: `é` written as one scalar and as two are different keys, though
+/// they are equal as `String`s. A lookup takes O(log n). The members are stored in chunks of at most 256. So
+/// inserting into a large object moves only a chunk, and changing a copy copies only a chunk and the list of
+/// chunks.
 public struct JSONObject: Sendable {
     /// A key and its value.
     public struct Member: Sendable {
@@ -25,7 +25,7 @@ public struct JSONObject: Sendable {
 
     static let chunkMax = 256
 
-    /// *Invariant*: no chunk is empty or longer than `chunkMax`; keys rise strictly throughout.
+    /// *Invariant*: no chunk is empty or longer than `chunkMax`; the keys are strictly ascending throughout.
     private var chunks: [[Member]] = []
     /// How many members there are.
     public private(set) var count = 0
@@ -33,14 +33,14 @@ public struct JSONObject: Sendable {
     /// Makes an object without members.
     public init() {}
 
-    /// Makes an object of members whose keys rise strictly.
+    /// Makes an object of members whose keys are strictly ascending.
     package init(sorted members: [Member]) {
         count = members.count
         guard count > Self.chunkMax else {
             if count > 0 { chunks = [members] }
             return
         }
-        // Half full, so that the first insertions split nothing.
+        // Half full, so that the first insertions split no chunk.
         chunks = stride(from: 0, to: count, by: Self.chunkMax / 2).map { start in
             Array(members[start..<Swift.min(start + Self.chunkMax / 2, count)])
         }
@@ -49,7 +49,7 @@ public struct JSONObject: Sendable {
     /// Whether there are no members.
     public var isEmpty: Bool { count == 0 }
 
-    /// The value of a key; nil when there is no such member. Setting nil removes the member.
+    /// The value of a key; nil if there is no such member. Setting nil removes the member.
     ///
     /// - Parameter key: The key.
     public subscript(key: String) -> JSONValue? {
@@ -78,7 +78,7 @@ public struct JSONObject: Sendable {
     ///
     /// - Parameters:
     ///   - key: The key.
-    ///   - change: Gets the value, and whether it is new: then it is null so far.
+    ///   - change: Gets the value, and whether it is new; a new value is null.
     mutating func update(_ key: String, _ change: (inout JSONValue, _ isNew: Bool) -> Void) {
         switch find(key) {
         case .found(let chunk, let place):
@@ -93,7 +93,7 @@ public struct JSONObject: Sendable {
     /// Removes a member.
     ///
     /// - Parameter key: Its key.
-    /// - Returns: Its value; nil when there was none.
+    /// - Returns: Its value; nil if there was none.
     @discardableResult
     public mutating func remove(_ key: String) -> JSONValue? {
         guard case .found(let chunk, let place) = find(key) else { return nil }
@@ -111,7 +111,7 @@ public struct JSONObject: Sendable {
         }
         chunks[chunk].insert(member, at: place)
         guard chunks[chunk].count > Self.chunkMax else { return }
-        // Keys that come in rising order leave full chunks behind.
+        // If keys are inserted in ascending order, the chunks stay full.
         let atEnd = chunk == chunks.count - 1 && place == chunks[chunk].count - 1
         let keep = atEnd ? Self.chunkMax : chunks[chunk].count / 2
         let rest = Array(chunks[chunk][keep...])
@@ -121,12 +121,12 @@ public struct JSONObject: Sendable {
 
     private enum Place {
         case found(chunk: Int, place: Int)
-        /// Where the key belongs; the chunk is `chunks.count` only when there are none.
+        /// Where the key belongs. The chunk is `chunks.count` only if there are no chunks.
         case missing(chunk: Int, place: Int)
     }
 
     private func find(_ key: String) -> Place {
-        // The last chunk whose first key isn't above the key.
+        // Finds the last chunk whose first key isn't above the key.
         var (low, high) = (0, chunks.count)
         while low < high {
             let middle = (low + high) / 2
@@ -150,7 +150,7 @@ public struct JSONObject: Sendable {
 }
 
 extension JSONObject: Sequence {
-    /// Goes through the members in the order of their keys.
+    /// Iterates over the members in the order of their keys.
     public struct Iterator: IteratorProtocol {
         private let chunks: [[Member]]
         private var chunk = 0
@@ -162,7 +162,7 @@ extension JSONObject: Sequence {
 
         /// The next member.
         ///
-        /// - Returns: nil behind the last one.
+        /// - Returns: The member; nil after the last one.
         public mutating func next() -> Member? {
             guard chunk < chunks.count else { return nil }
             let member = chunks[chunk][place]
@@ -177,12 +177,12 @@ extension JSONObject: Sequence {
     /// - Returns: An iterator at the first one.
     public func makeIterator() -> Iterator { Iterator(chunks) }
 
-    /// As many as there are.
+    /// The number of members.
     public var underestimatedCount: Int { count }
 }
 
 extension JSONObject: Hashable {
-    /// Whether the members are the same, byte by byte.
+    /// Whether the members are the same, byte for byte.
     public static func == (left: JSONObject, right: JSONObject) -> Bool {
         left.count == right.count
             && zip(left, right).allSatisfy { left, right in
@@ -201,15 +201,15 @@ extension JSONObject: Hashable {
 }
 
 extension JSONObject: ExpressibleByDictionaryLiteral {
-    /// Makes an object from a literal; of equal keys the last counts.
+    /// Makes an object from a literal; of equal keys the last one counts.
     public init(dictionaryLiteral elements: (String, JSONValue)...) {
         for (key, value) in elements { self[key] = value }
     }
 }
 
-/// Texts compared by their UTF-8 bytes, without Unicode normalisation.
+/// Compares texts by their UTF-8 bytes, without Unicode normalisation.
 enum UTF8Order {
-    /// Below 0 when the left text sorts first, 0 when the bytes are the same.
+    /// Below 0 if the left text sorts first, 0 if the bytes are the same.
     static func compare(_ left: String, _ right: String) -> Int {
         let quick = left.utf8.withContiguousStorageIfAvailable { left in
             right.utf8.withContiguousStorageIfAvailable { right in
@@ -225,7 +225,7 @@ enum UTF8Order {
             }
         }
         if case .some(.some(let order)) = quick { return order }
-        // Only strings bridged from Objective-C come here.
+        // Only strings bridged from Objective-C reach this.
         if left.utf8.elementsEqual(right.utf8) { return 0 }
         return left.utf8.lexicographicallyPrecedes(right.utf8) ? -1 : 1
     }

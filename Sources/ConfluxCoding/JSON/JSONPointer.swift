@@ -1,13 +1,14 @@
-/// A place in a JSON value (RFC 6901): `""` is all of it, `/a/0` the first element of the member `a`.
+/// A place in a JSON value (RFC 6901): `""` is the whole value, and `/a/0` is the first element of the member
+/// `a`.
 ///
-/// Two pointers are equal when their bytes are.
+/// Two pointers are equal if their bytes are.
 public struct JSONPointer: Sendable {
-    /// Keys and positions from the outside in, unescaped.
+    /// Keys and positions from the outermost to the innermost, unescaped.
     public let tokens: [String]
 
     /// Makes a pointer from its tokens.
     ///
-    /// - Parameter tokens: Keys and positions from the outside in, unescaped.
+    /// - Parameter tokens: Keys and positions from the outermost to the innermost, unescaped.
     public init(tokens: [String]) {
         self.tokens = tokens
     }
@@ -55,7 +56,7 @@ public struct JSONPointer: Sendable {
         self.tokens = tokens
     }
 
-    /// The position that a token means in an array: digits without leading zeros; nil for another.
+    /// The array position that a token means: digits without leading zeros; nil for any other token.
     static func position(_ token: String) -> Int? {
         let digits = token.utf8
         guard let first = digits.first, digits.count <= 18,
@@ -83,7 +84,7 @@ extension JSONPointer: CustomStringConvertible, ExpressibleByStringLiteral {
         return String(decoding: bytes, as: UTF8.self)
     }
 
-    /// Makes a pointer from a literal, which must be one: another traps.
+    /// Makes a pointer from a literal. An invalid literal traps.
     ///
     /// - Parameter text: The pointer, escaped.
     public init(stringLiteral text: String) {
@@ -96,7 +97,7 @@ extension JSONPointer: CustomStringConvertible, ExpressibleByStringLiteral {
 }
 
 extension JSONPointer: Hashable {
-    /// Whether the tokens are the same, byte by byte.
+    /// Whether the tokens are the same, byte for byte.
     public static func == (left: JSONPointer, right: JSONPointer) -> Bool {
         left.tokens.count == right.tokens.count
             && zip(left.tokens, right.tokens).allSatisfy { UTF8Order.compare($0, $1) == 0 }
@@ -111,8 +112,8 @@ extension JSONPointer: Hashable {
 extension JSONPointer: Codable {
     /// Decodes the text of a pointer.
     ///
-    /// - Parameter decoder: Where it stands.
-    /// - Throws: `DecodingError` when there is no string, or it is no pointer.
+    /// - Parameter decoder: The decoder.
+    /// - Throws: `DecodingError` if there is no string, or it is not a pointer.
     public init(from decoder: any Decoder) throws {
         let container = try decoder.singleValueContainer()
         do {
@@ -125,7 +126,7 @@ extension JSONPointer: Codable {
 
     /// Encodes the text of the pointer.
     ///
-    /// - Parameter encoder: Where to.
+    /// - Parameter encoder: The encoder.
     /// - Throws: The encoder's error.
     public func encode(to encoder: any Encoder) throws {
         var container = encoder.singleValueContainer()

@@ -1,8 +1,8 @@
 /// Reads JSON text (RFC 8259) onto a tape, strictly.
 ///
-/// Nothing that it accepts is lost or rounded in silence, but for the digits of fractions beyond
-/// what a `Double` holds. It takes time linear in the text (sorting the keys of an object that are
-/// out of order apart), and at most 32 bytes of tape for each byte of text.
+/// Nothing that it accepts is silently lost or rounded, except the digits of a fraction that a `Double` can't
+/// hold. It takes time linear in the text, except for sorting the keys of an object that are out of order,
+/// and at most 32 bytes of tape for each byte of text.
 struct JSONReader {
     private let input: UnsafeBufferPointer<UInt8>
     private let tape: Tape
@@ -12,9 +12,9 @@ struct JSONReader {
     ///
     /// - Parameters:
     ///   - bytes: The text.
-    ///   - tape: Is reset, and then holds the value.
-    ///   - sizeBytesMax: The most bytes that are accepted.
-    /// - Throws: What was expected, with the offset from the first of the bytes.
+    ///   - tape: It is reset, and holds the value afterwards.
+    ///   - sizeBytesMax: The most bytes to accept.
+    /// - Throws: What was expected, with the offset from the first byte.
     static func read(
         _ bytes: ArraySlice<UInt8>, into tape: Tape, sizeBytesMax: Int
     ) throws(CodingFailure) {
@@ -23,7 +23,7 @@ struct JSONReader {
         }
     }
 
-    /// Reads one payload that stands in memory.
+    /// Reads one payload from contiguous memory.
     static func read(
         _ bytes: UnsafeBufferPointer<UInt8>, into tape: Tape, sizeBytesMax: Int
     ) throws(CodingFailure) {
@@ -287,9 +287,9 @@ struct JSONReader {
     }
 }
 
-/// Strict UTF-8 (RFC 3629): shortest forms only, no surrogates, nothing above U+10FFFF.
+/// Checks for strict UTF-8 (RFC 3629): shortest forms only, no surrogates, nothing above U+10FFFF.
 enum UTF8Check {
-    /// The length of the sequence that begins there; nil when it's not UTF-8.
+    /// The length of the sequence that begins at the position; nil if it isn't UTF-8.
     static func sequenceLength(_ input: UnsafeBufferPointer<UInt8>, at position: Int) -> Int? {
         func isTail(_ place: Int, _ range: ClosedRange<UInt8> = 0x80...0xBF) -> Bool {
             position + place < input.count && range.contains(input[position + place])
@@ -307,7 +307,7 @@ enum UTF8Check {
         }
     }
 
-    /// The first byte that isn't UTF-8; nil when all is.
+    /// The first byte that isn't UTF-8; nil if there is none.
     static func firstInvalid(_ input: UnsafeBufferPointer<UInt8>) -> Int? {
         var position = 0
         while position < input.count {

@@ -1,8 +1,8 @@
 extension JSONValue: Codable {
-    /// Decodes whatever is there. Through our own coders nothing is lost; others may round.
+    /// Decodes any value. Conflux's own coders lose nothing; others may round numbers.
     ///
-    /// - Parameter decoder: Where it stands.
-    /// - Throws: The decoder's error when the value is of no type that JSON has.
+    /// - Parameter decoder: The decoder.
+    /// - Throws: The decoder's error if the value has no type that JSON has.
     public init(from decoder: any Decoder) throws {
         if let own = decoder as? TapeDecoder {
             self = own.tape.jsonValue(at: own.node)
@@ -41,7 +41,7 @@ extension JSONValue: Codable {
 
     /// Encodes the value as itself.
     ///
-    /// - Parameter encoder: Where to.
+    /// - Parameter encoder: The encoder.
     /// - Throws: The encoder's error.
     public func encode(to encoder: any Encoder) throws {
         if let own = encoder as? TapeEncoder {
@@ -76,7 +76,7 @@ extension JSONValue: Codable {
 }
 
 extension Tape {
-    /// Builds the value of a node. The tape's reader has bounded the depth.
+    /// The value of a node. The reader that filled the tape has bounded the depth.
     func jsonValue(at index: UInt32) -> JSONValue {
         let node = nodes[Int(index)]
         switch node.kind {
@@ -105,7 +105,7 @@ extension Tape {
         }
     }
 
-    /// Makes a node of a value.
+    /// Fills a node with a value.
     func fill(_ index: UInt32, with value: JSONValue, depth: Int) throws(CodingFailure) {
         switch value {
         case .null: set(index, .null)
@@ -135,7 +135,7 @@ extension Tape.Node {
 }
 
 extension CodingLimits {
-    /// Checks that an array or object may stand inside of that many others.
+    /// Checks that an array or object may be nested in so many others.
     static func checkNesting(at depth: Int, offset: Int? = nil) throws(CodingFailure) {
         guard depth < depthMax else { throw .tooDeep(depthMax, offset: offset) }
     }

@@ -1,4 +1,4 @@
-/// Why there is nothing at a place in a JSON value, and can't be.
+/// Why there is nothing at a place in a JSON value, and nothing can be put there.
 package struct JSONPlaceFailure: Error, Hashable, Sendable, CustomStringConvertible {
     /// What is wrong, and where.
     package let message: String
@@ -8,9 +8,9 @@ package struct JSONPlaceFailure: Error, Hashable, Sendable, CustomStringConverti
 }
 
 extension JSONValue {
-    /// The value at a place; nil when there is none.
+    /// The value at a place; nil if there is none.
     ///
-    /// - Parameter pointer: The place; the empty one is the whole value.
+    /// - Parameter pointer: The place; the empty pointer means the whole value.
     public subscript(pointer: JSONPointer) -> JSONValue? {
         var value = self
         for token in pointer.tokens {
@@ -28,13 +28,13 @@ extension JSONValue {
         return value
     }
 
-    /// The value at a place, or nil when the place is free.
+    /// The value at a place, or nil if the place is free.
     ///
-    /// A free place is a member that an object lacks, or the end of an array, as `-` or as its
-    /// count; and every place in what is free.
+    /// A free place is a member that an object lacks, the end of an array (`-` or its count), or any place
+    /// inside a free place.
     ///
     /// - Parameter pointer: The place.
-    /// - Returns: What is there.
+    /// - Returns: The value.
     /// - Throws: Why nothing can be put there.
     package func place(at pointer: JSONPointer) throws(JSONPlaceFailure) -> JSONValue? {
         var value = self
@@ -68,14 +68,14 @@ extension JSONValue {
         return value
     }
 
-    /// Changes the value at a place, in place; what is missing on the way there becomes an object.
+    /// Changes the value at a place, in place. Missing parents become objects.
     ///
-    /// Does nothing where ``place(at:)`` throws.
+    /// Does nothing if ``place(at:)`` throws.
     ///
     /// - Parameters:
     ///   - tokens: The place.
-    ///   - isNew: Whether this value itself is new, so that it becomes what is needed.
-    ///   - change: Gets the value, and whether it is new: then it is null so far.
+    ///   - isNew: Whether this value itself is new, so that it becomes an object if needed.
+    ///   - change: Gets the value, and whether it is new; a new value is null.
     package mutating func update(
         at tokens: ArraySlice<String>, isNew: Bool = false,
         _ change: (inout JSONValue, _ isNew: Bool) -> Void
@@ -106,7 +106,7 @@ extension JSONValue {
         }
     }
 
-    /// Removes the value at a place; does nothing when there is none, or for the whole value.
+    /// Removes the value at a place. Does nothing if there is none, or for the whole value.
     package mutating func remove(at tokens: ArraySlice<String>) {
         guard let token = tokens.first else { return }
         let rest = tokens.dropFirst()
@@ -133,7 +133,7 @@ extension JSONValue {
         }
     }
 
-    /// Adds an element to an array, in place; does nothing to anything else.
+    /// Adds an element to an array, in place. Does nothing to any other value.
     package mutating func append(_ element: JSONValue) {
         guard shape == .array else { return }
         var elements = takeElements()
@@ -141,9 +141,9 @@ extension JSONValue {
         self = .array(elements)
     }
 
-    // What is taken out has one owner, unless the value is shared, and so is changed without being
-    // copied. A `switch self` around the change would be a second owner, for as long as it lasts,
-    // optimised or not; hence the shape, which is none.
+    // A value that is taken out has a single owner, unless it is shared, so it is changed without a copy. A
+    // `switch self` around the change would keep a second reference meanwhile, optimised or not. `Shape` has
+    // no payload, so it keeps none.
 
     private enum Shape { case array, object, scalar }
 
@@ -155,14 +155,14 @@ extension JSONValue {
         }
     }
 
-    /// Takes an object's members out and leaves null; none for anything else.
+    /// Takes out an object's members and leaves null; no members for any other value.
     private mutating func takeMembers() -> JSONObject {
         let members = object
         self = .null
         return members ?? JSONObject()
     }
 
-    /// Takes an array's elements out and leaves null; none for anything else.
+    /// Takes out an array's elements and leaves null; no elements for any other value.
     private mutating func takeElements() -> [JSONValue] {
         let elements = array
         self = .null
@@ -171,9 +171,8 @@ extension JSONValue {
 
     /// Applies a merge patch (RFC 7386).
     ///
-    /// A patch that is no object replaces the value. The members of one that is replace, add and,
-    /// where they are null, remove the members of the value, which counts as an empty object unless
-    /// it is one.
+    /// A patch that is not an object replaces the value. Otherwise the value counts as an empty object unless
+    /// it is an object, and the patch's members replace or add its members, or remove them if they are null.
     ///
     /// - Parameter patch: The patch.
     package mutating func merge(patch: JSONValue) {
@@ -192,11 +191,11 @@ extension JSONValue {
         self = .object(members)
     }
 
-    /// The first place, in the order of keys and positions, at which two values differ; nil when
-    /// they are equal.
+    /// The first place, in the order of keys and positions, at which two values differ; nil if they are
+    /// equal.
     ///
     /// - Parameter other: The other value.
-    /// - Returns: The place; a member or an element that one of the two lacks is a difference at its place.
+    /// - Returns: The place. A member or an element that only one value has is a difference at its place.
     public func firstDifference(from other: JSONValue) -> JSONPointer? {
         var tokens: [String] = []
         return differs(from: other, at: &tokens) ? JSONPointer(tokens: tokens) : nil

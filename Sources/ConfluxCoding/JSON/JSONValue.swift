@@ -1,16 +1,15 @@
-/// A JSON value (RFC 8259) that keeps whole numbers whole and keys apart by their bytes.
+/// A JSON value (RFC 8259) that keeps integers exact, and distinguishes keys by their bytes.
 ///
-/// Two values are equal when their canonical bytes are: `1` and `1.0` differ, and so do texts that
-/// Unicode would normalise to the same one. Changing a value in place copies nothing that is not
-/// shared.
+/// Two values are equal if their canonical bytes are: `1` and `1.0` differ, and so do texts that are equal
+/// only after Unicode normalisation. Changing a value in place copies nothing that is not shared.
 public enum JSONValue: Sendable {
     /// `null`.
     case null
     /// `true` or `false`.
     case bool(Bool)
-    /// A number written without fraction and exponent.
+    /// A number written without a fraction or an exponent.
     case integer(JSONInteger)
-    /// Any other number. It is finite in whatever was parsed; others can't be encoded.
+    /// Any other number. A parsed number is always finite; other numbers can't be encoded.
     case number(Double)
     /// A string.
     case string(String)
@@ -22,11 +21,11 @@ public enum JSONValue: Sendable {
 
 extension JSONValue {
     /// Parses JSON, strictly: UTF-8 without a byte order mark, one value, no duplicate keys, no lone
-    /// surrogates, no whole numbers beyond 64 bits.
+    /// surrogates, no integers beyond 64 bits.
     ///
     /// - Parameters:
     ///   - bytes: The text in UTF-8.
-    ///   - sizeBytesMax: The most bytes that are accepted; 1 GiB unless given, and never more.
+    ///   - sizeBytesMax: The most bytes to accept; 1 GiB by default, and never more.
     /// - Throws: What was expected, and at which byte.
     public init(
         json bytes: some Sequence<UInt8>, sizeBytesMax: Int = 1 << 30
@@ -36,7 +35,7 @@ extension JSONValue {
         self = tape.jsonValue(at: 0)
     }
 
-    /// Parses JSON, as strictly.
+    /// Parses JSON, equally strictly.
     ///
     /// - Parameter text: The JSON.
     /// - Throws: What was expected, and at which byte.
@@ -44,8 +43,8 @@ extension JSONValue {
         try self.init(json: Array(text.utf8))
     }
 
-    /// The canonical bytes: no blanks, keys sorted by their UTF-8 bytes, numbers in their shortest
-    /// form, in strings only those characters escaped that must be.
+    /// The canonical bytes: no white space, keys sorted by their UTF-8 bytes, numbers in their shortest form,
+    /// and in strings only the escapes that are required.
     ///
     /// - Returns: The JSON text in UTF-8.
     /// - Throws: ``CodingFailure/Code-swift.enum/numberOutOfRange`` for a number that isn't finite,
@@ -67,7 +66,7 @@ extension JSONValue {
         }
     }
 
-    /// What kind of value it is, in words for a message: `a string`, `an array` …
+    /// The kind of value, in words for a message: `a string`, `an array` …
     package var kindInWords: String {
         switch self {
         case .null: "null"
@@ -80,23 +79,23 @@ extension JSONValue {
         }
     }
 
-    /// The whole number; nil for anything else.
+    /// The integer; nil for any other value.
     public var integer: JSONInteger? {
         if case .integer(let value) = self { value } else { nil }
     }
 
-    /// The string; nil for anything else.
+    /// The string; nil for any other value.
     public var string: String? { if case .string(let value) = self { value } else { nil } }
 
-    /// The array; nil for anything else.
+    /// The array; nil for any other value.
     public var array: [JSONValue]? { if case .array(let value) = self { value } else { nil } }
 
-    /// The object; nil for anything else.
+    /// The object; nil for any other value.
     public var object: JSONObject? { if case .object(let value) = self { value } else { nil } }
 }
 
 extension JSONValue: CustomStringConvertible {
-    /// The canonical JSON text; a sentence for what has none.
+    /// The canonical JSON text; a sentence if the value has none.
     public var description: String {
         do {
             return String(decoding: try canonicalBytes(), as: UTF8.self)
@@ -121,7 +120,7 @@ extension JSONValue: Hashable {
         }
     }
 
-    /// Hashes what the canonical bytes are made from.
+    /// Hashes the values that determine the canonical bytes.
     public func hash(into hasher: inout Hasher) {
         switch self {
         case .null: hasher.combine(0)
@@ -143,7 +142,7 @@ extension JSONValue: ExpressibleByNilLiteral, ExpressibleByBooleanLiteral,
     public init(nilLiteral: ()) { self = .null }
     /// A boolean.
     public init(booleanLiteral value: Bool) { self = .bool(value) }
-    /// A whole number.
+    /// An integer.
     public init(integerLiteral value: Int64) { self = .integer(JSONInteger(value)) }
     /// A number.
     public init(floatLiteral value: Double) { self = .number(value) }
@@ -151,7 +150,7 @@ extension JSONValue: ExpressibleByNilLiteral, ExpressibleByBooleanLiteral,
     public init(stringLiteral value: String) { self = .string(value) }
     /// An array.
     public init(arrayLiteral elements: JSONValue...) { self = .array(elements) }
-    /// An object; of equal keys the last counts.
+    /// An object; of equal keys the last one counts.
     public init(dictionaryLiteral elements: (String, JSONValue)...) {
         var object = JSONObject()
         for (key, value) in elements { object[key] = value }

@@ -2,10 +2,10 @@ import Foundation
 
 /// Writes canonical JSON bytes: one value has one form.
 ///
-/// No blanks; keys in the order of their UTF-8 bytes; whole numbers in digits; other numbers as the
-/// shortest text that reads back as the same number, always with a fraction or an exponent, so that
-/// they stay what they are; in strings only `"`, `\` and control characters are escaped, by their
-/// short escapes where there are any and in lower-case hexadecimal digits otherwise.
+/// There is no white space. Keys are in the order of their UTF-8 bytes. Integers are written in digits. Other
+/// numbers are the shortest text that reads back as the same number, always with a fraction or an exponent,
+/// so that they don't become integers. In strings only `"`, `\` and control characters are escaped: with
+/// their short escapes if they have one, otherwise in lower-case hexadecimal digits.
 struct JSONWriter {
     var bytes: [UInt8] = []
 
@@ -45,7 +45,7 @@ struct JSONWriter {
 
     // MARK: Tapes
 
-    /// Writes a node and what is in it.
+    /// Writes a node and its children.
     mutating func write(_ tape: Tape, _ index: UInt32 = 0, depth: Int = 0) throws(CodingFailure) {
         let node = tape.nodes[Int(index)]
         switch node.kind {

@@ -1,18 +1,19 @@
 extension ActionCatalog {
-    /// Derives the shapes of a type from how it decodes itself: each case is decoded once from values that are
-    /// made up, and what it asks for is noted.
+    /// Derives the shapes of a type from how it decodes itself: it decodes each case once from made-up
+    /// values, and notes what the case asks for.
     ///
     /// - Parameters:
-    ///   - type: The type of actions. An enum whose `Codable` the compiler makes is always understood.
+    ///   - type: The type of actions. An enum whose `Codable` conformance is synthesised is always
+    ///     understood.
     ///   - bytesMax: The most bytes that the shapes may take.
-    /// - Returns: nil if the type does not decode itself as such an enum does, or if the shapes take too many
+    /// - Returns: nil if the type does not decode itself like such an enum, or if the shapes take too many
     ///   bytes: then nothing is known.
     package static func derived<Action: Decodable>(
         of type: Action.Type, bytesMax: Int
     ) -> ActionCatalog? {
         let names = ShapeNames((type as? any NamedActions.Type)?.actionNames)
         do {
-            // It ends with the question for the keys, and else is of no use.
+            // It ends by throwing when the keys are asked for. A decoded action would be useless.
             _ = try Action(from: ShapeDecoder(.names(names)))
             return nil
         } catch {
@@ -25,7 +26,7 @@ extension ActionCatalog {
                 _ = try Action(from: ShapeDecoder(.action(name, notes)))
                 actions[name] = notes.isNested ? .known(notes.fields) : .unknown
             } catch {
-                // What made the type give up is not known; what it asks for behind it neither.
+                // It is unknown why the type gave up, and what it would have asked for next.
                 actions[name] = .unknown
             }
         }
@@ -34,43 +35,43 @@ extension ActionCatalog {
     }
 }
 
-/// The names of the cases, as they are found. Confined to one call.
+/// The names of the cases that were found. Confined to one call.
 final class ShapeNames {
-    /// Those that the type tells itself.
+    /// The names that the type lists itself.
     let told: [String]?
     var found: [String] = []
 
     init(_ told: [String]?) { self.told = told }
 }
 
-/// What a case asks for. Confined to one call.
+/// The fields that a case asks for. Confined to one call.
 final class ShapeNotes {
-    /// Whether it asked for fields in the way of the compiler's own coding.
+    /// Whether it asked for fields the way synthesised coding does.
     var isNested = false
     var fields: [String: ActionCatalog.Field] = [:]
-    /// The fields that were asked for with a question whether they are there.
+    /// The fields whose presence was checked first.
     var optional: Set<String> = []
 
     func note(_ key: String, _ kind: ActionCatalog.Kind) {
-        // What is read twice, in two ways, takes whatever either takes.
+        // A field that is read as two kinds takes either.
         let isOther = fields[key].map { $0.kind != kind } ?? false
         fields[key] = ActionCatalog.Field(
             kind: isOther ? .any : kind, isOptional: optional.contains(key))
     }
 }
 
-/// What one value asks for. Confined to one call.
+/// The kind of value that is asked for. Confined to one call.
 final class ShapeKind {
     private(set) var kind: ActionCatalog.Kind?
 
-    /// The first question says what the value is.
+    /// The first request determines the kind.
     func note(_ kind: ActionCatalog.Kind) { self.kind = self.kind ?? kind }
 }
 
-/// Why made-up values are of no more use.
+/// Why decoding from made-up values ended.
 enum ShapeEnd: Error {
     /// The names are known.
     case named
-    /// The type asks for what can't be made up.
+    /// The type asks for a value that can't be made up.
     case notUnderstood
 }

@@ -1,28 +1,28 @@
 import ConfluxVocabulary
 
-/// The shapes of a type's actions: the names of the cases, and what fields each has.
+/// The shapes of a type's actions: the names of the cases, and the fields of each.
 ///
-/// Who has the type derives it; who has only JSON checks an action by it before it is sent. It refuses only
-/// what the type's own decoding certainly refuses: a name that no case has, a field that no case reads or that
-/// is missing, a value of another kind.
+/// A program that has the type derives the catalog. A program that only has JSON checks an action against the
+/// catalog before sending it. The check only refuses what the type's own decoding certainly refuses: a name
+/// that no case has, a field that no case reads, a missing field, or a value of the wrong kind.
 package struct ActionCatalog: Hashable, Sendable {
-    /// What a field takes.
+    /// The kind of value that a field takes.
     package enum Kind: String, Hashable, Sendable {
         case any, boolean, integer, number, string, list, object
     }
 
     /// A field of an action.
     package struct Field: Hashable, Sendable {
-        /// What it takes.
+        /// The kind of value that it takes.
         package var kind: Kind
-        /// Whether it may be left out, or be null.
+        /// Whether it may be missing or null.
         package var isOptional: Bool
     }
 
     /// What is known of an action's fields.
     package enum Fields: Hashable, Sendable {
         case known([String: Field])
-        /// The type's decoding does not show them.
+        /// The type's decoding does not reveal them.
         case unknown
     }
 
@@ -35,10 +35,10 @@ package struct ActionCatalog: Hashable, Sendable {
 
     // MARK: As JSON
 
-    /// Reads what ``json`` is.
+    /// Reads the JSON of a catalog, as ``json`` writes it.
     ///
-    /// - Parameter json: As another program told it.
-    /// - Throws: ``CodingFailure`` where it is none: nothing can be checked by it then.
+    /// - Parameter json: The JSON from another program.
+    /// - Throws: ``CodingFailure`` if it is not a catalog: then it can't be used for checks.
     package init(json: Bytes) throws(CodingFailure) {
         guard let cases = try JSONValue(json: json).object, !cases.isEmpty else {
             throw CodingFailure(.wrongType, "expected the shapes of actions")
@@ -61,8 +61,8 @@ package struct ActionCatalog: Hashable, Sendable {
         }
     }
 
-    /// The catalog as JSON: `{"add":{"amount":"integer","note":"string?"},"reset":{}}`; null stands for fields
-    /// that are not known.
+    /// The catalog as JSON: `{"add":{"amount":"integer","note":"string?"},"reset":{}}`. A null stands for
+    /// unknown fields.
     package var json: [UInt8] {
         var object = JSONObject()
         for (name, fields) in actions {
@@ -98,7 +98,7 @@ package struct ActionCatalog: Hashable, Sendable {
     /// - Parameters:
     ///   - action: The action.
     ///   - nearest: Finds the word that was probably meant.
-    /// - Throws: ``CodingFailure``, which says what was expected and what was probably meant.
+    /// - Throws: ``CodingFailure``, with what was expected and what was probably meant.
     package func check(
         _ action: JSONValue, nearest: (_ word: String, _ candidates: [String]) -> String?
     ) throws(CodingFailure) {
@@ -148,12 +148,12 @@ package struct ActionCatalog: Hashable, Sendable {
 }
 
 extension ActionCatalog.Field {
-    /// Whether the value is of its kind.
+    /// Whether the value is of this kind.
     fileprivate func takes(_ value: JSONValue) -> Bool {
         switch (kind, value) {
         case (.any, _), (.boolean, .bool), (.string, .string), (.list, .array), (.object, .object):
             true
-        // Languages with one kind of number write 5.0 where they mean 5.
+        // Languages with only one kind of number write 5.0 for 5.
         case (.integer, .integer), (.integer, .number), (.number, .integer), (.number, .number):
             true
         default: isOptional && value == .null

@@ -1,13 +1,13 @@
-/// The cases of an enum without associated values, such as the coding keys that the compiler makes.
+/// Finds the cases of an enum without associated values, such as synthesised coding keys.
 enum EnumCases {
     /// Finds all cases of a type.
     ///
-    /// Where the type is not `CaseIterable`, it asks the runtime how many cases there are. The layout that it
-    /// reads is part of Swift's stable ABI, and such an enum of at most 256 cases is stored as the number of
-    /// its case in one byte.
+    /// If the type is not `CaseIterable`, it reads the number of cases from the type's metadata. That layout
+    /// is part of Swift's stable ABI, and such an enum of at most 256 cases is stored as the number of its
+    /// case in one byte.
     ///
     /// - Parameter type: The type.
-    /// - Returns: The cases in the order of their declaration; nil if the type is no such enum.
+    /// - Returns: The cases in the order of their declaration; nil if the type is not such an enum.
     static func all<Value>(of type: Value.Type) -> [Value]? {
         if let iterable = type as? any CaseIterable.Type {
             return list(iterable) as? [Value]
@@ -34,7 +34,7 @@ enum EnumCases {
         guard metadata.load(as: UInt.self) == enumKind else { return nil }
         let descriptor = metadata.load(
             fromByteOffset: MemoryLayout<UInt>.size, as: UnsafeRawPointer.self)
-        // Behind flags, parent, name, access function and fields, 4 bytes each.
+        // After flags, parent, name, access function and fields, 4 bytes each.
         let payloadCases = descriptor.load(fromByteOffset: 20, as: UInt32.self) & 0xFF_FFFF
         let emptyCases = Int(descriptor.load(fromByteOffset: 24, as: UInt32.self))
         guard payloadCases == 0, (1...256).contains(emptyCases),

@@ -1,19 +1,19 @@
 import Foundation
 
-/// Gives a type made-up values, and notes what it asks for.
+/// Gives a type made-up values, and notes what the type asks for.
 struct ShapeDecoder: Decoder, SingleValueDecodingContainer {
     enum Role {
-        /// Only the names of the cases are wanted.
+        /// Collects only the names of the cases.
         case names(ShapeNames)
-        /// The action of this name is wanted.
+        /// Decodes the action with this name.
         case action(String, ShapeNotes)
-        /// The fields of an action.
+        /// Decodes the fields of an action.
         case fields(ShapeNotes)
-        /// A value in it, so deep.
+        /// Decodes a value at this depth in the action.
         case value(ShapeKind, depth: Int)
     }
 
-    /// How deep values are made up: what contains itself ends there.
+    /// The deepest nesting of made-up values. It ends types that contain themselves.
     static let depthMax = 8
 
     let role: Role
@@ -31,7 +31,7 @@ struct ShapeDecoder: Decoder, SingleValueDecodingContainer {
     func unkeyedContainer() throws -> any UnkeyedDecodingContainer {
         guard case .value(let kind, _) = role else { throw ShapeEnd.notUnderstood }
         kind.note(.list)
-        // An empty list, of which nothing can be taken.
+        // An empty list: no element can be decoded.
         return try EmptyList.container()
     }
 
@@ -80,17 +80,17 @@ struct ShapeDecoder: Decoder, SingleValueDecodingContainer {
         return try Self.value(type, kind, depth: depth + 1)
     }
 
-    /// Makes a value up.
+    /// Makes up a value.
     ///
     /// - Parameters:
-    ///   - type: Of what type.
-    ///   - kind: Where it is noted what it asks for.
-    ///   - depth: How many values it is in.
+    ///   - type: The value's type.
+    ///   - kind: Notes the kind that the type asks for.
+    ///   - depth: How many values contain this one.
     /// - Returns: The value.
-    /// - Throws: What the type has against it.
+    /// - Throws: The type's error.
     static func value<T: Decodable>(_ type: T.Type, _ kind: ShapeKind, depth: Int) throws -> T {
         guard depth <= depthMax else { throw ShapeEnd.notUnderstood }
-        // What the tape decodes specially.
+        // The types that the tape decodes specially.
         let special: (ActionCatalog.Kind, Any?)? =
             if type == JSONValue.self {
                 (.any, JSONValue.null)
@@ -111,14 +111,14 @@ struct ShapeDecoder: Decoder, SingleValueDecodingContainer {
         do {
             return try T(from: ShapeDecoder(.value(kind, depth: depth)))
         } catch {
-            // An enum of raw values does not accept what is made up.
+            // An enum with raw values does not accept made-up ones.
             guard let value = EnumCases.all(of: type)?.first else { throw error }
             return value
         }
     }
 }
 
-/// Notes what is asked for by key.
+/// Notes the keys that are asked for.
 struct KeyedShapes<Key: CodingKey>: KeyedDecodingContainerProtocol {
     let role: ShapeDecoder.Role
 
@@ -209,7 +209,7 @@ struct KeyedShapes<Key: CodingKey>: KeyedDecodingContainerProtocol {
     func superDecoder(forKey key: Key) throws -> any Decoder { throw ShapeEnd.notUnderstood }
 }
 
-/// The list without elements, as the tape has it.
+/// An empty list, in the form that the tape has.
 enum EmptyList {
     static func container() throws -> any UnkeyedDecodingContainer {
         let tape = Tape()

@@ -1,35 +1,35 @@
-/// A tree of values as one flat run of nodes: what stands between `Codable` and the codings.
+/// A tree of values as one flat run of nodes, between `Codable` and the codings.
 ///
-/// Encoding fills a tape and then writes it as JSON or compact bytes; decoding reads the bytes into
-/// a tape, checks all of them, and then lets a type take what it wants by key. So each coding is one
-/// reader and one writer, `Codable` is bridged once, and nothing is allocated per value: the two
-/// buffers are kept for the next use.
-///
-// @unchecked Sendable: one thread uses a tape at a time, the one that took it from the pool's lock.
+/// Encoding fills a tape and then writes it as JSON or compact bytes. Decoding reads the bytes onto a tape,
+/// checks all of them, and then lets a type read values by key. So each coding is one reader and one writer,
+/// and there is only one bridge to `Codable`. Nothing is allocated per value: the two buffers are kept for
+/// the next use.
+// @unchecked Sendable: only one thread uses a tape at a time, the one that took it from the pool under its
+// lock.
 final class Tape: @unchecked Sendable {
-    /// What a node is.
+    /// The kind of a node.
     enum Kind: UInt8 {
         /// Nothing was encoded yet.
         case unset
         case null, no, yes
-        /// A whole number from 0: `payload` is its value.
+        /// An integer of 0 or more: `payload` is its value.
         case natural
-        /// A whole number below 0: `payload` is its 64-bit two's complement.
+        /// An integer below 0: `payload` is its 64-bit two's complement.
         case negative
         /// `payload` holds the bits.
         case double, float
-        /// `payload` is where its bytes begin in `text`, `count` how many there are.
+        /// `payload` is where its bytes begin in `text`, and `count` is their number.
         case string, bytes
         /// `count` children, linked from `first` by `next`.
         case array, object
     }
 
-    /// One value. 32 bytes, and trivial to copy.
+    /// One value. It has 32 bytes, and is trivial to copy.
     struct Node {
         var kind = Kind.unset
-        /// *Use*: strict decoding. *Invariant*: set once somebody asked for the value.
+        /// *Use*: strict decoding. *Invariant*: true once the value was read.
         var isUsed = false
-        /// *Use*: strict decoding. *Invariant*: set once somebody asked for members by key.
+        /// *Use*: strict decoding. *Invariant*: true once members were read by key.
         var isOpened = false
         var keyStart: UInt32 = 0
         var keyLength: UInt32 = 0
@@ -51,22 +51,22 @@ final class Tape: @unchecked Sendable {
         }
     }
 
-    // Unchecked exclusivity: no access to either lasts while another function is called that changes
-    // them, and only one thread uses a tape.
+    // Unchecked exclusivity: no access to either buffer is open while a function is called that changes it,
+    // and only one thread uses a tape.
 
     @exclusivity(unchecked) var nodes: ContiguousArray<Node> = []
     /// The bytes of keys, strings and byte runs.
     @exclusivity(unchecked) var text: ContiguousArray<UInt8> = []
     /// Whether sets and dictionaries are to be sorted while encoding.
     var sortsUnordered = false
-    /// The first misuse of an encoder that could not be thrown where it happened.
+    /// The first misuse of an encoder, if it could not be thrown where it happened.
     var misuse: String?
-    /// Which types turned out to be unordered collections.
+    /// Which types are unordered collections, as far as known.
     var unorderedTypes: [ObjectIdentifier: Bool] = [:]
 
     /// Empties the tape and leaves one unset node, the root, at 0.
     func reset() {
-        // Most tapes are reset twice: when they are taken, and by the reader.
+        // Most tapes are reset twice: when they are taken from the pool, and by the reader.
         if nodes.count == 1, nodes[0].kind == .unset, text.isEmpty, misuse == nil { return }
         nodes.removeAll(keepingCapacity: true)
         text.removeAll(keepingCapacity: true)
@@ -74,7 +74,7 @@ final class Tape: @unchecked Sendable {
         nodes.append(Node())
     }
 
-    /// Whether its buffers are small enough to be kept for the next use.
+    /// Whether the buffers are small enough to keep for the next use.
     var isWorthKeeping: Bool { nodes.capacity <= 4096 && text.capacity <= 1 << 16 }
 
     // MARK: Building
@@ -99,7 +99,7 @@ final class Tape: @unchecked Sendable {
         return index
     }
 
-    /// Adds an unset member to an object, with a key of its own.
+    /// Adds an unset member to an object, and the key to the text.
     func appendMember(to parent: UInt32, key: String) -> UInt32 {
         let start = text.count
         text.append(contentsOf: key.utf8)
@@ -133,7 +133,7 @@ final class Tape: @unchecked Sendable {
         setText(index, .string, from: start)
     }
 
-    /// Makes a string or byte run of everything in `text` from a place on.
+    /// Makes a node the string or byte run that begins at a place in `text` and goes to its end.
     func setText(_ index: UInt32, _ kind: Kind, from start: Int) {
         nodes[Int(index)].kind = kind
         nodes[Int(index)].payload = UInt64(start)
@@ -186,8 +186,8 @@ final class Tape: @unchecked Sendable {
         return children
     }
 
-    /// The member with a key; the search begins behind the member found last, so that members read
-    /// in their order are found at once.
+    /// The member with a key. The search begins after the member that was found last, so that members read in
+    /// order are found at once.
     func member(of index: UInt32, key: String) -> UInt32? {
         let object = nodes[Int(index)]
         guard object.count > 0 else { return nil }
@@ -248,7 +248,7 @@ final class Tape: @unchecked Sendable {
         }
     }
 
-    /// Whether every member's key sorts after the one before it.
+    /// Whether the members' keys are strictly ascending.
     func isSorted(_ index: UInt32) -> Bool {
         var child = nodes[Int(index)].first
         guard nodes[Int(index)].count > 1 else { return true }
@@ -259,7 +259,7 @@ final class Tape: @unchecked Sendable {
         return true
     }
 
-    /// An object's members in the order of their keys; of equal keys, only the last that was set.
+    /// An object's members in the order of their keys; of equal keys only the last one.
     func sortedMembers(of index: UInt32) -> [UInt32] {
         var sorted: [UInt32] = []
         sorted.reserveCapacity(Int(nodes[Int(index)].count))
@@ -270,10 +270,10 @@ final class Tape: @unchecked Sendable {
         return sorted
     }
 
-    /// An object's members in the order of their keys; equal keys in the order in which they came.
+    /// An object's members in the order of their keys; members with equal keys keep their order.
     ///
-    /// Most comparisons are of two numbers that stand together, the keys' first bytes: of a large
-    /// object the keys themselves are all over the memory.
+    /// Most comparisons only compare the keys' first bytes, as numbers that are stored together. The keys
+    /// themselves are scattered over memory in a large object.
     private func sortedChildren(of index: UInt32) -> [UInt32] {
         let entries = children(of: index).map { (prefix: keyPrefix(of: $0), node: $0) }
         return entries.sorted { left, right in
@@ -282,8 +282,8 @@ final class Tape: @unchecked Sendable {
         }.map(\.node)
     }
 
-    /// The first eight bytes of a member's key as a number, the first one highest, and zeros behind a
-    /// shorter key: where two differ, the keys have their order.
+    /// The first eight bytes of a member's key as a big-endian number, padded with zeros. If two such numbers
+    /// differ, the keys have the same order.
     private func keyPrefix(of index: UInt32) -> UInt64 {
         let node = nodes[Int(index)]
         let (start, count) = (Int(node.keyStart), min(8, Int(node.keyLength)))
@@ -301,7 +301,7 @@ final class Tape: @unchecked Sendable {
         return zip(sorted, sorted.dropFirst()).first { !keyPrecedes($0, $1) }?.1
     }
 
-    /// Links the children of a node anew.
+    /// Links the children of a node in a new order.
     func relink(_ index: UInt32, _ children: [UInt32]) {
         nodes[Int(index)].count = UInt32(truncatingIfNeeded: children.count)
         nodes[Int(index)].first = children.first ?? 0
@@ -312,7 +312,7 @@ final class Tape: @unchecked Sendable {
     }
 }
 
-/// A key or position of a value on a tape.
+/// The key or position of a value on a tape.
 struct TapeKey: CodingKey {
     let stringValue: String
     let intValue: Int?

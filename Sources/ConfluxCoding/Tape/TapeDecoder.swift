@@ -1,10 +1,10 @@
 import Foundation
 
-/// Lets a type take what it wants from one node of a tape.
+/// Lets a type decode itself from one node of a tape.
 struct TapeDecoder: Decoder, SingleValueDecodingContainer {
     let tape: Tape
     let node: UInt32
-    /// How many values this one is in.
+    /// How many values contain this one.
     let depth: UInt32
 
     var codingPath: [any CodingKey] { tape.path(to: node) }
@@ -92,7 +92,7 @@ struct TapeDecoder: Decoder, SingleValueDecodingContainer {
             switch node.kind {
             case .natural: Number(exactly: node.payload)
             case .negative: Number(exactly: Int64(bitPattern: node.payload))
-            // Languages with one kind of number write 5.0 where they mean 5.
+            // Languages with only one kind of number write 5.0 for 5.
             case .double: Number(exactly: Double(bitPattern: node.payload))
             default: throw mismatch(type, "a whole number")
             }
@@ -138,7 +138,7 @@ struct TapeDecoder: Decoder, SingleValueDecodingContainer {
             case .natural, .negative, .double: tape.jsonValue(at: node).description
             default: throw mismatch(Decimal.self, "a decimal number as a string")
             }
-        // `Decimal` itself takes the longest number that the text begins with.
+        // `Decimal` would accept any text that begins with a number.
         guard (try? JSONValue(json: text)).map(\.isNumber) == true || text.isDecimal,
             let value = Decimal(string: text, locale: Locale(identifier: "en_US_POSIX"))
         else { throw corrupted("expected a decimal number") }
@@ -170,7 +170,8 @@ extension JSONValue {
 }
 
 extension String {
-    /// Whether this is a sign, digits, and digits after a point: a `Decimal` of up to 38 digits.
+    /// Whether this is an optional sign, digits, and optional digits after a point: a `Decimal` of up to 38
+    /// digits.
     fileprivate var isDecimal: Bool {
         let digits = utf8.first == UInt8(ascii: "-") ? utf8.dropFirst() : self[...].utf8
         let parts = digits.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
@@ -270,7 +271,7 @@ struct KeyedTapeReader<Key: CodingKey>: KeyedDecodingContainerProtocol {
     func superDecoder(forKey key: Key) throws -> any Decoder { try slot(key) }
 }
 
-/// Reads the elements of one array, one after the other.
+/// Reads the elements of one array, in order.
 struct UnkeyedTapeReader: UnkeyedDecodingContainer {
     let tape: Tape
     let node: UInt32
@@ -289,7 +290,7 @@ struct UnkeyedTapeReader: UnkeyedDecodingContainer {
     var count: Int? { Int(tape.nodes[Int(node)].count) }
     var isAtEnd: Bool { next == 0 }
 
-    /// Reads the present element, and continues to the next if that succeeded.
+    /// Reads the current element, and moves to the next one if that succeeded.
     @inline(__always)
     private mutating func take<Value>(
         _ read: (TapeDecoder) throws -> Value

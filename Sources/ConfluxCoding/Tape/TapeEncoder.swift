@@ -1,10 +1,10 @@
 import Foundation
 
-/// Lets a value write itself onto a tape, below one node.
+/// Lets a value encode itself onto a tape, below one node.
 struct TapeEncoder: Encoder, SingleValueEncodingContainer {
     let tape: Tape
     let node: UInt32
-    /// How many values this one is in.
+    /// How many values contain this one.
     let depth: UInt32
 
     var codingPath: [any CodingKey] { tape.path(to: node) }
@@ -46,7 +46,7 @@ struct TapeEncoder: Encoder, SingleValueEncodingContainer {
         try value.encode(to: self)
     }
 
-    /// Encodes the types whose own encoding loses something, or leaves something unsorted.
+    /// Encodes the types whose own encoding loses information, or leaves something unsorted.
     private func encodeSpecially<T: Encodable>(_ value: T) throws -> Bool {
         if T.self == JSONValue.self, let value = value as? JSONValue {
             try tape.fill(node, with: value, depth: Int(depth))
@@ -76,7 +76,7 @@ struct TapeEncoder: Encoder, SingleValueEncodingContainer {
         tape.setText(node, .bytes, from: start)
     }
 
-    /// An encoder for one more element of this node, an array.
+    /// An encoder for one more element of this node, which is an array.
     func element() -> TapeEncoder {
         TapeEncoder(tape: tape, node: tape.appendElement(to: node), depth: depth + 1)
     }
@@ -134,7 +134,7 @@ extension Set: UnorderedElements where Element: Encodable {
 }
 
 extension Dictionary: UnorderedElements where Key: Encodable, Value: Encodable {
-    /// Those with keys that can be a text are objects, whose members are sorted anyway.
+    /// Dictionaries whose keys can be texts are objects, whose members are sorted anyway.
     static var isUnordered: Bool {
         !(Key.self == String.self || Key.self == Int.self
             || Key.self is any CodingKeyRepresentable.Type)

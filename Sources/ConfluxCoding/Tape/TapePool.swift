@@ -1,8 +1,8 @@
 import Synchronization
 
-/// Keeps a few tapes for the next use, so that coding an action allocates next to nothing.
+/// Keeps a few tapes for the next use, so that coding an action allocates almost nothing.
 ///
-/// Use from any thread. No lock is held while a tape is in use: each use has its own.
+/// You can use it on any thread. No lock is held while a tape is in use: each use has its own tape.
 final class TapePool: Sendable {
     private static let kept = 4
     private let tapes = Mutex<[Tape]>([])
@@ -14,7 +14,8 @@ final class TapePool: Sendable {
         var tape = tapes.withLock { $0.popLast() } ?? Tape()
         tape.reset()
         defer {
-            // Whoever kept an encoder or a decoder keeps its tape too, and must not see the next use.
+            // Code that kept an encoder or a decoder also keeps its tape, and must not see the next use of
+            // it.
             if isKnownUniquelyReferenced(&tape), tape.isWorthKeeping {
                 let returned = tape
                 tapes.withLock { if $0.count < Self.kept { $0.append(returned) } }
@@ -74,7 +75,7 @@ extension Tape {
         }
     }
 
-    /// The beginning of a message about what is at a path.
+    /// The beginning of a message about the value at a path.
     static func place(_ path: [any CodingKey]) -> String {
         path.isEmpty ? "" : "at \(JSONPointer(tokens: path.map(\.stringValue))): "
     }

@@ -1,7 +1,7 @@
 import ConfluxThreads
 import ConfluxVocabulary
 
-/// What etcd is asked for.
+/// The methods of etcd that this client calls.
 enum EtcdMethod: String {
     case transact = "/etcdserverpb.KV/Txn"
     case compact = "/etcdserverpb.KV/Compact"
@@ -10,30 +10,29 @@ enum EtcdMethod: String {
     case watch = "/etcdserverpb.Watch/Watch"
 }
 
-/// Asks the members of one etcd, one after the other until one answers, within a deadline.
+/// Asks the members of an etcd cluster, one after the other until one answers, within a deadline.
 ///
-/// A request whose answer is lost is made again. So every request that changes something must be one that
-/// does no harm a second time: it compares what it changes, and its answer tells whether the first one
-/// was heard.
+/// A request whose answer is lost is sent again. So a request that changes something must be safe to repeat:
+/// it compares what it changes, and its answer tells whether the first attempt took effect.
 ///
 /// Confined to one thread at a time.
 final class EtcdClient: EtcdStore {
     private let settings: EtcdLogSettings
-    /// How long one member, and all of them together, may take.
+    /// The time limits for one member, and for all of them together.
     private var answerMax: Duration
     private var callMax: Duration
     private let transfer: EtcdTransfer
     /// The member that answered last.
     private var current = 0
-    /// What the user is known by; nil until somebody asks, and for nobody.
+    /// The token of the authenticated user; nil before authentication, or without a user.
     private(set) var token: String?
-    /// Whether authentication is not enabled, though there are credentials.
+    /// Whether authentication is not enabled, although there are credentials.
     private var isOpenToAll = false
-    /// The member that is asked next.
+    /// The member to ask next.
     var member: String { settings.address.members[current] }
     private let begun = ContinuousClock.now
     var now: Duration { ContinuousClock.now - begun }
-    /// Nobody signals it: what waits for it pauses.
+    /// Never signalled: waiting for it is a pause.
     private let never = Latch()
 
     /// The first pause after every member has failed. It doubles up to half a second.
@@ -49,7 +48,7 @@ final class EtcdClient: EtcdStore {
         } catch {
             throw EtcdFailure(.unreachable, error.message)
         }
-        // Not all programs begin with the same one.
+        // A random start, so that programs spread over the members.
         current = Int.random(in: settings.address.members.indices)
     }
 
@@ -60,15 +59,15 @@ final class EtcdClient: EtcdStore {
 
     /// Carries out a transaction.
     ///
-    /// - Returns: What came of it. One that was applied while its answer was lost has not succeeded: what its other
-    ///   branch reads tells.
+    /// - Returns: The answer. If the transaction was applied but its answer was lost, `succeeded` is false:
+    ///   what the failure branch reads shows that it was applied.
     /// - Throws: ``EtcdFailure``.
     func transact(_ transaction: EtcdTransaction) throws(EtcdFailure) -> EtcdAnswer {
         do throws(EtcdFailure) {
             return try carryOut(transaction)
         } catch {
             guard error.kind == .full, !transaction.failure.isEmpty else { throw error }
-            // etcd may have applied the transaction that filled its space, and says the same.
+            // etcd returns the same error for a transaction that it has applied and that filled its space.
             var found: EtcdAnswer
             do throws(EtcdFailure) {
                 found = try carryOut(EtcdTransaction(success: transaction.failure))
@@ -93,7 +92,7 @@ final class EtcdClient: EtcdStore {
         }
     }
 
-    /// Gives up the history of values before a revision.
+    /// Compacts the history of values before a revision.
     ///
     /// - Parameters:
     ///   - revision: The first revision whose values stay.
@@ -106,13 +105,13 @@ final class EtcdClient: EtcdStore {
         do throws(EtcdFailure) {
             _ = try call(.compact, writer.bytes)
         } catch {
-            // Somebody else did.
+            // Another program has compacted it already.
             if error.kind == .compacted { return }
             throw error
         }
     }
 
-    /// What a member says of its space.
+    /// The space of the member that answers.
     ///
     /// - Throws: ``EtcdFailure``.
     func status() throws(EtcdFailure) -> EtcdStatus {
@@ -146,13 +145,14 @@ final class EtcdClient: EtcdStore {
             case .unknownToken:
                 token = nil
                 isOpenToAll = false
-                // It has run out, and the member is well; or it never knows one.
+                // If the token has expired, ask the same member again. If it never accepts a token, go on to
+                // the next one.
                 if trial.countsToken() { continue }
             }
             if trial.areAllDenied { throw trial.failure(within: callMax) }
             current = (current + 1) % members.count
             guard trial.isRoundOver else { continue }
-            // All of them may be slow.
+            // All members may be slow.
             answer = min(answer * 2, max(answerMax, settings.answerMax))
             let rest = max(.zero, min(pause, deadline - clock.now))
             never.wait(for: rest)
@@ -173,7 +173,7 @@ final class EtcdClient: EtcdStore {
             }
             let reply = try transfer.ask(
                 method.rawValue, of: member, message, token: token, within: limit)
-            // Authentication was enabled since.
+            // Authentication was enabled meanwhile.
             if settings.credentials != nil, token == nil, reply.wantsUser { return .unknownToken }
             return EtcdVerdict(reply)
         } catch {
@@ -197,7 +197,7 @@ final class EtcdClient: EtcdStore {
                     within: limit)
             ).withoutEffect
         } catch {
-            // What was asked for has not been sent yet.
+            // The actual request has not been sent yet.
             var failure = error
             failure.mayBeSent = false
             throw failure

@@ -1,31 +1,31 @@
 import ConfluxLog
 import ConfluxVocabulary
 
-/// Why etcd did not do what it was asked to.
+/// Why a call of etcd failed.
 package struct EtcdFailure: Error {
     package enum Kind: Sendable {
         /// No member answers.
         case unreachable
-        /// What answers is no etcd.
+        /// The peer is not an etcd.
         case foreign
         /// Keys, a password or rights are missing or wrong.
         case denied
         /// Authentication is not enabled.
         case notEnabled
-        /// The alarm NOSPACE is on.
+        /// The alarm NOSPACE is active.
         case full
-        /// A request, or an answer, is larger than what is taken.
+        /// A request or an answer exceeds the size limit.
         case tooLarge
-        /// The revision has no history any more.
+        /// The history of the revision has been compacted.
         case compacted
-        /// Anything else that will be the same next time.
+        /// Any other failure that a retry would not change.
         case refused
     }
 
     package var kind: Kind
     /// What happened, for people.
     package var message: String
-    /// Whether what was asked for may have happened, or may yet happen.
+    /// Whether the requested change may have happened, or may yet happen.
     package var mayHaveHappened: Bool
 
     package init(_ kind: Kind, _ message: String, mayHaveHappened: Bool = false) {
@@ -34,7 +34,7 @@ package struct EtcdFailure: Error {
         self.mayHaveHappened = mayHaveHappened
     }
 
-    /// The same, with who said it.
+    /// The same failure, with the member that reported it.
     func at(_ member: String) -> EtcdFailure {
         EtcdFailure(kind, "\(member): \(message)", mayHaveHappened: mayHaveHappened)
     }
@@ -42,7 +42,7 @@ package struct EtcdFailure: Error {
 
 extension LogError {
     /// - Parameters:
-    ///   - failure: What etcd, or the way to it, did.
+    ///   - failure: The failure of etcd, or of the connection to it.
     ///   - attempt: What was tried, as the beginning of a sentence.
     init(_ failure: EtcdFailure, _ attempt: String) {
         let (code, advice): (Code, String) =
@@ -83,7 +83,7 @@ extension LogError {
     }
 }
 
-/// Why one member gave no answer that counts; another one may, or the same one later.
+/// Why one member gave no usable answer. Another member may give one, or the same member later.
 struct EtcdFault {
     var words: String
     var mayHaveHappened: Bool
@@ -101,15 +101,15 @@ struct EtcdFault {
     }
 }
 
-/// What an answer says of a call.
+/// What an answer means for a call.
 enum EtcdVerdict {
     case answered(Bytes)
-    /// The call ends.
+    /// The call ends with this failure.
     case failed(EtcdFailure)
     case passing(EtcdFault)
     case unknownToken
 
-    /// By the codes of gRPC, and by etcd's words where one code has several meanings.
+    /// Interprets gRPC's codes, and etcd's messages if a code has several meanings.
     init(_ reply: EtcdReply) {
         let words = reply.message
         switch reply.status {
@@ -117,13 +117,13 @@ enum EtcdVerdict {
         case 3 where words.contains("authentication failed"), 7:
             self = .failed(EtcdFailure(.denied, words))
         case 3 where words.contains("too large"): self = .failed(EtcdFailure(.tooLarge, words))
-        // Users or roles were changed since the token was given.
+        // Users or roles have changed since the token was issued.
         case 3 where words.contains("revision of auth store is old"): self = .unknownToken
         case 3 where reply.wantsUser:
             self = .failed(
                 EtcdFailure(.denied, "\(words): it wants to know who asks; give credentials"))
         case 8 where words.contains("space exceeded"): self = .failed(EtcdFailure(.full, words))
-        // Too many requests: it was not taken.
+        // Too many requests: etcd did not accept it.
         case 8 where !words.contains("larger than"):
             self = .passing(EtcdFault(words, mayHaveHappened: false))
         case 8: self = .failed(EtcdFailure(.tooLarge, words))
@@ -139,14 +139,14 @@ enum EtcdVerdict {
         }
     }
 
-    /// Of a question that changes nothing.
+    /// The verdict on a request that changes nothing.
     var withoutEffect: EtcdVerdict {
         guard case .passing(var fault) = self else { return self }
         fault.mayHaveHappened = false
         return .passing(fault)
     }
 
-    /// The token that an answer to `authenticate` has.
+    /// The token in an answer to `authenticate`.
     static func token(in body: Bytes) -> String? {
         var reader = ProtobufReader(body)
         while let (field, value) = try? reader.next() {
@@ -158,13 +158,13 @@ enum EtcdVerdict {
     }
 }
 
-/// What is known of a call that has no answer yet.
+/// The state of a call that has no answer yet.
 struct EtcdTrial {
-    /// How often a token may be unknown, before that counts as any other failure.
+    /// How often a token may be unknown before that counts as an ordinary failure.
     private static let tokensMax = 2
 
     private let memberCount: Int
-    /// What came of each member last.
+    /// The last fault of each member.
     private var faults: [String: EtcdFault] = [:]
     private var count = 0
     private var tokenCount = 0
@@ -177,7 +177,7 @@ struct EtcdTrial {
     /// Whether each member was asked equally often.
     var isRoundOver: Bool { count % memberCount == 0 }
 
-    /// Whether all members have denied it: then waiting helps nobody.
+    /// Whether all members have denied access, so that waiting is pointless.
     var areAllDenied: Bool {
         faults.count == memberCount && faults.values.allSatisfy(\.isDenied)
     }
@@ -188,7 +188,7 @@ struct EtcdTrial {
         mayHaveHappened = mayHaveHappened || fault.mayHaveHappened
     }
 
-    /// - Returns: Whether the same member is to be asked again.
+    /// - Returns: Whether to ask the same member again.
     mutating func countsToken() -> Bool {
         tokenCount += 1
         guard tokenCount > Self.tokensMax else { return true }

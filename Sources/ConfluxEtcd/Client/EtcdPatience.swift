@@ -1,14 +1,14 @@
 import ConfluxLog
 
-/// How long one member may take to answer something small: several times as long as the last answer took, and longer
-/// after each failure. Then another member is asked.
+/// How long one member may take to answer a small request before another one is asked: several times as long
+/// as the last answer took, and longer after each failure.
 struct EtcdPatience {
     private static let least = Duration.milliseconds(400)
 
     private let most: Duration
     private(set) var answerMax: Duration
 
-    /// - Parameter most: The longest time, however slow etcd is.
+    /// - Parameter most: The upper limit, however slow etcd is.
     init(upTo most: Duration) {
         self.most = most
         answerMax = min(Self.least, most)
@@ -18,7 +18,7 @@ struct EtcdPatience {
 
     mutating func failed() { answerMax = min(answerMax * 2, most) }
 
-    /// Asks for something small within this time. Later requests have the limits of the settings again.
+    /// Makes a small request with this time limit. Later requests have the limits of the settings again.
     mutating func ask<Answer>(
         _ client: any EtcdStore, within settings: EtcdLogSettings,
         _ body: () throws(LogError) -> Answer

@@ -1,23 +1,23 @@
 import ConfluxVocabulary
 
-/// What carries out transactions for a log: an etcd, or what stands for one in a simulation.
+/// Carries out transactions for a log: an etcd cluster, or its replacement in a simulation.
 ///
 /// Confined to one thread at a time.
 package protocol EtcdStore: AnyObject {
-    /// The time, on a clock that only rises.
+    /// The time of a monotonic clock.
     var now: Duration { get }
 
-    /// Sets how long one member, and all of them together, may take from now on.
+    /// Sets the time limits for one member, and for all of them together, from now on.
     func limit(answer: Duration, call: Duration)
 
     /// Carries out a transaction.
     ///
-    /// - Returns: What came of it. One that was applied while its answer was lost has not succeeded: what its other
-    ///   branch reads tells.
+    /// - Returns: The answer. If the transaction was applied but its answer was lost, `succeeded` is false:
+    ///   what the failure branch reads shows that it was applied.
     /// - Throws: ``EtcdFailure``.
     func transact(_ transaction: EtcdTransaction) throws(EtcdFailure) -> EtcdAnswer
 
-    /// Gives up the history of values before a revision.
+    /// Compacts the history of values before a revision.
     ///
     /// - Parameters:
     ///   - revision: The first revision whose values stay.
@@ -25,15 +25,15 @@ package protocol EtcdStore: AnyObject {
     /// - Throws: ``EtcdFailure``.
     func compact(to revision: UInt64, isAwaited: Bool) throws(EtcdFailure)
 
-    /// What a member says of its space.
+    /// The space of the member that answers.
     ///
     /// - Throws: ``EtcdFailure``.
     func status() throws(EtcdFailure) -> EtcdStatus
 }
 
-/// What stands for etcd in a simulation. Two of one log are the same.
+/// The replacement of etcd in a simulation. Two with the same log are equal.
 package struct EtcdImitation: Sendable, Hashable {
-    /// What the log is called that begins there.
+    /// The id of a log that begins there.
     package let log: LogID
     /// Makes a connection.
     package let connect: @Sendable () -> any EtcdStore

@@ -1,30 +1,31 @@
 import CCurl
 import ConfluxVocabulary
 
-/// Why a request had no answer of etcd's.
+/// Why a request got no answer from etcd.
 struct TransferFailure: Error {
-    /// Whether the member may have got the request.
+    /// Whether the member may have received the request.
     var mayBeSent: Bool
-    /// Whether the keys of the two sides, or what vouches for them, are in the way.
+    /// Whether the certificate of one side was refused.
     var isDenied = false
-    /// Whether the answer had more bytes than are taken.
+    /// Whether the answer exceeded the size limit.
     var isTooLarge = false
     /// What happened, for people.
     var message: String
 }
 
-/// What a member answered.
+/// A member's answer.
 struct EtcdReply {
-    /// The status of gRPC; 0 is success.
+    /// The gRPC status; 0 is success.
     var status: Int
     var message: String
     var body: Bytes
 
-    /// Whether only those are served that it knows.
+    /// Whether the member serves authenticated users only.
     var wantsUser: Bool { status == 3 && message.contains("user name is empty") }
 }
 
-/// One request at a time to members of etcd: gRPC over HTTP/2, by libcurl. It keeps connections open.
+/// Sends requests to members of etcd, one at a time: gRPC over HTTP/2, with libcurl. It keeps connections
+/// open.
 ///
 /// Confined to one thread at a time.
 final class EtcdTransfer {
@@ -32,18 +33,18 @@ final class EtcdTransfer {
     static let answerBytesMax = 64 << 20
 
     private var handle: UnsafeMutableRawPointer
-    /// Has the connections.
+    /// The handle that owns the connections.
     private var multi: UnsafeMutableRawPointer
     private let sink = TransferSink()
     private let security: EtcdSecurity?
     private var isSecure: Bool { security != nil }
-    /// The members that answered last over a connection that is likely to stand.
+    /// The members whose last answer came over a connection that is probably still open.
     private var connected: Set<String> = []
-    /// libcurl 7.87 and 7.88 fail when a request that names HTTP/2 as known meets a connection that has it
-    /// already. One that asks for an upgrade takes that connection as it is.
+    /// libcurl 7.87 and 7.88 fail if a request with prior knowledge of HTTP/2 reuses a connection that speaks
+    /// HTTP/2 already. A request that asks for an upgrade reuses such a connection without trouble.
     private let asksForUpgrade = (0x07_57_00..<0x08_00_00).contains(conflux_curl_version())
 
-    /// - Throws: Where a file for TLS can't be used, or the system has no room.
+    /// - Throws: If a TLS file can't be used, or the system has no memory.
     init(_ security: EtcdSecurity?) throws(TransferFailure) {
         guard Self.isReady, let (handle, multi) = Self.makeHandles() else {
             throw TransferFailure(mayBeSent: false, message: "libcurl could not start")
@@ -73,11 +74,10 @@ final class EtcdTransfer {
         Self.prepare(handle, security)
     }
 
-    /// Behind a failure no connection is gone on with: libcurl would take one that stands, and may not be able to use
-    /// it.
+    /// Drops all connections after a failure: libcurl would reuse an open one that may be unusable.
     private func renew() {
         connected = []
-        // Without room for another one, the former has to do.
+        // If there is no memory for a new one, keep the old one.
         guard let next = Self.makeHandles() else { return }
         conflux_curl_end(handle, multi)
         (handle, multi) = next
@@ -90,21 +90,21 @@ final class EtcdTransfer {
 
     private static let isReady = curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK
 
-    /// Sets what every request to etcd has in common.
+    /// Sets the options that all requests to etcd have in common.
     static func prepare(_ handle: UnsafeMutableRawPointer, _ security: EtcdSecurity?) {
         conflux_curl_set_long(handle, CURLOPT_NOSIGNAL, 1)
         conflux_curl_set_long(handle, CURLOPT_TCP_KEEPALIVE, 1)
-        // A name that nobody resolves is not waited for behind the deadline.
+        // Don't wait for a pending name lookup after the deadline.
         conflux_curl_set_quick_exit(handle)
-        // No proxy stands before a log, whatever the environment says.
+        // Use no proxy, whatever the environment says.
         conflux_curl_set_text(handle, CURLOPT_NOPROXY, "*")
         guard let security else { return }
         if let file = security.authorityFile {
             conflux_curl_set_text(handle, CURLOPT_CAINFO, file)
-            // Else whom the system trusts would be trusted as well.
+            // Otherwise the system's authorities would be trusted as well.
             conflux_curl_set_pointer(handle, CURLOPT_CAPATH, nil)
         }
-        // Nobody is asked for the password of a key that is encrypted.
+        // Don't prompt for the password of an encrypted key.
         conflux_curl_set_text(handle, CURLOPT_KEYPASSWD, "")
         if let file = security.certificateFile {
             conflux_curl_set_text(handle, CURLOPT_SSLCERT, file)
@@ -115,12 +115,12 @@ final class EtcdTransfer {
     /// Asks a member.
     ///
     /// - Parameters:
-    ///   - method: As `/etcdserverpb.KV/Txn`.
+    ///   - method: For example `/etcdserverpb.KV/Txn`.
     ///   - member: `host:port`.
-    ///   - message: The message of Protocol Buffers.
-    ///   - token: What a user is known by; nil for nobody.
-    ///   - limit: How long it may take.
-    /// - Returns: What the member answers.
+    ///   - message: The Protocol Buffers message.
+    ///   - token: The user's token; nil without a user.
+    ///   - limit: The time limit.
+    /// - Returns: The member's answer.
     /// - Throws: ``TransferFailure``.
     func ask(
         _ method: String, of member: String, _ message: [UInt8], token: String?,
@@ -157,8 +157,8 @@ final class EtcdTransfer {
     private func reply(
         _ code: CURLcode, from member: String
     ) throws(TransferFailure) -> EtcdReply {
-        // libcurl sends a request again, over another connection, where one that stood ends without an answer. It
-        // doesn't say so: whatever came of the second one, the first one may have been heard.
+        // If an open connection ends without an answer, libcurl silently sends the request again over another
+        // one. So whatever the outcome of the second request, the first one may have been received.
         let stood = connected.contains(member)
         guard code == CURLE_OK else {
             var failure = TransferFailure(
@@ -169,7 +169,8 @@ final class EtcdTransfer {
             throw failure
         }
         guard conflux_curl_long(handle, CURLINFO_HTTP_VERSION) == CURL_HTTP_VERSION_2_0 else {
-            // Where the connection had ended, the new one is asked for an upgrade: etcd does nothing then.
+            // The connection had ended, and the new one was asked for an upgrade: etcd ignores such a
+            // request.
             renew()
             throw TransferFailure(
                 mayBeSent: stood,
@@ -200,7 +201,7 @@ extension TransferFailure {
             CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CERTPROBLEM, CURLE_SSL_CACERT_BADFILE,
             CURLE_SSL_ISSUER_ERROR,
         ]
-        // A server that wants a certificate says so after the handshake, as one of the alerts of TLS.
+        // A server that requires a certificate reports that after the handshake, as a TLS alert.
         let isAlert = words.contains("alert") && words.contains("certificate")
         let isForeign = [CURLE_HTTP2, CURLE_WEIRD_SERVER_REPLY, CURLE_UNSUPPORTED_PROTOCOL]
             .contains(code)
@@ -211,14 +212,14 @@ extension TransferFailure {
     }
 }
 
-/// What a transfer receives.
+/// Receives the data of a transfer.
 final class TransferSink {
     private(set) var body: [UInt8] = []
-    /// The status of gRPC; nil until it came.
+    /// The gRPC status; nil until it has arrived.
     private(set) var status: Int?
     private(set) var message = ""
     private(set) var isTooLarge = false
-    /// Where libcurl writes what went wrong.
+    /// The buffer for libcurl's error message.
     let error = UnsafeMutablePointer<CChar>.allocate(capacity: Int(CURL_ERROR_SIZE))
 
     deinit {
@@ -238,7 +239,7 @@ final class TransferSink {
         return words.isEmpty ? String(cString: curl_easy_strerror(code)) : words
     }
 
-    /// Takes as many bytes out as were decoded.
+    /// Removes the bytes that were decoded.
     func drop(_ count: Int) {
         body.removeFirst(count)
     }
@@ -279,7 +280,7 @@ final class TransferSink {
 }
 
 extension Substring {
-    /// Without the white space around it.
+    /// The text without surrounding white space.
     fileprivate var trimmed: String {
         var text = drop(while: \.isWhitespace)
         while text.last?.isWhitespace == true { text.removeLast() }
@@ -288,13 +289,13 @@ extension Substring {
 }
 
 extension String {
-    /// The first 256 characters but for those that control a terminal.
+    /// The first 256 characters, without terminal control characters.
     fileprivate var printable: String {
         let shown = unicodeScalars.filter { $0.properties.generalCategory != .control }
         return String(String.UnicodeScalarView(shown.prefix(256)))
     }
 
-    /// As gRPC encodes messages: `%` and two hexadecimal digits for a byte.
+    /// Decodes gRPC's encoding of messages: `%` and two hexadecimal digits for a byte.
     fileprivate var percentDecoded: String {
         var bytes: [UInt8] = []
         var rest = Array(utf8)[...]

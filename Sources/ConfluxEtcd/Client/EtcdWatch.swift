@@ -4,20 +4,20 @@ import ConfluxVocabulary
 import Foundation
 import Synchronization
 
-/// Watches a key, on a thread of its own. What it tells is a hint: who is told looks by itself.
-// Sendable: what changes is guarded by a mutex, or confined to the thread.
+/// Watches a key, on a thread of its own. Its calls are only hints: the receiver looks by itself.
+// Sendable: mutable state is guarded by a mutex, or confined to the thread.
 final class EtcdWatch: @unchecked Sendable {
-    /// How long one stream of etcd's lasts, so that a member that hangs is noticed.
+    /// How long one stream lasts, so that a member that hangs is noticed.
     private static let streamMax = Duration.seconds(60)
-    /// The pause behind a stream that failed.
+    /// The pause after a stream has failed.
     private static let pause = Duration.seconds(1)
-    /// How often it is told while something is due to be looked at again.
+    /// How often to call the function while a review is due.
     private static let reviewPause = Duration.seconds(2)
 
     private struct State {
         var isStopped = false
         var isReviewDue = false
-        /// The stream that is open; its thread waits on it.
+        /// The stream that is open; the thread waits on it.
         var multi: UnsafeMutableRawPointer?
     }
 
@@ -27,12 +27,13 @@ final class EtcdWatch: @unchecked Sendable {
     private let state = Mutex(Wrapped())
     private let stopped = Latch()
 
-    // Sendable: the mutex guards it, and of the stream's functions only the one that wakes it is called elsewhere.
+    // Sendable: the mutex guards it. Of the stream's functions, only the one that wakes it is called on other
+    // threads.
     private struct Wrapped: @unchecked Sendable {
         var state = State()
     }
 
-    /// Begins.
+    /// Starts the watch.
     init(_ settings: EtcdLogSettings, key: String, _ tell: @escaping @Sendable () -> Void) {
         self.settings = settings
         self.key = key
@@ -43,7 +44,7 @@ final class EtcdWatch: @unchecked Sendable {
         thread.start()
     }
 
-    /// Whether it is to tell every other second, since something may have changed that no key shows.
+    /// Whether to call the function every other second, since something may have changed that no key shows.
     var isReviewDue: Bool {
         get { state.withLock { $0.state.isReviewDue } }
         set {
@@ -55,7 +56,7 @@ final class EtcdWatch: @unchecked Sendable {
         }
     }
 
-    /// Ends it. The thread ends by itself, within the time that one call may take.
+    /// Stops the watch. The thread ends by itself, within the time limit of one call.
     func stop() {
         state.withLock { wrapped in
             wrapped.state.isStopped = true
@@ -64,12 +65,12 @@ final class EtcdWatch: @unchecked Sendable {
         stopped.open()
     }
 
-    // MARK: On its thread
+    // MARK: The watch's thread
 
     private var isStopped: Bool { state.withLock { $0.state.isStopped } }
 
     private func run() {
-        // Without a client there is nothing to watch with; the log's own calls say why.
+        // Without a client there is no watch. The log's own calls report the reason.
         guard let client = try? EtcdClient(settings) else { return }
         while !isStopped {
             let isWell = (try? watch(client)) ?? false
@@ -79,7 +80,7 @@ final class EtcdWatch: @unchecked Sendable {
     }
 
     /// - Returns: Whether the stream lasted as long as it may.
-    /// - Throws: Where no member answers.
+    /// - Throws: If no member answers.
     private func watch(_ client: EtcdClient) throws(EtcdFailure) -> Bool {
         let answer = try client.transact(EtcdTransaction(success: [.read(.key(key))]))
         var writer = ProtobufWriter()
@@ -87,7 +88,7 @@ final class EtcdWatch: @unchecked Sendable {
             create.put(key, as: 1)
             create.put(answer.revision + 1, as: 3)
         }
-        // Whatever happened before is looked for now.
+        // Changes may have happened before the watch began.
         tell()
         let stream = EtcdStream(
             settings, member: client.member, token: client.token, request: writer.bytes,
@@ -107,19 +108,19 @@ final class EtcdWatch: @unchecked Sendable {
     }
 }
 
-/// A call of gRPC whose request stays open, so that etcd continues answering.
+/// A gRPC call whose request stays open, so that etcd continues to answer.
 ///
-/// Confined to one thread, but for being woken.
+/// Confined to one thread, except that others may wake it.
 private final class EtcdStream {
     let multi: UnsafeMutableRawPointer
     private let handle: UnsafeMutableRawPointer
     private let headers: UnsafeMutablePointer<curl_slist>?
     private let sink = TransferSink()
     private let source: StreamSource
-    /// Whether nothing more will come, though the stream may stand.
+    /// Whether etcd has cancelled the watch: nothing more will come, even if the stream stays open.
     private(set) var isCanceled = false
-    /// How long the next waits last at most, in milliseconds: libcurl 7.88 may hold a part of what it has read, and
-    /// give it only when it is asked to continue (see `conflux_curl_perform`).
+    /// Limits for the next waits, in milliseconds. libcurl 7.88 may hold back a part of what it has read
+    /// until it is called again (see `conflux_curl_perform`).
     private var settling = EtcdStream.settlingPauses[...]
     private static let settlingPauses: [Int32] = [1, 4, 16, 64]
 
@@ -169,9 +170,9 @@ private final class EtcdStream {
         curl_slist_free_all(headers)
     }
 
-    /// Waits until something comes, or the time is over, or it is woken.
+    /// Waits until data arrives, the time is over, or it is woken.
     ///
-    /// - Returns: Whether the stream continues.
+    /// - Returns: Whether the stream is still open.
     func goOn(within limit: Duration) -> Bool {
         var code = CURLE_OK
         let longest = Int32(limit / .milliseconds(1))
@@ -179,13 +180,13 @@ private final class EtcdStream {
         return conflux_curl_go_on(multi, pause, &code) == 1
     }
 
-    /// - Returns: Whether there was an event, or word that there may have been some.
+    /// - Returns: Whether there was an event, or a sign that events may have been missed.
     func takeEvents() -> Bool {
         var hasEvents = false
         while let message = GRPCFrame.decode(sink.body) {
             var reader = ProtobufReader(message)
             while let (field, _) = try? reader.next() {
-                // Events, and that etcd has ended the watch.
+                // Field 11 has events; field 4 says that etcd has ended the watch.
                 if field == 11 || field == 4 { hasEvents = true }
                 if field == 4 { isCanceled = true }
             }
@@ -196,7 +197,7 @@ private final class EtcdStream {
     }
 }
 
-/// What a stream sends: one request, and then nothing until it ends.
+/// The body of a stream: one request, and then nothing until the stream ends.
 private final class StreamSource {
     private var rest: ArraySlice<UInt8>
 

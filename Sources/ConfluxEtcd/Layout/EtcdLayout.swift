@@ -1,11 +1,11 @@
 import ConfluxLog
 import ConfluxVocabulary
 
-/// The keys of a log. docs/etcd.md says what stands there.
+/// The keys of a log. docs/etcd.md describes their values.
 struct EtcdLayout {
-    /// The version of what stands below the prefix.
+    /// The version of the format below the prefix.
     static let version: UInt64 = 1
-    /// What a log has directly below its prefix.
+    /// The names of a log's keys directly below its prefix.
     static let names: Set<String> = [
         "change", "checkpoints", "commits", "end", "epoch", "floor", "large", "meta", "parts",
         "serving", "snapshots", "standbys", "uploads",
@@ -18,7 +18,7 @@ struct EtcdLayout {
     }
 
     var all: EtcdRange { .below(prefix) }
-    /// The keys of the log itself: another one may have its prefix below this one.
+    /// The keys of the log itself. Another log's prefix may be below this log's prefix.
     var own: [EtcdRange] {
         Self.names.sorted().flatMap { [.key(prefix + $0), .below(prefix + $0 + "/")] }
     }
@@ -30,13 +30,13 @@ struct EtcdLayout {
 
     // MARK: Sequencers
 
-    /// What the one that serves says of itself.
+    /// The words of the serving sequencer.
     var serving: String { prefix + "serving" }
     private var standbyFolder: String { prefix + "standbys/" }
     var standbys: EtcdRange { .below(standbyFolder) }
-    /// What the one with an address says that stands by.
+    /// The words of the standby with an address.
     func standby(_ address: String) -> String { standbyFolder + address }
-    /// The address that a key is of.
+    /// The address in a standby's key.
     func standbyAddress(at key: String) -> String { String(key.dropFirst(standbyFolder.count)) }
 
     // MARK: Commits
@@ -44,20 +44,20 @@ struct EtcdLayout {
     private var commits: String { prefix + "commits/" }
     private var large: String { prefix + "large/" }
 
-    /// What was appended at once, by its last number.
+    /// Commits that were appended together, by their last number.
     func record(_ last: SequenceNumber) -> String { commits + Self.hex(last.rawValue) }
 
-    /// What ends at a number or behind it.
+    /// The records that end at a number or above.
     func records(from number: SequenceNumber) -> EtcdRange {
         EtcdRange(first: record(number), end: EtcdRange.after(commits))
     }
 
-    /// What ends at a number or before it.
+    /// The records that end at a number or below.
     func records(through last: SequenceNumber) -> EtcdRange {
         EtcdRange(first: commits, end: record(last) + "0")
     }
 
-    /// The parts of what was too large for one value.
+    /// The parts of data that was too large for one value.
     func largeParts(_ last: SequenceNumber, _ tag: UInt64) -> String {
         large + Self.hex(last.rawValue) + "/" + Self.hex(tag) + "/"
     }
@@ -84,7 +84,7 @@ struct EtcdLayout {
             + Self.hex(key.sequence.rawValue)
     }
 
-    /// What a key of the list of snapshots is of.
+    /// The snapshot that a key of the list names.
     func snapshot(at key: String) -> SavedSnapshot.Key? {
         let parts = key.dropFirst(snapshots.count).split(separator: "/")
         guard parts.count == 4, let store = StoreName("\(parts[0])/\(parts[1])"),
@@ -94,13 +94,13 @@ struct EtcdLayout {
             store: store, life: SequenceNumber(life), sequence: SequenceNumber(sequence))
     }
 
-    /// The store that a key of the list concerns, as far as it can be read.
+    /// The store that a key of the list names, as far as it can be read.
     func store(at key: String) -> StoreName? {
         let parts = key.dropFirst(snapshots.count).split(separator: "/")
         return parts.count < 2 ? nil : StoreName("\(parts[0])/\(parts[1])")
     }
 
-    /// The number of a key that ends with one.
+    /// The number at the end of a key.
     static func number(endingIn key: String) -> UInt64? {
         UInt64(key.suffix(16), radix: 16)
     }
@@ -110,7 +110,7 @@ struct EtcdLayout {
     private var parts: String { prefix + "parts/" }
     func parts(_ id: Identifier) -> String { parts + "\(id)/" }
 
-    /// A part, by the offset at which it ends.
+    /// The key of a part, by the offset at which the part ends.
     static func part(_ folder: String, endingAt offset: UInt64) -> String { folder + hex(offset) }
 
     var uploads: String { prefix + "uploads/" }

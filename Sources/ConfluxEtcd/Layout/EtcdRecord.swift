@@ -1,15 +1,15 @@
 import ConfluxLog
 import ConfluxVocabulary
 
-/// What was appended at once: one value in etcd, of one commit or several.
+/// Commits that were appended together: one value in etcd, of one commit or several.
 ///
-/// Its form, numbers little-endian: version (1 byte), whether its contents are elsewhere (1), checksum of the rest
-/// (8), first number (8), last number (8), epoch (8), hash of what is before it (32), hash of its last commit
-/// (32); then its contents, or their place: tag (8), count of bytes (8), checksum (8).
+/// The format, numbers little-endian: version (1 byte), whether the contents are elsewhere (1), checksum of
+/// the rest (8), first number (8), last number (8), epoch (8), hash of the commit before it (32), hash of its
+/// last commit (32). Then come the contents, or their place: tag (8), byte count (8), checksum (8).
 ///
-/// The contents: for each commit the last number (8), count of bytes (4), and the bytes.
+/// The contents have, for each commit: last number (8), byte count (4), and the bytes.
 struct EtcdRecord {
-    /// The most bytes of one value. A request of etcd's may have 1.5 MiB.
+    /// The most bytes of one value. A request to etcd may have 1.5 MiB.
     static let valueBytesMax = 1 << 20
     private static let version: UInt8 = 1
     private static let headBytes = 10
@@ -28,8 +28,8 @@ struct EtcdRecord {
     let contents: Contents
 
     /// - Parameters:
-    ///   - commits: One at least; each follows the one before it.
-    ///   - before: The hash of what is before them.
+    ///   - commits: At least one; each follows the one before it.
+    ///   - before: The hash of the commit before them.
     init(_ commits: [LoggedCommit], behind before: ChainHash) {
         first = commits[0].first
         last = commits[commits.count - 1].last
@@ -42,7 +42,8 @@ struct EtcdRecord {
             return
         }
         let checksum = Digest(of: bytes).rawValue
-        // What is appended again has the same parts; anything else has others.
+        // The tag depends on the contents: a repeated append has the same parts, and any other append has
+        // different ones.
         contents = .elsewhere(
             tag: Digest(of: Array(hash.description.utf8)).rawValue,
             byteCount: UInt64(bytes.count), checksum: checksum)
@@ -59,7 +60,7 @@ struct EtcdRecord {
         return bytes[...]
     }
 
-    /// The commits of its contents; nil if those are not what was written.
+    /// The commits of its contents; nil if the contents are not what was written.
     func commits(in contents: Bytes) -> [LoggedCommit]? {
         var rest = contents
         var commits: [LoggedCommit] = []
@@ -81,7 +82,7 @@ struct EtcdRecord {
     var value: Bytes {
         var value = [Self.version, 0]
         if case .here(let bytes) = contents { value.reserveCapacity(bytes.count + 128) }
-        // The checksum's place.
+        // Reserved for the checksum.
         value.put(UInt64(0))
         value.put(first.rawValue)
         value.put(last.rawValue)

@@ -1,10 +1,10 @@
 import ConfluxLog
 import ConfluxVocabulary
 
-/// A small value: words, of which the last is a checksum of the key and of the words before.
+/// A small value: words, of which the last one is a checksum of the key and of the other words.
 ///
-/// `etcdctl get` shows it. The same words under the same key are the same bytes, so that transactions
-/// compare it.
+/// `etcdctl get` shows it as text. The same words under the same key give the same bytes, so that
+/// transactions can compare it.
 struct EtcdText {
     var words: [String]
 
@@ -35,10 +35,10 @@ struct EtcdText {
     func hash(_ index: Int) -> ChainHash? { index < words.count ? ChainHash(words[index]) : nil }
 }
 
-/// Who may append: the value of `epoch`.
+/// The tenure that may append: the value of `epoch`.
 struct EtcdTenure: Equatable {
     let epoch: Epoch
-    /// Tells two claims apart.
+    /// Distinguishes two claims.
     let nonce: Nonce
 
     init(epoch: Epoch, nonce: Nonce) {
@@ -58,9 +58,9 @@ struct EtcdTenure: Equatable {
     }
 }
 
-/// What was changed last beside the commits: the value of `change`. A claim counts as a change.
+/// The last change beside the commits: the value of `change`. A claim counts as a change.
 struct EtcdChange: Equatable {
-    /// Nothing else has it.
+    /// Unique to this change.
     let nonce: Nonce
 
     init(nonce: Nonce) {
@@ -81,7 +81,7 @@ struct EtcdEnd: Equatable {
     let last: SequenceNumber
     /// The epoch of the last commit.
     let epoch: Epoch
-    /// The hash of the last commit, and with it of all before.
+    /// The hash of the last commit, which covers all commits before it.
     let hash: ChainHash
 
     init(last: SequenceNumber, epoch: Epoch, hash: ChainHash) {
@@ -105,7 +105,7 @@ struct EtcdEnd: Equatable {
 /// Where the log begins: the value of `floor`.
 struct EtcdFloor: Equatable {
     let first: SequenceNumber
-    /// The hash of the commit before.
+    /// The hash of the commit before the floor.
     let hash: ChainHash
 
     init(first: SequenceNumber, hash: ChainHash) {
@@ -123,15 +123,15 @@ struct EtcdFloor: Equatable {
     func value(at key: String) -> Bytes { EtcdText(["\(first)", "\(hash)"]).value(at: key) }
 }
 
-/// What the log is: the value of `meta`.
+/// The identity of the log: the value of `meta`.
 struct EtcdMeta {
     let version: UInt64
     let log: LogID
-    /// What tells a copy from others that is not whole yet, and so no log; nil for a log.
+    /// Identifies an unfinished copy, which is not a log; nil for a log.
     let copy: Nonce?
 
     private static let logWord = "conflux-log"
-    /// A version that knows of no copies takes it for keys of another program.
+    /// A version that does not know copies takes this for another program's key.
     private static let copyWord = "conflux-copy"
 
     init(version: UInt64, log: LogID, copy: Nonce? = nil) {
@@ -140,7 +140,7 @@ struct EtcdMeta {
         self.copy = copy
     }
 
-    /// nil if it is no log of ours. A newer version may have more words.
+    /// nil if it is not a Conflux log. A newer version may have more words.
     init?(_ value: Bytes, at key: String) {
         guard let text = EtcdText(value, at: key), let word = text.words.first,
             [Self.logWord, Self.copyWord].contains(word), let version = text.number(1),

@@ -1,12 +1,12 @@
 import ConfluxVocabulary
 
-/// What a member of etcd says of its space.
+/// The space of a member of etcd, as it reports it.
 package struct EtcdStatus: Sendable {
     /// The size of its file.
     package var fileBytes: UInt64 = 0
-    /// How much of that is in use.
+    /// How many bytes of the file are in use.
     package var usedBytes: UInt64 = 0
-    /// How large its file may become, from etcd 3.6 on; 0 before.
+    /// The quota for the file, from etcd 3.6 on; 0 in older versions.
     package var quotaBytes: UInt64 = 0
 
     package init() {}

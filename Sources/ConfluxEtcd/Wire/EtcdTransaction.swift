@@ -1,23 +1,23 @@
 import ConfluxVocabulary
 
-/// A range of keys: from the first on, before the second.
+/// A range of keys, from the first up to, but not including, the end.
 package struct EtcdRange: Sendable {
     package var first: String
-    /// nil for the one key alone.
+    /// nil for a range of one key.
     package var end: String?
 
     static func key(_ key: String) -> EtcdRange { EtcdRange(first: key) }
 
-    /// All keys that begin with a text that ends with `/`.
+    /// All keys that begin with a prefix, which ends with `/`.
     static func below(_ prefix: String) -> EtcdRange {
         EtcdRange(first: prefix, end: after(prefix))
     }
 
-    /// The text behind all that begin with one that ends with `/`.
+    /// The smallest text after all keys with a prefix, which ends with `/`.
     static func after(_ prefix: String) -> String { String(prefix.dropLast()) + "0" }
 }
 
-/// A transaction of etcd: comparisons, and what is done if all hold, or else.
+/// A transaction of etcd: comparisons, the operations if all of them hold, and the operations otherwise.
 package struct EtcdTransaction: Sendable {
     package enum Comparison: Sendable {
         /// The key has this value.
@@ -36,8 +36,9 @@ package struct EtcdTransaction: Sendable {
     package var success: [Operation]
     package var failure: [Operation] = []
 
-    /// Whether it was applied, by what its second branch finds: each key that it reads and the first one puts has
-    /// the value that was put. One such key at least has a value that no other transaction puts.
+    /// Whether the transaction was applied, judging by what its failure branch reads: every key that it reads
+    /// and that the success branch puts has the value that was put. At least one such value must be unique to
+    /// the transaction.
     func stands(in answer: EtcdAnswer) -> Bool {
         var isRead = false
         for case .put(let key, let value) in success {
@@ -59,7 +60,7 @@ package struct EtcdTransaction: Sendable {
         for comparison in comparisons { writer.put(1) { Self.write(comparison, to: &$0) } }
         for operation in success {
             if case .put(let key, let value) = operation {
-                // What is large is copied once.
+                // Large values are copied only once.
                 writer.put(2, 2, Array(key.utf8), as: 1, value, as: 2)
             } else {
                 writer.put(2) { Self.write(operation, to: &$0) }
@@ -76,7 +77,7 @@ package struct EtcdTransaction: Sendable {
             writer.put(key, as: 3)
             writer.put(value, as: 7)
         case .absent(let range):
-            // A version of 0, which a key has that is not there.
+            // Version 0 means that the key does not exist.
             writer.put(range.first, as: 3)
             if let end = range.end { writer.put(end, as: 64) }
         }
@@ -128,13 +129,13 @@ package struct EtcdPair: Sendable {
     }
 }
 
-/// What came of a transaction.
+/// The answer to a transaction.
 package struct EtcdAnswer: Sendable {
-    /// The cluster's revision then.
+    /// The cluster's revision at that time.
     package var revision: UInt64 = 0
     /// Whether all comparisons held.
     package var succeeded = false
-    /// What each operation found; nothing where it did not read.
+    /// The pairs that each operation found; empty for operations that don't read.
     package var pairs: [[EtcdPair]] = []
 
     package init(revision: UInt64, succeeded: Bool, pairs: [[EtcdPair]]) {
@@ -174,7 +175,7 @@ package struct EtcdAnswer: Sendable {
     }
 }
 
-/// What every answer begins with.
+/// The header of every answer.
 enum EtcdHeader {
     static func revision(_ message: Bytes) throws(ProtobufReader.Malformed) -> UInt64 {
         var reader = ProtobufReader(message)

@@ -1,7 +1,7 @@
 import ConfluxVocabulary
 
-/// How gRPC frames a message: a byte that says whether it is compressed, its size in four bytes, the highest
-/// first, and the message.
+/// A message in gRPC's framing: a byte that says whether it is compressed, its size in four bytes,
+/// big-endian, and the message.
 enum GRPCFrame {
     static let prefixBytes = 5
 
@@ -15,7 +15,7 @@ enum GRPCFrame {
         return frame
     }
 
-    /// The first message; nil if it isn't whole, or is compressed, which nobody asked for.
+    /// The first message; nil if it is incomplete, or compressed, which was not requested.
     static func decode(_ bytes: [UInt8]) -> Bytes? {
         guard bytes.count >= prefixBytes, bytes[0] == 0 else { return nil }
         let size = bytes[1..<prefixBytes].reduce(0) { $0 << 8 | Int($1) }

@@ -1,14 +1,14 @@
 import ConfluxVocabulary
 
-/// Reads messages of Protocol Buffers field by field. Bytes share their storage with the message.
+/// Reads Protocol Buffers messages field by field. Bytes share their storage with the message.
 struct ProtobufReader {
-    /// The message is none.
+    /// The bytes are not a valid message.
     struct Malformed: Error {}
 
     enum Value {
         case number(UInt64)
         case bytes(Bytes)
-        /// Of a form that no field of ours has.
+        /// A wire type that none of the fields uses.
         case other
     }
 

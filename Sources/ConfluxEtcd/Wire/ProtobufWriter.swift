@@ -1,6 +1,6 @@
 import ConfluxVocabulary
 
-/// Writes messages of Protocol Buffers: the few forms that etcd's interface has.
+/// Writes Protocol Buffers messages, in the few wire types that etcd's interface needs.
 struct ProtobufWriter {
     private(set) var bytes: [UInt8]
 
@@ -9,7 +9,7 @@ struct ProtobufWriter {
         bytes.reserveCapacity(count)
     }
 
-    /// A number; nothing for 0, which is what a field has that is not there.
+    /// Writes a number. A 0 is omitted, since it is the default value.
     mutating func put(_ number: UInt64, as field: Int) {
         guard number != 0 else { return }
         varint(UInt64(field) << 3)
@@ -18,7 +18,7 @@ struct ProtobufWriter {
 
     mutating func put(_ flag: Bool, as field: Int) { put(flag ? 1 : 0, as: field) }
 
-    /// Bytes, also if there are none: a member of a choice is there then.
+    /// Writes bytes, even if they are empty, so that a member of a oneof is present.
     mutating func put(_ value: some Collection<UInt8>, as field: Int) {
         varint(UInt64(field) << 3 | 2)
         varint(UInt64(value.count))
@@ -27,14 +27,14 @@ struct ProtobufWriter {
 
     mutating func put(_ text: String, as field: Int) { put(Array(text.utf8), as: field) }
 
-    /// A message within this one.
+    /// Writes a nested message.
     mutating func put(_ field: Int, _ body: (inout ProtobufWriter) -> Void) {
         var inner = ProtobufWriter()
         body(&inner)
         put(inner.bytes, as: field)
     }
 
-    /// Two members of a message that is within one, which is within this one: bytes, in one copy.
+    /// Writes two byte fields of a message that is nested two levels deep, with a single copy.
     mutating func put(
         _ field: Int, _ inner: Int, _ first: [UInt8], as one: Int, _ second: Bytes, as two: Int
     ) {
@@ -48,7 +48,7 @@ struct ProtobufWriter {
         put(second, as: two)
     }
 
-    /// How many bytes so many bytes take as a field.
+    /// The encoded size of a field with so many bytes.
     private static func size(_ count: Int, as field: Int) -> Int {
         width(UInt64(field) << 3 | 2) + width(UInt64(count)) + count
     }

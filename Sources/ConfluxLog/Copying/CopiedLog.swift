@@ -1,12 +1,12 @@
 import ConfluxVocabulary
 
-/// What a log has before its first entry; a copy begins with the same.
+/// What comes before the first entry of a log. A copy begins with the same origin.
 public struct LogOrigin: Sendable, Hashable {
     /// The log's random identity.
     public let log: LogID
     /// The lowest number that the log holds.
     public let floor: SequenceNumber
-    /// The hash of the commit before that, to which the next one is chained.
+    /// The hash of the commit before the floor, to which the first commit is chained.
     public let hash: ChainHash
 
     /// Makes an origin.
@@ -14,7 +14,7 @@ public struct LogOrigin: Sendable, Hashable {
     /// - Parameters:
     ///   - log: The log's random identity.
     ///   - floor: The lowest number that the log holds, 1 or more.
-    ///   - hash: The hash of the commit before that.
+    ///   - hash: The hash of the commit before the floor.
     public init(log: LogID, floor: SequenceNumber, hash: ChainHash) {
         self.log = log
         self.floor = floor
@@ -22,23 +22,24 @@ public struct LogOrigin: Sendable, Hashable {
     }
 }
 
-/// A log that can be copied, and that can be such a copy.
+/// A log that can be copied, and that can be written as a copy.
 ///
-/// A copy is written under a mark, which keeps every program from taking it for a log. Only `adopt(after:)` removes the
-/// mark; so a copy that was interrupted is no log, and the next attempt begins it anew.
+/// A copy is written under a mark, so that no program takes it for a log. Only `adopt(after:)` removes the
+/// mark. So an interrupted copy is not a log, and the next attempt starts it over.
 public protocol CopiedLog: ActionLog {
-    /// Where the log begins now.
+    /// The origin of the log as it is now.
     ///
     /// - Throws: `damaged`, `failed`, `unreachable`, `denied`, `closed`.
     func origin() throws(LogError) -> LogOrigin
 
-    /// The hash of the last commit of a log that was claimed; nil if not all commits have hashes.
+    /// The hash of the last commit of a claimed log; nil if some commits have no hash.
     var head: ChainHash? { get }
 
-    /// Makes a copy the log of its place, durably, and closes it.
+    /// Makes the copy a log, durably, and closes it.
     ///
-    /// - Parameter confirm: Called when nothing but the last step is left. What it throws leaves the copy unfinished.
-    /// - Throws: `superseded`, `unusableFolder`, `full`, `failed`, `unreachable`, `denied`, `notClaimed`, `closed`: it
-    ///   is no log. `unknownOutcome`: it may be the log.
+    /// - Parameter confirm: Called when only the last step is left. If it throws, the copy remains
+    ///   unfinished.
+    /// - Throws: `superseded`, `unusableFolder`, `full`, `failed`, `unreachable`, `denied`, `notClaimed`,
+    ///   `closed`: the copy is not a log. `unknownOutcome`: it may be one.
     func adopt(after confirm: () throws(LogError) -> Void) throws(LogError)
 }

@@ -2,15 +2,15 @@ import ConfluxVocabulary
 
 /// Copies a log from one engine to another: its entries with their epochs, its checkpoints and its snapshots.
 ///
-/// The copy is the same log, with the same identity and the same hashes.
+/// The copy is the same log: it has the same id and the same hashes.
 public struct LogCopy {
-    /// What is done next.
+    /// The next step.
     public enum Step: Sendable, Hashable {
-        /// The entries from a number on are copied.
+        /// Copies the entries from a number on.
         case entries(from: SequenceNumber)
-        /// Checkpoints and snapshots are copied.
+        /// Copies checkpoints and snapshots.
         case states
-        /// The entries from a number on are compared with the source's.
+        /// Compares the entries from a number on with the source's.
         case comparison(from: SequenceNumber)
     }
 
@@ -18,21 +18,22 @@ public struct LogCopy {
     private let target: any CopiedLog
     private let willTake: (Step) throws(LogError) -> Void
 
-    /// About how many bytes are read, and appended, at once: less than one value of etcd's takes.
+    /// About how many bytes to read and append at once: less than the largest value in etcd.
     private static let pieceBytes = 768 << 10
 
     /// Claims a log, copies everything, compares the copy with the log, confirms the claim, and adopts the copy.
     ///
-    /// What fails, or is ended, leaves no log in the new place, and the old one as it was.
+    /// If it fails or is stopped, there is no log in the new place, and the old log is unchanged.
     ///
     /// - Parameters:
     ///   - source: The log. It stays open.
     ///   - begin: Begins the copy.
-    ///   - willTake: Called before each step. What it throws ends the work.
+    ///   - willTake: Called before each step. If it throws, the work ends.
     /// - Returns: The epoch of the claim; the copy has the same.
-    /// - Throws: `superseded` where another program claimed the log meanwhile; `failed` where the copy differs from the
-    ///   log; `damaged` where the log's hashes don't follow from its entries; `unknownOutcome` where the copy may be a log:
-    ///   its message says what to do. Else what reading the log, writing the copy, `begin` or `willTake` throws.
+    /// - Throws: `superseded` if another program claimed the log meanwhile; `failed` if the copy differs from
+    ///   the log; `damaged` if the log's hashes don't follow from its entries; `unknownOutcome` if the copy
+    ///   may be a log: its message says what to do. Also whatever reading the log, writing the copy, `begin`
+    ///   or `willTake` throws.
     public static func make(
         of source: any CopiedLog, in begin: (LogOrigin) throws(LogError) -> any CopiedLog,
         willTake: @escaping (Step) throws(LogError) -> Void
@@ -49,11 +50,12 @@ public struct LogCopy {
                 isLastStep = true
             }
         } catch {
-            // Before the last step the copy is no log, whatever came of what was tried.
+            // Only an unknown outcome of the last step can leave a log.
             guard error.code == .unknownOutcome else { throw error }
             throw isLastStep ? .perhapsAdopted(error) : LogError(.failed, error.message)
         }
-        // Somebody may have claimed the log in the last moment, and appended what the copy lacks.
+        // Another program may have claimed the log at the last moment, and appended entries that the copy
+        // lacks.
         do throws(LogError) {
             try source.confirm()
         } catch {
@@ -64,7 +66,7 @@ public struct LogCopy {
 
     private func fill(claimed epoch: Epoch) throws(LogError) {
         let standing = try copyEntries()
-        // Checkpoints and snapshots need the claim, also where there is no entry.
+        // Checkpoints and snapshots need the claim, even if there are no entries.
         _ = try target.claim(raisingEpochBy: epoch.rawValue - standing.rawValue)
         if let head = source.head, target.head != head { throw .unchained }
         try copyCheckpoints()
@@ -97,13 +99,13 @@ public struct LogCopy {
 
     private func copyCheckpoints() throws(LogError) {
         try willTake(.states)
-        // A later one replaces those before it.
+        // The newest is saved last, since a newer one replaces older ones.
         for checkpoint in try checkpoints(of: source).reversed() {
             for piece in checkpoint.pieces() { try target.save(piece) }
         }
     }
 
-    /// The newest first.
+    /// All checkpoints, the newest first.
     private func checkpoints(of log: any ActionLog) throws(LogError) -> [SavedCheckpoint] {
         var found: [SavedCheckpoint] = []
         var through = log.last
@@ -115,7 +117,7 @@ public struct LogCopy {
     }
 
     private func copySnapshots() throws(LogError) {
-        // In this order no snapshot retires another one that the source has.
+        // In this order, no snapshot retires another one that the source has.
         let order: [SavedSnapshot.Kind] = [.confirmed, .aside, .compared]
         let snapshots = try source.snapshots()
         for kind in order {
@@ -137,7 +139,7 @@ public struct LogCopy {
         } while offset < snapshot.byteCount
     }
 
-    /// Reads all of both again.
+    /// Reads the log and the copy again in full, and compares them.
     private func compare() throws(LogError) {
         guard source.floor == target.floor, source.last == target.last else {
             throw .differs("entries \(target.floor) to \(target.last)")

@@ -4,21 +4,21 @@ extension SQLiteLog {
     /// Begins a copy of a log in a folder. Until ``adopt(after:)`` it does not have the name of a log.
     ///
     /// - Parameters:
-    ///   - origin: What the log begins with.
-    ///   - directory: A folder without a log; it is made if it is absent. What an interrupted copy left there is
-    ///     removed.
-    /// - Throws: `inUse` where a log is there already; `unusableFolder`, `full`, `failed`.
+    ///   - origin: The origin of the log.
+    ///   - directory: A folder without a log; it is created if it is absent. The remains of an interrupted
+    ///     copy are removed.
+    /// - Throws: `inUse` if the folder has a log already; `unusableFolder`, `full`, `failed`.
     public convenience init(
         copyWith origin: LogOrigin, in directory: String
     ) throws(LogError) {
-        // It is made durable as a whole.
+        // Single appends need not be durable: the whole copy is synced at the end.
         try self.init(
             in: try LogFolder(directory, forCopy: true), SQLiteLogSettings(durability: .os),
             origin: origin)
     }
 
-    /// Where the log begins now. A log of a former format has no hashes where it begins; its copies are chained as a
-    /// new log is.
+    /// The origin of the log as it is now. A log of an older format has no hash before its floor; its copies
+    /// are chained like a new log.
     ///
     /// - Throws: `damaged`, `failed`, `closed`.
     public func origin() throws(LogError) -> LogOrigin {
@@ -30,14 +30,14 @@ extension SQLiteLog {
             hash: isChained ? meta.chain.end.hash : .genesis(of: meta.log))
     }
 
-    /// The hash of the last commit; nil in a log of a former format, where not all commits have hashes.
+    /// The hash of the last commit; nil in a log of an older format, where some commits have no hash.
     public var head: ChainHash? { isChained ? tenure?.head : nil }
 
-    /// Gives the copy the name of a log, once it is on the disk; then closes it.
+    /// Syncs the copy, gives it the name of a log, and closes it.
     ///
-    /// - Parameter confirm: Called right before that. What it throws leaves the copy unfinished.
-    /// - Throws: `unusableFolder`, `full`, `failed`, `notClaimed`, `closed`; `unknownOutcome` where it has the name, and
-    ///   may lose it with the power.
+    /// - Parameter confirm: Called right before the renaming. If it throws, the copy remains unfinished.
+    /// - Throws: `unusableFolder`, `full`, `failed`, `notClaimed`, `closed`; `unknownOutcome` if it has the
+    ///   name but a power failure may undo that.
     public func adopt(after confirm: () throws(LogError) -> Void) throws(LogError) {
         let folder = try gatherInOneFile()
         disconnect()
@@ -60,7 +60,7 @@ extension SQLiteLog {
 }
 
 extension LogOrigin {
-    /// What a new log begins with.
+    /// The origin of a new log.
     package static func new(_ log: LogID) -> LogOrigin {
         LogOrigin(log: log, floor: SequenceNumber(1), hash: .genesis(of: log))
     }

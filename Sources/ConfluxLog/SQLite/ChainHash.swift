@@ -1,7 +1,7 @@
 import CSodium
 import ConfluxVocabulary
 
-/// The hash that a log on disk keeps beside a commit: of the commit and of all commits before it.
+/// The hash that a log on disk keeps with a commit. It covers the commit and all commits before it.
 ///
 /// It is BLAKE2b with 32 bytes of output. The input is the commit's bytes. The key is the hash before
 /// it, then first number, last number and epoch, 8 bytes each, little-endian.
@@ -12,7 +12,7 @@ public struct ChainHash: Hashable, Sendable, CustomStringConvertible {
     /// *Invariant*: `byteCount` bytes.
     package let bytes: [UInt8]
 
-    /// Takes 32 bytes as they stand in the file; nil for another number of bytes.
+    /// Reads 32 bytes as they are in the file; nil for another number of bytes.
     package init?(_ stored: UnsafeRawBufferPointer) {
         guard stored.count == Self.byteCount else { return nil }
         bytes = Array(stored)
@@ -41,17 +41,17 @@ public struct ChainHash: Hashable, Sendable, CustomStringConvertible {
         bytes = [UInt8](repeating: 0, count: Self.byteCount)
     }
 
-    /// All bits zero, in the place of one that is lost: no commit follows it.
+    /// All bits zero: replaces a hash that is lost. No commit follows it.
     static let lost = ChainHash()
 
-    /// What the chain of a log begins with: a hash of the log's id, without a key.
+    /// The hash with which a log's chain begins: a hash of the log's id, without a key.
     package static func genesis(of log: LogID) -> ChainHash {
         Array("conflux log chain \(log)".utf8).withUnsafeBytes {
             ChainHash(of: $0, key: UnsafeRawBufferPointer(start: nil, count: 0))
         }
     }
 
-    /// The hash of the commit that follows; takes time linear in its bytes.
+    /// The hash of the next commit. Takes time linear in the commit's bytes.
     package func next(_ commit: LoggedCommit) -> ChainHash {
         withUnsafeTemporaryAllocation(byteCount: Self.keyBytes, alignment: 8) { key in
             key.copyBytes(from: bytes)
@@ -74,14 +74,14 @@ public struct ChainHash: Hashable, Sendable, CustomStringConvertible {
 
     private static let state = sodium_init()
 
-    /// Has libsodium choose the fastest code for this processor.
+    /// Initialises libsodium, which chooses the fastest code for this processor.
     private static func start() {
         precondition(state >= 0, "libsodium found no source of random numbers")
     }
 }
 
-/// A commit's last number and its hash: whoever keeps it elsewhere can tell later whether the log still
-/// has the same entries up to that number.
+/// A commit's last number and its hash. If you keep an anchor outside the log, you can check later whether
+/// the log still has the same entries up to that number.
 public struct LogAnchor: Hashable, Sendable, CustomStringConvertible {
     /// The last number of the commit.
     public let number: SequenceNumber

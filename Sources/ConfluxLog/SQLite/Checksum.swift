@@ -1,9 +1,9 @@
 import ConfluxVocabulary
 
-/// The 64 bits by which a logged commit is told from a damaged one.
+/// The 64-bit checksum that tells an intact logged commit from a damaged one.
 ///
-/// It is XXH64, a public hash function that many tools compute: of the commit's bytes, seeded with
-/// the XXH64 (seed 0) of first number, last number and epoch, 8 bytes each, little-endian. It finds
+/// It is XXH64, a public hash function that many tools compute. The input is the commit's bytes. The seed is
+/// the XXH64 (seed 0) of first number, last number and epoch, 8 bytes each, little-endian. It detects
 /// accidents, not forgeries.
 enum Checksum {
     static func of(
@@ -29,7 +29,7 @@ enum Checksum {
     private static let prime4: UInt64 = 0x85EB_CA77_C2B2_AE63
     private static let prime5: UInt64 = 0x27D4_EB2F_1656_67C5
 
-    /// XXH64.
+    /// Computes XXH64.
     static func hash(_ bytes: UnsafeRawBufferPointer, seed: UInt64) -> UInt64 {
         var offset = 0
         var result: UInt64

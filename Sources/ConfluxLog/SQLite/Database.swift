@@ -1,11 +1,11 @@
 import CSQLite
 import ConfluxVocabulary
 
-/// What SQLite answered when it did not do what was asked.
+/// An error of SQLite.
 struct DatabaseFailure: Error {
     /// The extended result code.
     let code: Int32
-    /// SQLite's words.
+    /// SQLite's error message.
     let words: String
 
     var primaryCode: Int32 { code & 0xFF }
@@ -28,11 +28,11 @@ final class Database {
         }
     }
 
-    /// Opens, and to write makes if it is absent, a database.
+    /// Opens a database. To write, creates it if it is absent.
     ///
     /// - Parameters:
     ///   - path: The file.
-    ///   - vfs: The name of the VFS to reach it through; nil for the system's.
+    ///   - vfs: The name of the VFS to use; nil for the system's.
     ///   - access: What the connection may do.
     /// - Throws: SQLite's failure to open it.
     init(path: String, vfs: String?, access: Access) throws(DatabaseFailure) {
@@ -51,15 +51,15 @@ final class Database {
         sqlite3_close_v2(connection)
     }
 
-    /// Runs statements that take no values and whose rows are of no interest.
+    /// Runs statements that take no values, and ignores their rows.
     func execute(_ statements: String) throws(DatabaseFailure) {
         let code = sqlite3_exec(connection, statements, nil, nil, nil)
         guard code == SQLITE_OK else { throw failure(code) }
     }
 
-    /// Runs something as one transaction: all of it is done, or nothing.
+    /// Runs a function as one transaction: all of it takes effect, or nothing.
     ///
-    /// - Throws: What it throws; an error of the disk where it can't be taken back.
+    /// - Throws: What the function throws; a disk error if the transaction can't be rolled back.
     func transaction<Result>(
         _ body: () throws(DatabaseFailure) -> Result
     ) throws(DatabaseFailure) -> Result {
@@ -69,8 +69,8 @@ final class Database {
             try execute("COMMIT")
             return result
         } catch {
-            // SQLite takes it back by itself after some failures. What is begun and can't be ended
-            // would have the next append wait in it, with a receipt.
+            // After some failures SQLite rolls back by itself. A transaction that can't be ended would
+            // swallow the next append, which would still get a receipt.
             if sqlite3_get_autocommit(connection) == 0 {
                 sqlite3_exec(connection, "ROLLBACK", nil, nil, nil)
             }
@@ -81,17 +81,17 @@ final class Database {
         }
     }
 
-    /// The number of the row that was added last.
+    /// The id of the row that was added last.
     var lastRow: Int64 { sqlite3_last_insert_rowid(connection) }
 
-    /// The one whole number that a statement answers.
+    /// The single integer that a statement returns.
     func number(_ statement: String) throws(DatabaseFailure) -> Int64 {
         let statement = try prepare(statement)
         defer { statement.reset() }
         return try statement.step() ? statement.integer(0) : 0
     }
 
-    /// How many bytes a page of the file has: fixed once there is a table.
+    /// The page size of the file in bytes: fixed once there is a table.
     func pageBytes() throws(DatabaseFailure) -> Int { Int(try number("PRAGMA page_size")) }
 
     func prepare(_ text: String) throws(DatabaseFailure) -> Statement {
@@ -105,7 +105,7 @@ final class Database {
     /// How many rows the last statement changed.
     var changes: Int32 { sqlite3_changes(connection) }
 
-    /// Waits this long for a lock that another connection holds.
+    /// Sets how long to wait for a lock that another connection holds.
     func setBusyTimeout(_ timeout: Duration) {
         let (seconds, attoseconds) = timeout.components
         sqlite3_busy_timeout(
@@ -113,12 +113,12 @@ final class Database {
             Int32(clamping: seconds * 1_000 + attoseconds / 1_000_000_000_000_000))
     }
 
-    /// Whether a transaction is on the disk when it has ended.
+    /// Sets whether a transaction is on disk when it has ended.
     func setSynchronous(full: Bool) throws(DatabaseFailure) {
         try execute("PRAGMA synchronous = \(full ? "FULL" : "NORMAL")")
     }
 
-    /// Copies the write-ahead log into the database when it has this many pages.
+    /// Sets at how many pages the write-ahead log is copied into the database.
     func setCheckpoint(pages: Int32) { sqlite3_wal_autocheckpoint(connection, pages) }
 
     /// Keeps the write-ahead log's file when the connection closes.
@@ -127,13 +127,13 @@ final class Database {
         sqlite3_file_control(connection, "main", SQLITE_FCNTL_PERSIST_WAL, &isOn)
     }
 
-    /// Writes the write-ahead log once more, as it is read, and waits until it is on the disk.
+    /// Rewrites the write-ahead log with its own contents, and syncs it.
     ///
-    /// After a sync that failed, the system may continue showing what it could not write, and take it
-    /// for written: the next sync succeeds without it. What is appended behind such a gap would be
-    /// lost with the power, though its own sync succeeded. Writing it anew leaves no gap.
+    /// After a failed sync, the system may keep data in memory that it could not write, and consider it
+    /// written: then the next sync succeeds without it. A power failure would lose appends after such a gap,
+    /// although their own syncs succeeded. Writing everything again leaves no gap.
     func renewWriteAheadFile() throws(DatabaseFailure) {
-        // Nobody else writes meanwhile; and the file is open from here on.
+        // The transaction keeps other writers out, and ensures that the file is open.
         try transaction { () throws(DatabaseFailure) in try copyWriteAheadFileOntoItself() }
     }
 
@@ -144,14 +144,14 @@ final class Database {
         guard let file, let methods = file.pointee.pMethods?.pointee else { return }
         var size: Int64 = 0
         try check(methods.xFileSize(file, &size))
-        // SQLite's files take less than 128 KiB at once.
+        // SQLite's files accept less than 128 KiB at once.
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 16, alignment: 8)
         defer { buffer.deallocate() }
         var offset: Int64 = 0
         while offset < size {
             let count = Int32(min(Int64(buffer.count), size - offset))
             try check(methods.xRead(file, buffer.baseAddress, count, offset))
-            // Behind this many zeros there is no frame that counts.
+            // After this many zeros there are no valid frames.
             if buffer.prefix(Int(count)).allSatisfy({ $0 == 0 }) { break }
             try check(methods.xWrite(file, buffer.baseAddress, count, offset))
             offset += Int64(count)
@@ -170,10 +170,10 @@ final class Database {
     }
 }
 
-/// A statement that is prepared once and run often.
+/// A statement that is prepared once and run many times.
 final class Statement {
     private let statement: OpaquePointer
-    /// Keeps the connection open while there are statements of it.
+    /// Keeps the connection open as long as it has statements.
     private let database: Database
 
     fileprivate init(_ statement: OpaquePointer, of database: Database) {
@@ -185,19 +185,19 @@ final class Statement {
         sqlite3_finalize(statement)
     }
 
-    /// Sets a value, at a place counted from 1.
+    /// Binds an integer to a parameter, counted from 1.
     func bind(_ value: Int64, at place: Int32) {
         sqlite3_bind_int64(statement, place, value)
     }
 
-    /// Sets a text.
+    /// Binds a text.
     func bind(_ text: String, at place: Int32) {
-        // SQLite's way to say that it is to make a copy.
+        // SQLITE_TRANSIENT: SQLite makes a copy.
         let copied = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
         sqlite3_bind_text(statement, place, text, -1, copied)
     }
 
-    /// Sets bytes, which are not copied: they must stay until `reset()`.
+    /// Binds bytes without copying them: they must stay valid until `reset()`.
     func bind(_ bytes: UnsafeRawBufferPointer, at place: Int32) {
         if let base = bytes.baseAddress, !bytes.isEmpty {
             sqlite3_bind_blob64(statement, place, base, UInt64(bytes.count), nil)
@@ -206,7 +206,7 @@ final class Statement {
         }
     }
 
-    /// Goes on to the next row.
+    /// Moves to the next row.
     ///
     /// - Returns: Whether there is one.
     func step() throws(DatabaseFailure) -> Bool {
@@ -217,22 +217,22 @@ final class Statement {
         }
     }
 
-    /// Runs a statement that answers no rows, and makes it ready to run again.
+    /// Runs a statement that returns no rows, and makes it ready to run again.
     func run() throws(DatabaseFailure) {
         defer { reset() }
         while try step() {}
     }
 
-    /// Makes the statement ready to run again, and lets go of bound bytes.
+    /// Makes the statement ready to run again, and releases bound bytes.
     func reset() {
         sqlite3_reset(statement)
         sqlite3_clear_bindings(statement)
     }
 
-    /// The whole number in a column, counted from 0.
+    /// The integer in a column, counted from 0.
     func integer(_ column: Int32) -> Int64 { sqlite3_column_int64(statement, column) }
 
-    /// Whether a column has no value.
+    /// Whether a column is NULL.
     func isNull(_ column: Int32) -> Bool {
         sqlite3_column_type(statement, column) == SQLITE_NULL
     }

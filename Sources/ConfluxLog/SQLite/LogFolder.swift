@@ -6,12 +6,12 @@
 
 /// The folder of a log on disk, locked for one owner for as long as this object lives.
 ///
-/// The lock is the system's (`flock`) and ends with the process, however that ends.
+/// The lock is the system's (`flock`). It ends with the process, however the process ends.
 final class LogFolder {
     let path: String
     private let descriptor: Int32
 
-    /// The database that is opened here: the log's, or a copy that does not have the log's name yet.
+    /// The database to open: the log's, or that of a copy that does not have the log's name yet.
     let databasePath: String
     var writeAheadPath: String { databasePath + "-wal" }
     var journalPath: String { databasePath + "-journal" }
@@ -21,18 +21,19 @@ final class LogFolder {
         databasePath(in: folder) + ".partial"
     }
 
-    /// Nobody but the owner may read or write what a log makes, whatever the umask is. What is there
-    /// already keeps its permissions: somebody may have chosen them.
+    /// Only the owner may read or write the files that a log creates, whatever the umask is. Existing files
+    /// keep their permissions: somebody may have chosen them.
     private static let folderMode: mode_t = 0o700
     private static let fileMode: mode_t = 0o600
 
-    /// Makes the folder if it is absent, and locks it.
+    /// Creates the folder if it is absent, and locks it.
     ///
     /// - Parameters:
     ///   - path: The folder.
-    ///   - isForCopy: Whether a copy is made here, and not a log opened.
-    /// - Throws: `unusableFolder`, `inUse`; for a copy `inUse` as well where a log is there already, or a part of one,
-    ///   and what an interrupted copy left is removed.
+    ///   - isForCopy: Whether to make a copy here, instead of opening a log. The remains of an interrupted
+    ///     copy are removed.
+    /// - Throws: `unusableFolder`, `inUse`; for a copy also `inUse` if there is a log already, or a part of
+    ///   one.
     init(_ path: String, forCopy isForCopy: Bool = false) throws(LogError) {
         guard !path.isEmpty, !path.utf8.contains(0) else {
             throw LogError(.unusableFolder, "The log needs the name of a folder. Give one.")
@@ -59,15 +60,15 @@ final class LogFolder {
                     + "A log has one owner: end that one, or choose another folder.")
         }
         self.descriptor = descriptor
-        // For people, and for the message above; the lock does not depend on it.
+        // The pid is for people, and for the message above. The lock does not depend on it.
         let words = Array("\(getpid())\n".utf8)
         if ftruncate(descriptor, 0) == 0 { pwrite(descriptor, words, words.count, 0) }
         if isForCopy { try makeRoomForCopy(at: logPath) }
     }
 
     private func makeRoomForCopy(at logPath: String) throws(LogError) {
-        // What stands beside a database is written into it when it is opened: what another log left
-        // must not meet this one.
+        // SQLite replays files beside a database when it opens the database. The files of another log must
+        // not be replayed into this one.
         for found in [logPath, logPath + "-wal", logPath + "-journal"]
         where access(found, F_OK) == 0 {
             throw LogError(
@@ -85,13 +86,13 @@ final class LogFolder {
     }
 
     deinit {
-        // Said, not left to the closing: a child that was forked and has not begun its program yet
-        // has the descriptor, too, and would keep the lock.
+        // Unlock explicitly. A forked child that has not executed its program yet shares the descriptor, and
+        // would keep the lock.
         _ = flock(descriptor, LOCK_UN)
         close(descriptor)
     }
 
-    /// Whether someone has a folder locked. Changes nothing in it.
+    /// Whether a process has locked a folder. Changes nothing in it.
     ///
     /// - Throws: `unusableFolder`.
     static func isLocked(_ path: String) throws(LogError) -> Bool {
@@ -109,8 +110,8 @@ final class LogFolder {
         return false
     }
 
-    /// Makes an empty file if there is none. SQLite takes one for an empty database, and gives its
-    /// permissions to the files that it makes beside it.
+    /// Creates an empty file if there is none. SQLite treats it as an empty database, and gives its
+    /// permissions to the files beside it.
     ///
     /// - Throws: `unusableFolder`.
     func makeFile(_ file: String) throws(LogError) {
@@ -119,13 +120,13 @@ final class LogFolder {
         close(descriptor)
     }
 
-    /// Has the copy on the disk, in one file.
+    /// Syncs the copy, as one file.
     func makeCopyDurable() throws(LogError) {
         let descriptor = open(databasePath, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else { throw Self.unusable(path, errno) }
         defer { close(descriptor) }
         guard fsync(descriptor) == 0 else { throw Self.unusable(path, errno) }
-        // The database has all of their content.
+        // Their content is in the database.
         for left in [writeAheadPath, databasePath + "-shm"]
         where unlink(left) != 0 && errno != ENOENT {
             throw Self.unusable(path, errno)
@@ -134,7 +135,7 @@ final class LogFolder {
 
     /// Gives the copy, which is durable, the name of a log.
     ///
-    /// - Throws: `unusableFolder`; `unknownOutcome` where it has the name, and may lose it with the power.
+    /// - Throws: `unusableFolder`; `unknownOutcome` if it has the name but a power failure may undo that.
     func adoptCopy() throws(LogError) {
         guard rename(databasePath, Self.databasePath(in: path)) == 0 else {
             throw Self.unusable(path, errno)
@@ -146,14 +147,14 @@ final class LogFolder {
         }
     }
 
-    /// Makes the names of new files in the folder durable.
+    /// Syncs the folder, so that the names of new files are durable.
     func synchronize() throws(LogError) {
         try Self.synchronize(path)
     }
 
-    /// A database without a byte beside a write-ahead log was cut to nothing, or removed: SQLite would
-    /// remove the other, too, and a new log would begin where there was one. One of a single byte is
-    /// empty for SQLite as well.
+    /// Refuses an empty database beside a write-ahead log: it was truncated or removed. SQLite would remove
+    /// the write-ahead log, too, and a new log would replace the old one. SQLite also treats a file of one
+    /// byte as empty.
     ///
     /// - Throws: `damaged`.
     func refuseCutDatabase() throws(LogError) {
@@ -165,7 +166,7 @@ final class LogFolder {
                 + "backup.")
     }
 
-    /// Where a copy was begun and not finished, no new log begins in its place.
+    /// Refuses to begin a new log where an unfinished copy is.
     ///
     /// - Throws: `notALog`.
     func refuseUnfinishedCopy() throws(LogError) {
@@ -182,11 +183,10 @@ final class LogFolder {
         return stat(path, &status) == 0 ? Int(status.st_size) : 0
     }
 
-    /// Gives the write-ahead log blocks to write into, since a write that grows a file takes twice
-    /// as long to reach the disk. What is in the file stays; zeros behind it mean nothing to
-    /// SQLite.
+    /// Allocates blocks for the write-ahead log, since a write that extends a file takes twice as long to
+    /// sync. The file's contents stay; SQLite ignores zeros after them.
     ///
-    /// - Parameter bytes: How long the file is to be at least.
+    /// - Parameter bytes: The minimum size of the file.
     /// - Throws: `full` if the disk has no room; `unusableFolder`.
     func extendWriteAheadFile(to bytes: Int) throws(LogError) {
         let file = open(writeAheadPath, O_WRONLY | O_CLOEXEC)
@@ -232,7 +232,7 @@ final class LogFolder {
         let folder = open(path, O_RDONLY | O_CLOEXEC)
         guard folder >= 0 else { throw unusable(path, errno) }
         defer { close(folder) }
-        // Some file systems have nothing to do here, and say so.
+        // Some file systems can't sync a folder, and report one of these errors.
         if fsync(folder) != 0 && errno != EINVAL && errno != ENOTSUP {
             throw unusable(path, errno)
         }

@@ -1,10 +1,10 @@
 import ConfluxVocabulary
 
-/// Checkpoints and snapshots, and what is given up.
+/// Checkpoints, snapshots and truncation.
 extension SQLiteLog {
     /// Saves a piece of a checkpoint, in one transaction.
     ///
-    /// - Parameter piece: What to save.
+    /// - Parameter piece: The piece to save.
     /// - Throws: `invalidCheckpoint`, `notClaimed`, `superseded`, `full`, `failed`,
     ///   `unknownOutcome`, `closed`.
     public func save(_ piece: CheckpointPiece) throws(LogError) {
@@ -19,40 +19,39 @@ extension SQLiteLog {
         guard saved == Int(piece.index) else { throw .outOfOrder(piece, after: saved) }
     }
 
-    /// The newest checkpoint at or below a number; verified.
+    /// The newest checkpoint at or below a number, verified.
     ///
     /// - Parameter last: The highest number that it may have.
     /// - Returns: The checkpoint; nil if there is none.
-    /// - Throws: `damaged`, with its number if that can be told; `failed`, `closed`.
+    /// - Throws: `damaged`, with its number if that is known; `failed`, `closed`.
     public func checkpoint(through last: SequenceNumber) throws(LogError) -> SavedCheckpoint? {
         try openFiles().statements.reading.checkpoint(through: last)
     }
 
-    /// Saves a piece of a store's snapshot, in one transaction, and gives up some of what was
-    /// retired before.
+    /// Saves a piece of a store's snapshot, in one transaction, and removes some pieces of retired snapshots.
     ///
-    /// - Parameter piece: What to save.
+    /// - Parameter piece: The piece to save.
     /// - Throws: `invalidSnapshot`, `notClaimed`, `superseded`, `full`, `failed`, `unknownOutcome`,
     ///   `closed`.
     public func save(_ piece: SnapshotPiece) throws(LogError) {
         let attempt = "Saving the snapshot of \(piece.snapshot.key)"
         try piece.validate(endingAt: last)
         let isSaved = try changing(attempt) { statements throws(DatabaseFailure) in
-            // Twice what is added, so that what is retired comes to an end.
+            // Twice as much as is added, so that the backlog of retired pieces shrinks.
             _ = try statements.snapshots.collect(limitBytes: 2 * piece.bytes.count)
             return try statements.snapshots.save(piece)
         }
         guard isSaved else { throw .outOfOrder(piece) }
     }
 
-    /// The snapshots that are whole and not above `last`, ascending by store and number.
+    /// The complete snapshots that are not above `last`, ascending by store and number.
     ///
     /// - Throws: `damaged`, `failed`, `closed`.
     public func snapshots() throws(LogError) -> [SavedSnapshot] {
         try openFiles().statements.reading.snapshots?.listed(through: last) ?? []
     }
 
-    /// The same, where a list that is damaged is no error.
+    /// The same list, but damage is not an error.
     ///
     /// - Throws: `failed`, `closed`.
     public func snapshotList() throws(LogError) -> SnapshotList {
@@ -60,14 +59,14 @@ extension SQLiteLog {
             ?? SnapshotList(intact: [])
     }
 
-    /// Reads bytes of a snapshot; verified.
+    /// Reads and verifies bytes of a snapshot.
     ///
     /// - Parameters:
-    ///   - key: Which one.
-    ///   - offset: The offset of the first byte.
+    ///   - key: The snapshot's key.
+    ///   - offset: The offset of the first byte to read.
     ///   - limitBytes: The most bytes to read; at least one is read.
-    /// - Returns: The bytes, empty behind the end; nil if it does not exist or is unfinished.
-    /// - Throws: `damaged`, with its number: reading entries continues. `failed`, `closed`.
+    /// - Returns: The bytes, none after its end; nil if there is no such complete snapshot.
+    /// - Throws: `damaged`, with its number: entries can still be read. `failed`, `closed`.
     public func readSnapshot(
         of key: SavedSnapshot.Key, from offset: UInt64, limitBytes: Int
     ) throws(LogError) -> Bytes? {
@@ -86,13 +85,13 @@ extension SQLiteLog {
         }
     }
 
-    /// Discards commits that are wholly below a number, then pieces of retired snapshots, then the
-    /// space that is free: one of these at each call, in one transaction. The file of a log that
-    /// was begun by a version without truncation does not shrink; a copy of it (`SQLiteLogFile`) does.
+    /// Discards commits whose entries are all below a number, then pieces of retired snapshots, then gives
+    /// back free space. Each call does one of these, in one transaction. The file of a log that was begun by
+    /// a version without truncation does not shrink; a copy of it (`SQLiteLogFile`) does.
     ///
     /// - Parameters:
-    ///   - floor: The lowest number that is kept.
-    ///   - limitBytes: About how many bytes to give up at most.
+    ///   - floor: The lowest number to keep.
+    ///   - limitBytes: About the most bytes to discard.
     /// - Returns: Whether it is done.
     /// - Throws: `invalidFloor`, `notClaimed`, `superseded`, `full`, `failed`, `unknownOutcome`,
     ///   `closed`.
@@ -123,8 +122,7 @@ extension SQLiteLog {
         }
     }
 
-    /// Changes what lies beside the commits, in one transaction, and only where no newer claim
-    /// exists (rule 1).
+    /// Changes the data beside the commits, in one transaction, if no newer claim exists (rule 1).
     private func changing<Result>(
         _ attempt: String, _ body: (SQLiteLogStatements) throws(DatabaseFailure) -> Result
     ) throws(LogError) -> Result {

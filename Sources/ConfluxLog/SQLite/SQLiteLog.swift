@@ -3,17 +3,18 @@ import ConfluxVocabulary
 
 /// The log on this machine's disk: a SQLite database in a folder of its own.
 ///
-/// - The table `commits` has one row a commit, with a checksum, and with a hash of the commit and of the previous hash
-///   (``LogChain``). The table `meta` has the log's id, the format's version, the epoch, the floor and the beginning of
-///   the chain, each of them twice. `sqlite3 FOLDER/log.sqlite` opens the log for reading at any time. A reader that
-///   keeps a transaction open for long makes the write-ahead log grow.
-/// - One owner: the folder is locked, and the system releases the lock when the process ends, however it ends.
-/// - An append is one statement, conditional on the epoch and on the log's end. After a disk error its outcome is
-///   unknown. This object then refuses appends, since the system's cache can't be trusted: open the log anew and read
-///   its end.
-/// - Every read verifies checksums, and that no commit is missing. Intact commits around a damaged one are served.
-///   `SQLiteLogFile.chain()` verifies the chain.
-/// - Copying the write-ahead log into the database delays an append from time to time; see
+/// - Each commit is a row in the table `commits`, with a checksum and a hash that covers the commit and the
+///   hash before it (``LogChain``). The table `meta` has the log's id, the format's version, the epoch, the
+///   floor and the beginning of the chain, each of them twice. `sqlite3 FOLDER/log.sqlite` opens it for
+///   reading at any time. A reader that keeps a transaction open for long makes the write-ahead log grow.
+/// - One owner: the folder is locked, and the system releases the lock when the process ends,
+///   however it ends.
+/// - An append is one statement, conditional on the epoch and on the log's end. After a disk error its
+///   outcome is unknown. This object then accepts no more appends, since the data that the system still holds
+///   in memory can't be trusted: open the log anew and read its end.
+/// - Every read verifies checksums, and that no number is missing. Damage is found when it is read; intact
+///   commits around it are served. The chain is verified only on request: `SQLiteLogFile.chain()`.
+/// - Copying the write-ahead log into the database stalls one append now and then; see
 ///   `SQLiteLogSettings.writeAheadBytes`.
 ///
 /// Owned by one thread at a time.
@@ -26,32 +27,32 @@ public final class SQLiteLog: CopiedLog {
     public private(set) var floor: SequenceNumber
 
     private let settings: SQLiteLogSettings
-    /// Where the chain began when the log was opened.
+    /// The chain's beginning when the log was opened.
     private let chain: LogChain
     /// Whether every commit has a hash.
     var isChained: Bool { chain.first <= floor }
 
-    /// What is so from a claim on.
+    /// What is known from a claim on.
     struct Tenure {
         let epoch: Epoch
-        /// The hash of the last commit. It changes with ``last``, never by itself.
+        /// The hash of the last commit. It only changes together with ``last``.
         fileprivate(set) var head: ChainHash
     }
     private(set) var tenure: Tenure?
-    /// The error of the disk after which no append can be trusted.
+    /// The disk error after which no append can be trusted.
     private var diskFailure: LogError?
 
     struct Files {
         let statements: SQLiteLogStatements
         let database: Database
-        // Last, so that the folder is unlocked when the database is closed.
+        // The last property, so that the folder is unlocked after the database is closed.
         let folder: LogFolder
     }
 
     /// nil once closed.
     private var files: Files?
 
-    /// Opens the log in a folder; creates both if they do not exist.
+    /// Opens the log in a folder, and creates both if they are absent.
     ///
     /// - Parameters:
     ///   - directory: The folder.
@@ -68,7 +69,8 @@ public final class SQLiteLog: CopiedLog {
         try self.init(in: folder, settings, origin: nil)
     }
 
-    /// Opens what stands in a folder that this object locks, or begins it with an origin; without one it is a new log.
+    /// Opens the log in a folder that this object locks. If there is none, begins one with an origin, or a
+    /// new log without one.
     init(
         in folder: LogFolder, _ settings: SQLiteLogSettings, origin: LogOrigin?
     ) throws(LogError) {
@@ -79,7 +81,7 @@ public final class SQLiteLog: CopiedLog {
         }
         database.setBusyTimeout(settings.busyTimeout)
         let version = try SQLiteFormat.version(of: database, in: folder.path)
-        // Damage is found before an upgrade writes over it.
+        // Damage must be found before an upgrade overwrites it.
         let former = try version.map { version throws(LogError) in
             try SQLiteMeta(database, version: version, in: folder.path)
         }
@@ -90,7 +92,7 @@ public final class SQLiteLog: CopiedLog {
             try database.renewWriteAheadFile()
         }
         let meta = try SQLiteMeta(database, version: SQLiteFormat.version, in: folder.path)
-        // A quarter more, since the commit that reaches the mark goes beyond it.
+        // A quarter more, since the commit that reaches the limit exceeds it.
         try folder.extendWriteAheadFile(to: settings.writeAheadBytes * 5 / 4)
         try folder.synchronize()
         id = meta.log
@@ -106,11 +108,11 @@ public final class SQLiteLog: CopiedLog {
         }
     }
 
-    /// Opens the log in a folder; creates both if they do not exist.
+    /// Opens the log in a folder, and creates both if they are absent.
     ///
     /// - Parameters:
     ///   - directory: The folder.
-    ///   - durability: What an append has done when it returns.
+    ///   - durability: What an append guarantees when it returns.
     /// - Throws: Like `init(directory:settings:)`.
     public convenience init(
         directory: String, durability: SQLiteLogSettings.Durability
@@ -128,17 +130,17 @@ public final class SQLiteLog: CopiedLog {
         do throws(DatabaseFailure) {
             return try files.statements.truncation.usedBytes() > settings.limitBytes / 8 * 7
         } catch {
-            // Whatever keeps it from being told is met by the next append.
+            // If this fails, the next append meets the same error.
             return false
         }
     }
 
-    /// Begins a tenure; the new epoch is on the disk when this returns.
+    /// Begins a tenure; the new epoch is on disk when this returns.
     ///
     /// - Parameter step: By how much the epoch rises, 1 or more.
     /// - Returns: The new epoch, and where the log ends.
-    /// - Throws: `damaged` if the last commit is damaged; `unknownOutcome` after an error of the disk: an
-    ///   epoch may be used up; `full`, `failed`, `closed`.
+    /// - Throws: `damaged` if the last commit is; `unknownOutcome` after a disk error: an epoch may be used
+    ///   up; `full`, `failed`, `closed`.
     public func claim(raisingEpochBy step: UInt64) throws(LogError) -> LogClaim {
         let files = try writableFiles()
         let end = try readEnd(files)
@@ -149,7 +151,7 @@ public final class SQLiteLog: CopiedLog {
             files.statements.claim.bind(Int64(clamping: step), at: 1)
             guard try files.statements.claim.step() else { return 0 }
             let epoch = files.statements.claim.integer(0)
-            // The row comes first; the change is committed by the step that ends the statement.
+            // The row comes first; the step that ends the statement commits the change.
             while try files.statements.claim.step() {}
             try files.database.setSynchronous(full: settings.durability == .fsync)
             return epoch
@@ -165,9 +167,9 @@ public final class SQLiteLog: CopiedLog {
     /// Appends commits, in one transaction.
     ///
     /// - Parameters:
-    ///   - commits: The commits.
-    ///   - last: The end of the log that the caller expects.
-    ///   - forced: Whether they must be on the disk on return, whatever the durability is.
+    ///   - commits: The commits to add.
+    ///   - last: The number at which the caller expects the log to end.
+    ///   - forced: Whether they must be on disk on return, whatever the durability.
     /// - Throws: `superseded`, `endDiffers`, `full`, `failed`, `unknownOutcome`, `invalidCommit`,
     ///   `notClaimed`, `closed`.
     public func append(
@@ -205,11 +207,11 @@ public final class SQLiteLog: CopiedLog {
             if self.last == last { throw .takesNothing(behind: last) }
             throw .endDiffers(expected: last, found: self.last)
         }
-        // They were appended before, then perhaps without force.
+        // The commits are in the log already, perhaps without being forced.
         if raisesDurability { try makeDurable(files) }
     }
 
-    /// Makes sure that there is no newer claim.
+    /// Confirms that there is no newer claim.
     ///
     /// - Throws: `superseded`, `failed`, `notClaimed`, `closed`.
     public func confirm() throws(LogError) {
@@ -219,11 +221,11 @@ public final class SQLiteLog: CopiedLog {
         guard newest == tenure.epoch else { throw .superseded(tenure.epoch, by: newest) }
     }
 
-    /// Reads commits, from the one that contains a number; verifies each.
+    /// Reads and verifies commits, from the one that contains a number.
     ///
     /// - Parameters:
-    ///   - from: The first number; below `floor`, reading begins at `floor`.
-    ///   - limitBytes: The most bytes of the commits together; the first is returned in any case.
+    ///   - from: The number to begin with; a number below `floor` means `floor`.
+    ///   - limitBytes: The most bytes of all commits together; the first is always returned.
     /// - Returns: The commits; none if the log ends before `from`.
     /// - Throws: `damaged` with the numbers concerned; `failed`, `closed`.
     public func read(
@@ -244,11 +246,11 @@ public final class SQLiteLog: CopiedLog {
         try SQLiteLogReader(path: openFiles().folder.databasePath, settings: settings)
     }
 
-    /// Closes the database and unlocks the folder. Appended commits are then on the disk, unless the disk fails.
-    /// Repeated calls do nothing.
+    /// Closes the database and unlocks the folder. What was appended is then on disk, unless the disk fails.
+    /// Closing again does nothing.
     public func close() {
         guard let files else { return }
-        // Nobody can be told if these fail, and then no more is lost than by a crash.
+        // Errors here can't be reported. They lose no more than a crash would.
         if let tenure, diskFailure == nil {
             files.statements.reach.bind(Int64(tenure.epoch.rawValue), at: 1)
             _ = try? files.statements.reach.run()
@@ -259,7 +261,7 @@ public final class SQLiteLog: CopiedLog {
         disconnect()
     }
 
-    /// Closes the database as it is; whoever holds the folder keeps it locked.
+    /// Closes the database as it is. The folder stays locked.
     func disconnect() {
         files = nil
     }
@@ -277,7 +279,7 @@ public final class SQLiteLog: CopiedLog {
         return files
     }
 
-    /// Runs something that writes, and remembers an error of the disk.
+    /// Runs a function that writes, and remembers a disk error.
     func writing<Result>(
         _ attempt: @autoclosure () -> String, _ body: () throws(DatabaseFailure) -> Result
     ) throws(LogError) -> Result {
@@ -288,12 +290,12 @@ public final class SQLiteLog: CopiedLog {
         }
     }
 
-    /// Goes on from a new floor.
+    /// Continues from a new floor.
     func rise(to floor: SequenceNumber) {
         self.floor = floor
     }
 
-    /// - Returns: Whether they follow; else none is there.
+    /// - Returns: Whether they follow the log's end; if not, none is inserted.
     private func insert(
         _ commits: [LoggedCommit], behind head: inout ChainHash, into files: Files
     ) throws(DatabaseFailure) -> Bool {
@@ -307,7 +309,7 @@ public final class SQLiteLog: CopiedLog {
         return true
     }
 
-    /// - Returns: Whether it follows; else it is not there.
+    /// - Returns: Whether it follows the log's end; if not, it is not inserted.
     private func insert(
         _ commit: LoggedCommit, behind head: inout ChainHash, into files: Files
     ) throws(DatabaseFailure) -> Bool {
@@ -327,17 +329,18 @@ public final class SQLiteLog: CopiedLog {
         return files.database.changes == 1
     }
 
-    /// Writes what changes nothing, so that all that stands before it reaches the disk.
+    /// Makes a write that changes nothing, so that everything before it reaches the disk.
     private func makeDurable(_ files: Files) throws(LogError) {
         try writing("Writing to the disk") { () throws(DatabaseFailure) in
             try files.database.setSynchronous(full: true)
-            // Unlike a row that is set to what it is, this is written in any case.
+            // SQLite always writes this, unlike a row that is set to its present value.
             try files.database.execute("PRAGMA user_version = \(SQLiteFormat.version)")
             try files.database.setSynchronous(full: settings.durability == .fsync)
         }
     }
 
-    /// Where the log ends: the last commit, nil if there is none, and what the next one is chained to.
+    /// Where the log ends: the last commit, nil if there is none, and the hash to which the next one is
+    /// chained.
     private struct End {
         var commit: LoggedCommit?
         /// The next number.
@@ -373,7 +376,7 @@ public final class SQLiteLog: CopiedLog {
         return epoch
     }
 
-    /// The epoch of the newest claim; nil if the file does not say.
+    /// The epoch of the newest claim; nil if the file has none.
     func newestEpoch(_ files: Files) throws(DatabaseFailure) -> Epoch? {
         defer { files.statements.epoch.reset() }
         guard try files.statements.epoch.step() else { return nil }

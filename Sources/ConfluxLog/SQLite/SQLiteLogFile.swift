@@ -6,10 +6,10 @@ import ConfluxVocabulary
     import Glibc
 #endif
 
-/// Reads a log on disk, whether a sequencer owns it or not.
+/// A log on disk, opened only for reading: beside the sequencer that owns it, or without an owner.
 ///
-/// It takes no lock and changes nothing. It reads the log as it was when it was opened, or later. One thread at a time
-/// owns it.
+/// It takes no lock and changes nothing. It reads the log as it was when it was opened, or later. One thread
+/// at a time owns it.
 public final class SQLiteLogFile: LogReader {
     /// The log's random identity.
     public let id: LogID
@@ -26,7 +26,7 @@ public final class SQLiteLogFile: LogReader {
     /// Opens the log in a folder.
     ///
     /// - Parameter directory: The folder.
-    /// - Throws: `notALog` where there is none; `newerFormat`, `unusableFolder`, `damaged`, `failed`.
+    /// - Throws: `notALog` if there is none; `newerFormat`, `unusableFolder`, `damaged`, `failed`.
     public convenience init(directory: String) throws(LogError) {
         try self.init(path: LogFolder.databasePath(in: directory), in: directory)
     }
@@ -55,7 +55,7 @@ public final class SQLiteLogFile: LogReader {
             path: path, version: version, settings: SQLiteLogSettings())
     }
 
-    /// Reads and verifies commits, like `LogReader`.
+    /// Reads and verifies commits, as `LogReader` says.
     ///
     /// - Throws: `damaged` with the numbers concerned; `failed`, `closed`.
     public func read(
@@ -65,8 +65,8 @@ public final class SQLiteLogFile: LogReader {
         return try reader.read(from: from, through: last, limitBytes: limitBytes)
     }
 
-    /// Reads commits like ``read(from:through:limitBytes:)``, each with its hash. It does not check the hashes:
-    /// ``LogChain/follow(_:)`` does.
+    /// Reads commits like ``read(from:through:limitBytes:)``, each with its hash. It does not check the
+    /// hashes: ``LogChain/follow(_:)`` does that.
     ///
     /// - Throws: `damaged` with the numbers concerned; `failed`, `closed`.
     public func readChained(
@@ -76,7 +76,7 @@ public final class SQLiteLogFile: LogReader {
         return try reader.readChained(from: from, through: last, limitBytes: limitBytes)
     }
 
-    /// The present beginning of the log's chain: behind ``last`` in a log of a format without hashes.
+    /// Where the chain of the log begins now: after ``last`` if the log's format has no hashes.
     ///
     /// - Throws: `damaged`, `failed`, `closed`.
     public func chain() throws(LogError) -> LogChain {
@@ -92,7 +92,7 @@ public final class SQLiteLogFile: LogReader {
         return try reader.checkpoint(through: last)
     }
 
-    /// The finished snapshots that are not above `last`, ascending by store and number.
+    /// The complete snapshots that are not above `last`, ascending by store and number.
     ///
     /// - Throws: `damaged`, `failed`, `closed`.
     public func snapshots() throws(LogError) -> [SavedSnapshot] {
@@ -100,7 +100,7 @@ public final class SQLiteLogFile: LogReader {
         return try reader.snapshots(through: last)
     }
 
-    /// The description of a snapshot; nil if it does not exist or is unfinished.
+    /// The log's description of a snapshot; nil if there is no such complete snapshot.
     ///
     /// - Throws: `damaged`, `failed`, `closed`.
     public func snapshot(of key: SavedSnapshot.Key) throws(LogError) -> SavedSnapshot? {
@@ -124,21 +124,21 @@ public final class SQLiteLogFile: LogReader {
         reader = nil
     }
 
-    /// Whether a sequencer, or another program, has the log open for writing.
+    /// Whether a sequencer or another program has the log open for writing.
     ///
     /// - Throws: `unusableFolder` if that is unknown.
     public func isOwned() throws(LogError) -> Bool { try LogFolder.isLocked(folder) }
 
     /// Copies the log as it is at one moment, while its owner continues to append.
     ///
-    /// The copy has the identity of the log: a sequencer that serves it continues that log, and nodes that have seen
-    /// more notice (rule 2). The copy gets the name of a log once it is complete and on the disk, so an interrupted
-    /// copy is no log.
+    /// The copy has the log's id: a sequencer that serves it continues that log, and nodes that have seen
+    /// more entries notice (rule 2). Until the copy is complete and on disk, it does not have the name of a
+    /// log. So an interrupted copy is not a log.
     ///
     /// - Parameters:
-    ///   - directory: A folder without a log; it is created if it does not exist.
-    ///   - isWhole: Checks the copy, and returns whether it may become a log. If not, it is removed.
-    /// - Throws: `inUse` if a log is there already; `unusableFolder`, `full`, `damaged`, `failed`,
+    ///   - directory: A folder without a log; it is created if it is absent.
+    ///   - isWhole: Checks the copy, and returns whether to give it the name of a log. If not, it is removed.
+    /// - Throws: `inUse` if the folder has a log already; `unusableFolder`, `full`, `damaged`, `failed`,
     ///   `closed`.
     public func copy(
         to directory: String, if isWhole: (SQLiteLogFile) -> Bool = { _ in true }
@@ -154,7 +154,7 @@ public final class SQLiteLogFile: LogReader {
             try target.makeCopyDurable()
             try target.adoptCopy()
         } else {
-            // What stays if this fails is no log, and the next copy removes it.
+            // If this fails, the remains are not a log, and the next copy removes them.
             unlink(target.databasePath)
         }
     }

@@ -1,7 +1,7 @@
 import ConfluxVocabulary
 
-/// Reads the log on disk through a connection of its own that can't write. Reading and appending
-/// don't wait for each other.
+/// Reads the log on disk through a read-only connection of its own. Reads and appends don't wait for each
+/// other.
 final class SQLiteLogReader: LogReader {
     private struct Connection {
         let statements: SQLiteReadStatements
@@ -49,7 +49,7 @@ final class SQLiteLogReader: LogReader {
             connection.statements, from: from, through: last, limitBytes: limitBytes)
     }
 
-    /// What the log says of itself now.
+    /// The log's present `meta` row.
     func meta(in folder: String) throws(LogError) -> SQLiteMeta {
         guard let connection else { throw .closed }
         return try SQLiteMeta(connection.database, version: version, in: folder)
@@ -78,14 +78,14 @@ final class SQLiteLogReader: LogReader {
         return try connection.statements.snapshots?.listed(through: last) ?? []
     }
 
-    /// Writes what the log is at one moment into an empty file.
+    /// Writes the log, as it is at one moment, into an empty file.
     func vacuum(into path: String) throws(LogError) {
         guard let connection else { throw .closed }
         try SQLiteFormat.reading("Copying the log to \(path)") { () throws(DatabaseFailure) in
             let quoted = path.split(separator: "'", omittingEmptySubsequences: false)
                 .joined(separator: "''")
-            // The copy of a log that was begun when logs could not shrink is one that can. It is a
-            // wish, and changes nothing in the log that is read.
+            // The copy of a log that was begun before logs could shrink is one that can. The setting only
+            // affects the copy, not the log that is read.
             if try connection.database.number("PRAGMA auto_vacuum") == 0 {
                 try connection.database.execute("PRAGMA auto_vacuum = INCREMENTAL")
             }

@@ -1,44 +1,45 @@
 /// The settings of a log on disk. Each value is bounded; opening the log checks it.
 public struct SQLiteLogSettings: Sendable, Hashable {
-    /// What an append has done when it returns.
+    /// What an append guarantees when it returns.
     public enum Durability: String, Sendable, Hashable, CaseIterable {
-        /// The commit is on the disk: it survives a crash of the whole machine.
+        /// The commit is on disk: it survives a crash of the machine.
         case fsync
-        /// The commit is with the operating system: it survives a crash of this process. A crash
-        /// of the machine may lose the newest commits, never ones in the middle.
+        /// The commit is with the operating system: it survives a crash of this process. A crash of the
+        /// machine may lose the newest commits, but never ones in the middle.
         case os
     }
 
-    /// What an append has done when it returns. Claims and forced appends reach the disk in either case.
+    /// What an append guarantees when it returns. Claims and forced appends always reach the disk.
     public var durability: Durability
 
-    /// The largest size of the database, 1 MiB to 16 TiB. At the bound `append` throws `full`. The last eighth is a
-    /// reserve: the sequencer then admits no actions until checkpoints and truncation have made room. 64 GiB hold some
-    /// hundred million small actions.
+    /// The largest size of the database, 1 MiB to 16 TiB. At the bound `append` throws `full`. The last
+    /// eighth is a reserve: while it is in use, a sequencer admits no actions until checkpoints and
+    /// truncation have made room. 64 GiB hold some hundred million small actions.
     public var limitBytes = 64 << 30
 
-    /// The size at which the write-ahead log is copied into the database, 1 MiB to 1 GiB. The append that reaches it
-    /// makes the copy, and waits for it: rarely and long if this is large, often and briefly if it is small. The file
-    /// gets this size at once.
+    /// The size at which the write-ahead log is copied into the database, 1 MiB to 1 GiB. The append that
+    /// reaches it makes the copy, and waits for it: seldom but long if the size is large, often but briefly
+    /// if it is small. With 16 MiB that is one in 4,000 small appends, or one in 240 of 64 KiB. The file is
+    /// created at this size.
     public var writeAheadBytes = 16 << 20
 
-    /// How long to wait for another program that holds SQLite's lock, 0 to 60 s. Reads need no lock; writes by
-    /// `sqlite3` make appends wait.
+    /// How long to wait for another program that holds SQLite's lock, 0 to 60 s. Readers need no lock; a
+    /// program that writes with `sqlite3` makes appends wait.
     public var busyTimeout = Duration.seconds(5)
 
-    /// The SQLite VFS to use; nil for the system's. Tests inject faults with it.
+    /// The SQLite VFS to use; nil for the system's. Tests inject faults there.
     package var vfs: String?
 
-    /// Makes the default settings.
+    /// Makes settings with the default values.
     ///
-    /// - Parameter durability: What an append has done when it returns.
+    /// - Parameter durability: What an append guarantees when it returns.
     public init(durability: Durability = .fsync) {
         self.durability = durability
     }
 
     /// Checks every value against its bounds.
     ///
-    /// - Throws: `invalidSetting` for the first value that lies outside.
+    /// - Throws: `invalidSetting` for the first value that is out of bounds.
     public func validate() throws(LogError) {
         guard (1 << 20...1 << 44).contains(limitBytes) else {
             throw LogError(

@@ -2,38 +2,38 @@ import ConfluxProtocol
 import ConfluxVocabulary
 import ConfluxZeroMQ
 
-/// Who speaks on the sequencer's connections, and what each may hear. What somebody may do the machine
-/// decides; what somebody may observe is decided here, where frames leave. Confined to one thread.
+/// Decides who may connect to the sequencer's sockets, and which parts of the feed each peer may observe. The
+/// machine decides what a peer may do; this type filters the frames that leave. Confined to one thread.
 struct Access {
-    /// Who may connect; nil if there are no keys.
+    /// The keys that may connect; nil if the sequencer uses no keys.
     private var authorized: AuthorizedKeys?
-    /// Until when keys may not connect.
+    /// The barred keys, and the time until which they may not connect.
     private var barred: [Name: Duration] = [:]
 
-    /// Which part of all connections of a socket the processes of one key may have, unless its line says
-    /// how many.
+    /// One key may have at most this fraction of a socket's connections, unless the key's line sets a number.
     static let keyFraction = 8
-    /// How long the connections of a client continue that had the keys read again, where its own key is
-    /// changed or gone.
+    /// A client can ask for a reload that changes or removes its own key. Its connections end after this
+    /// time.
     static let answerDelay = Duration.seconds(1)
 
-    /// From here on these keys may connect, and no others are connected. Whose rights are others now
-    /// connects again, and says anew what it does.
+    /// Replaces the authorised keys. Connections whose keys are not among them end. If a key's rights have
+    /// changed, its connections end as well, so that the peer reconnects and repeats what it needs.
     ///
-    /// The connections of a client that asked for it end later, since its answer may be on the way. They
-    /// have the new rights meanwhile: where the key is gone, nothing more is heard or sent.
+    /// The connections of the client that asked for the reload end later, since the answer to it may still be
+    /// on the way. They have the new rights at once: if the key is gone, nothing more is received from them
+    /// or sent to them.
     ///
     /// - Parameters:
     ///   - keys: The keys.
-    ///   - asker: The key of whoever asked for it, if a client did.
-    ///   - sockets: Where they connect.
+    ///   - asker: The key of the client that asked for the reload, if one did.
+    ///   - sockets: The sockets that clients connect to.
     /// - Throws: `closed`.
     mutating func admit(
         _ keys: AuthorizedKeys, askedBy asker: CurvePublicKey? = nil, on sockets: [ServingSocket]
     ) throws(ZeroMQError) {
         let former = authorized
         authorized = keys
-        // With its rights a key gets another chance.
+        // With new rights, a barred key gets another chance.
         barred = [:]
         for socket in sockets {
             admitConnections(on: socket)
@@ -42,7 +42,7 @@ struct Access {
         }
     }
 
-    /// From here on the socket admits connections of the keys that may connect, as many as each may have.
+    /// Makes the socket admit only authorised keys, each with no more connections than it may have.
     private func admitConnections(on socket: ServingSocket) {
         let share = max(1, socket.levels.connections.most / Self.keyFraction)
         socket.connectionsMax = { [authorized, barred] key in
@@ -58,8 +58,8 @@ struct Access {
     ///
     /// - Parameters:
     ///   - name: The key's name.
-    ///   - pause: For how long, at the least.
-    ///   - sockets: Where it connects.
+    ///   - pause: The minimum time for which the key is barred.
+    ///   - sockets: The sockets that clients connect to.
     /// - Throws: `closed`.
     mutating func bar(
         _ name: Name, for pause: Duration, on sockets: [ServingSocket]
@@ -73,16 +73,16 @@ struct Access {
         }
     }
 
-    /// Who speaks on a connection.
+    /// The peer on a connection.
     ///
-    /// - Parameter key: The connection's key; nil if it is gone, or not encrypted.
-    /// - Returns: Who; nil for nobody who may.
+    /// - Parameter key: The connection's key; nil if the connection is gone or not encrypted.
+    /// - Returns: The principal; nil if the key is not authorised.
     func principal(of key: CurvePublicKey?) -> Principal? {
         guard let authorized else { return .anybody }
         return key.flatMap { authorized[$0] }
     }
 
-    /// Publishes a frame: to each subscriber what of it its key may observe.
+    /// Publishes a frame. Each subscriber gets the part of it that its key may observe.
     func publish(_ frame: Bytes, on feed: PublisherSocket) throws(ZeroMQError) {
         guard let authorized else {
             try feed.send(frame)

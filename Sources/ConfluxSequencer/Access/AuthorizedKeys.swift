@@ -2,10 +2,10 @@ import ConfluxProtocol
 import ConfluxVocabulary
 import ConfluxZeroMQ
 
-/// Who may connect, by key, and what each may do.
+/// The keys that may connect, and the rights of each.
 ///
-/// As text, it has one key on each line. Spaces or tabs separate words: a name, the public key, and
-/// rights.
+/// The text form has one key on each line: a name, the public key, and the rights, separated by spaces or
+/// tabs.
 ///
 /// ```
 /// # name       public key                                rights
@@ -13,30 +13,30 @@ import ConfluxZeroMQ
 /// orders-api   Yne@$w-vo<fVvi]a<NY6T1ed:M$fCG*[IaLV{hID  dispatch=orders observe=orders rate=500/s
 /// ```
 ///
-/// Empty lines and lines that begin with `#` are ignored. For rights see `RightsText`.
+/// Empty lines and lines that begin with `#` are ignored. For the rights, see `RightsText`.
 public struct AuthorizedKeys: Sendable, Equatable {
     private var principals: [CurvePublicKey: Principal] = [:]
 
-    /// The most keys. *At the bound* the text is refused.
+    /// The most keys in one text. *At the bound* the text is refused.
     public static let countMax = 10_000
     /// The most bytes of the text. *At the bound* it is refused.
     public static let textBytesMax = 4 << 20
 
     /// Why a text is invalid.
     public struct Fault: Error, Sendable, Equatable, CustomStringConvertible {
-        /// The line, from 1.
+        /// The line's number, from 1.
         public let line: Int
-        /// What is wrong with it and what to do.
+        /// What is wrong with the line, and what to do.
         public let message: String
 
         /// The line and the message.
         public var description: String { "line \(line): \(message)" }
     }
 
-    /// Nobody.
+    /// Makes an empty list: nobody may connect.
     public init() {}
 
-    /// Reads who may connect.
+    /// Reads the authorised keys from a text.
     ///
     /// - Parameter text: The text.
     /// - Throws: ``Fault`` for the first invalid line.
@@ -71,10 +71,10 @@ public struct AuthorizedKeys: Sendable, Equatable {
         }
     }
 
-    /// How many keys there are.
+    /// The number of keys.
     public var count: Int { principals.count }
 
-    /// Whose key it is; nil if it may not connect.
+    /// The principal that owns a key; nil if the key may not connect.
     public subscript(key: CurvePublicKey) -> Principal? { principals[key] }
 
     private static func read(

@@ -1,24 +1,25 @@
 import ConfluxProtocol
 import Dispatch
 
-/// Reads the file of authorised keys again, one reading after another, aside of the thread that serves.
-/// Confined to that thread.
+/// Rereads the file of authorised keys on a queue of its own, so that the serving thread doesn't wait.
+/// Readings run one at a time. The value itself is confined to the serving thread.
 struct KeyReloads {
-    /// Who asked for a reading, and waits for an answer.
+    /// A client that asked for a reading and waits for the answer.
     struct Asker: Sendable {
         let connection: ConnectionID
         let question: UInt64
     }
 
-    /// A reading that has ended.
+    /// The outcome of a reading.
     struct Outcome: Sendable {
-        /// nil if nobody waits, as behind ``Sequencer/reload()``.
+        /// nil if nobody waits for it, as after ``Sequencer/reload()``.
         let asker: Asker?
-        /// The keys, or why the former ones stay.
+        /// The new keys, or the reason why the former keys remain.
         let result: Result<AuthorizedKeys, AuthorizedKeysError>
     }
 
-    /// The most readings that clients wait for. *At the bound* a further client is told to ask later.
+    /// The most readings that clients wait for at once. *At the bound* the next client is told to ask again
+    /// later.
     static let waitingMax = 16
 
     private let read: (@Sendable () -> Result<AuthorizedKeys, AuthorizedKeysError>)?
@@ -28,7 +29,7 @@ struct KeyReloads {
 
     /// - Parameters:
     ///   - read: Reads the file; nil if there is none.
-    ///   - tell: Takes an outcome, on another thread.
+    ///   - tell: Gets each outcome, on another thread.
     init(
         read: (@Sendable () -> Result<AuthorizedKeys, AuthorizedKeysError>)?,
         tell: @escaping @Sendable (Outcome) -> Void
@@ -39,8 +40,8 @@ struct KeyReloads {
 
     /// Begins a reading.
     ///
-    /// - Parameter asker: Who waits for it; nil for nobody.
-    /// - Returns: What the asker is answered at once, if there is no reading.
+    /// - Parameter asker: The client that waits for it; nil if none does.
+    /// - Returns: The answer to send at once if no reading begins; otherwise nil.
     mutating func begin(for asker: Asker?) -> Answer.Body? {
         guard let read else {
             return .failed(
@@ -59,9 +60,9 @@ struct KeyReloads {
         return nil
     }
 
-    /// A reading has ended.
+    /// Takes the outcome of a reading.
     ///
-    /// - Returns: What its asker is answered.
+    /// - Returns: The answer for the client that asked.
     mutating func end(_ outcome: Outcome) -> Answer.Body {
         if outcome.asker != nil { waitingCount -= 1 }
         switch outcome.result {
@@ -71,7 +72,7 @@ struct KeyReloads {
     }
 }
 
-/// Why the file of authorised keys could not be read again. The former keys stay.
+/// Why the file of authorised keys could not be read again. The former keys remain.
 public struct AuthorizedKeysError: Error, Sendable, Equatable {
     /// What is wrong and what to do.
     public let message: String

@@ -1,27 +1,27 @@
 import ConfluxVocabulary
 
-/// When entries were committed, at a bounded number of places: what says how old the first entry is that a
-/// replica lacks.
+/// When entries were committed, in a bounded number of spans. Used to compute the age of the first entry that
+/// a replica lacks.
 struct CommitTimes: Sendable {
-    /// Entries that were committed at about one time.
+    /// Entries that were committed at about the same time.
     private struct Span {
         var last: SequenceNumber
-        /// When the first of them was.
+        /// When the first of them was committed.
         let began: Duration
     }
 
-    /// How many spans there are. *At the bound* old ones become one where little is lost by that.
+    /// The most spans. *At the bound* old spans are merged where that costs little precision.
     static let countMax = 1_024
-    /// An age is never more than this part of itself too large, and a span: the older, the coarser. So
-    /// those of a hundred years need far fewer spans than there may be.
+    /// An age exceeds the true one by at most 1/32 of it plus one span, so older spans are coarser. With this
+    /// precision, entries of a hundred years need far fewer spans than `countMax`.
     static let precision = 32
-    /// For how long entries go to one span.
+    /// How long entries go to the same span.
     static let spanMin = Duration.milliseconds(100)
 
-    /// Ascending.
+    /// *Invariant*: ascending.
     private var spans: [Span] = []
 
-    /// Entries up to a number are in the log now. They may be there already.
+    /// Notes that the log holds entries up to a number now. It may have held them already.
     mutating func add(through last: SequenceNumber, at now: Duration) {
         guard last > spans.last?.last ?? .zero else { return }
         if let began = spans.last?.began, now - began < Self.spanMin {
@@ -33,10 +33,10 @@ struct CommitTimes: Sendable {
     }
 
     private mutating func merge(at now: Duration) {
-        // The newest is first.
+        // The newest span is first.
         var merged: [Span] = []
         for span in spans.reversed() {
-            // Entries of the last one are as old as this, at least.
+            // A lower bound for the age of the last span's entries.
             let following = merged.count > 1 ? merged[merged.count - 2].began : now
             if let last = merged.last?.last,
                 following - span.began <= (now - following) / Self.precision
@@ -46,11 +46,11 @@ struct CommitTimes: Sendable {
                 merged.append(span)
             }
         }
-        // Only after a time that nothing lives to see there are too many of them still.
+        // `precision` alone keeps the spans below the bound for any realistic uptime.
         spans = merged.prefix(Self.countMax).reversed()
     }
 
-    /// How old the first entry behind a number is; zero where there is none.
+    /// The age of the first entry after a number; zero if there is none.
     func age(ofFirstBehind sequence: SequenceNumber, at now: Duration) -> Duration {
         var low = 0
         var high = spans.count

@@ -3,8 +3,8 @@ import ConfluxVocabulary
 import ConfluxZeroMQ
 import Synchronization
 
-/// Where the threads of a sequencer publish what they count and measure. Whoever reads it makes nobody
-/// wait: the lock is held for some additions, or for one copy.
+/// Where a sequencer's threads publish what they count and measure. Readers block nobody for long: the lock
+/// is held only for a few additions or one copy.
 final class SequencerMeter: Sendable {
     fileprivate struct State {
         var metrics = SequencerMetrics()
@@ -30,20 +30,20 @@ final class SequencerMeter: Sendable {
         }
     }
 
-    // MARK: The thread that serves
+    // MARK: The serving thread
 
-    /// Commits were published.
+    /// Notes that commits were published.
     func committed(after duration: Duration) {
         state.withLock { $0.metrics.commitLatency.record(duration) }
     }
 
-    /// The thread has finished a turn.
+    /// Publishes the state at the end of a turn.
     ///
     /// - Parameters:
-    ///   - gauges: What the machine has.
-    ///   - tally: What it has counted.
+    ///   - gauges: The machine's gauges.
+    ///   - tally: The machine's counters.
     ///   - times: When entries were committed.
-    ///   - bounds: What the sockets have.
+    ///   - bounds: The levels of the sockets.
     ///   - now: The time, monotonic.
     func publish(
         _ gauges: SequencerGauges, _ tally: SequencerTally, _ times: CommitTimes, bounds: [Bound],
@@ -77,7 +77,7 @@ final class SequencerMeter: Sendable {
         }
     }
 
-    // MARK: The thread of the log
+    // MARK: The log's thread
 
     func logJobBegins(at now: Duration) {
         state.withLock { $0.logJobSince = now }
@@ -92,7 +92,7 @@ final class SequencerMeter: Sendable {
         }
     }
 
-    // MARK: Events, of any thread
+    // MARK: Events, on any thread
 
     func take(_ event: SequencerEvent) {
         let wall = Moment.now.wall
@@ -102,7 +102,7 @@ final class SequencerMeter: Sendable {
                 state.metrics.isServing = true
                 state.metrics.isStandingBy = false
                 state.metrics.tenures += 1
-                // A tenure finds out anew what differs.
+                // Each tenure detects divergence anew.
                 state.diverged = []
             case .tenureFailed:
                 state.metrics.isServing = false

@@ -35,7 +35,7 @@ public struct SequencerMetrics: Sendable {
     public var last = SequenceNumber.zero
     /// The lowest number that the log still holds.
     public var floor = SequenceNumber.zero
-    /// What was counted of entries and rejections since the process began.
+    /// The counts of entries and rejections since the process began.
     public var tally = SequencerTally()
     /// The time from handing commits to the log until they were published.
     public var commitLatency = LatencyHistogram()

@@ -2,8 +2,8 @@ import ConfluxProtocol
 import ConfluxVocabulary
 import ConfluxZeroMQ
 
-/// What nodes say while the sequencer reads its log: within a bound, and the rest is lost, as on a
-/// connection that breaks, and said again.
+/// Keeps messages of nodes while the sequencer reads its log, within a bound. Messages beyond the bound are
+/// lost, as on a broken connection, and nodes send them again.
 struct EarlyMessages {
     static let countMax = 1_024
     static let bytesMax = 4 << 20
@@ -14,7 +14,7 @@ struct EarlyMessages {
     mutating func add(_ input: RouterInput) {
         switch input {
         case .message(let route, let frame):
-            // With a hello a connection begins anew.
+            // A hello begins a connection anew.
             if (try? Frame.header(of: frame))?.kind == .hello { remove(route) }
             guard inputs.count < Self.countMax, bytes + frame.count <= Self.bytesMax else { return }
             inputs.append(input)
@@ -24,7 +24,7 @@ struct EarlyMessages {
         }
     }
 
-    /// Nobody waits for answers on a connection that has ended.
+    /// Removes the messages of a connection: on one that has ended, nobody waits for answers.
     private mutating func remove(_ route: RoutingID) {
         inputs.removeAll { input in
             guard case .message(route, let frame) = input else { return false }
@@ -43,7 +43,7 @@ struct EarlyMessages {
         }
     }
 
-    /// Takes what was kept, oldest first.
+    /// Takes the messages that were kept, oldest first.
     mutating func takeAll() -> [RouterInput] {
         defer { self = EarlyMessages() }
         return inputs

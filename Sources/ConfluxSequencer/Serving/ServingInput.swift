@@ -2,25 +2,25 @@ import ConfluxLog
 import ConfluxProtocol
 import ConfluxVocabulary
 
-/// What the thread that serves is told by other threads.
+/// What other threads tell the serving thread.
 enum ServingInput: Sendable {
-    /// An answer of the log.
+    /// An answer from the log's thread.
     case log(LogThread.Answer)
-    /// What was read of the log for others.
+    /// An answer from the reading thread.
     case read(ReadThread.Answer)
-    /// The log was looked at, since that time, while another sequencer may serve.
+    /// The outcome of a look at the log while another sequencer may serve, and when the look began.
     case followed(LogLook, since: Duration)
-    /// The one that serves may have said something.
+    /// The serving sequencer may have written something.
     case hinted
-    /// What the thread that says who serves has found, of a tenure.
+    /// What the herald thread has found about a tenure.
     case news(HeraldNews, Epoch)
     /// End the tenure cleanly.
     case stop
-    /// Only these may connect.
+    /// Admit only these keys from now on.
     case authorize(AuthorizedKeys)
-    /// Read again who may connect.
+    /// Read the authorised keys again.
     case reload
-    /// It was read.
+    /// The authorised keys were read again.
     case reloaded(KeyReloads.Outcome)
     /// Pass this on to the thread that owns the log.
     case probe(@Sendable () -> Void)

@@ -1,13 +1,13 @@
 import ConfluxProtocol
 import ConfluxZeroMQ
 
-/// The appends that the thread which serves does by itself, since that is sooner done than waking the log's.
-/// While one takes long, the log's thread serves, so that a slow disk delays nobody's beat.
+/// Appends that the serving thread does itself, since that is faster than waking the log's thread. If an
+/// append takes long, the log's thread serves meanwhile, so that a slow disk delays no beat.
 extension ServingThread {
-    /// The most bytes that this thread appends by itself to a log on a disk.
+    /// The most bytes that this thread appends itself to a log on disk.
     private static let ownBytesMax = 64 << 10
 
-    /// Whether this thread appends by itself: where nothing is to be gathered meanwhile.
+    /// Whether this thread appends itself: only if waiting would not gather more actions.
     func mayAppend(_ append: Append) -> Bool {
         isMemory
             || takenCount <= 1
@@ -25,7 +25,7 @@ extension ServingThread {
                 wakingReliefBy: { jobs.wake() })
         }
         guard isDone else {
-            // Another thread may have ended the tenure meanwhile: then the append is given up with it.
+            // If another thread has ended the tenure meanwhile, the append is dropped with it.
             if end == nil { jobs.post(.append(append)) }
             return
         }
@@ -33,11 +33,12 @@ extension ServingThread {
         if end == nil { perform(.drained) }
     }
 
-    /// What the log's thread calls behind each sleep. It says how long that may sleep.
+    /// What the log's thread calls after each sleep. It returns how long that thread may sleep next.
     var relief: () -> Duration? {
         { [weak self] in
             guard let self else { return nil }
-            // Where another one may serve, nodes are told that the tenure is over until the append has ended.
+            // If other sequencers may serve, this continues after the tenure's end until the append has ended, so
+            // that nodes are told.
             lead.relieve(
                 isOver: { self.end != nil && self.standby == nil }, turn: { self.turn() })
             return lead.watchInterval

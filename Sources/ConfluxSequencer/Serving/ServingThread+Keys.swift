@@ -2,7 +2,7 @@ import ConfluxProtocol
 import ConfluxVocabulary
 import ConfluxZeroMQ
 
-/// Who may connect, and how that changes while the sequencer serves.
+/// Changes the authorised keys while the sequencer serves.
 extension ServingThread {
     func authorize(_ keys: AuthorizedKeys, askedBy asker: CurvePublicKey?) {
         do throws(ZeroMQError) {
@@ -27,7 +27,7 @@ extension ServingThread {
 
     func reloaded(_ outcome: KeyReloads.Outcome) {
         let answer = reloads.end(outcome)
-        // First the answer: with the new keys the asker may be nobody.
+        // The answer goes first: under the new keys the client may not be authorised.
         var key: CurvePublicKey?
         if let asker = outcome.asker {
             key = router.key(of: RoutingID(asker.connection))

@@ -1,25 +1,27 @@
-/// Which answers of the log the machine of the present tenure is given.
+/// Decides which answers of the log go to the machine of the present tenure.
 ///
-/// A process has one tenure after the other, and each has a machine of its own. Answers to the one before may be
-/// under way when it ends: they say nothing of the next one. While a process stands by none counts.
+/// A process has one tenure after another, each with a machine of its own. Answers to the former tenure may
+/// be on the way when it ends, and mean nothing to the next one. While the process stands by, no answer
+/// counts.
 package struct TenureGate: Sendable {
-    /// Which tenure was asked for last: 1, 2 … Where several sequencers may serve, 1 is none.
+    /// The number of the tenure that was requested last: 1, 2 … If several sequencers may serve, number 1 is
+    /// not requested.
     private var newest: UInt64 = 1
-    /// Whether none was asked for since the last one.
+    /// Whether no tenure has been requested since the last one ended.
     package private(set) var isStandingBy = false
 
-    /// Makes one for a process that asks for its first tenure.
+    /// Makes a gate for a process that requests its first tenure.
     package init() {}
 
-    /// The log is asked for a further tenure.
+    /// Notes that a further tenure is requested.
     package mutating func ask() {
         newest += 1
         isStandingBy = false
     }
 
-    /// The tenure is over, and none is asked for yet.
+    /// Notes that the tenure is over, and that none is requested yet.
     package mutating func standBy() { isStandingBy = true }
 
-    /// Whether an answer counts that is to the tenure with this number.
+    /// Whether an answer to the tenure with this number counts.
     package func admits(_ tenure: UInt64) -> Bool { tenure == newest && !isStandingBy }
 }

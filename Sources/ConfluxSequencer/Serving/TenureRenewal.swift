@@ -1,13 +1,13 @@
 import ConfluxVocabulary
 
-/// When a further tenure begins after the log has failed.
+/// Decides when the next tenure begins after the log has failed.
 struct TenureRenewal {
-    /// The first pause. It doubles with each tenure that fails soon.
+    /// The first pause. It doubles after each tenure that fails early.
     static let pauseMin = Duration.milliseconds(100)
-    /// A tenure that served for this long is no sign that the next one will fail soon.
+    /// A tenure that has served for this long does not double the pause.
     static let steadyMin = Duration.seconds(30)
 
-    /// The longest pause; nil when the first failure ends the sequencer.
+    /// The longest pause; nil if the first failure ends the sequencer.
     let pauseMax: Duration?
     private var lastPause: Duration?
     private var begunAt: Duration?
@@ -17,19 +17,21 @@ struct TenureRenewal {
         self.pauseMax = pauseMax
     }
 
-    /// A tenure serves.
+    /// Notes that a tenure serves.
     mutating func begun(at now: Moment) {
         begunAt = now.monotonic
         hasServed = true
     }
 
-    /// The log works, and another sequencer may serve: whoever started this one need not be there any more.
+    /// Notes that the log works and another sequencer may serve: whoever started this one may no longer be
+    /// watching.
     mutating func stoodBy() { hasServed = true }
 
     /// The log has failed.
     ///
-    /// - Returns: How long to wait; nil when no further tenure is to begin: also when none has
-    ///   served or stood by yet, since then whoever started it is there to see it.
+    /// - Returns: How long to wait; nil if no further tenure is to begin. That is also the case if this
+    ///   process has neither served nor stood by yet: then whoever started it is still there to see the
+    ///   failure.
     mutating func pause(after now: Moment) -> Duration? {
         guard let pauseMax, hasServed else { return nil }
         let isSteady = begunAt.map { now.monotonic - $0 >= Self.steadyMin } ?? false

@@ -2,56 +2,57 @@ import ConfluxLog
 import ConfluxProtocol
 import ConfluxVocabulary
 
-/// When a sequencer that stands by tries to take over, and where it sends nodes meanwhile.
+/// Decides when a standby tries to take over, and where it redirects nodes meanwhile.
 ///
-/// All that it knows are hints: what the one that serves says of itself, and how long ago anything of the log has
-/// changed. So it decides nothing but when to try; the log says whether it has the tenure (rule 47). Time that the
-/// log took to answer, or did not answer in, is not silence of the other one.
+/// It knows only hints: what the serving sequencer says of itself, and when the log last changed. So it
+/// decides only when to try; the log decides whether the claim succeeds (rule 47). Time in which the log was
+/// slow or did not answer does not count as silence of the serving sequencer.
 ///
-///     says it serves ── silent for twice its usual pause, and a random while ──▶ try
-///     has left, for this one, or for whoever ─────────────────────────▶ try at once, or after the random while
+///     serves ── silent for twice its usual pause plus a random delay ──▶ try
+///     has left ── names this standby as successor ──▶ try at once; names none ──▶ try after the random delay
 package struct Candidacy: Sendable {
-    /// The longest of the random whiles, so that not all try at once.
+    /// The longest random delay. It keeps standbys from all trying at once.
     static let staggerMax = Duration.milliseconds(300)
-    /// The usual pause between two changes: that of ``HeraldThread``, and what the log takes; or what it was last, on
-    /// a log that is slow.
+    /// The usual pause between two changes of the log. The minimum is that of ``HeraldThread`` plus the log's
+    /// own time. On a slow log it is the last observed pause, within this range.
     static let usualPause = Duration.milliseconds(500)...Duration.milliseconds(2_500)
-    /// How long the one that was named as the successor may take.
+    /// How long the named successor may take.
     static let successionMax = Duration.milliseconds(500)
 
-    /// Where nodes reach this one.
+    /// Where nodes reach this sequencer.
     package let address: String
     private let stagger: Duration
-    /// What was found last; nil before.
+    /// What the last look found; nil before the first.
     package private(set) var view: SharedLogView?
-    /// Since when that is the same.
+    /// Since when the log has not changed.
     private var sameSince = Duration.zero
     /// When the last look began.
     private var lookedAt = Duration.zero
-    /// The longest that a look has taken since then.
+    /// The longest time that a look has taken since `sameSince`.
     private var slowness = Duration.zero
     private var usual = usualPause.lowerBound
 
     /// - Parameters:
-    ///   - address: Where nodes reach this one.
-    ///   - lot: From 0 to below 1, at random.
+    ///   - address: Where nodes reach this sequencer.
+    ///   - lot: A random number from 0 up to, but not including, 1.
     package init(address: String, lot: Double) {
         self.address = address
         stagger = Self.staggerMax * lot
     }
 
-    /// The log was looked at.
+    /// Takes the outcome of a look at the log.
     ///
     /// - Parameters:
-    ///   - found: What was found.
-    ///   - begun: When the looking began.
+    ///   - found: What the look found.
+    ///   - begun: When the look began.
     ///   - now: When it ended.
     package mutating func saw(_ found: SharedLogView, since begun: Duration, at now: Duration) {
         if found != view {
             let range = Self.usualPause
             let pause = view == nil ? .zero : now - sameSince
             usual = min(max(pause, range.lowerBound), range.upperBound)
-            // Its words come with a hint, so that they are seen at once. An append may be as old as the last look.
+            // A herald's words come with a hint, so they are seen at once. An append may be as old as the
+            // last look.
             let isSaid = view?.serving != found.serving || view?.epoch != found.epoch
             begin(at: isSaid ? now : max(sameSince, lookedAt))
         }
@@ -60,7 +61,7 @@ package struct Candidacy: Sendable {
         slowness = max(slowness, now - begun)
     }
 
-    /// The log could not be looked at.
+    /// Notes that the log could not be looked at.
     package mutating func failed(at now: Duration) { begin(at: now) }
 
     private mutating func begin(at now: Duration) {
@@ -68,14 +69,15 @@ package struct Candidacy: Sendable {
         slowness = .zero
     }
 
-    /// What the newest tenure says of itself; nil while it has said nothing. What one before it said counts no more.
+    /// What the newest tenure says of itself; nil if it has said nothing yet. Words of earlier tenures don't
+    /// count.
     private var serving: ServingWord? {
         guard let view, view.serving?.epoch == view.epoch else { return nil }
         return view.serving
     }
 
-    /// How long the log has to stay the same, and whether a look must have found that: a process that was stopped for a
-    /// while has only not listened.
+    /// How long the log has to stay the same, and whether a look must have confirmed that. A process that was
+    /// suspended for a while has not observed any silence.
     private var patience: (time: Duration, isSilence: Bool) {
         switch serving?.standing {
         case .left(let successor) where successor == address: (.zero, false)
@@ -83,12 +85,13 @@ package struct Candidacy: Sendable {
         case .left: (Self.successionMax + stagger, false)
         // Nobody has ever served.
         case nil where view?.epoch == Epoch.none: (.zero, false)
-        // Also where it has this one's address: that may be a process which has ended, or another one by mistake.
+        // This holds even if the word has this sequencer's own address: it may come from a process that has
+        // ended, or from one with the same address by mistake.
         case .serving, nil: (usual * 2 + slowness + stagger, true)
         }
     }
 
-    /// When to try; nil before the log was looked at.
+    /// When to try; nil before the first look.
     package var tryAt: Duration? { view == nil ? nil : sameSince + patience.time }
 
     /// Whether to try now.
@@ -97,14 +100,14 @@ package struct Candidacy: Sendable {
         return !patience.isSilence || lookedAt >= tryAt
     }
 
-    /// Whether nothing but a look is missing.
+    /// Whether only a look is missing before it may try.
     package func needsLook(at now: Duration) -> Bool {
         guard let tryAt else { return false }
         return now >= tryAt && !isDue(at: now)
     }
 
-    /// Where nodes are sent; nil if it is not known that another one serves. Who is only about to serve is none: two that
-    /// stand by would send nodes to each other.
+    /// Where to redirect nodes; nil if no serving sequencer is known. A sequencer that is about to serve
+    /// doesn't count: otherwise two standbys could redirect nodes to each other.
     package func server(at now: Duration) -> String? {
         guard let serving, case .serving = serving.standing,
             serving.address != address, now - sameSince <= usual * 1.2

@@ -2,29 +2,30 @@ import ConfluxLog
 import ConfluxProtocol
 import ConfluxVocabulary
 
-/// When a tenure says that it serves, and when it is given up since it can't: rule 47.
+/// Decides when a tenure says that it serves, and when it is given up because it can't (rule 47).
 ///
-/// Where neither saying so nor an append has succeeded for a while, others take this one for gone, and may have the
-/// tenure: so it is given up. That only spares nodes a sequencer that can't commit anything; what fences is the log.
+/// If for a while neither such a word nor an append has succeeded, other sequencers assume that this one is
+/// gone and may claim the log. So the tenure is given up. That only spares nodes a sequencer that can't
+/// commit; the log alone fences.
 package struct HeraldCourse: Sendable {
-    /// How often it is said.
+    /// How often to say it.
     private static let pause = Duration.milliseconds(250)
-    /// The pause behind a failure.
+    /// The pause after a failure.
     private static let failurePause = Duration.milliseconds(50)
-    /// How long the log may confirm nothing. While etcd chooses a leader, two seconds by its defaults, nobody can claim
-    /// the log either.
+    /// How long the log may confirm nothing. While etcd elects a leader, which takes two seconds by default,
+    /// nobody else can claim the log either.
     private static let doubtMax = Duration.milliseconds(2_500)
-    /// How long the thread that serves may have no turn; it has one each second. A sequencer that hangs falls silent, so
-    /// that others take over.
+    /// How long the serving thread may go without a turn; normally it has one each second. A sequencer that
+    /// hangs falls silent, so that others take over.
     private static let hangMax = Duration.seconds(3)
 
     private var word: ServingWord
-    /// When the last saying that succeeded had begun.
+    /// When the last successful word was begun.
     private var saidAt: Duration
-    /// When it is said next.
+    /// When the next word is due.
     package private(set) var dueAt: Duration
 
-    /// A tenure has begun.
+    /// Begins a course for a new tenure.
     ///
     /// - Parameters:
     ///   - epoch: Its epoch.
@@ -38,12 +39,12 @@ package struct HeraldCourse: Sendable {
     /// The tenure's epoch.
     package var epoch: Epoch { word.epoch }
 
-    /// It is time to say it.
+    /// Called when a word is due.
     ///
     /// - Parameters:
-    ///   - now: When it is.
-    ///   - turned: When the thread that serves had its last turn.
-    /// - Returns: What is said; nil if the sequencer hangs.
+    ///   - now: The time.
+    ///   - turned: When the serving thread had its last turn.
+    /// - Returns: The word to say; nil if the sequencer hangs.
     package mutating func say(at now: Duration, turned: Duration) -> ServingWord? {
         dueAt = now + Self.pause
         guard now - turned <= Self.hangMax else { return nil }
@@ -51,17 +52,17 @@ package struct HeraldCourse: Sendable {
         return word
     }
 
-    /// It was said; saying it began then.
+    /// Notes that the word was said; the attempt began at that time.
     package mutating func said(since begun: Duration) { saidAt = begun }
 
-    /// It could not be said.
+    /// Notes that the word could not be said.
     ///
     /// - Parameters:
     ///   - error: Why.
-    ///   - now: When that is heard.
-    ///   - confirmed: When the log has last shown otherwise that no newer claim exists.
-    /// - Returns: Why the tenure is over, or given up; nil if it continues. It is told until the tenure is over: at
-    ///   first nobody may know of that yet.
+    ///   - now: The time.
+    ///   - confirmed: When the log last showed by other means that no newer claim exists.
+    /// - Returns: Why the tenure is over or given up; nil if it goes on. It is returned each time until the
+    ///   tenure is over, since at first the receiver may not know of the tenure yet.
     package mutating func failed(
         _ error: LogError, at now: Duration, confirmed: Duration
     ) -> SequencerEnd? {
@@ -77,10 +78,10 @@ package struct HeraldCourse: Sendable {
         return end
     }
 
-    /// The tenure is over.
+    /// Ends the course with its tenure.
     ///
-    /// - Parameter successor: The address of the one that is to take over; nil for whoever stands by.
-    /// - Returns: What is said.
+    /// - Parameter successor: The address of the standby that is to take over; nil if any may.
+    /// - Returns: The word to say.
     package mutating func leave(to successor: String?) -> ServingWord {
         word.renewal += 1
         word.standing = .left(successor: successor)

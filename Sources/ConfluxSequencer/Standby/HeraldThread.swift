@@ -4,33 +4,34 @@ import ConfluxVocabulary
 import ConfluxZeroMQ
 import Synchronization
 
-/// What the thread that says who serves is told.
+/// What the herald thread is told.
 enum HeraldJob: Sendable {
     /// A tenure has begun.
     case begin(Handover<any TenureHerald>, Epoch)
-    /// It is over. The one with this address is to take over; without one whoever stands by may.
+    /// The tenure is over. The standby with this address is to take over; without an address, any standby
+    /// may.
     case leave(successor: String?)
-    /// It is over, in another way: nothing is said of it any more.
+    /// The tenure ended in another way: nothing more is said of it.
     case fall
     case close
 }
 
-/// What the thread that says who serves has found.
+/// What the herald thread has found.
 enum HeraldNews: Sendable {
-    /// These stand by.
+    /// The sequencers that stand by.
     case standbys([StandbyWord])
-    /// The tenure is over, or nobody may know for how long it is not.
+    /// The tenure is over, or can no longer be confirmed.
     case deposed(SequencerEnd)
 }
 
-/// When a tenure has last shown that it works. Any thread may note it.
+/// When a tenure last showed that it works. Any thread may update it.
 final class TenureSigns: Sendable {
     private let confirmed = Atomic<Int64>(0)
     private let turned = Atomic<Int64>(0)
 
-    /// When the log has last shown that no newer claim exists.
+    /// When the log last showed that no newer claim exists.
     var confirmedAt: Duration { .nanoseconds(confirmed.load(ordering: .relaxed)) }
-    /// When the thread that serves has last had a turn.
+    /// When the serving thread last had a turn.
     var turnedAt: Duration { .nanoseconds(turned.load(ordering: .relaxed)) }
 
     func confirm(at now: Duration) {
@@ -39,8 +40,8 @@ final class TenureSigns: Sendable {
     func turn(at now: Duration) { turned.store(Int64(now / .nanoseconds(1)), ordering: .relaxed) }
 }
 
-/// Says a few times a second that a tenure serves, on a thread of its own, since no append may delay it: rule 47. When,
-/// and until when, ``HeraldCourse`` decides.
+/// Says a few times a second that a tenure serves (rule 47). It has a thread of its own, so that appends
+/// can't delay it. ``HeraldCourse`` decides when, and for how long.
 final class HeraldThread {
     private struct Tenure {
         let herald: any TenureHerald
@@ -103,7 +104,8 @@ final class HeraldThread {
         }
     }
 
-    /// Others need not find out by themselves. Where it can't be said they do.
+    /// Says that the tenure is over, which is faster than waiting for others to notice. If the word can't be
+    /// written, they notice by themselves.
     private func leave(to successor: String?) {
         guard var tenure else { return }
         self.tenure = nil
@@ -111,14 +113,14 @@ final class HeraldThread {
     }
 }
 
-/// The running thread, and where it is told.
+/// The running thread, and the mailbox of its jobs.
 struct Heralds: Sendable {
     let jobs: Mailbox<HeraldJob>
     let address: String
     let signs: TenureSigns
     fileprivate let thread: NamedThread
 
-    /// What the log's worker has of it.
+    /// What the log's worker gets of it.
     func sharing(hint: @escaping @Sendable () -> Void) -> LogSharing {
         LogSharing(
             address: address,
@@ -126,7 +128,7 @@ struct Heralds: Sendable {
             confirmed: { [signs] in signs.confirm(at: Moment.now.monotonic) }, hint: hint)
     }
 
-    /// Ends the thread, once it has said what it was told to; also of a tenure that nobody else has ended.
+    /// Stops the thread after it has done its jobs. It also ends a tenure that nothing else has ended.
     func stop() {
         jobs.post(.leave(successor: nil))
         jobs.post(.close)
@@ -138,7 +140,7 @@ extension HeraldThread {
     /// The most jobs that wait. Never reached: there are two for each tenure.
     private static let jobsMax = 1_024
 
-    /// Starts the thread, where several sequencers may serve.
+    /// Starts the thread, if several sequencers may serve.
     ///
     /// - Returns: The thread; nil if it is not needed.
     static func start(

@@ -2,43 +2,44 @@ import ConfluxLog
 import ConfluxProtocol
 import ConfluxVocabulary
 
-/// Folds what others append to a log, so that taking over reads little (rule 20).
+/// Folds what other sequencers append to a log, so that a takeover has little left to read (rule 20).
 struct LogFollower {
-    /// What was folded; nil before, and while it is read on.
+    /// The fold so far; nil before the first, and while it is being continued.
     private var known: KnownFold?
     private var recovery: LogRecovery?
-    /// How many bytes of commits were read behind the checkpoint.
+    /// How many bytes of commits were read after the checkpoint.
     private(set) var byteCount = 0
-    /// How many bytes that has.
+    /// The checkpoint's size in bytes.
     private(set) var checkpointSize = 0
-    /// How often it was said that this one stands by; when it was last, and to whom.
+    /// How often this standby has announced itself; below, when it last did, and to which epoch.
     private var renewal: UInt64 = 0
     private var saidAt: Duration?
     private var epoch = Epoch.none
-    /// Whether what the one that serves says is watched.
+    /// Whether it watches what the serving sequencer says.
     var isWatching = false
-    /// How many bytes of commits are read before the log is looked at again.
+    /// How many bytes of commits to read before looking at the log again.
     private static let stepBytes = 1 << 20
-    /// How often it is said.
+    /// How often the standby announces itself.
     private static let sayingPause = Duration.seconds(1)
 
-    /// Up to where the log is folded.
+    /// The number up to which the log is folded.
     var last: SequenceNumber { known?.fold.last ?? recovery?.fold.last ?? .zero }
 
-    /// What to continue from; the follower begins anew behind it.
+    /// Takes the fold, for a tenure to continue from. The follower starts over afterwards.
     mutating func take() -> KnownFold? {
         recovery = nil
         return known.take()
     }
 
-    /// Takes a step: up to the end that was found, or so far as some bytes go.
+    /// Reads one step: up to the end that was found, but no more than `stepBytes`.
     ///
     /// - Returns: Whether that end is reached.
-    /// - Throws: What the log does; `damaged` where it does not continue from what was folded. The next step begins anew.
+    /// - Throws: The log's errors; `damaged` if the log does not continue what was folded. The next step
+    ///   starts over.
     mutating func advance(
         to view: SharedLogView, of log: any ActionLog
     ) throws(LogError) -> Bool {
-        // Whoever put the log back to an earlier copy lost what was folded.
+        // The log was restored to an earlier copy, and no longer holds what was folded.
         if last > view.last { (known, recovery) = (nil, nil) }
         var step =
             recovery.take()
@@ -55,7 +56,7 @@ struct LogFollower {
             step.take(answer)
         case .entries(let first):
             let commits = try log.read(from: first, limitBytes: Self.stepBytes)
-            // Where it was to continue has been given up meanwhile: a newer checkpoint stands for it.
+            // The entries to continue with were discarded meanwhile: a newer checkpoint covers them.
             if let found = commits.first, found.first > first { return false }
             byteCount += commits.reduce(0) { $0 + $1.bytes.count }
             do throws(RecoveryFailure) {
@@ -73,7 +74,8 @@ struct LogFollower {
         return true
     }
 
-    /// What is to be said of this one, if it is time: at once to whoever has begun to serve.
+    /// The word with which this standby announces itself, if it is time: at once if a new sequencer has begun
+    /// to serve.
     mutating func word(of address: String, since epoch: Epoch, at now: Duration) -> StandbyWord? {
         if let saidAt, epoch == self.epoch, now - saidAt < Self.sayingPause {
             return nil
@@ -83,38 +85,38 @@ struct LogFollower {
         return StandbyWord(address: address, last: last, renewal: renewal)
     }
 
-    /// It was said.
+    /// Notes that the word was said.
     mutating func said(at now: Duration) { saidAt = now }
 
-    /// Whether it ever was.
+    /// Whether the word was ever said.
     var hasSaid: Bool { saidAt != nil }
 }
 
-/// How far a log that another sequencer appends to was read.
+/// How far a log that another sequencer appends to has been read.
 package struct FollowedLog: Sendable {
-    /// Up to where it is folded.
+    /// The number up to which it is folded.
     package var last: SequenceNumber
-    /// Whether that is the end that was found.
+    /// Whether that is the end that the look found.
     package var isWarm: Bool
 }
 
-/// What came of looking at a log that another sequencer appends to.
+/// The outcome of a look at a log that another sequencer appends to.
 package enum LogLook: Sendable {
-    /// What was found, before it is read; or why it could not be looked at.
+    /// What the look found, before anything is read; or why the log could not be looked at.
     case looked(Result<SharedLogView, LogError>)
-    /// How far it was read; nil if nothing was to be read.
+    /// How far the log was read; nil if there was nothing to read.
     case read(Result<FollowedLog?, LogError>)
 }
 
-/// What a worker has besides where several sequencers may serve its log.
+/// What a worker needs if several sequencers may serve its log.
 package struct LogSharing {
-    /// Where nodes reach this one.
+    /// Where nodes reach this sequencer.
     let address: String
-    /// Given what says that a tenure serves, as soon as the log is claimed.
+    /// Gets the herald of a tenure, as soon as the log is claimed.
     let claimed: (any TenureHerald, Epoch) -> Void
     /// Called when the log has shown that no newer claim exists.
     let confirmed: () -> Void
-    /// Called, on any thread, when the one that serves may have said something.
+    /// Called, on any thread, when the serving sequencer may have written something.
     let hint: @Sendable () -> Void
 
     package init(
@@ -128,14 +130,14 @@ package struct LogSharing {
     }
 }
 
-/// A log that another sequencer appends to.
+/// Follows a log that another sequencer appends to.
 extension LogWorker {
-    /// Looks at the log and folds what is new; says that this one stands by, now and then.
+    /// Looks at the log and folds the new entries. Now and then it announces that this sequencer stands by.
     ///
     /// - Parameters:
     ///   - reopening: Whether to open the log anew first.
-    ///   - isYielding: Whether to read nothing, and only look.
-    ///   - tell: Told what was found, before that is read, and how far it was read.
+    ///   - isYielding: Whether to look only, and read nothing.
+    ///   - tell: Called with what the look found, before anything is read, and with how far the log was read.
     func follow(reopening: Bool, isYielding: Bool, _ tell: (LogLook) -> Void) {
         let view: SharedLogView
         do throws(LogError) {
@@ -149,7 +151,7 @@ extension LogWorker {
             .read(
                 Result { () throws(LogError) in
                     let isWarm = try follower.advance(to: view, of: log)
-                    // Whoever can't take over at once says nothing.
+                    // Only a standby that can take over at once announces itself.
                     if isWarm { sayStandingBy(since: view.epoch) }
                     return FollowedLog(last: follower.last, isWarm: isWarm)
                 }))
@@ -169,7 +171,7 @@ extension LogWorker {
         return try shared.look()
     }
 
-    /// It is a hint: where it can't be said, it is said with the next look.
+    /// Announces this standby. That is only a hint: if it fails, it is repeated with the next look.
     private func sayStandingBy(since epoch: Epoch) {
         guard let (shared, sharing) = try? sharedLog(),
             let word = follower.word(of: sharing.address, since: epoch, at: clock())
@@ -177,7 +179,7 @@ extension LogWorker {
         if (try? shared.standBy(word)) != nil { follower.said(at: clock()) }
     }
 
-    /// Claims the log, unless somebody else has since this epoch.
+    /// Claims the log, unless another sequencer has claimed it since this epoch.
     func takeOver(_ nonce: Nonce, after former: Epoch) throws(LogError) {
         let (shared, sharing) = try sharedLog()
         let claim = try shared.claim(
@@ -192,7 +194,7 @@ extension LogWorker {
         try begin(claim, nonce, knowing: known)
     }
 
-    /// Says that this one stands by no more, so that nobody hands over to it, and closes the log.
+    /// Says that this sequencer no longer stands by, so that nobody hands over to it, and closes the log.
     func close() {
         if follower.hasSaid, let (shared, sharing) = try? sharedLog() {
             // If that fails, others forget it after some seconds.

@@ -3,15 +3,16 @@ import ConfluxProtocol
 import ConfluxVocabulary
 import ConfluxZeroMQ
 
-/// Where several sequencers may serve one log: stands by, takes over, and stands by again once its tenure is over
-/// (rule 47). Each tenure has a machine of its own, which begins with what the log says and nothing else.
+/// The course of a sequencer whose log several may serve: it stands by, takes over, and stands by again after
+/// its tenure (rule 47). Each tenure has a machine of its own, which begins with what the log says and
+/// nothing else.
 extension ServingThread {
-    /// What a sequencer has besides, that may stand by.
+    /// What a sequencer needs in order to stand by.
     struct Standby {
         let jobs: Mailbox<HeraldJob>
         let signs: TenureSigns
         var course: StandbyCourse
-        /// What was told last to who watches.
+        /// The standing that was last reported.
         var reported: SequencerEvent.Standing?
 
         init(of heralds: Heralds) {
@@ -21,7 +22,7 @@ extension ServingThread {
         }
     }
 
-    /// Stands by and serves until it is asked to stop, or the log is damaged.
+    /// Stands by and serves, in turn, until it is asked to stop or the log is damaged.
     ///
     /// - Returns: Why it ended.
     func runStandingBy() -> SequencerEnd {
@@ -33,7 +34,7 @@ extension ServingThread {
             switch reason {
             case .stopped, .logDamaged: return reason
             case _ where isStopping: return .stopped
-            // Another one was quicker.
+            // Another sequencer claimed the log first.
             case .superseded where machine.epoch == .none: break
             case .superseded, .handedOver: events(.steppedDown(reason))
             case .logFailed(let message, let summary):
@@ -46,7 +47,7 @@ extension ServingThread {
         }
     }
 
-    /// The tenure is over.
+    /// Ends a tenure.
     private func leave(because reason: SequencerEnd) {
         switch reason {
         case .stopped: standby?.jobs.post(.leave(successor: machine.bestStandby?.address))
@@ -57,10 +58,10 @@ extension ServingThread {
         }
     }
 
-    /// Follows the log until it is time to try to take over.
+    /// Follows the log until it is time to take over.
     ///
-    /// - Returns: Whether the log was asked for a tenure; false when it was asked to stop, the sockets failed, or the log
-    ///   can't be looked at since it is damaged.
+    /// - Returns: Whether a tenure was requested; false if the thread was asked to stop, the sockets failed,
+    ///   or the log is damaged and can't be looked at.
     private func standBy() -> Bool {
         isServing = false
         end = nil
@@ -86,9 +87,9 @@ extension ServingThread {
         return false
     }
 
-    /// Has the log looked at if it is time.
+    /// Has the log looked at, if it is time.
     ///
-    /// - Returns: How long to wait for what comes next.
+    /// - Returns: How long to wait for the next step.
     private func look() -> Duration {
         let now = Moment.now.monotonic
         switch standby?.course.next(at: now) {
@@ -104,28 +105,28 @@ extension ServingThread {
         }
     }
 
-    /// The log was looked at.
+    /// Takes the outcome of a look at the log.
     func followed(_ look: LogLook, since begun: Duration) {
         let now = Moment.now.monotonic
         let fault = standby?.course.heard(look, since: begun, at: now)
         if let fault { failure = "it stands by, and its log fails: \(fault.code.summary)" }
         switch look {
         case .read(.success(_?)): renewal.stoodBy()
-        // Nobody can claim it.
+        // A damaged log can't be claimed.
         case .looked(.failure(let error)) where error.code == .damaged && !isServing:
             end = .logDamaged(error.message)
         default: break
         }
         guard !isServing else { return }
         switch look {
-        // Nothing was read: what was told of the log stands.
+        // Nothing was read, so the last report still holds.
         case .looked(.success), .read(.success(nil)): break
         default: report(fault)
         }
         redirectHellos(at: now)
     }
 
-    /// A hint that the one that serves has said something.
+    /// Takes a hint that the serving sequencer has written something.
     func hinted() { standby?.course.hint() }
 
     private func takeOverIfDue() -> Bool {
@@ -138,7 +139,7 @@ extension ServingThread {
         return true
     }
 
-    /// What the thread that says who serves has found.
+    /// Takes what the herald thread has found.
     func take(_ news: HeraldNews, of epoch: Epoch) {
         guard epoch == machine.epoch, end == nil else { return }
         switch news {
@@ -153,7 +154,7 @@ extension ServingThread {
 
     // MARK: Nodes
 
-    /// Answers a hello at once; it is kept as well, for when this one serves.
+    /// Answers a hello at once, and keeps it for the time when this sequencer serves.
     func answer(hello frame: Bytes, from route: RoutingID) {
         let connection = ConnectionID(route)
         let limits = WireLimits.standard
@@ -168,20 +169,20 @@ extension ServingThread {
         }
     }
 
-    /// Those that wait here are told once another sequencer serves.
+    /// Redirects the nodes that wait here, once another sequencer serves.
     private func redirectHellos(at now: Duration) {
         guard standby?.course.newServer(at: now) != nil else { return }
         for (route, frame) in early.hellos { answer(hello: frame, from: route) }
     }
 
-    // MARK: Who watches
+    // MARK: Reports
 
     private func report(_ fault: LogError?) {
         let now = Moment.now.monotonic
         var standing = SequencerEvent.Standing(server: nil, failure: fault?.message)
         if fault == nil {
             failure = nil
-            // What is about to take over need not be told of.
+            // A sequencer that is about to take over need not report its standing.
             guard let standby, standby.course.isReady,
                 standby.course.candidacy.tryAt.map({ $0 > now }) ?? false
             else { return }
@@ -198,7 +199,8 @@ extension ServingThread {
 }
 
 extension SequencerInput {
-    /// A process that continues standing by tells nodes that its tenure is over.
+    /// A reason as the machine is told it. A process that stands by again tells nodes only that its tenure is
+    /// over.
     package func told(standsBy: Bool) -> SequencerInput {
         if standsBy, case .logFailed(let reason) = self { .deposed(reason) } else { self }
     }

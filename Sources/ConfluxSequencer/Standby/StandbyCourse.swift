@@ -2,33 +2,34 @@ import ConfluxLog
 import ConfluxProtocol
 import ConfluxVocabulary
 
-/// What a sequencer that stands by does next: it waits, looks at the log, or takes over (rule 47).
+/// Decides what a standby does next: wait, look at the log, or take over (rule 47).
 ///
-///     due ──▶ look ──▶ what was found ──▶ how far it was read ──▶ due again, at once behind a hint
-///      └── a look has found that it is time ──▶ take over
+///     due ──▶ look ──▶ found ──▶ read ──▶ due again; after a hint, at once
+///      └── a look has confirmed that it is time ──▶ take over
 package struct StandbyCourse: Sendable {
-    /// What is done next.
+    /// The next step.
     package enum Step: Equatable, Sendable {
-        /// Nothing, for so long.
+        /// Wait for this long.
         case wait(Duration)
-        /// The log is looked at; it is opened anew before, or nothing of it is read.
+        /// Look at the log. If `reopening`, open it anew first; if `yielding`, read nothing.
         case look(reopening: Bool, yielding: Bool)
     }
 
-    /// When the log is looked at.
+    /// When to look at the log.
     private enum Look {
-        /// Then in any case, and sooner behind a hint.
+        /// At this time, or earlier after a hint.
         case due(at: Duration)
-        /// It is being looked at, and again at once behind a hint.
+        /// A look is under way. If hinted, the next one follows at once.
         case underWay(isHinted: Bool)
     }
 
-    /// Whether the log is read.
+    /// When to read the log.
     private enum Reading {
         case always
-        /// Not before: this one has handed over, and its nodes wait to be told that the successor serves.
+        /// Not before this time: this sequencer has handed over, and its nodes wait to be told that the
+        /// successor serves.
         case yielding(until: Duration)
-        /// Not before: what was read is damaged, and is read again behind a pause.
+        /// Not before this time: the log is damaged, and is read again after the pause.
         case damaged(until: Duration, pause: Duration)
 
         func isHeldBack(at now: Duration) -> Bool {
@@ -39,49 +40,50 @@ package struct StandbyCourse: Sendable {
         }
     }
 
-    /// How long one that has handed over waits for its successor before it reads the log.
+    /// How long a sequencer that has handed over waits for its successor before it reads the log.
     private static let yieldMax = Duration.milliseconds(500)
-    /// How often the log is looked at, if no hint comes before.
+    /// How often to look at the log without a hint.
     package static let lookPause = Duration.milliseconds(250)
-    /// The pause where it could not be looked at.
+    /// The pause after a failed look.
     private static let failurePause = Duration.milliseconds(500)
-    /// The pauses before a log that is damaged is read again: somebody may restore it, or a checkpoint behind the damage
-    /// may come.
+    /// The pauses before a damaged log is read again: somebody may restore it, or a checkpoint beyond the
+    /// damage may appear.
     private static let damagePause = Duration.seconds(1)...Duration.seconds(60)
 
-    /// What is known of the one that serves.
+    /// What is known of the serving sequencer.
     package private(set) var candidacy: Candidacy
-    /// Whether a claim can follow at once: the log was followed to its end, or is damaged, which a claim finds as well.
+    /// Whether a claim can follow at once: the log was followed to its end, or it is damaged, which the claim
+    /// will find too.
     private(set) var isReady = false
-    /// Up to where the log was followed.
+    /// The number up to which the log was followed.
     private(set) var last = SequenceNumber.zero
     private var look = Look.due(at: .zero)
     private var reading = Reading.always
     /// Whether the log has failed since it was opened.
     private var hasFailed = false
-    /// Whom nodes were told of last.
+    /// The address to which nodes were last redirected.
     private var told: String?
 
     /// - Parameters:
-    ///   - address: Where nodes reach this one.
-    ///   - lot: From 0 to below 1, at random.
+    ///   - address: Where nodes reach this sequencer.
+    ///   - lot: A random number from 0 up to, but not including, 1.
     package init(address: String, lot: Double) {
         candidacy = Candidacy(address: address, lot: lot)
     }
 
-    /// It begins to stand by.
+    /// Begins to stand by.
     package mutating func begin() {
         forget()
         hint()
     }
 
-    /// What was read, or was damaged, counts no more.
+    /// Forgets what was read, and that it was damaged.
     private mutating func forget() {
         isReady = false
         if case .damaged = reading { reading = .always }
     }
 
-    /// The one that serves may have said something.
+    /// Takes a hint: the serving sequencer may have written something.
     package mutating func hint() {
         switch look {
         case .due: look = .due(at: .zero)
@@ -89,15 +91,15 @@ package struct StandbyCourse: Sendable {
         }
     }
 
-    /// It has handed over.
+    /// Notes that this sequencer has handed over.
     package mutating func yield(at now: Duration) {
         reading = .yielding(until: now + Self.yieldMax)
     }
 
-    /// The log has failed: it is opened anew before it is looked at.
+    /// Notes that the log has failed: it is opened anew before the next look.
     package mutating func logFailed() { hasFailed = true }
 
-    /// What is done next, where it does not take over. A look that it names is under way from now on.
+    /// The next step, if it is not time to take over. A look that it returns counts as under way from now on.
     package mutating func next(at now: Duration) -> Step {
         guard case .due(var due) = look else { return .wait(Self.lookPause) }
         if isReady, let tryAt = candidacy.tryAt { due = min(due, tryAt) }
@@ -109,19 +111,19 @@ package struct StandbyCourse: Sendable {
         return .look(reopening: hasFailed, yielding: reading.isHeldBack(at: now))
     }
 
-    /// The log was looked at, or read.
+    /// Takes the outcome of looking at the log or reading it.
     ///
     /// - Parameters:
-    ///   - found: What came of it.
+    ///   - found: The outcome.
     ///   - begun: When the look began.
-    ///   - now: When it is heard.
-    /// - Returns: What was wrong.
+    ///   - now: The time.
+    /// - Returns: The error, if there was one.
     package mutating func heard(
         _ found: LogLook, since begun: Duration, at now: Duration
     ) -> LogError? {
         switch found {
         case .looked(.success(let view)):
-            // If it is read now, nodes need not wait for that.
+            // Nodes need not wait while the log is read.
             candidacy.saw(view, since: begun, at: now)
             if case .yielding = reading, candidacy.server(at: now) != nil { reading = .always }
             return nil
@@ -158,7 +160,7 @@ package struct StandbyCourse: Sendable {
 
     /// Takes over, if it is time.
     ///
-    /// - Returns: The epoch behind which the log is to be claimed; nil if it is not time.
+    /// - Returns: The epoch that the claim must follow; nil if it is not time.
     package mutating func takeOver(at now: Duration) -> Epoch? {
         guard isReady, case .due = look, let view = candidacy.view, candidacy.isDue(at: now) else {
             return nil
@@ -167,9 +169,9 @@ package struct StandbyCourse: Sendable {
         return view.epoch
     }
 
-    /// Where nodes that wait here are to be sent, since another sequencer serves by now.
+    /// Where to redirect the nodes that wait here, once another sequencer serves.
     ///
-    /// - Returns: Where; nil if it is not known, or was told already.
+    /// - Returns: The address; nil if it is unknown or nodes were told already.
     package mutating func newServer(at now: Duration) -> String? {
         let server = candidacy.server(at: now)
         guard server != told else { return nil }

@@ -3,39 +3,39 @@ import ConfluxLog
 import ConfluxProtocol
 import ConfluxVocabulary
 
-/// One history: what the log holds, and what every store is by it.
+/// One history: the contents of the log, and what every store must be according to it.
 ///
-/// There is one, and one more for each time that the log lost its end: who has not noticed yet is
-/// still on the former one.
+/// There is one branch at first, and another one each time that the log loses its end. Processes that have
+/// not noticed are still on a former branch.
 final class Branch {
     struct Fact {
         var commit: Int
-        /// nil for an entry of the log's own.
+        /// nil for one of the log's own entries.
         var record: DispatchRecord?
-        /// The stores that it concerned, and which life of them.
+        /// The stores that it concerned, and the life of each.
         var concerned: [StoreName: SequenceNumber] = [:]
     }
 
     let log: LogID
     private(set) var commits: [(logged: LoggedCommit, commit: Commit)] = []
-    /// By number: entry 1 stands at 0.
+    /// By number: entry 1 is at index 0.
     private(set) var facts: [Fact] = []
-    /// The lives of each store, ascending. *Invariant*: only the last one may be without an end.
+    /// The lives of each store, ascending. *Invariant*: only the last life may be without an end.
     private(set) var lives: [StoreName: [StoreHistory]] = [:]
-    /// Where each action stands.
+    /// The number of each action.
     private var places: [ObjectIdentifier: SequenceNumber] = [:]
-    /// Who is present, by the log, and under which name (rule 10).
+    /// The present nodes according to the log, and their names (rule 10).
     private var present: [Incarnation: Name?] = [:]
     private var names: [Incarnation: Name?] = [:]
     private var nonces: [Incarnation: Nonce] = [:]
     private var forgotten: Set<Incarnation> = []
-    /// Visits. Their nodes don't know their incarnations.
+    /// The visits. Their nodes don't know their incarnations.
     private var visits: Set<Incarnation> = []
     /// The index of the last action of each process.
     private var lastIndexes: [Int: Int] = [:]
     private let states: [Name: SimulatedState]
 
-    /// A state that was confirmed at a number.
+    /// A confirmed state at a number.
     private let savedState: SavedState
 
     typealias SavedState = (
@@ -64,7 +64,7 @@ final class Branch {
         return commits[fact.commit].commit
     }
 
-    /// Whether it has that very commit.
+    /// Whether it has exactly this commit.
     func has(_ logged: LoggedCommit) -> Bool {
         fact(logged.last).map { commits[$0.commit].logged == logged } ?? false
     }
@@ -73,17 +73,17 @@ final class Branch {
         fact(sequence).map { commits[$0.commit].commit }
     }
 
-    /// One life of a store; nil if the log has none with that number.
+    /// One life of a store; nil if the log has no life with that number.
     func history(of store: StoreName, life: SequenceNumber) -> StoreHistory? {
         lives[store]?.last { $0.life == life }
     }
 
-    /// The last entry up to a number that concerns a store; nil if there was no store then.
+    /// The last entry up to a number that concerns a store; nil if the store did not exist then.
     func lastChange(of store: StoreName, through sequence: SequenceNumber) -> SequenceNumber? {
         lives[store]?.last { $0.life <= sequence }?.lastChange(through: sequence)
     }
 
-    /// Where the present life stands in ``lives``.
+    /// The index of the present life in ``lives``.
     private func present(_ store: StoreName) -> Int? {
         guard let histories = lives[store], let last = histories.last, last.end == nil else {
             return nil
@@ -91,7 +91,7 @@ final class Branch {
         return histories.count - 1
     }
 
-    /// Whether a replica that has come to an entry may have refused it, or not refused it.
+    /// Whether a replica that has reached an entry may have refused it, or may not have refused it.
     func mayHave(_ sequence: SequenceNumber, refused: Bool) -> Bool {
         fact(sequence)?.concerned.contains { store, life in
             history(of: store, life: life)?.mayHave(sequence, refused: refused) == true
@@ -102,10 +102,10 @@ final class Branch {
     ///
     /// - Parameters:
     ///   - logged: The commit.
-    ///   - isPutBack: Whether a copy of the log brought it back: what was told since of actions that
-    ///     the log did not have then was true when it was told.
-    ///   - recordOf: Who dispatched the action with that number and key.
-    /// - Throws: What the commit violates.
+    ///   - isPutBack: Whether a copy of the log brought it back. Outcomes that were reported while the log
+    ///     lacked these actions were true at that time.
+    ///   - recordOf: The record of the action with that number and key.
+    /// - Throws: The promise that the commit violates.
     func append(
         _ logged: LoggedCommit, isPutBack: Bool = false,
         recordOf: (SequenceNumber, DispatchRecord.Key) -> DispatchRecord?
@@ -133,7 +133,7 @@ final class Branch {
             }
         }
         for (name, sequence) in concerned {
-            // Its life may have ended in this commit: the last entry counts all the same.
+            // The life may have ended in this commit; its last entry counts all the same.
             lives[name]?.last { $0.life < sequence }?.endCommit(at: sequence)
         }
     }
@@ -237,7 +237,7 @@ final class Branch {
     /// The present lives of all stores, by name.
     var presentLives: [StoreHistory] { lives.keys.sorted().compactMap { presentLife($0) } }
 
-    /// Every replica of the newer version descends from one snapshot (rule 17).
+    /// Checks an upgrade: all replicas of the newer version must descend from one snapshot (rule 17).
     private func upgrade(
         _ name: StoreName, life: SequenceNumber, to version: UInt32, from base: SequenceNumber,
         at sequence: SequenceNumber
@@ -262,7 +262,7 @@ final class Branch {
         history.upgrade(to: version, from: base)
     }
 
-    /// Whether a session began here, and was not forgotten since.
+    /// Whether a session began here and was not forgotten since.
     func remembers(_ incarnation: Incarnation) -> Bool {
         names[incarnation] != nil && !forgotten.contains(incarnation)
     }
@@ -314,7 +314,7 @@ final class Branch {
         }
     }
 
-    /// Nothing that was meant for one life of a store reaches another (rule 16).
+    /// Checks that no action for one life of a store reaches another life (rule 16).
     private func checkLife(of row: BatchTarget, at sequence: SequenceNumber) throws(Violation) {
         guard case .store(let name) = row.target, states[name.state] != nil else { return }
         let life = present(name).flatMap { lives[name]?[$0].life }

@@ -2,17 +2,17 @@ import Conflux
 import ConfluxProtocol
 import ConfluxVocabulary
 
-/// One action that a simulated process dispatched, and what it was told of it.
+/// One action that a simulated process dispatched, and the outcome that it was told.
 final class DispatchRecord {
-    /// A session, by its nonce, too: a log that lost its end may give an incarnation
-    /// to another process.
+    /// A session. It includes the nonce, since a log that lost its end may give an incarnation to another
+    /// process.
     struct Session: Hashable {
         var log: LogID
         var incarnation: Incarnation
         var nonce: Nonce
     }
 
-    /// Where an action stands among those of its session: no two actions have the same.
+    /// The place of an action in its session. No two actions have the same key.
     struct Key: Hashable {
         var session: Session
         var counter: UInt64
@@ -22,18 +22,18 @@ final class DispatchRecord {
     /// 0, 1, 2 … within the process.
     let index: Int
     let handle: DispatchHandle
-    /// Whether nobody could apply it: it must be rejected at the door.
+    /// Whether no store could apply it, so that it must be rejected on admission.
     var isBad = false
-    /// Whether its process wants it not to happen.
+    /// Whether its process asked to withdraw it.
     var isWithdrawalAsked = false
-    /// Its place, once it was submitted.
+    /// Its key, once it was submitted.
     var key: Key?
-    /// How many sessions its process had had when it got its place.
+    /// How many sessions its process had had when it got its key.
     var session = 0
-    /// What was submitted; every later submission must be the same.
+    /// The payload that was submitted; every later submission must be the same.
     var payload: [UInt8]?
     var target: Target?
-    /// What its process was told.
+    /// The outcome that its process was told.
     var outcome: Outcome?
 
     init(process: Int, index: Int, handle: DispatchHandle) {
@@ -42,7 +42,7 @@ final class DispatchRecord {
         self.handle = handle
     }
 
-    /// Whether its process was told that it is not, and will not be, in the log.
+    /// Whether its process was told that it is not in the log and never will be.
     var isExcluded: Bool {
         guard case .failed(let error) = outcome else { return false }
         return error.receipt == nil && error.code != .outcomeUnknown

@@ -2,22 +2,23 @@ import Conflux
 import ConfluxProtocol
 import ConfluxVocabulary
 
-/// What a store is for replicas of one schema version that begin with one state: the entries behind
-/// it, applied one after the other.
+/// The reference for replicas of one schema version that begin with the same state: the later entries are
+/// applied to it one by one.
 final class Lineage {
     /// A state, its schema version, and the number at which a store had it.
     typealias Start = (bytes: Bytes, version: UInt32, sequence: SequenceNumber)
 
     let version: UInt32
     let start: Start
-    /// The entries that were skipped when it began: they have no effect.
+    /// The entries that were skipped when the lineage began: they have no effect.
     let skipped: Set<SequenceNumber>
-    /// The `skipped` entry that ended it: only replicas below that are still right by it.
+    /// The `skipped` entry that ended the lineage. Replicas below it are still right if they match the
+    /// lineage.
     var until: SequenceNumber?
     private let reference: any ReferenceStore
-    /// The digest behind the last entry of each commit that concerns the store.
+    /// The digest after the last entry of each commit that concerns the store.
     private var digests: [(sequence: SequenceNumber, digest: Digest)]
-    /// The first entry of a newer version: no replica of this one applies it, or any behind it.
+    /// The first entry of a newer version. Replicas of this version apply neither it nor later entries.
     private var end: SequenceNumber?
     /// The entries that had no effect.
     private var refused: Set<SequenceNumber> = []
@@ -50,13 +51,13 @@ final class Lineage {
         }
     }
 
-    /// The commit with that entry as the last one of the store's is over.
+    /// Notes the end of a commit; the given entry is the last one in it that concerns the store.
     func note(_ sequence: SequenceNumber) {
         guard sequence > digests[digests.count - 1].sequence, end == nil else { return }
         digests.append((sequence, reference.digest))
     }
 
-    /// What it is at a number; nil if no replica is there by it.
+    /// The state's digest at a number; nil if no replica of this lineage can be there.
     func digest(at position: SequenceNumber) -> Digest? {
         guard covers(position) else { return nil }
         var low = 0
@@ -68,12 +69,12 @@ final class Lineage {
         return low > 0 ? digests[low - 1].digest : nil
     }
 
-    /// Whether a replica that goes by it may have come to a number.
+    /// Whether a replica of this lineage may have reached a number.
     private func covers(_ position: SequenceNumber) -> Bool {
         end.map { position < $0 } ?? true && until.map { position < $0 } ?? true
     }
 
-    /// Whether an entry had no effect on a replica that applied it; nil if none did.
+    /// Whether replicas that applied an entry refused it; nil if none applied it.
     func refused(_ sequence: SequenceNumber) -> Bool? {
         guard sequence > start.sequence, covers(sequence) else { return nil }
         return refused.contains(sequence)

@@ -1,10 +1,10 @@
-/// What a simulation reached: rules that fired, paths of recovery that were taken, bounds that were
-/// hit, faults that happened. A run over many seeds that misses one proves nothing about it.
+/// What a simulation reached: rules that took effect, recovery paths that were taken, bounds that were hit,
+/// faults that happened. Runs over many seeds that miss a mark prove nothing about it.
 public struct Marks: Sendable, Equatable {
     /// How often each was reached.
     public private(set) var counts: [Mark: Int] = [:]
 
-    /// Makes marks of which none was reached.
+    /// Makes marks with no mark reached.
     public init() {}
 
     mutating func hit(_ mark: Mark) { counts[mark, default: 0] += 1 }
@@ -14,11 +14,11 @@ public struct Marks: Sendable, Equatable {
         counts.merge(other.counts, uniquingKeysWith: +)
     }
 
-    /// What was never reached, of all there is.
+    /// The marks that were never reached.
     public var missed: [Mark] { Mark.allCases.filter { counts[$0] == nil } }
 }
 
-/// One thing worth reaching.
+/// Something that simulations should reach.
 public enum Mark: String, Sendable, Hashable, CaseIterable {
     // Faults
     case feedLost, feedDoubled, feedDelayed, feedReconnected, queueOverflowed

@@ -2,16 +2,18 @@ import ConfluxLog
 import ConfluxProtocol
 import ConfluxVocabulary
 
-/// What is true of snapshots: which were confirmed, what replicas said, and which were spoilt.
+/// The truth about snapshots: which were confirmed, what replicas reported, and which replicas were
+/// corrupted.
 final class SnapshotTruth {
     private struct Agreed {
         var snapshot: SavedSnapshot
         var bytes: Bytes
-        /// Whose log it is of, and which commit of it: an earlier copy may bring back what was lost.
+        /// The log and the commit that the state belongs to: an earlier copy of the log may bring a lost
+        /// commit back.
         var log: LogID
         var commit: Commit?
 
-        /// Whether it is of this history.
+        /// Whether it belongs to this history.
         func belongs(to branch: Branch) -> Bool {
             branch.log == log && snapshot.sequence <= branch.last
                 && branch.commit(containing: snapshot.sequence) == commit
@@ -19,17 +21,17 @@ final class SnapshotTruth {
     }
 
     private var confirmed: [SavedSnapshot.Key: (bytes: Bytes, version: UInt32)] = [:]
-    /// What spoilt replicas had the majority for: it is what the store is from then on.
+    /// The states for which corrupted replicas had the majority. From then on each is the store's state.
     private var agreed: [Agreed] = []
-    /// The stores of which a replica was spoilt.
+    /// The stores of which a replica was corrupted.
     private(set) var spoilt: Set<StoreName> = []
-    /// By place, who said what, and what had the majority of its version at some time.
+    /// For each place: the votes, and the digests that had a majority of their version at some time.
     private var votes: [SnapshotPlace: [Incarnation: Vote]] = [:]
     private var majorities: [SnapshotPlace: Set<Digest>] = [:]
 
     func spoil(_ store: StoreName) { spoilt.insert(store) }
 
-    /// Another tenure, or another history, begins: what was said counts no more.
+    /// Forgets votes, since another tenure or another history begins.
     func forgetVotes() {
         votes = [:]
         majorities = [:]
@@ -38,7 +40,7 @@ final class SnapshotTruth {
     func hear(_ vote: Vote, of incarnation: Incarnation) {
         guard votes[vote.place]?[incarnation] == nil else { return }
         votes[vote.place, default: [:]][incarnation] = vote
-        // Replicas of another version say nothing of this one (rule 18).
+        // Replicas of another version say nothing about this one (rule 18).
         let all = votes[vote.place]?.values.filter { $0.schemaVersion == vote.schemaVersion } ?? []
         if all.count(where: { $0.digest == vote.digest }) * 2 > all.count {
             majorities[vote.place, default: []].insert(vote.digest)
@@ -51,7 +53,7 @@ final class SnapshotTruth {
         confirmed[SavedSnapshot.Key(store: store, life: life, sequence: sequence)]
     }
 
-    /// A snapshot is whole: it must have its digest, and be the store's state (rule 19).
+    /// Checks a complete snapshot: it must match its digest, and be the store's state (rule 19).
     func saved(
         _ snapshot: SavedSnapshot, _ bytes: Bytes, in branch: Branch
     ) throws(Violation) {
@@ -87,7 +89,7 @@ final class SnapshotTruth {
             as: agreed.snapshot.schemaVersion)
     }
 
-    /// The log has another history: what was agreed in what it still has, or has again, stays so.
+    /// Moves to another history of the log. Agreed states stay agreed if that history has their commits.
     func restate(in branch: Branch) {
         forgetVotes()
         for agreed in agreed where agreed.belongs(to: branch) { add(agreed, to: branch) }

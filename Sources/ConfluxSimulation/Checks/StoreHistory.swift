@@ -2,9 +2,9 @@ import Conflux
 import ConfluxProtocol
 import ConfluxVocabulary
 
-/// One life of a store, as the log tells it.
+/// One life of a store, as the log defines it.
 final class StoreHistory {
-    /// An entry that concerns it.
+    /// An entry that concerns the store.
     struct Entry {
         var payload: Bytes
         var coding: PayloadCoding
@@ -20,22 +20,22 @@ final class StoreHistory {
     /// The number of its `dropped` entry.
     var end: SequenceNumber?
     private(set) var version: UInt32
-    /// The snapshot that replicas of `version` are migrated from; nil if it began with that.
+    /// The snapshot from which replicas of `version` are migrated; nil if the store began with that version.
     private(set) var migratedFrom: SequenceNumber?
     var isFrozen = false
-    /// The last entry that concerns it in each commit.
+    /// The last entry that concerns the store in each commit.
     private(set) var changes: [SequenceNumber]
-    /// By what its replicas are right.
+    /// The lineages that define which replicas are right.
     private var lineages: [Lineage] = []
-    /// What concerns it, ascending.
+    /// The entries that concern the store, ascending.
     private(set) var entries: [Entry] = []
-    /// What the log says of it beside that, and who begins with a snapshot must hear.
+    /// The log's other records about the store. A replica that begins with a snapshot needs them, too.
     private(set) var words: [SequenceNumber] = []
     /// The ends of commits, as indexes into `entries`.
     private var ends: [Int] = []
     private var skipped: Set<SequenceNumber> = []
     private let state: SimulatedState
-    /// The bytes of what concerns it, and of that up to its newest digest point.
+    /// The bytes of the entries that concern the store, and of those up to its newest digest point.
     private(set) var byteCount = 0
     var pointBytes = 0 { didSet { formerPointBytes = oldValue } }
     private(set) var formerPointBytes = 0
@@ -59,7 +59,7 @@ final class StoreHistory {
         ]
     }
 
-    /// The lineages that continue.
+    /// The lineages that have not ended.
     private var present: [Lineage] { lineages.filter { $0.until == nil } }
 
     func apply(_ entry: Entry) {
@@ -76,8 +76,8 @@ final class StoreHistory {
 
     func note(word sequence: SequenceNumber) { words.append(sequence) }
 
-    /// From a number on replicas may also be those that began with another state: a newer version's,
-    /// or one that spoilt replicas had agreed upon.
+    /// Adds a lineage: from a number on, replicas may also be those that began with another state. That is a
+    /// newer version's state, or one that corrupted replicas agreed on.
     func begin(
         _ bytes: Bytes, of former: UInt32, at base: SequenceNumber, as version: UInt32
     ) {
@@ -102,8 +102,8 @@ final class StoreHistory {
         migratedFrom = base
     }
 
-    /// An entry has no effect, for all who have not applied it. Who has not come to that word is
-    /// right as before.
+    /// Skips an entry: it has no effect on replicas that have not applied it. Replicas that have not reached
+    /// the skipping record are right as before.
     func skip(_ sequence: SequenceNumber, at word: SequenceNumber) {
         guard skipped.insert(sequence).inserted else { return }
         for lineage in present {
@@ -112,12 +112,12 @@ final class StoreHistory {
         }
     }
 
-    /// Whether a replica of this version is right with this state at this position.
+    /// Whether a replica of this version with this state is right at this position.
     func isRight(_ digest: Digest, of version: UInt32, at position: SequenceNumber) -> Bool {
         lineages.contains { $0.version == version && $0.digest(at: position) == digest }
     }
 
-    /// The same for one that stopped in the middle of a commit.
+    /// The same for a replica that stopped in the middle of a commit.
     func isRight(_ digest: Digest, of version: UInt32, inside position: SequenceNumber) -> Bool {
         lineages.contains { lineage in
             guard lineage.version == version, lineage.digest(at: position) != nil,
@@ -131,33 +131,32 @@ final class StoreHistory {
         }
     }
 
-    /// Whether an entry had no effect on some replica that applied it, or had one; on a replica of
-    /// this version, or of any.
+    /// Whether an entry was refused, or not refused, by some replica of this version, or of any version.
     func mayHave(_ sequence: SequenceNumber, refused: Bool, by version: UInt32? = nil) -> Bool {
         lineages.contains {
             (version == nil || $0.version == version) && $0.refused(sequence) == refused
         }
     }
 
-    /// Whether a snapshot may be what openers begin with (rule 17).
+    /// Whether replicas may begin with a snapshot of this version and number (rule 17).
     func takes(version: UInt32, at sequence: SequenceNumber) -> Bool {
         version == self.version || (version < self.version && sequence <= migratedFrom ?? .zero)
     }
 
-    /// The first entry, or word, behind a number that concerns it.
+    /// The first entry or record after a number that concerns the store.
     func firstNeed(behind sequence: SequenceNumber) -> SequenceNumber? {
         let entry = entries.first { $0.context.sequence > sequence }?.context.sequence
         let word = words.first { $0 > sequence }
         return [entry, word].compactMap { $0 }.min()
     }
 
-    /// The bytes of what concerns it behind a number.
+    /// The bytes of the entries after a number that concern the store.
     func byteCount(behind sequence: SequenceNumber) -> Int {
         entries.reversed().prefix { $0.context.sequence > sequence }
             .reduce(0) { $0 + $1.payload.count + 2 }
     }
 
-    /// The last entry up to a number that concerns it.
+    /// The last entry up to a number that concerns the store.
     func lastChange(through sequence: SequenceNumber) -> SequenceNumber? {
         changes.last { $0 <= sequence }
     }

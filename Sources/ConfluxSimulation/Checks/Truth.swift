@@ -3,24 +3,24 @@ import ConfluxLog
 import ConfluxProtocol
 import ConfluxVocabulary
 
-/// A store that a node hosts, and which of its lives.
+/// A store that a node hosts, and its life.
 struct HostedLife {
     var store: StoreName
     var life: SequenceNumber
-    /// The schema version of its replica there.
+    /// The schema version of the node's replica.
     var version: UInt32
 }
 
-/// What is true: every history that the log had, and everything that was dispatched. All that any
-/// process says or does is held against it.
+/// The truth: every history that the log had, and everything that was dispatched. Everything that a process
+/// says or does is checked against it.
 final class Truth {
-    /// The histories that the log lost an end of, oldest first.
+    /// The histories whose end the log lost, oldest first.
     private(set) var former: [Branch] = []
     private(set) var branch: Branch
     private let states: [Name: SimulatedState]
     private(set) var records: [DispatchRecord.Key: DispatchRecord] = [:]
     let snapshots: SnapshotTruth
-    /// How far some replica of each store has come, in the present history.
+    /// The highest position of any replica of each store, in the present history.
     private var reached: [StoreName: SequenceNumber] = [:]
 
     init(log: LogID, states: [Name: SimulatedState]) {
@@ -36,12 +36,12 @@ final class Truth {
         try branch.append(logged) { records[$1] }
     }
 
-    /// The log lost its end, or all of it and its name.
+    /// The log lost its end, or all of it together with its id.
     func lost(keeping commits: [LoggedCommit], of log: LogID) throws(Violation) {
         former.append(branch)
         let next = Branch(log: log, states: states, savedState: snapshots.state)
         for commit in commits {
-            // A history that is lost by now may have given its keys to other actions.
+            // A history that is lost by now may have given the same keys to other actions.
             let origin = former.last { $0.has(commit) }
             try next.append(commit, isPutBack: true) { sequence, _ in
                 origin?.fact(sequence)?.record
@@ -52,12 +52,12 @@ final class Truth {
         reached = [:]
     }
 
-    /// A replica has come to a number.
+    /// Notes that a replica has reached a number.
     func reach(_ sequence: SequenceNumber, in store: StoreName) {
         reached[store] = max(reached[store] ?? .zero, sequence)
     }
 
-    /// Whether some replica may have refused an entry, or not refused it, and has come to it.
+    /// Whether some replica that has reached an entry may have refused it, or may not have refused it.
     func mayHave(_ sequence: SequenceNumber, refused: Bool) -> Bool {
         branch.fact(sequence)?.concerned.contains { store, life in
             reached[store].map { $0 >= sequence } == true
@@ -68,7 +68,8 @@ final class Truth {
 
     private var branches: [Branch] { [branch] + former.reversed() }
 
-    /// The last entry up to a receipt's that concerns a life of a store, in the history that has it.
+    /// The last entry up to a receipt's that concerns a life of a store, in the history that contains the
+    /// receipt's entry.
     func lastChange(
         of store: StoreName, _ life: SequenceNumber, through receipt: Receipt
     ) -> SequenceNumber? {
@@ -78,7 +79,7 @@ final class Truth {
 
     // MARK: Submissions
 
-    /// A process submits: every action has its place from now on, and keeps it.
+    /// A process submits actions: from now on each has its key, and keeps it.
     func submitted(
         _ batch: Batch, of session: DispatchRecord.Session
     ) throws(Violation) {
@@ -105,7 +106,7 @@ final class Truth {
     }
 
     func place(_ record: DispatchRecord, at key: DispatchRecord.Key) throws(Violation) {
-        // Only a log that lost its end may give an incarnation again.
+        // Only a log that lost its end may use an incarnation again.
         if let other = records[key],
             branch.place(of: other) != nil
                 || (other.process == record.process && other.session == record.session)
@@ -117,7 +118,7 @@ final class Truth {
         records[key] = record
     }
 
-    // MARK: What is said
+    // MARK: Messages
 
     /// The sequencer publishes a commit: it must be in the log (P2).
     func published(_ commit: Commit, durableThrough: SequenceNumber) throws(Violation) {
@@ -130,7 +131,7 @@ final class Truth {
         }
     }
 
-    /// The sequencer says where the log ends: nothing of it may be lost any more (P2).
+    /// The sequencer says where the log ends: nothing up to there may be lost any more (P2).
     func claimed(_ last: SequenceNumber, durableThrough: SequenceNumber) throws(Violation) {
         if last > durableThrough {
             throw Violation(
@@ -138,7 +139,7 @@ final class Truth {
         }
     }
 
-    /// The sequencer gives receipts: what they are for must be in the log (P2).
+    /// The sequencer gives receipts: the actions must be in the log (P2).
     func receipted(_ run: Receipts.Run, durableThrough: SequenceNumber) throws(Violation) {
         for offset in 0..<UInt64(run.count) {
             let sequence = run.firstSequence.advanced(by: offset)
@@ -165,7 +166,7 @@ final class Truth {
         }
     }
 
-    /// The sequencer says that a session is forgotten: it must be so (rules 8 and 10).
+    /// The sequencer says that a session is forgotten: that must be true (rules 8 and 10).
     func forgot(_ incarnation: Incarnation, of log: LogID) throws(Violation) {
         if branch.log == log, former.isEmpty, branch.remembers(incarnation) {
             throw Violation(
@@ -173,9 +174,9 @@ final class Truth {
         }
     }
 
-    // MARK: What nodes have
+    // MARK: Nodes
 
-    /// A node delivers a commit: it must be one that a log had.
+    /// A node delivers a commit: a log must have had it.
     func delivered(_ commit: Commit) throws(Violation) {
         let isKnown = branches.contains { branch in
             branch.log == commit.log && branch.commit(endingAt: commit.last) == commit
@@ -186,8 +187,8 @@ final class Truth {
         }
     }
 
-    /// A replica is what its store should be at its position (P1); where `isCurrentOnly`, by the
-    /// present history, and not by one that was lost.
+    /// Checks that a replica has the state that its store must have at its position (P1). If `isCurrentOnly`,
+    /// only the present history counts, not one that was lost.
     func check(
         _ store: StoreName, life: SequenceNumber, at position: SequenceNumber, _ digest: Digest,
         version: UInt32, on node: String, isInside: Bool = false, isCurrentOnly: Bool = false
@@ -206,7 +207,7 @@ final class Truth {
         }
     }
 
-    /// A process was told an outcome (P2, P5).
+    /// Checks an outcome that a process was told (P2, P5).
     func told(
         _ record: DispatchRecord, _ outcome: Outcome, hosted: [HostedLife],
         gone: Set<StoreName> = [], isJumped: (Receipt) -> Bool, isStopped: Bool
@@ -263,7 +264,8 @@ final class Truth {
         }
     }
 
-    /// What every replica here refused is not told to be done. Stores that are gone may have taken it.
+    /// An action that every replica here refused must not be reported as done, unless a store that is gone
+    /// may have accepted it.
     private func checkEffect(
         at receipt: Receipt, of record: DispatchRecord, hosted: [HostedLife], gone: Set<StoreName>
     ) throws(Violation) {
@@ -290,7 +292,8 @@ final class Truth {
         }
     }
 
-    /// What was told to have no effect had none in any replica here, and none somewhere.
+    /// An action that was reported as refused must have had no effect in any replica here, and must have been
+    /// refused by some replica.
     private func checkRefusal(
         at receipt: Receipt, of record: DispatchRecord, hosted: [HostedLife]
     ) throws(Violation) {

@@ -1,10 +1,10 @@
-/// A promise that was not kept.
+/// A broken promise.
 public struct Violation: Error, Sendable, CustomStringConvertible {
     /// The promise: `P1` to `P7`, `order`, `checkpoint` or `liveness`.
     public let promise: String
-    /// What was seen.
+    /// What was observed.
     public let message: String
 
-    /// The promise and what was seen.
+    /// The promise and the observation.
     public var description: String { "\(promise): \(message)" }
 }

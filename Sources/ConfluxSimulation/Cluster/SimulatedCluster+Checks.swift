@@ -3,9 +3,9 @@ import ConfluxNode
 import ConfluxProtocol
 import ConfluxVocabulary
 
-/// What is looked at as it happens.
+/// Checks that are made as things happen.
 extension SimulatedCluster {
-    // MARK: What the sequencer says
+    // MARK: The sequencer's messages
 
     func observe(
         _ message: SequencerMessage, to connection: UInt64, from sequencer: SimulatedSequencer
@@ -45,7 +45,7 @@ extension SimulatedCluster {
             if question.body == .alive { marks.hit(.nameAsked) }
         case .welcome(let welcome):
             try truth.claimed(welcome.last, durableThrough: disk.durableThrough)
-            // Who is superseded and does not know it yet speaks of its own past.
+            // A superseded sequencer that has not noticed yet speaks of its own past.
             if sequencer.machine.epoch == disk.epoch {
                 try truth.welcomed(welcome.incarnation, durableThrough: disk.durableThrough)
             }
@@ -62,7 +62,7 @@ extension SimulatedCluster {
         }
     }
 
-    // MARK: What the log says
+    // MARK: The log
 
     func lookAtEvents(of commit: Commit) throws(Violation) {
         var next = commit.first
@@ -97,7 +97,7 @@ extension SimulatedCluster {
         }
     }
 
-    // MARK: What nodes say and have
+    // MARK: The nodes' messages and replicas
 
     func observe(_ message: NodeMessage, from node: SimulatedNode) throws(Violation) {
         switch message {
@@ -147,7 +147,7 @@ extension SimulatedCluster {
             if snapshot.sequence > life { marks.hit(.snapshotLoaded) }
             if life.rawValue < node.machine.incarnation.rawValue { marks.hit(.adopted) }
         case .passOver(let last):
-            // Where it begins, and before it wants the feed, there is nothing that it lacks then.
+            // A node that begins, or does not want the feed yet, lacks nothing at that point.
             if node.delivered != nil, node.machine.wantsFeed {
                 marks.hit(.behindFloor)
                 node.passedOver = max(node.passedOver, last)
@@ -158,7 +158,7 @@ extension SimulatedCluster {
         }
     }
 
-    /// The replicas of a node are what their stores should be.
+    /// Checks that the replicas of a node have the states that their stores must have.
     func compare(_ node: SimulatedNode, isFinal: Bool = false) throws(Violation) {
         for store in node.replicas
         where node.applier.place(of: store.name)?.hasBegun == true {
@@ -169,11 +169,11 @@ extension SimulatedCluster {
             guard place.isAttached else { continue }
             if let message = place.stopped { try checkStopped(store, message, node) }
             guard isFinal || node.compared[store.name] != place.position else { continue }
-            // Before it has done what it was given it is not at its position.
+            // While it still has work to do, its state is not that of its position.
             if store.isLate, !node.late.isIdle { continue }
             node.compared[store.name] = place.position
             if node.spoilt.contains(store.name) {
-                // The others may have got its state meanwhile.
+                // The other replicas may have taken over its state meanwhile.
                 let isRight = truth.branch.history(of: store.name, life: place.life)?.isRight(
                     Digest(of: store.encoded), of: store.schemaVersion, at: place.position)
                 if isRight == true { node.spoilt.remove(store.name) }
@@ -187,10 +187,10 @@ extension SimulatedCluster {
         }
     }
 
-    /// The program hears what came of its actions (P5, P6).
+    /// The program hears the outcomes of its actions (P5, P6).
     func hearOutcomes(_ node: SimulatedNode) throws(Violation) {
         node.heardCount = node.applier.toldCount
-        // An outcome counts for every store here, also for one that is about to be open.
+        // An outcome counts for every store here, including one that is about to open.
         let hosted = node.hosted
         var open: [DispatchRecord] = []
         for record in node.pending {
@@ -212,7 +212,8 @@ extension SimulatedCluster {
             case .failed(let error):
                 if let receipt = error.receipt {
                     marks.hit(error.code == .effectUnknown ? .effectUnknown : .refused)
-                    // What waits for a parked store may be told before the store has it.
+                    // An outcome that waits for a parked store may be reported before the store has the
+                    // entry.
                     if error.code == .effectUnknown, node.mayLoseEffects { break }
                     try checkApplied(receipt, of: record, node)
                 } else if error.code == .withdrawn {
@@ -232,7 +233,7 @@ extension SimulatedCluster {
         node.pending = open
     }
 
-    /// Who has a receipt sees it in its own replicas (P6).
+    /// Checks that the effects of an action with a receipt are visible in its own node's replicas (P6).
     private func checkApplied(
         _ receipt: Receipt, of record: DispatchRecord, _ node: SimulatedNode
     ) throws(Violation) {

@@ -1,9 +1,9 @@
 import ConfluxProtocol
 import ConfluxVocabulary
 
-/// Questions what an entry did, as a dispatch asks them that hosts no store and wants to know.
+/// Asks for the effect of an entry, as a dispatch does whose node does not host the store.
 extension SimulatedCluster {
-    /// The program asks what one of the newest entries did.
+    /// The program asks for the effect of one of the newest entries.
     func askEffect(_ node: SimulatedNode) {
         let back = UInt64(random.int(in: 0...12))
         guard disk.last.rawValue > back else { return }
@@ -18,10 +18,10 @@ extension SimulatedCluster {
         schedule(.tell(process: node.process), after: .zero)
     }
 
-    /// What is said of an entry is true (P5): some replica has come to it, and took or refused it.
+    /// Checks the answer (P5): some replica must have reached the entry, and applied or refused it.
     func hearEffect(_ answer: Answer, _ node: SimulatedNode) throws(Violation) {
         guard let question = node.effectQuestions.removeValue(forKey: answer.number),
-            // What the log has lost since nobody can see.
+            // If the log has lost entries since, the answer can't be checked.
             question.histories == truth.former.count
         else { return }
         let isRefused: Bool
@@ -45,6 +45,6 @@ extension SimulatedCluster {
 struct EffectQuestion {
     var sequence: SequenceNumber
     var target: Target
-    /// How often the log had lost its end when it was asked.
+    /// How often the log had lost its end when the question was asked.
     var histories: Int
 }

@@ -1,6 +1,6 @@
 import ConfluxProtocol
 
-/// What goes wrong, when its time has come.
+/// The faults, as they happen.
 extension SimulatedCluster {
     func scheduleNext(_ fault: ClusterFault) {
         guard let interval = plan.interval(of: fault) else { return }
@@ -118,7 +118,7 @@ extension SimulatedCluster {
         return pick(sequencers.keys).flatMap { sequencers[$0] }
     }
 
-    /// The machine of the sequencers goes dark, with what its disk had not synced.
+    /// The sequencers' machine loses power, with everything that its disk had not synced.
     private func losePower() {
         trace.note(now, "power is lost")
         endAllSequencers()
@@ -140,10 +140,10 @@ extension SimulatedCluster {
         }
     }
 
-    /// A row of the log is not what was written: a commit in the middle, or one of the list of
-    /// snapshots, which is read when a sequencer starts.
+    /// Damages a row of the log: a commit in the middle, or a row of the list of snapshots, which a sequencer
+    /// reads when it starts.
     private func damage() {
-        // What is lost besides may be what a start needs then.
+        // With other losses as well, a start may need the damaged commit.
         guard plan.durability == .fsync else { return }
         if damageRandom.chance(0.5) {
             let commits = disk.expendable
@@ -193,7 +193,7 @@ extension SimulatedCluster {
 
     // MARK: The end of faults
 
-    /// From here on nothing goes wrong any more.
+    /// Ends all faults.
     func calmDown() {
         isHostile = false
         trace.note(now, "faults end")

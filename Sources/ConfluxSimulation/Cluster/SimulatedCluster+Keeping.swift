@@ -3,11 +3,11 @@ import ConfluxNode
 import ConfluxProtocol
 import ConfluxVocabulary
 
-/// Snapshots and the floor, as they are looked at from outside (rules 18 to 20).
+/// Checks of snapshots and the floor, from outside (rules 18 to 20).
 extension SimulatedCluster {
     // MARK: Snapshots
 
-    /// The part of an encoding that a node gives; now and then another one.
+    /// The part of an encoding that a node sends; now and then a wrong one.
     func part(_ request: SnapshotRequest, of node: SimulatedNode) -> SnapshotChunk {
         var chunk = node.shelf.part(request)
         if !chunk.bytes.isEmpty, strikes(plan.badPart) {
@@ -18,7 +18,7 @@ extension SimulatedCluster {
         return chunk
     }
 
-    /// A sequencer hears a node.
+    /// A sequencer receives a node's message.
     func hear(_ message: NodeMessage, from connection: ConnectionID) {
         if case .hello(let hello) = message {
             named[connection.rawValue] = hello.session
@@ -37,12 +37,12 @@ extension SimulatedCluster {
         return connections[connection.rawValue]?.node.machine.incarnation
     }
 
-    /// A sequencer has heard a vote, and did not send its node back to say hello first.
+    /// A sequencer has received a vote, and has not asked its node to say hello first.
     func count(
         _ vote: Vote, from connection: ConnectionID, _ sequencer: SimulatedSequencer
     ) {
         guard let incarnation = speaker(on: connection), sequencer.machine.epoch == disk.epoch,
-            // What it hosts no longer it has no voice in.
+            // A node has no vote on stores that it no longer hosts.
             closed[incarnation]?.contains(.store(vote.place.store)) != true
         else { return }
         truth.snapshots.hear(vote, of: incarnation)
@@ -69,7 +69,7 @@ extension SimulatedCluster {
         }?.sequence ?? history.life
     }
 
-    /// Up to which number what concerns a store is kept beside the log.
+    /// The number up to which entries that concern the store are kept aside.
     private func keptAside(of history: StoreHistory) -> SequenceNumber {
         disk.shelves.snapshots.listed(through: disk.last).last { snapshot in
             snapshot.store == history.name && snapshot.life == history.life
@@ -79,11 +79,11 @@ extension SimulatedCluster {
 
     // MARK: The floor
 
-    /// What is given up must be needed by nobody (rule 20).
+    /// Checks that nobody needs what is discarded (rule 20).
     func checkFloor(
         _ floor: SequenceNumber, _ sequencer: SimulatedSequencer
     ) throws(Violation) {
-        // Who is superseded gives up nothing.
+        // A superseded sequencer discards nothing.
         guard sequencer.machine.epoch == disk.epoch else { return }
         guard floor <= disk.last else {
             throw Violation(promise: "floor", message: "\(floor) is above the end, \(disk.last)")
@@ -96,7 +96,8 @@ extension SimulatedCluster {
         disk.orderedFloor = max(disk.orderedFloor, floor)
     }
 
-    /// What an opener of the store needs is there: its snapshot, and all that concerns it behind that.
+    /// Checks that an opener of the store finds what it needs: its snapshot, and all later entries that
+    /// concern it.
     private func checkNeed(
         of history: StoreHistory, _ floor: SequenceNumber
     ) throws(Violation) {
@@ -113,7 +114,7 @@ extension SimulatedCluster {
     func checkNeed(of store: StoreName) throws(Violation) {
         guard let history = truth.branch.presentLife(store) else { return }
         let base = base(of: history)
-        // Whether what is given up behind it concerned the store is more than a sequencer knows.
+        // A sequencer does not know whether entries discarded after the snapshot concerned the store.
         if base >= neededAtReading(of: history),
             base.next >= disk.orderedFloor || history.firstNeed(behind: base) == nil
         {
@@ -122,7 +123,7 @@ extension SimulatedCluster {
         try checkNeed(of: history, disk.shelves.floor)
     }
 
-    /// What is migrated is the newest snapshot, behind which all is there (rule 17).
+    /// Checks that an upgrade migrates the newest snapshot, after which all entries exist (rule 17).
     func checkUpgrade(
         of store: StoreName, life: SequenceNumber, from base: SequenceNumber
     ) throws(Violation) {
@@ -137,8 +138,7 @@ extension SimulatedCluster {
         }
     }
 
-    /// Whether a snapshot of the store is lost without which nobody can begin it, and none has taken its
-    /// place.
+    /// Whether a snapshot is lost that is needed to begin the store, and none has replaced it.
     private func isHeldOff(_ history: StoreHistory) -> Bool {
         guard disk.unlisted.contains(history.name), !disk.whole.contains(history.name) else {
             return false
@@ -148,7 +148,7 @@ extension SimulatedCluster {
             && history.firstNeed(behind: base).map { $0 <= disk.reading.last } ?? false
     }
 
-    /// Up to which number a snapshot had to reach when the list was read.
+    /// The number that a snapshot had to reach when the list was read.
     private func neededAtReading(of history: StoreHistory) -> SequenceNumber {
         max(SequenceNumber(disk.reading.floor.rawValue - 1), history.migratedFrom ?? .zero)
     }
@@ -164,16 +164,16 @@ extension SimulatedCluster {
         }
     }
 
-    /// Whether no snapshot may come that gets a replica on: a store that is frozen has no digest point,
-    /// where the others differ none may have a majority, and where the log has lost what a replica
-    /// could begin with, and no other continues, nobody has one to give.
+    /// Whether a stopped replica may never get a snapshot. A frozen store has no digest point. If the
+    /// replicas differ, there may be no majority. And if the log has lost the state that a replica could
+    /// begin with, and no other replica continues, no snapshot can be made.
     private func mayStayStopped(_ store: StoreName) -> Bool {
         guard let history = truth.branch.presentLife(store) else { return false }
         return history.isFrozen || isDivided(history)
             || hosts(of: history).isEmpty && isHeldOff(history)
     }
 
-    /// Whether the replicas of a store have different states, and none of these a majority.
+    /// Whether the replicas of a store have different states, and none of these has a majority.
     private func isDivided(_ history: StoreHistory) -> Bool {
         let hosts = hosts(of: history)
         let digests = Dictionary(
@@ -184,17 +184,17 @@ extension SimulatedCluster {
         return !hosts.isEmpty && !digests.values.contains { $0 * 2 > hosts.count }
     }
 
-    /// Whether a node has room for what it is asked for: the encodings of its stores at their last two
-    /// points. In less than that one may give way before it was asked for in full.
+    /// Whether a node has room for the encodings of its stores at their last two points. With less room, an
+    /// encoding may be dropped before it was sent completely.
     private func canGive(_ node: SimulatedNode) -> Bool {
         node.stores.reduce(0) { $0 + 2 * $1.encoded.count } <= plan.keeping.encodingsBytesMax
     }
 
-    /// What comes about while there are entries, and is still missing, in words.
+    /// Describes what has not happened yet and needs further entries; nil if nothing is missing.
     var whatTakesEntries: String? {
         guard server?.isServing == true else { return "no sequencer serves" }
         let nodes = nodes.values.sorted { $0.slot < $1.slot }
-        // What is asked below can be told of stores that have done what they were given.
+        // The checks below only hold for stores that have done their work.
         if let busy = nodes.first(where: { !$0.late.isIdle }) {
             return "stores of \(busy.text) have something to do"
         }
@@ -235,8 +235,8 @@ extension SimulatedCluster {
 
     private var whatIsKeptTooLong: String? {
         let floor = disk.shelves.floor
-        // Whole commits are given up, and the ends of small ones are no places to cut at: the first
-        // place may have anything in front of it.
+        // Only complete commits are discarded, and not between small ones. So there may be up to this much
+        // before the first possible floor.
         var kept = 0
         var uncut = 0
         for commit in disk.commits where commit.first >= floor {

@@ -1,15 +1,15 @@
 import Conflux
 import ConfluxProtocol
 
-/// When everything is current: what must come true once faults have ended.
+/// What must come true once faults have ended.
 extension SimulatedCluster {
-    /// The sequencer that has the address; where several share a log, the one that serves.
+    /// The sequencer that has the address; if several share a log, the one that serves.
     var server: SimulatedSequencer? {
         guard plan.isShared else { return listening.flatMap { sequencers[$0] } }
         return sequencers.values.first { $0.isServing && $0.machine.epoch == disk.epoch }
     }
 
-    /// What is still missing, in words; nil when all is current.
+    /// Describes what is still missing; nil if everything is current.
     var whatIsMissing: String? {
         guard let sequencer = server, sequencer.isServing else {
             return "no sequencer serves"
@@ -48,8 +48,8 @@ extension SimulatedCluster {
         return nil
     }
 
-    /// What nobody was told of yet, and will be: of a number that the log lost, nobody knows when
-    /// it gives it again.
+    /// Describes a wait that has not ended but must. A wait for a number that the log lost does not count,
+    /// since nobody knows when that number comes again.
     private func whatIsWaitedFor(on node: SimulatedNode) -> String? {
         let due = node.waits.filter {
             $0.value.isAsked || $0.value.histories == truth.former.count
@@ -59,7 +59,7 @@ extension SimulatedCluster {
         }
     }
 
-    /// Everything is current: all replicas are the same, and those whose history was lost know.
+    /// Checks the end: all replicas are equal, and nodes whose history was lost know it.
     func checkEnd() throws(Violation) {
         for node in nodes.values { try compare(node, isFinal: true) }
     }

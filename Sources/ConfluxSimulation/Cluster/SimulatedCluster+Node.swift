@@ -2,13 +2,13 @@ import Conflux
 import ConfluxNode
 import ConfluxProtocol
 
-/// The nodes' part: what a link's thread, an applying thread and a program do in a real one.
+/// The nodes: what the link's thread, the applying thread and the program do in a real process.
 extension SimulatedCluster {
     func startNode(_ slot: Int) throws(Violation) {
         guard !nodes.values.contains(where: { $0.slot == slot }) else { return }
         let role = plan.role(of: slot)
-        // One in four has no name, which is another way through the sequencer's tables.
-        // Somebody may have given two of them the same one: the second ends, and is started again.
+        // One in four has no name, which takes another path through the sequencer's tables. Two nodes may get
+        // the same name by mistake: the second one ends, and is started again.
         let named = strikes(plan.nameClash) ? (slot + 1) % plan.nodes : slot
         let name = role == .member && slot % 4 != 3 ? Name("node-\(named)") : nil
         let node = SimulatedNode(
@@ -77,13 +77,13 @@ extension SimulatedCluster {
                 node.compared[name] = nil
                 store.close(in: node.scope)
                 if error.code == .storeStopped { noteStop(of: name, on: node) }
-                // Some begin it anew at once, and others meet them there.
+                // Some open it again at once, and meet others that do the same.
                 if random.chance(0.6) { open(name, state, on: node) }
             })
         give(.register(registration), to: node)
     }
 
-    /// Ends hosting; the store may be opened again.
+    /// Stops hosting; the store may be opened again.
     func close(_ store: any SimulatedStore, on node: SimulatedNode) {
         node.stores.removeAll { $0 === store }
         node.gone.insert(store.name)
@@ -118,7 +118,7 @@ extension SimulatedCluster {
         }
     }
 
-    /// What the link's thread does behind every input.
+    /// What the link's thread does after every input.
     func turn(_ node: SimulatedNode) throws(Violation) {
         while nodes[node.process] != nil,
             node.applier.waitingOutcomeCount < node.applier.waitingOutcomesMax,
@@ -233,7 +233,7 @@ extension SimulatedCluster {
         }
     }
 
-    // MARK: The thread that applies
+    // MARK: The applying thread
 
     func give(_ job: ApplyJob, to node: SimulatedNode) {
         node.jobs.append(job)
@@ -265,7 +265,7 @@ extension SimulatedCluster {
         try gather(node)
     }
 
-    /// What is told is held against the stores that are here when it is told.
+    /// Outcomes are checked against the stores that are here when they are reported.
     private func perform(_ job: ApplyJob, _ node: SimulatedNode) throws(Violation) {
         node.scope.run { node.applier.perform(job) }
         node.noteEnd(by: job)
@@ -275,7 +275,7 @@ extension SimulatedCluster {
         if node.applier.toldCount != node.heardCount { try hearOutcomes(node) }
     }
 
-    /// What was put down for other threads is theirs from here on.
+    /// Collects the work that the applier has left for other threads.
     private func gather(_ node: SimulatedNode) throws(Violation) {
         let (posted, background) = node.tells.work.withLock { work in
             defer { work = SimulatedNode.Work() }
@@ -308,7 +308,7 @@ extension SimulatedCluster {
         schedule(.background(process: node.process), after: takes)
     }
 
-    /// What takes long is done, one after the other, beside what is applied.
+    /// Does the long-running work in order, while other entries are applied.
     func workBehind(_ node: SimulatedNode) throws(Violation) {
         node.isBackgroundScheduled = false
         guard !node.background.isEmpty else { return }
@@ -327,7 +327,7 @@ extension SimulatedCluster {
                 in: .zero...(isHostile && random.chance(0.2) ? .seconds(1) : .milliseconds(5))))
     }
 
-    /// Stores with an executor of their own continue.
+    /// Lets stores with an executor of their own continue.
     func workStore(_ node: SimulatedNode) throws(Violation) {
         node.isStoreWorkScheduled = false
         node.scope.run { node.late.runFirst() }

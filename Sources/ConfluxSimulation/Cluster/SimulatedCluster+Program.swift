@@ -2,7 +2,7 @@ import Conflux
 import ConfluxNode
 import ConfluxProtocol
 
-/// What the programs do that nodes run in.
+/// The programs that run in the nodes' processes.
 extension SimulatedCluster {
     func dispatch(_ node: SimulatedNode) throws(Violation) {
         defer {
@@ -32,7 +32,7 @@ extension SimulatedCluster {
         try turn(node)
     }
 
-    /// A visitor dispatches one action, or a few, and leaves.
+    /// A visitor dispatches one or a few actions, and leaves.
     private func visit(_ node: SimulatedNode) throws(Violation) {
         let burst = isHostile && random.chance(0.3) ? random.int(in: 2...8) : 1
         for _ in 0..<burst { dispatchOne(node) }
@@ -44,14 +44,14 @@ extension SimulatedCluster {
         try turn(node)
     }
 
-    /// A program that wants to end waits until everything has its outcome, for a while.
+    /// A program that wants to end waits for a while until everything has its outcome.
     func finishLeaving(_ process: Int, isForced: Bool) throws(Violation) {
         guard let node = nodes[process], node.isLeaving, !node.isPaused else { return }
         guard isForced || node.isSettled else { return }
         try handle(.leave, node)
     }
 
-    /// The program wants some of what it dispatched not to happen.
+    /// The program withdraws some of what it dispatched.
     private func withdraw(_ node: SimulatedNode) throws(Violation) {
         let open = node.pending + node.unplaced
         guard !open.isEmpty else { return }
@@ -98,7 +98,7 @@ extension SimulatedCluster {
         record.isBad = isBad
         node.dispatchCount += 1
         if let outcome = handle.outcome {
-            // It never left: the outbox is full, or the action too large.
+            // It was never sent: the outbox is full, or the action is too large.
             if case .failed(let error) = outcome, error.code == .outboxFull {
                 marks.hit(.outboxFull)
             }

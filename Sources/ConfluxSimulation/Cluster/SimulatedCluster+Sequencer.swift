@@ -3,10 +3,10 @@ import ConfluxProtocol
 import ConfluxSequencer
 import ConfluxVocabulary
 
-/// The sequencers' part: what a serving thread and a log's thread do in a real one.
+/// The sequencers: what the serving thread and the log's thread do in a real process.
 extension SimulatedCluster {
     func startSequencer() {
-        // One process has the address; a rival begins only where the former one is stopped.
+        // One process has the address. A rival begins only while the former one is paused.
         if let listening, let running = sequencers[listening], !running.isPaused { return }
         let process = takeProcess()
         let log = SimulatedLog(
@@ -32,7 +32,7 @@ extension SimulatedCluster {
         post(.claim(.random(using: &random)), sequencer)
     }
 
-    /// Some of the nodes find the rival soon; the others stay with the former sequencer.
+    /// Some nodes soon find the rival; the others stay with the former sequencer.
     private func leaveBehind(_ process: Int) {
         for (number, connection) in connections.sorted(by: { $0.key < $1.key })
         where connection.sequencer == process && random.chance(0.6) { breakConnection(number) }
@@ -66,7 +66,7 @@ extension SimulatedCluster {
     }
 
     private func logFault(at work: SimulatedLog.Work) -> SimulatedLog.Fault {
-        // Truncating is rarer than the rest, and a tenure outlives its failures.
+        // Truncation is rarer than other work, and a tenure survives its failures.
         if strikes(work == .truncate ? min(0.5, plan.logFailure * 8) : plan.logFailure) {
             marks.hit(.logFailed)
             return .failed
@@ -79,8 +79,8 @@ extension SimulatedCluster {
 
     // MARK: The log's thread
 
-    /// How long the disk takes. Once faults are over it is fast: nothing can be asked of a cluster whose
-    /// log grows faster than it is read, or given up.
+    /// How long the disk takes. After faults have ended it is fast: a cluster whose log grows faster than it
+    /// can be read or truncated never becomes current.
     var logLatency: Duration {
         isHostile ? random.duration(in: plan.logLatency) : plan.logLatency.lowerBound
     }
@@ -104,7 +104,7 @@ extension SimulatedCluster {
         let done = sequencer.work()
         if let violation { throw violation }
         let isOver = !sequencer.gate.admits(done.tenure)
-        // Others have their turn before it continues.
+        // Other jobs have their turn before it continues.
         if let rest = done.rest, !isOver { post(rest, sequencer) }
         takeReader(of: sequencer)
         try makeCheckpoint(sequencer)
@@ -112,7 +112,7 @@ extension SimulatedCluster {
         for input in done.inputs { try handle(input, sequencer) }
     }
 
-    /// What reads the log for others in a tenure that begins.
+    /// Takes the reader of a tenure that begins.
     func takeReader(of sequencer: SimulatedSequencer) {
         if let (epoch, reader) = sequencer.answers.reader {
             sequencer.answers.reader = nil
@@ -120,7 +120,7 @@ extension SimulatedCluster {
         }
     }
 
-    /// What the thread that reads for others is to do.
+    /// Adds a job for the reading thread.
     private func read(_ job: ReaderJob, _ sequencer: SimulatedSequencer, of epoch: Epoch? = nil) {
         sequencer.readJobs.append((epoch ?? sequencer.machine.epoch, job))
         var takes = logLatency
@@ -143,7 +143,7 @@ extension SimulatedCluster {
         for input in inputs { try handle(input, sequencer) }
     }
 
-    /// What the thread that makes checkpoints does: its pieces are saved between other jobs.
+    /// What the checkpoint thread does: its pieces are saved between other jobs.
     func makeCheckpoint(_ sequencer: SimulatedSequencer) throws(Violation) {
         guard let due = sequencer.answers.due else { return }
         sequencer.answers.due = nil
@@ -152,7 +152,7 @@ extension SimulatedCluster {
             marks.hit(.checkpointMade)
             for piece in made.pieces(of: 1_024) { post(.save(piece, { _ in }), sequencer) }
         } catch {
-            // Where the log can't be read now, it is made later.
+            // If the log can't be read now, the checkpoint is made later.
             guard sequencer.standby == nil else { return }
             throw Violation(
                 promise: "checkpoint", message: "a checkpoint can't be made: \(error.message)")
@@ -238,7 +238,7 @@ extension SimulatedCluster {
         sequencer.isServing = true
         truth.snapshots.forgetVotes()
         sequencer.welcome = Frame.encode(beat, epoch: sequencer.machine.epoch)
-        // What waited in the sockets is read now.
+        // Messages that waited in the sockets are read now.
         for (connection, count) in sequencer.waiting.sorted(by: { $0.key < $1.key }) {
             for _ in 0..<count { schedule(.arriveUp(connection: connection), after: .zero) }
         }
@@ -277,7 +277,7 @@ extension SimulatedCluster {
                 marks.hit(disk.shelves.floor > SequenceNumber(1) ? .fallbackAboveFloor : .fallback)
                 break
             }
-            // No other fault makes one that does not fit.
+            // No other fault leads to a checkpoint that does not fit.
             fail(
                 Violation(
                     promise: "checkpoint",
@@ -328,9 +328,9 @@ extension SimulatedCluster {
         remove(sequencer)
     }
 
-    /// The process is gone. What the log's thread was doing was done, or not.
+    /// Crashes the process. The present job of the log's thread was done, or not.
     func crash(_ sequencer: SimulatedSequencer) throws(Violation) {
-        // What was asked and is not answered yet is the first of its jobs.
+        // A request that is not answered yet is the first job.
         if let job = sequencer.isLogAsked ? sequencer.logJobs.first : nil {
             guard case .append = job else {
                 if random.chance(0.5) { sequencer.worker.work(job) }
@@ -368,7 +368,7 @@ extension SimulatedCluster {
         schedule(.startSequencer, after: random.duration(in: .milliseconds(20)...(.seconds(4))))
     }
 
-    /// The log is not what it was.
+    /// Notes that the log has lost a part of its history.
     func loseHistory() {
         trace.note(now, "the log ends at \(disk.last) now, and is \(disk.id)")
         do throws(Violation) {
@@ -378,7 +378,7 @@ extension SimulatedCluster {
         }
     }
 
-    /// What the clocks of a sequencer show.
+    /// What a sequencer's clocks show.
     func moment(of sequencer: SimulatedSequencer) -> Moment {
         Moment(
             monotonic: sequencer.clock.reading(at: now),

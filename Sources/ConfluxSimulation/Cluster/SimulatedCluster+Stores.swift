@@ -1,17 +1,17 @@
 import ConfluxNode
 import ConfluxProtocol
 
-/// What happens to stores that live long: newer programs, freezing, reducers that are not the same
-/// everywhere, and entries that processes die of.
+/// Events in long-lived stores: newer programs, freezing, nondeterministic reducers, and entries that crash
+/// processes.
 extension SimulatedCluster {
     // MARK: Newer programs (rule 17)
 
-    /// The states as a process knows them that starts now.
+    /// The states that a process knows if it starts now.
     var statesOfToday: [SimulatedState] {
         isUpgrading ? states.map { $0.newer.first ?? $0 } : states
     }
 
-    /// The newer program is there, and one node after the other gets it.
+    /// The newer program is released, and the nodes get it one by one.
     func upgrade() {
         guard states.contains(where: { !$0.newer.isEmpty }) else { return }
         guard isUpgrading else {
@@ -37,14 +37,14 @@ extension SimulatedCluster {
         guard let node = pick(hosts).flatMap({ nodes[$0] }) else { return }
         let name = random.pick(node.stores).name
         guard let history = truth.branch.presentLife(name) else { return }
-        // Most are thawed soon.
+        // Most are soon thawed.
         decide(
             .frozen(name, life: history.life, history.isFrozen ? random.chance(0.1) : true),
             on: node)
         try turn(node)
     }
 
-    // MARK: Reducers that are not the same everywhere (rule 22)
+    // MARK: Nondeterministic reducers (rule 22)
 
     func spoil() {
         let hosts = nodes.values.filter { !$0.stores.isEmpty }.map(\.process)
@@ -61,9 +61,9 @@ extension SimulatedCluster {
         node.scope.run { store.corrupt(by: change) }
     }
 
-    // MARK: Entries that processes die of (rule 23)
+    // MARK: Entries that crash processes (rule 23)
 
-    /// An entry is chosen, and processes die of it.
+    /// Chooses an entry that crashes processes.
     func poison() {
         guard disk.last > SequenceNumber(20), let state = states.first else { return }
         let name = random.pick(state.stores)
@@ -78,16 +78,16 @@ extension SimulatedCluster {
             if random.chance(0.7) {
                 crash(node)
             } else if random.chance(0.5) {
-                // It has the entry, and may be away while people skip it.
+                // It has the entry, and may be paused while somebody skips it.
                 pause(node, for: random.duration(in: .seconds(2) ... .seconds(12)))
             }
         }
     }
 
-    /// What the journal of a process says that starts now.
+    /// The crash journal of a process that starts now.
     func drawDeaths() -> [Death] {
         var known = deaths
-        // Of one to come it alone may die: it stops there while it hosts the store.
+        // A single process may die of a future entry: while it hosts the store, it stops there.
         if isHostile, plan.poisonEvery != nil, random.chance(0.3), let state = states.first,
             let history = truth.branch.presentLife(random.pick(state.stores)),
             !known.contains(where: { $0.store == history.name })
@@ -105,8 +105,8 @@ extension SimulatedCluster {
             !stuck.contains(death)
         else { return }
         stuck.append(death)
-        // Who has the entry may be away while people look at who has stopped. Only then it is skipped
-        // behind somebody's back.
+        // A node that has applied the entry may be paused while people look at the stopped stores. Only then
+        // can the entry be skipped without that node's knowledge.
         guard isHostile, random.chance(0.5) else { return }
         for other in nodes.keys.sorted().compactMap({ nodes[$0] })
         where other !== node && other.applier.place(of: store) != nil {
@@ -114,7 +114,7 @@ extension SimulatedCluster {
         }
     }
 
-    /// People have stores get past what they stopped at.
+    /// People skip the entries at which stores have stopped.
     func askSkips(_ node: SimulatedNode) {
         guard !stuck.isEmpty, random.chance(0.1), !node.stores.isEmpty || !isHostile else { return }
         let death = random.pick(stuck)
@@ -132,7 +132,7 @@ extension SimulatedCluster {
         wait(for: goal, behind: .zero, on: node)
     }
 
-    // MARK: What nodes say
+    // MARK: The nodes' events
 
     func hearEvents(_ node: SimulatedNode) throws(Violation) {
         let events = node.tells.events.withLock { events in
@@ -170,7 +170,7 @@ extension SimulatedCluster {
             ))
     }
 
-    /// A store stops at what its process must not apply, and nowhere else.
+    /// Checks that a store stops only at an entry that its process must not apply.
     func checkStopped(
         _ store: any SimulatedStore, _ message: String, _ node: SimulatedNode
     ) throws(Violation) {
@@ -184,7 +184,7 @@ extension SimulatedCluster {
         }
     }
 
-    /// Which replicas let go of what they have.
+    /// Notes which replicas discard their state.
     func noteLoading(_ job: ApplyJob, _ node: SimulatedNode) {
         if case .deliver(let delivery, _) = job {
             switch delivery {
@@ -209,7 +209,7 @@ extension SimulatedCluster {
     func calmStores() {
         for process in nodes.keys.sorted() {
             guard let node = nodes[process] else { continue }
-            // A spoilt replica is replaced only where the others are more.
+            // A corrupted replica is replaced only if the others have the majority.
             if isOld(node) || !node.spoilt.isEmpty && random.chance(0.5) { crash(node) }
         }
     }

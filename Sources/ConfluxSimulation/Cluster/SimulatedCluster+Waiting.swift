@@ -1,18 +1,18 @@
 import ConfluxNode
 import ConfluxProtocol
 
-/// Waiting for a number: for the latest one (rule 29), for that of somebody's receipt (P6), and for
-/// the end of a store (rule 16).
+/// Waits for a number: the latest one (rule 29), that of another process's receipt (P6), and the end of a
+/// store (rule 16).
 extension SimulatedCluster {
-    /// The program wants to read what everybody was told of until now.
+    /// The program wants to read everything that anybody has been told until now.
     func askBarrier(_ node: SimulatedNode) {
         marks.hit(.barrierAsked)
         wait(for: .latest, behind: disk.durableThrough, on: node)
     }
 
-    /// The program got somebody's receipt, by a way of its own, and wants to see what it is for.
+    /// The program gets another process's receipt on its own channel, and wants to see its effect.
     func awaitReceipt(_ node: SimulatedNode) {
-        // What is in an etcd nobody may have heard of yet.
+        // What is in the etcd may not have been told to anybody yet.
         let known = plan.isShared ? min(disk.last, toldThrough) : disk.last
         guard known > .zero else { return }
         let sequence = SequenceNumber(UInt64(random.int(in: 1...Int(known.rawValue))))
@@ -25,7 +25,7 @@ extension SimulatedCluster {
         wait(for: .receipt(receipt), behind: sequence, on: node)
     }
 
-    /// The program ends a store, for everybody.
+    /// The program drops a store, for all nodes.
     func drop(_ name: StoreName, on node: SimulatedNode) {
         guard let life = node.applier.place(of: name)?.life, life != .zero else { return }
         marks.hit(.dropAsked)
@@ -48,7 +48,7 @@ extension SimulatedCluster {
         give(.wait(wait), to: node)
     }
 
-    /// The program hears that the node has a number.
+    /// The program hears that its node has reached a number.
     func hearReached(_ node: SimulatedNode) throws(Violation) {
         let told = node.tells.reached.withLock { reached in
             defer { reached = [] }
@@ -68,11 +68,11 @@ extension SimulatedCluster {
         }
     }
 
-    /// Who is told sees it in its own replicas.
+    /// Checks that the effects are visible in the node's replicas.
     private func check(
         _ wait: SimulatedWait, reached: SequenceNumber, _ node: SimulatedNode
     ) throws(Violation) {
-        // What the log has lost since nobody can see.
+        // If the log has lost entries since, the answer can't be checked.
         guard wait.histories == truth.former.count else { return }
         guard reached >= wait.sequence else {
             throw Violation(
@@ -80,7 +80,7 @@ extension SimulatedCluster {
                 message: "\(node.text) asked behind \(wait.sequence) and was told \(reached)")
         }
         if case .dropped(let store, let life?) = wait.goal,
-            // A log that lost its end may give the number of that life again, later.
+            // A log that lost its end may use the number of that life again later.
             life <= reached, let history = truth.branch.history(of: store, life: life),
             history.end.map({ $0 > reached }) ?? true
         {
@@ -95,7 +95,7 @@ extension SimulatedCluster {
             }
             let place = node.applier.place(of: store.name)
             if place?.stopped != nil { continue }
-            // One that is loaded anew catches up, and may have come far enough.
+            // A store that is being reloaded catches up, and may be far enough.
             guard place != nil, store.position >= due else {
                 let position = place.map { _ in "\(store.position)" } ?? "no position"
                 throw Violation(
@@ -107,16 +107,16 @@ extension SimulatedCluster {
     }
 }
 
-/// Somebody waits until a node has a number.
+/// A wait until a node has reached a number.
 struct SimulatedWait {
-    /// What it must have when it is told.
+    /// The number that the node must have when the wait ends.
     var sequence: SequenceNumber
-    /// How often the log had lost its end when it was asked.
+    /// How often the log had lost its end when the wait began.
     var histories: Int
-    /// What is waited for.
+    /// The goal of the wait.
     var goal: Wait.Goal
 
-    /// Whether it ends whatever the log loses: it is asked again.
+    /// Whether the wait ends even if the log loses entries, because the request is repeated.
     var isAsked: Bool {
         if case .receipt = goal { false } else { true }
     }

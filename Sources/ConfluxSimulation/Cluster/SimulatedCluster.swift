@@ -7,16 +7,16 @@ import ConfluxProtocol
 /// A whole system in one value: sequencers, their log, nodes with stores, the network between
 /// them, and a clock that moves from one event to the next.
 ///
-/// Everything that is decided by chance is drawn from one generator, in the order of events, so
-/// that a seed gives the same run each time. The parts that decide are the production ones: both
-/// machines, the worker on the log, the outbox, the applier and the stores; every frame goes
-/// through its encoding. Only sockets, threads, disk and clocks are imitated.
+/// All random choices come from one generator, in the order of events, so that a seed gives the same run each
+/// time. All parts that make decisions are the production ones: both machines, the log's worker, the outbox,
+/// the applier and the stores. Every frame is encoded and decoded. Only sockets, threads, disk and clocks are
+/// simulated.
 final class SimulatedCluster {
     let plan: SimulationPlan
     let states: [SimulatedState]
     let settings: SequencerSettings
     var random: SimulationRandom
-    /// What decides of damage.
+    /// The random source for damage.
     var damageRandom: SimulationRandom
     var marks = Marks()
     let trace: Trace
@@ -26,53 +26,53 @@ final class SimulatedCluster {
     var timeline = Timeline<ClusterEvent>()
     /// Whether nodes dispatch.
     var isBusy = true
-    /// Whether nobody gets what is published.
+    /// Whether all published frames are lost.
     var isFeedLost = false
-    /// When each digest point came into the log. *Use*: marks.
+    /// When each digest point was appended. *Use*: marks.
     var pointAt: [SnapshotPlace: Duration] = [:]
-    /// Who was asked last for a part of each snapshot. *Use*: marks.
+    /// The connection that was last asked for a part of each snapshot. *Use*: marks.
     var asked: [SnapshotPlace: UInt64] = [:]
-    /// The connections by which a hello was heard. Before it nothing counts (rule 8).
+    /// The connections on which a hello was received. Messages before it don't count (rule 8).
     var greeted: Set<UInt64> = []
-    /// The connection whose frame was answered by the word to say hello first: it counted for nothing.
+    /// The connection whose frame was answered with the request to say hello first: that frame did not count.
     var sentBack: UInt64?
-    /// What each session said to host no longer.
+    /// What each session has said it no longer hosts.
     var closed: [Incarnation: Set<HostingSubject>] = [:]
     /// The session that each connection's last hello named.
     var named: [UInt64: SessionToken] = [:]
-    /// The entries that processes die of.
+    /// The entries that crash processes.
     var deaths: [Death] = []
-    /// Where stores stopped, and nobody got them past.
+    /// The entries at which stores have stopped, and that nobody has skipped.
     var stuck: [Death] = []
-    /// Whether the newer program is there.
+    /// Whether the newer program is released.
     var isUpgrading = false
     /// Whether faults still happen.
     var isHostile = true
-    /// Nothing is promised any more after the first violation.
+    /// The first violation. After it nothing is promised any more.
     var violation: Violation?
 
     let disk: SimulatedDisk
     let truth: Truth
     var sequencers: [Int: SimulatedSequencer] = [:]
-    /// Who has the address: the newest one.
+    /// The process that has the address: the newest one.
     var listening: Int?
-    /// What several sequencers share; nil if one has a disk.
+    /// The etcd that several sequencers share; nil if a single one has a disk.
     let etcd: SimulatedEtcd?
-    /// What looks at the log in it.
+    /// Reads the log in the etcd.
     var observer: EtcdLog?
     /// Until when the etcd answers nobody.
     var etcdStoppedUntil = Duration.zero
-    /// Until when a sequencer's process is cut off from the etcd, and from the nodes.
+    /// Until when each sequencer is cut off from the etcd, and from the nodes.
     var cutFromLog: [Int: Duration] = [:]
     var cutFromNodes: [Int: Duration] = [:]
     /// The last number of a commit that some sequencer has published.
     var toldThrough = SequenceNumber.zero
-    /// How much longer the present call of the log takes.
+    /// The additional time that the present call of the log takes.
     var slowness = Duration.zero
     var nodes: [Int: SimulatedNode] = [:]
     var connections: [UInt64: Connection] = [:]
     var subscriptions: [UInt64: Subscription] = [:]
-    /// The sessions whose nodes left, by the log. *Use*: marks.
+    /// The sessions whose nodes have left, according to the log. *Use*: marks.
     var away: Set<Incarnation> = []
     private var nextNumber: UInt64 = 1
     private var nextProcess = 1
@@ -144,9 +144,9 @@ final class SimulatedCluster {
 
     // MARK: One step
 
-    /// Lets the next thing happen.
+    /// Processes the next event.
     ///
-    /// - Returns: false when nothing will ever happen again.
+    /// - Returns: false if there are no more events.
     func step() -> Bool {
         guard let (at, event) = timeline.takeFirst() else { return false }
         now = at
@@ -160,7 +160,7 @@ final class SimulatedCluster {
         return true
     }
 
-    /// A promise was broken; the first time counts.
+    /// Records a broken promise; only the first one counts.
     func fail(_ violation: Violation) {
         guard self.violation == nil else { return }
         self.violation = violation
@@ -237,8 +237,7 @@ final class SimulatedCluster {
         }
     }
 
-    /// The process, if it is there and runs. One that is stopped finds later what happened
-    /// meanwhile.
+    /// The process, if it exists and is not paused. A paused one gets the event later.
     private func running(sequencer process: Int, _ event: ClusterEvent) -> SimulatedSequencer? {
         guard let sequencer = sequencers[process], sequencer.isPaused else {
             return sequencers[process]

@@ -1,24 +1,24 @@
 import ConfluxEtcd
 import ConfluxVocabulary
 
-/// Something that is to happen in a simulated cluster.
+/// An event in a simulated cluster.
 enum ClusterEvent {
-    // Frames arrive: the oldest of what is under way there.
+    // Frames arrive. On a connection it is the oldest one under way.
     case arriveUp(connection: UInt64)
     case arriveDown(connection: UInt64)
     case arriveFeed(subscription: UInt64, [UInt8])
-    /// A sequencer finds that a connection has ended.
+    /// A sequencer notices that a connection has ended.
     case findEnd(process: Int, connection: UInt64)
 
     // Processes continue.
     case workLog(process: Int)
-    /// The thread that reads the log for others does its next job.
+    /// The reading thread does its next job.
     case workReads(process: Int)
     case drained(process: Int)
     case sequencerTick(process: Int)
     case subscribed(process: Int)
     case renewTenure(process: Int)
-    // Where several sequencers share a log.
+    // Several sequencers share a log.
     case answerLog(process: Int)
     case watch(process: Int)
     case rested(process: Int)
@@ -32,15 +32,15 @@ enum ClusterEvent {
     case background(process: Int)
     case workStore(process: Int)
 
-    // The network's own.
+    // The network.
     case connect(process: Int)
     case subscribe(process: Int)
 
-    // People, and what goes wrong.
+    // People and faults.
     case dispatch(process: Int)
     case startSequencer
     case startStandby(slot: Int)
-    /// A request comes to the etcd that nobody waits for any more.
+    /// A request arrives at the etcd after its sender has stopped waiting.
     case hearLate(EtcdTransaction)
     case startNode(slot: Int)
     case fault(ClusterFault)
@@ -48,11 +48,11 @@ enum ClusterEvent {
     case giveUpLeaving(process: Int)
 }
 
-/// Faults that come again and again.
+/// Faults that recur.
 public enum ClusterFault: String, CaseIterable, Sendable {
     case breakConnection, crashNode, crashSequencer, pause, leave, losePower, restoreCopy, reopen
     case freeze, spoil, poison, upgrade, damage
-    /// Where several sequencers share a log: one of them is cut off from the log, or from the nodes, the log is there for
-    /// nobody, or one hands over.
+    /// If several sequencers share a log: one of them is cut off from the log or from the nodes, nobody can
+    /// reach the log, or one hands over.
     case cutFromLog, cutFromNodes, stopLog, handOver
 }

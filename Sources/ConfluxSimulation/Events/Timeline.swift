@@ -1,5 +1,5 @@
-/// What is still to happen, by time; what happens at one time happens in the order in which it was
-/// put down. A binary heap.
+/// Future events, by time. Events at the same time keep the order in which they were scheduled. A binary
+/// heap.
 struct Timeline<Event> {
     private struct Item {
         var at: Duration

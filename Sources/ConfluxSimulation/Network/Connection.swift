@@ -1,6 +1,6 @@
-/// A node's connection to a sequencer's ROUTER. Frames arrive in their order, or not at all.
+/// A node's connection to a sequencer's ROUTER. Frames arrive in order, or not at all.
 final class Connection {
-    /// It may have ended: what it sent before that arrives nevertheless.
+    /// The node may have ended: what it sent before still arrives.
     let node: SimulatedNode
     let sequencer: Int
     var up: [[UInt8]] = []

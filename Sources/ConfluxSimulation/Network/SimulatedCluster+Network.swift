@@ -1,12 +1,12 @@
 import ConfluxProtocol
 import ConfluxVocabulary
 
-/// The network between the processes: connections that keep order and may break at any time, and a
-/// feed that keeps nothing.
+/// The network between the processes: connections that keep frames in order and may break at any time, and a
+/// feed that guarantees nothing.
 extension SimulatedCluster {
     // MARK: Connections
 
-    /// A node's socket looks for the sequencer.
+    /// A node's socket connects to the sequencer.
     func connect(_ process: Int) throws(Violation) {
         guard let node = nodes[process], node.connection == nil else { return }
         guard let reached = target(of: node) else {
@@ -21,7 +21,7 @@ extension SimulatedCluster {
         connections[number] = Connection(node: node, sequencer: reached)
         node.connection = number
         trace.note(now, "\(node.text) connects to sequencer \(reached)")
-        // What was not written to the former connection goes out on this one first.
+        // Frames that were not sent on the former connection go first.
         let unsent = node.unsent
         node.unsent = []
         if !unsent.isEmpty { marks.hit(.framesOutlivedConnection) }
@@ -34,7 +34,7 @@ extension SimulatedCluster {
         }
     }
 
-    /// The sequencer that a node's connection leads to; nil if nobody is.
+    /// The sequencer at the end of a node's connection; nil if there is none.
     private func target(of node: SimulatedNode) -> Int? {
         if let round = node.round { return process(at: "\(round.current)") }
         return listening.flatMap { sequencers[$0] == nil ? nil : reached(from: $0) }
@@ -45,8 +45,8 @@ extension SimulatedCluster {
         return listening.flatMap { sequencers[$0] == nil ? nil : reached(from: $0) }
     }
 
-    /// The sequencer that the address of one leads to. A name that leads to both of two rivals may lead
-    /// back to the former one.
+    /// The sequencer that an address leads to. If two rivals share an address, it may lead back to the former
+    /// one.
     private func reached(from listening: Int) -> Int {
         isHostile && sequencers.count > 1 && random.chance(0.3)
             ? random.pick(sequencers.keys.sorted()) : listening
@@ -85,7 +85,7 @@ extension SimulatedCluster {
         timeline.schedule(.arriveDown(connection: number), at: connection.downAt)
     }
 
-    /// A message could not be sent.
+    /// Reports a message that could not be sent.
     private func lose(
         _ message: SequencerMessage, to number: UInt64, _ sequencer: SimulatedSequencer
     ) {
@@ -93,7 +93,7 @@ extension SimulatedCluster {
         tell(.answerLost(tag, to: ConnectionID(rawValue: number)), sequencer)
     }
 
-    /// Connections end, and a sequencer that serves is told a while later.
+    /// Ends a connection. The serving sequencer notices a while later.
     func endConnection(_ number: UInt64) {
         guard let connection = connections.removeValue(forKey: number) else { return }
         timeline.schedule(
@@ -101,7 +101,7 @@ extension SimulatedCluster {
             at: now + .milliseconds(Int(number % 8) * 50))
     }
 
-    /// A process ends its connection: what it said is still read.
+    /// A process closes its connection: what it sent is still read.
     func closeConnection(_ number: UInt64) {
         guard let connection = connections[number] else { return }
         timeline.schedule(
@@ -119,7 +119,7 @@ extension SimulatedCluster {
         tell(.disconnected(ConnectionID(rawValue: number)), sequencer)
     }
 
-    /// Tells what has no effects.
+    /// Gives the machine an input that must have no effects.
     private func tell(_ input: SequencerInput, _ sequencer: SimulatedSequencer) {
         var effects: [SequencerEffect] = []
         sequencer.machine.handle(
@@ -187,7 +187,7 @@ extension SimulatedCluster {
         try turn(node)
     }
 
-    /// The connection is gone, and most of what was under way on it.
+    /// Breaks the connection. Most of what is under way on it is lost.
     func breakConnection(_ number: UInt64) {
         guard let connection = connections[number] else { return }
         endConnection(number)
@@ -199,7 +199,7 @@ extension SimulatedCluster {
         _ = node.round?.moveOn()
         trace.note(now, "the connection of \(node.text) breaks")
         node.connection = nil
-        // The last frames may not have been written yet: they outlive it.
+        // The last frames may not have been sent yet: these survive.
         let kept = connection.up.isEmpty ? 0 : random.int(in: 0...connection.up.count)
         node.unsent = Array(connection.up.suffix(random.chance(0.5) ? 0 : kept))
         schedule(
@@ -264,7 +264,7 @@ extension SimulatedCluster {
             }
             if strikes(plan.feedDelay) {
                 marks.hit(.feedDelayed)
-                // The next ones overtake what is under way.
+                // The next frames overtake those under way.
                 subscriptions[number]?.lastAt = .zero
             }
         }
@@ -275,7 +275,7 @@ extension SimulatedCluster {
             return
         }
         if node.isPaused {
-            // A subscriber that does not read loses what its queues do not hold.
+            // A subscriber that does not read loses what exceeds its queues.
             if node.deferred.count < 200 {
                 node.deferred.append(.arriveFeed(subscription: number, frame))
             }

@@ -1,14 +1,14 @@
 import ConfluxLog
 import ConfluxVocabulary
 
-/// The disk under the log: what processes wrote, and how much of it would survive a loss of power.
+/// The log's disk: what processes wrote, and how much of it would survive a power failure.
 final class SimulatedDisk {
-    /// What lies beside the commits, and in one order with them: a loss of power that takes a commit
-    /// takes all of it that was written behind that.
+    /// The data beside the commits. It is written in one order with them: a power failure that takes a commit
+    /// takes everything that was written after it.
     struct Shelves {
         var checkpoints = CheckpointShelf()
         var snapshots = SnapshotShelf()
-        /// Where the log begins, for those who read it.
+        /// Where the log begins for its readers.
         var floor = SequenceNumber(1)
 
         mutating func cut(to last: SequenceNumber) {
@@ -19,25 +19,25 @@ final class SimulatedDisk {
 
     private(set) var id: LogID
     private(set) var epoch = Epoch.none
-    /// All there ever were: what was truncated is not served, but happened.
+    /// All commits that were ever written. Truncated ones are kept here but not served.
     private(set) var commits: [LoggedCommit] = []
-    /// The commits before this index survive a loss of power.
+    /// The commits before this index survive a power failure.
     private var syncedCount = 0
     let durability: SimulationPlan.Durability
     private var copy: (commits: [LoggedCommit], epoch: Epoch, shelves: Shelves)?
     private(set) var shelves = Shelves()
     /// Commits that can't be read, by their first numbers.
     private(set) var damaged: Set<SequenceNumber> = []
-    /// Stores that have a damaged row in the list of snapshots.
+    /// Stores with a damaged row in the list of snapshots.
     private(set) var unlisted: Set<StoreName> = []
-    /// What the log and the list of snapshots were when that was last read.
+    /// The log and the list of snapshots as they were when the list was last read.
     private(set) var reading: (floor: SequenceNumber, last: SequenceNumber, list: [SavedSnapshot]) =
         (SequenceNumber(1), .zero, [])
-    /// What was last to be given up of the log since. It is done later.
+    /// The last floor that was requested since then. The truncation follows later.
     var orderedFloor = SequenceNumber(1)
-    /// Stores of which a snapshot was saved since, behind which the log had everything.
+    /// Stores of which a snapshot was saved since then, with all later entries still in the log.
     var whole: Set<StoreName> = []
-    /// What a loss of power leaves of them.
+    /// The data beside the commits that survives a power failure.
     private var syncedShelves = Shelves()
 
     init(id: LogID, durability: SimulationPlan.Durability) {
@@ -47,7 +47,7 @@ final class SimulatedDisk {
 
     var last: SequenceNumber { commits.last?.last ?? .zero }
 
-    /// The number up to which nothing that was answered can be lost.
+    /// The number up to which nothing that was acknowledged can be lost.
     var durableThrough: SequenceNumber {
         durability == .fsync ? (syncedCount > 0 ? commits[syncedCount - 1].last : .zero) : last
     }
@@ -58,10 +58,10 @@ final class SimulatedDisk {
         return epoch
     }
 
-    /// A log that others keep was claimed.
+    /// Notes the claim of a log that is kept elsewhere.
     func adopt(_ epoch: Epoch) { self.epoch = epoch }
 
-    /// Changes what lies beside the commits.
+    /// Changes the data beside the commits.
     func change<Result>(
         _ body: (inout Shelves) throws(LogError) -> Result
     ) throws(LogError) -> Result {
@@ -104,7 +104,7 @@ final class SimulatedDisk {
 
     func damage(_ commit: LoggedCommit) { damaged.insert(commit.first) }
 
-    /// The list of snapshots has a row that is not what was written.
+    /// Damages a row of the list of snapshots.
     func unlist(_ snapshot: SavedSnapshot) {
         change { $0.snapshots.lose(snapshot.key) }
         unlisted.insert(snapshot.store)
@@ -124,13 +124,13 @@ final class SimulatedDisk {
             damage: unlisted.isEmpty ? nil : SnapshotList.Damage(stores: unlisted))
     }
 
-    /// A copy is checked while it is made: there is none of a log that is damaged.
+    /// Copies the log. A copy is verified while it is made, so a damaged log can't be copied.
     func takeCopy() {
         guard damaged.isEmpty, unlisted.isEmpty else { return }
         copy = (commits, epoch, shelves)
     }
 
-    /// Puts the copy back, as a careless administrator does: with its id and its epoch.
+    /// Restores the copy, with its id and its epoch, as a careless administrator does.
     ///
     /// - Returns: Whether anything was lost.
     func restoreCopy() -> Bool {
@@ -144,7 +144,7 @@ final class SimulatedDisk {
         return true
     }
 
-    /// A log in memory ends with its process.
+    /// Begins a new log in memory, since the former one ended with its process.
     func forget(as id: LogID) {
         self.id = id
         epoch = .none

@@ -1,8 +1,8 @@
 import Conflux
 import Synchronization
 
-/// Where the stores of a simulated node run that have an executor of their own: later, one function
-/// after the other, when the cluster says so.
+/// Runs the stores of a simulated node that have an executor of their own: later, one function at a time,
+/// when the cluster says so.
 // Sendable: everything is guarded by the mutex.
 final class SimulatedExecutor: Sendable {
     private struct Waiting {
@@ -13,7 +13,7 @@ final class SimulatedExecutor: Sendable {
 
     private let waiting = Mutex(Waiting())
 
-    /// What stores are made with.
+    /// The executor for stores.
     var executor: Executor {
         Executor { [self] function in
             let isLate = waiting.withLock { waiting in
@@ -24,10 +24,10 @@ final class SimulatedExecutor: Sendable {
         }
     }
 
-    /// Whether no store has anything to do.
+    /// Whether no store has work to do.
     var isIdle: Bool { waiting.withLock { $0.functions.isEmpty } }
 
-    /// Runs what has waited longest.
+    /// Runs the function that has waited longest.
     func runFirst() {
         let function = waiting.withLock { waiting in
             waiting.functions.isEmpty ? nil : waiting.functions.removeFirst()
@@ -35,7 +35,7 @@ final class SimulatedExecutor: Sendable {
         function?()
     }
 
-    /// Looks at stores while they have nothing to do.
+    /// Inspects stores while they have no work to do.
     func atOnce<Result>(_ body: () -> Result) -> Result {
         precondition(isIdle, "what waits comes first")
         waiting.withLock { $0.runsAtOnce = true }
@@ -43,7 +43,7 @@ final class SimulatedExecutor: Sendable {
         return body()
     }
 
-    /// The process is gone, with all that waits.
+    /// Ends the executor with its process; waiting functions are dropped.
     func end() {
         waiting.withLock { $0.functions = [] }
     }

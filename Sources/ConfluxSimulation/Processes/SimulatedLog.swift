@@ -1,17 +1,17 @@
 import ConfluxLog
 import ConfluxVocabulary
 
-/// One process's handle of the log on a ``SimulatedDisk``.
+/// One process's handle on the log of a ``SimulatedDisk``.
 final class SimulatedLog: ActionLog {
-    /// What is asked of the log when a fault may strike.
+    /// The calls of the log in which a fault may strike.
     enum Work {
         case write, truncate
     }
 
-    /// What goes wrong with a call.
+    /// The fault that strikes a call.
     enum Fault {
         case none
-        /// The answer is lost; what was asked was done, or not.
+        /// The answer is lost. The work was done, or not.
         case unknown(isDone: Bool)
         case failed
     }
@@ -20,7 +20,7 @@ final class SimulatedLog: ActionLog {
     private let nextFault: (Work) -> Fault
     private let appended: (LoggedCommit) -> Void
     private let saved: (SavedSnapshot, Bytes) -> Void
-    /// Whether the newest of two checkpoints can't be read.
+    /// Whether the newer of two checkpoints can't be read.
     var isNewestDamaged = false
     private var claimed: Epoch?
     private var isClosed = false
@@ -28,10 +28,10 @@ final class SimulatedLog: ActionLog {
     /// Makes a handle.
     ///
     /// - Parameters:
-    ///   - disk: Where the log is.
-    ///   - nextFault: Asked whenever something is changed.
-    ///   - appended: Told of each commit that comes into the log.
-    ///   - saved: Told of each snapshot that is whole.
+    ///   - disk: The log's disk.
+    ///   - nextFault: Called for each change, and returns its fault.
+    ///   - appended: Called with each appended commit.
+    ///   - saved: Called with each complete snapshot.
     init(
         disk: SimulatedDisk, nextFault: @escaping (Work) -> Fault,
         appended: @escaping (LoggedCommit) -> Void,
@@ -71,7 +71,7 @@ final class SimulatedLog: ActionLog {
             guard disk.last == last else {
                 throw LogError(.endDiffers, "the log ends at \(disk.last), not at \(last)")
             }
-            // A copy, since a slice would keep all of what it was cut from.
+            // Copy: a slice would keep the whole buffer that it was cut from.
             let owned = commits.map { commit in
                 LoggedCommit(
                     first: commit.first, last: commit.last, epoch: commit.epoch,
@@ -145,7 +145,7 @@ final class SimulatedLog: ActionLog {
         try disk.change { shelves throws(LogError) in
             try shelves.snapshots.save(piece, endingAt: disk.last)
         }
-        // It may have given way to another one with its number.
+        // It may have yielded to another snapshot with the same number.
         if piece.isLast,
             disk.shelves.snapshots.listed(through: disk.last).contains(piece.snapshot),
             let bytes = disk.shelves.snapshots.read(piece.snapshot.key, from: 0, limitBytes: .max)
@@ -194,7 +194,7 @@ final class SimulatedLog: ActionLog {
         return isDone
     }
 
-    /// Where the oldest commit ends, if all of it is below a floor; the newest one stays.
+    /// The end of the oldest commit, if all of it is below a floor; the newest commit always stays.
     private func lastToGiveUp(below floor: SequenceNumber) -> SequenceNumber? {
         guard let oldest = stored(from: self.floor, limitBytes: 0).first, oldest.last < floor,
             oldest.last < disk.last
@@ -213,7 +213,7 @@ final class SimulatedLog: ActionLog {
         .unknownOutcome, "the answer of the simulated disk was lost")
 }
 
-/// Reads what the log's handle reads.
+/// Reads the same log as the handle.
 private final class SimulatedLogReader: LogReader {
     private let log: SimulatedLog
     private let disk: SimulatedDisk

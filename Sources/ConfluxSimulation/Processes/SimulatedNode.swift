@@ -7,7 +7,7 @@ import Synchronization
 
 /// A node's process: the production machine, outbox, applier and stores, without threads.
 final class SimulatedNode {
-    /// The place that is filled again after a crash.
+    /// The slot, in which another process starts after a crash.
     let slot: Int
     let process: Int
     let role: Hello.Role
@@ -19,44 +19,44 @@ final class SimulatedNode {
     let shelf: EncodingShelf
     var bridges: [any SimulatedBridge] = []
     var stores: [any SimulatedStore] = []
-    /// The stores that its applier has, or will have: those, and which it is opening or has closed and
-    /// still applies to.
+    /// The stores that the applier has, or will have: the open ones, those that are being opened, and those
+    /// that were closed while it still applies to them.
     var replicas: [any SimulatedStore] = []
-    /// Those of them that were closed, until the applier hears it. A store of the same name that stands
-    /// beside one of them was opened behind it.
+    /// The closed ones among them, until the applier hears of it. Another store with the same name was opened
+    /// after the closing.
     private var closing: [StoreName: any SimulatedStore] = [:]
     /// The stores that it wants to host and that are not open yet.
     var opening: Set<StoreName> = []
-    /// The stores that it hosted and closed, or lost, at some time.
+    /// The stores that it has hosted and then closed or lost.
     var gone: Set<StoreName> = []
     var nextRequest: UInt64 = 1
 
-    /// The jobs of the thread that applies, oldest first.
+    /// The jobs of the applying thread, oldest first.
     var jobs: [ApplyJob] = []
     var isApplyScheduled = false
     var areTellsScheduled = false
-    /// What the link has seen of the applier's progress.
+    /// The applier's progress, as the link has last seen it.
     var seen = ApplyProgress()
-    /// How many actions' outcomes were handed to the applier.
+    /// How many outcomes of actions were handed to the applier.
     var settledCount: UInt64 = 0
-    /// Of how many actions the program heard the applier tell.
+    /// How many outcomes the program has heard from the applier.
     var heardCount: UInt64 = 0
     var tickAt: Duration?
     var isPaused = false
-    /// Whether it was given another one's name.
+    /// Whether it was given another node's name.
     var isMisnamed = false
     var isLeaving = false
     var deferred: [ClusterEvent] = []
-    /// What is done beside what is applied, oldest first.
+    /// The work to do beside applying, oldest first.
     var background: [@Sendable () -> Void] = []
     var isBackgroundScheduled = false
-    /// Where some of its stores run, later.
+    /// The executor of the stores that run later.
     let late = SimulatedExecutor()
     var isStoreWorkScheduled = false
 
-    /// Where it looks for the sequencer, where there are several.
+    /// The addresses at which it looks for the sequencer, if there are several.
     var round: AddressRound?
-    /// Where the last welcome said that the feed is.
+    /// The feed's address according to the last welcome.
     var feed = ""
     var connection: UInt64?
     var reconnectedWhilePaused = false
@@ -64,58 +64,59 @@ final class SimulatedNode {
     var unsent: [[UInt8]] = []
     var wantsFeed = false
     var subscription: UInt64?
-    /// Whether it was connected to the feed before.
+    /// Whether it was ever connected to the feed.
     var wasSubscribed = false
 
-    /// The entries whose effect it asked for, by question.
+    /// The questions for effects, by request.
     var effectQuestions: [UInt64: EffectQuestion] = [:]
-    /// What it waits for, by request.
+    /// The waits, by request.
     var waits: [UInt64: SimulatedWait] = [:]
 
     var dispatchCount = 0
     var sent = SentBatches()
-    /// What it dispatched and the machine has not taken.
+    /// Dispatched actions that the machine has not taken yet.
     var unplaced: [DispatchRecord] = []
-    /// What was taken and has no outcome yet.
+    /// Actions that the machine has taken, without an outcome yet.
     var pending: [DispatchRecord] = []
-    /// The last commit that was delivered, as everything must be without holes.
+    /// The last commit that was delivered; there must be no gaps.
     var delivered: SequenceNumber?
-    /// What its replicas were last compared at.
+    /// The positions at which its replicas were last compared.
     var compared: [StoreName: SequenceNumber] = [:]
-    /// Counters below it were receipted, and submitted, before. *Use*: marks.
+    /// Counters below it were receipted and then submitted earlier. *Use*: marks.
     var announcedBelow: UInt64 = 0
     var submittedBelow: UInt64 = 0
     var sessionCount = 0
-    /// The states as this process knows them.
+    /// The states that this process knows.
     let states: [SimulatedState]
-    /// The stores that were given another state behind everybody's back, until they are loaded anew.
+    /// The stores whose states were corrupted, until they are reloaded.
     var spoilt: Set<StoreName> = []
-    /// The highest number of a snapshot that each store got, and up to which the log was passed over.
+    /// The highest number of a snapshot that each store got; then, the number up to which the log was passed
+    /// over.
     var restoredAt: [StoreName: SequenceNumber] = [:]
     var passedOver = SequenceNumber.zero
-    /// Whether a store stopped here at some time.
+    /// Whether a store has ever stopped here.
     var hasStopped = false
-    /// The entries that its former processes died of.
+    /// The entries that former processes in this slot died of.
     let deaths: [Death]
     /// Whether something happened that makes unknown outcomes legitimate.
     var hasLostSession = false
     var hasLostHistory = false
-    /// Whether a store was parked here.
+    /// Whether a store was ever parked here.
     var hasParked = false
 
-    /// What the applier tells the machine, until it is handed over. It may be told on any thread
-    /// in a real node, hence the lock.
+    /// The applier's reports, until the machine gets them. In a real node any thread may make them, hence the
+    /// lock.
     final class Tells: Sendable {
         let inputs = Mutex<[ReplicaInput]>([])
-        /// What the program wants to have withdrawn, of what was sent.
+        /// The sent actions that the program wants to withdraw.
         let withdrawals = Mutex<[(index: Int, block: OutcomeBlock)]>([])
-        /// Which waits have ended, and at which number; nil if it failed.
+        /// The waits that have ended, and the number of each; nil if the wait failed.
         let reached = Mutex<[(request: UInt64, sequence: SequenceNumber?)]>([])
         let work = Mutex(Work())
         let events = Mutex<[NodeEvent]>([])
     }
 
-    /// What the applier puts down for other threads.
+    /// Work that the applier leaves for other threads.
     struct Work {
         var posted: [ApplyJob] = []
         var background: [@Sendable () -> Void] = []
@@ -154,19 +155,18 @@ final class SimulatedNode {
             background: { work in tells.work.withLock { $0.background.append(work) } },
             inPlaceBytesMax: inPlaceBytesMax, openBytesMax: openBytesMax,
             waitingOutcomesMax: waitingOutcomesMax,
-            // Batches here are small: some are cut.
+            // Batches here are small; this cuts some of them.
             sliceBytesMax: 200)
     }
 
-    /// When the machine wants to be told the time. Looked at in place: a copy of the whole machine
-    /// would be made at each step otherwise.
+    /// The machine's next deadline. Read in place: otherwise each step would copy the whole machine.
     var nextDeadline: Duration? { Self.deadline(of: &machine) }
 
     private static func deadline(of machine: inout ReplicaMachine) -> Duration? {
         machine.nextDeadline
     }
 
-    /// The session that it has, or had last.
+    /// The present session, or the last one.
     var session: DispatchRecord.Session {
         DispatchRecord.Session(
             log: machine.log, incarnation: machine.incarnation, nonce: machine.nonce)
@@ -174,8 +174,8 @@ final class SimulatedNode {
 
     var text: String { "node \(slot) (process \(process))" }
 
-    /// Whether a snapshot may have come instead of an entry, or the node ends, or lost its history,
-    /// before it comes to it. An action's batch is looked at as a whole.
+    /// Whether the node may never apply the entry: it got a snapshot instead, or it ends or loses its history
+    /// before. An action's batch is considered as a whole.
     func mayHaveMissed(_ sequence: SequenceNumber, _ target: Target?) -> Bool {
         hasLostHistory || passedOver >= sequence
             || restoredAt.values.contains { $0 >= sequence }
@@ -184,15 +184,15 @@ final class SimulatedNode {
             }
     }
 
-    /// Whether outcomes may be told without their effect: the history is lost, the process ends, or so
-    /// many wait for a store that is parked.
     /// Whether every action has an outcome that its program was told.
     var isSettled: Bool {
         outbox.isEmpty && machine.isSettled && applier.toldCount >= settledCount
     }
+    /// Whether outcomes may be told without their effect: the history is lost, the process ends, or too many
+    /// outcomes wait for a parked store.
     var mayLoseEffects: Bool { hasLostHistory || hasLostSession || hasParked }
 
-    /// What every store that its applier has is of, whether the program knows it to be open or not.
+    /// The lives of all stores that the applier has, whether or not the program considers them open.
     var hosted: [HostedLife] {
         replicas.compactMap { store in
             applier.place(of: store.name).map {
@@ -201,7 +201,7 @@ final class SimulatedNode {
         }
     }
 
-    /// The program closes a store, and the applier is about to hear it.
+    /// The program closes a store; the applier has yet to hear of it.
     func noteClosing(_ store: any SimulatedStore) {
         precondition(closing[store.name] == nil, "\(store.name) is closed twice")
         closing[store.name] = store
@@ -212,7 +212,7 @@ final class SimulatedNode {
         return nextRequest
     }
 
-    /// The applier has done a job: what it hosts no longer is none of its replicas.
+    /// The applier has done a job: a store that it no longer hosts is no longer a replica.
     func noteEnd(by job: ApplyJob) {
         guard case .unregister(.store(let name)) = job,
             let store = closing.removeValue(forKey: name)
@@ -220,7 +220,7 @@ final class SimulatedNode {
         noteEnd(of: store)
     }
 
-    /// The applier has a store no longer.
+    /// The applier no longer has a store.
     func noteEnd(of store: any SimulatedStore) { replicas.removeAll { $0 === store } }
 
     func store(_ name: StoreName) -> (any SimulatedStore)? { stores.first { $0.name == name } }

@@ -10,34 +10,34 @@ final class SimulatedSequencer {
     private let settings: SequencerSettings
     let worker: LogWorker
     let reads: ReadWorker
-    /// Whether the newest of two checkpoints can't be read.
+    /// Whether the newer of two checkpoints can't be read.
     let isNewestDamaged: Bool
-    /// What the worker answered, until it is handed to the machine.
+    /// The worker's answers, until the machine gets them.
     let answers: Answers
-    /// What it found where it looked at a log of others.
+    /// The outcomes of looks at a shared log.
     let looks = LogLooks()
-    /// The jobs of the log's thread, oldest first; `logFreeAt` is when it has done the last one.
+    /// The jobs of the log's thread, oldest first; `logFreeAt` is when the last one will be done.
     var logJobs: [LogJob] = []
     var logFreeAt = Duration.zero
-    /// The jobs of the thread that reads for others, likewise.
+    /// The jobs of the reading thread, likewise.
     var readJobs: [(epoch: Epoch, job: ReaderJob)] = []
     var readFreeAt = Duration.zero
-    /// What the feed welcomes subscribers with, once a tenure was served.
+    /// The frame with which the feed welcomes subscribers, once a tenure has served.
     var welcome: [UInt8]?
-    /// Whether the tenure has begun: before, frames wait in the sockets.
+    /// Whether the tenure has begun. Before that, frames wait in the sockets.
     var isServing = false
-    /// How many frames of each connection wait there.
+    /// How many frames of each connection wait.
     var waiting: [UInt64: Int] = [:]
     var isDrainScheduled = false
     var tickAt: Duration?
     var isPaused = false
-    /// What would have happened to it while it was paused.
+    /// The events that came while it was paused.
     var deferred: [ClusterEvent] = []
-    /// How far its wall clock is off.
+    /// The error of its wall clock.
     var clockOffset: Int64
-    /// Its other clock.
+    /// Its monotonic clock.
     let clock: DriftingClock
-    /// What it has besides where several may serve one log.
+    /// What it needs if several sequencers may serve one log.
     var standby: SimulatedStandby?
 
     /// Filled by the worker while it works.
@@ -45,17 +45,17 @@ final class SimulatedSequencer {
         var inputs: [SequencerInput] = []
         /// A checkpoint that is due.
         var due: CheckpointJob?
-        /// A reader of a tenure that begins.
+        /// The reader of a tenure that begins.
         var reader: (epoch: Epoch, reader: any LogReader)?
-        /// What is to be kept aside, and is gathered.
+        /// The gathered entries that are to be kept aside.
         var gathered: AsideRun?
-        /// What says that a tenure serves.
+        /// The herald of a tenure.
         var herald: (epoch: Epoch, herald: any TenureHerald)?
-        /// When the log has last shown that no newer claim exists.
+        /// When the log last showed that no newer claim exists.
         var confirmedAt = Duration.zero
     }
 
-    /// Which answers count, and of which tenure the worker does the jobs.
+    /// Which answers count, and whose jobs the worker does.
     var gate = TenureGate()
     private var workedTenure: UInt64 = 1
 
@@ -86,8 +86,7 @@ final class SimulatedSequencer {
         self.clockOffset = clockOffset
     }
 
-    /// When the machine wants to be told the time. Looked at in place: a copy of the whole machine
-    /// would be made at each step otherwise.
+    /// The machine's next deadline. Read in place: otherwise each step would copy the whole machine.
     var nextDeadline: Duration? { Self.deadline(of: &machine) }
 
     private static func deadline(of machine: inout SequencerMachine) -> Duration? {
@@ -100,7 +99,7 @@ final class SimulatedSequencer {
         return if case .asked = standby.call { true } else { false }
     }
 
-    /// The log has failed: another tenure is to begin, on the same sockets.
+    /// Begins another tenure on the same sockets, since the log has failed.
     func beginAnew() {
         machine = SequencerMachine(settings: settings)
         isServing = false
@@ -108,7 +107,7 @@ final class SimulatedSequencer {
 
     /// Does the next job of the log.
     ///
-    /// - Returns: The tenure that it is of, what came of it, and what is left of it.
+    /// - Returns: The job's tenure, its outcome, and the rest of the job.
     func work() -> LogWorkDone {
         let job = logJobs.removeFirst()
         switch job {
@@ -121,9 +120,9 @@ final class SimulatedSequencer {
             tenure: workedTenure, inputs: answers.inputs, rest: rest, looks: looks.takeAll())
     }
 
-    /// Does the next job of what is read for others.
+    /// Does the next job of the reading thread.
     ///
-    /// - Returns: As `work()`.
+    /// - Returns: Like `work()`.
     func read() -> (inputs: [SequencerInput], rest: ReaderJob?) {
         let (epoch, job) = readJobs.removeFirst()
         if case .begin = job {} else { guard epoch == machine.epoch else { return ([], nil) } }

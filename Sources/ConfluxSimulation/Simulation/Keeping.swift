@@ -2,7 +2,7 @@ import ConfluxNode
 import ConfluxProtocol
 import ConfluxSequencer
 
-/// What is digested, saved and kept: so little that all of it comes about within one run.
+/// Settings for digests, snapshots and truncation: so small that all of them happen within one run.
 public struct Keeping: Sendable, Hashable {
     /// See `SequencerSettings.digestBytesMin`.
     public var digestBytesMin = 200
@@ -24,14 +24,14 @@ public struct Keeping: Sendable, Hashable {
     public var asideBytesMax = 1 << 20
     /// See `AsideRun.heldBytesMax`.
     var asideHeldBytesMax = AsideRun.heldBytesMax
-    /// How many bytes of commits stand behind a checkpoint before the next one is made.
+    /// How many bytes of commits follow a checkpoint when the next one is made.
     public var checkpointBytes = 4_096
     /// See `NodeSettings.encodingsBytesMax`.
     public var encodingsBytesMax = 1 << 20
-    /// From which size on a node decodes snapshots beside what it applies.
+    /// The size from which a node decodes snapshots beside applying.
     public var inPlaceBytesMax = 1 << 16
 
-    /// Makes one.
+    /// Makes the default settings.
     public init() {}
 
     init(drawnFrom random: inout SimulationRandom) {

@@ -79,7 +79,7 @@ extension SequencerMessage {
 }
 
 extension Delivery {
-    /// What is delivered, in a few words, for traces; nil for what is seen elsewhere.
+    /// The delivery in a few words, for traces; nil if the trace shows it elsewhere.
     var summary: String? {
         switch self {
         case .restore(

@@ -1,16 +1,16 @@
 import Conflux
 
-/// A deterministic test of states, and of Conflux itself: many processes in one value, under
-/// faults, with every promise checked at every step.
+/// A deterministic test of states, and of Conflux itself: it runs many processes in one value, under faults,
+/// and checks every promise at every step.
 ///
-/// **The problem.** What breaks replicated systems are coincidences: a process that dies between
-/// two effects, a message that overtakes another, a disk that answers too late. Tests with real
-/// processes meet few of them, and never the same one twice.
+/// **The problem.** Coincidences break replicated systems: a process dies between two effects, a message
+/// overtakes another, a disk answers too late. Tests with real processes meet few of them, and never the same
+/// one twice.
 ///
-/// **The design.** One seed decides everything. The production machines, outbox, applier and stores
-/// run on a simulated network, disk and clock (``SimulationPlan`` says how hostile they are). First
-/// comes the safety phase: whatever fails, no promise may be broken. Then faults end, and
-/// within a bounded simulated time everything must be current: the liveness phase.
+/// **The design.** One seed decides everything. The production machines, outbox, applier and stores run on a
+/// simulated network, disk and clock (``SimulationPlan`` says how hostile they are). In the safety phase no
+/// promise may be broken, whatever fails. Then faults end, and in the liveness phase everything must become
+/// current within a bounded simulated time.
 ///
 /// ```swift
 /// let stock = SimulatedState.model(Stock.self) { random in .take(amount: random.int(in: 1...3)) }
@@ -20,29 +20,29 @@ import Conflux
 /// }
 /// ```
 ///
-/// A reducer that is not deterministic (it reads a clock, or the order of a `Set`) is found as a
-/// violation of P1.
+/// A nondeterministic reducer, for example one that depends on a clock or on the order of a `Set`, shows up
+/// as a violation of P1.
 public struct Simulation: Sendable {
-    /// What decides everything.
+    /// The seed of all random choices.
     public let seed: UInt64
     /// How hostile the world is.
     public var plan: SimulationPlan
     /// The states that nodes host.
     public var states: [SimulatedState]
-    /// Whether the report tells what happened, a line each.
+    /// Whether the report has a trace of what happened, one line for each event.
     public var isTracing = false
-    /// The most steps; more are a violation, since something never ends.
+    /// The most steps. More are a violation, since something does not end.
     public var stepsMax = 400_000
 
     private var random: SimulationRandom
 
-    /// Makes a simulation; nothing runs yet.
+    /// Makes a simulation. It does not run yet.
     ///
     /// - Parameters:
-    ///   - seed: What decides everything.
+    ///   - seed: The seed of all random choices.
     ///   - states: The states that nodes host.
-    ///   - world: The shape of the world; drawn from the seed unless given.
-    ///   - plan: How hostile the world is; drawn from the seed, for that shape, unless given.
+    ///   - world: The shape of the world; drawn from the seed by default.
+    ///   - plan: How hostile the world is; drawn from the seed, for that shape, by default.
     public init(
         seed: UInt64, states: [SimulatedState] = [.journal], world: SimulationWorld? = nil,
         plan: SimulationPlan? = nil
@@ -57,9 +57,9 @@ public struct Simulation: Sendable {
         self.plan = plan ?? drawn
     }
 
-    /// Runs it, on the calling thread, with no other thread and no real time.
+    /// Runs it on the calling thread, without other threads or real time.
     ///
-    /// - Returns: What was found.
+    /// - Returns: The report.
     public func run() -> SimulationReport {
         let cluster = SimulatedCluster(
             plan: plan, states: states, random: random, isTracing: isTracing)
@@ -71,7 +71,7 @@ public struct Simulation: Sendable {
             violation: cluster.violation, trace: cluster.trace.lines)
     }
 
-    /// Nodes continue dispatching until all that takes entries has come about.
+    /// Lets nodes dispatch until everything that needs entries has happened.
     private func settle(_ cluster: SimulatedCluster) {
         let (least, most) = (cluster.now + .seconds(2), cluster.now + plan.recoveryMax / 2)
         var lacking: String? = ""
@@ -91,7 +91,7 @@ public struct Simulation: Sendable {
         endDispatching(cluster)
     }
 
-    /// The feed loses the last entries, so that only a beat tells of them who waits for nothing
+    /// The feed loses the last entries, so that a node that waits for nothing only learns of them from a beat
     /// (rule 6).
     private func endDispatching(_ cluster: SimulatedCluster) {
         cluster.isFeedLost = true
@@ -138,22 +138,22 @@ public struct Simulation: Sendable {
     }
 }
 
-/// What a simulation found.
+/// The result of a simulation.
 public struct SimulationReport: Sendable, CustomStringConvertible {
-    /// What decided everything.
+    /// The seed of all random choices.
     public let seed: UInt64
-    /// How many things happened.
+    /// The number of events.
     public let steps: Int
     /// How long it took in simulated time.
     public let simulated: Duration
-    /// What was reached.
+    /// The marks that were reached.
     public let marks: Marks
     /// The promise that was broken, if one was.
     public let violation: Violation?
-    /// What happened, a line each, where ``Simulation/isTracing`` was set.
+    /// What happened, one line for each event, if ``Simulation/isTracing`` was set.
     public let trace: [String]
 
-    /// The outcome in a line or two.
+    /// A summary in a line or two.
     public var description: String {
         let size = "\(steps) steps, \(simulated.text) s simulated"
         guard let violation else { return "seed \(seed): all promises kept (\(size))" }

@@ -1,11 +1,11 @@
 import ConfluxProtocol
 import ConfluxVocabulary
 
-/// The settings of the processes, as a plan wants them.
+/// The settings of the processes for a plan.
 extension SimulationPlan {
     var payloadBytesMax: Int { hasSmallBounds ? 128 : 4_096 }
 
-    /// How many bytes a store's lane may have, and how many outcomes may wait for stores.
+    /// The bound of a store's lane in bytes, and the bound of the outcomes that may wait for stores.
     var openBytesMax: Int { hasSmallBounds ? 2_000 : 1 << 20 }
     var waitingOutcomesMax: Int { hasSmallBounds ? 4 : 65_536 }
 
@@ -55,7 +55,7 @@ extension SimulationPlan {
         return settings
     }
 
-    /// What a batch of a node's outbox may have.
+    /// The bounds of a batch in a node's outbox.
     var outboxLimits: WireLimits {
         do {
             return try WireLimits(

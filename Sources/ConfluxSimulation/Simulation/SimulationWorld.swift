@@ -2,35 +2,36 @@ import ConfluxProtocol
 
 /// The shape of a simulated world: how many processes there are, and what mostly happens to them.
 ///
-/// Two in five seeds have small worlds. There a run costs little, and most of it is sessions that
-/// begin and end.
+/// Two in five seeds have small worlds. Runs of these are cheap, and mostly consist of sessions that begin
+/// and end.
 public enum SimulationWorld: String, Sendable, Hashable, CaseIterable {
-    /// One or two nodes on slow links. They and the sequencer stop, break and come back all the time,
-    /// and dispatch little.
+    /// One or two nodes on slow links. Nodes and the sequencer constantly pause, break off and return, and
+    /// dispatch little.
     case small
     /// Up to four nodes under load, with any mix of faults.
     case mixed
-    /// Nodes that come one after the other when there is much to catch up with, while the others go
-    /// on. Stores are slow, and so is whatever is read of the log.
+    /// Nodes that start one after the other when there is much to catch up with, while the others continue.
+    /// Stores are slow, and so are reads of the log.
     case newcomers
-    /// Commits that are too large for the feed: every node fetches them, from a log that reads slowly.
+    /// Commits that are too large for the feed: every node fetches them, from a log with slow reads.
     case bulky
-    /// Sequencers that stop for a while and continue beside the one that has begun meanwhile, while some
-    /// nodes still hear them.
+    /// Sequencers that pause for a while and continue beside the one that has begun meanwhile, while some
+    /// nodes still follow them.
     case rivals
-    /// Replicas that differ often, and snapshots that come in many small parts, over connections that
-    /// lose messages and break. They are outdated before a log that reads slowly has read them.
+    /// Replicas that often differ, and snapshots in many small parts, over connections that lose messages and
+    /// break. A log with slow reads takes so long that the snapshots are outdated by then.
     case parted
-    /// Two or three sequencers share a log on an etcd, one serves, and the others stand by. They crash, stop for a while,
-    /// are cut off, and hand over; requests to the etcd are lost, doubled and late; clocks go wrong.
+    /// Two or three sequencers that share a log on an etcd: one serves, and the others stand by. They crash,
+    /// pause, are cut off, and hand over. Requests to the etcd are lost, duplicated and delayed, and clocks
+    /// drift.
     case standbys
-    /// Entries that processes die of, and are skipped while nodes that have applied them are away.
-    /// Little else happens.
+    /// Entries that crash processes, and are skipped while nodes that have applied them are away. Little else
+    /// happens.
     case poisoned
 
-    /// The shape of a seed's world.
+    /// The shape of the world of a seed.
     init(of seed: UInt64) {
-        // By another number, so that the other seeds have the worlds that they had before.
+        // From another number, so that the other seeds keep the worlds that they had before.
         var chance = SimulationRandom(seed: seed ^ 0x1f83_d9ab_fb41_bd6b)
         guard !chance.chance(0.1) else {
             self = .standbys
@@ -54,7 +55,7 @@ extension SimulationPlan {
     /// Draws a plan.
     ///
     /// - Parameters:
-    ///   - random: What decides.
+    ///   - random: The random source.
     ///   - world: The shape of the world.
     public init(drawnFrom random: inout SimulationRandom, world: SimulationWorld = .mixed) {
         self.init()
@@ -72,9 +73,9 @@ extension SimulationPlan {
         if world != .parted { fitParts() }
     }
 
-    /// Draws damage from the seed itself, so that worlds without any stay as they were before.
+    /// Draws damage from the seed itself, so that worlds without damage stay as they were before.
     mutating func drawDamage(of seed: UInt64) {
-        // What several sequencers share is on the disks of others.
+        // A shared log is on other machines' disks.
         guard !isShared else { return }
         var random = SimulationRandom(seed: seed ^ 0x9e6c_63d0_876a_9a69)
         damageEvery = Self.often(&random, 0.15)
@@ -200,7 +201,7 @@ extension SimulationPlan {
         drawDurability(from: &random)
         if durability == .memory { durability = .fsync }
         hasRivals = true
-        // Who crashes, or breaks off, does not continue.
+        // A sequencer that crashes or breaks off would not continue.
         sequencerCrashEvery = nil
         crashAtEffect = 0
         if random.chance(0.5) { breakEvery = nil }
@@ -211,7 +212,7 @@ extension SimulationPlan {
         faultsFor = random.duration(in: .seconds(5)...(.seconds(10)))
         dispatchEvery = random.pick([.milliseconds(60), .milliseconds(100)])
         lateStart = 0
-        // What stops everybody stops snapshots, too.
+        // A fault that stops everybody stops snapshots, too.
         durability = .fsync
         (powerLossEvery, oldCopyEvery, sequencerCrashEvery) = (nil, nil, nil)
         (crashAtEffect, unknownAppend, logFailure, slowLog, slowCoding) = (0, 0, 0, 0, 0)
@@ -220,7 +221,7 @@ extension SimulationPlan {
         logLatency = .milliseconds(1)...(.milliseconds(20))
         queueLoss = random.pick([0.03, 0.06])
         breakEvery = random.pick([.milliseconds(300), .seconds(1)])
-        // Where replicas differ a snapshot of the next point takes the place of one on its way.
+        // If replicas differ, a snapshot of the next point replaces the one under way.
         spoilEvery = random.pick([.milliseconds(300), .seconds(1), nil, nil])
         slowRead = random.pick([0.15, 0.5])
         keeping.digestBytesMin = random.pick([200, 600])
@@ -266,18 +267,18 @@ extension SimulationPlan {
         dispatchEvery = random.pick([.milliseconds(60), .milliseconds(300)])
         lateStart = 0
         poisonEvery = random.pick([.milliseconds(500), .seconds(2)])
-        // Who crashes would not come back with what it has.
+        // A node that crashes would not return with its state.
         (durability, nodeCrashEvery, leaveEvery) = (.fsync, nil, nil)
         (powerLossEvery, oldCopyEvery, pauseEvery, hasRivals) = (nil, nil, nil, false)
         (crashAtEffect, unknownAppend, logFailure) = (0, 0, 0)
         if random.chance(0.5) { sequencerCrashEvery = nil }
         if random.chance(0.5) { (freezeEvery, upgradeEvery, spoilEvery) = (nil, nil, nil) }
-        // A snapshot with the entry in it ends the matter.
+        // A snapshot that includes the entry would end the situation.
         keeping.digestBytesMin = random.pick([2_000, 20_000])
         keeping.snapshotBytesMin = keeping.digestBytesMin
     }
 
-    /// What is large would not come in time, part by part.
+    /// Makes parts larger if a large snapshot could not arrive in time in small parts.
     private mutating func fitParts() {
         let slowest = max(latency.upperBound, logLatency.upperBound)
         if slowest > .milliseconds(3) {

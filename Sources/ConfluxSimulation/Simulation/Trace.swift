@@ -1,4 +1,4 @@
-/// What happened, a line each, for whoever looks into a seed.
+/// What happened, one line for each event, for debugging a seed.
 final class Trace {
     let isOn: Bool
     private(set) var lines: [String] = []

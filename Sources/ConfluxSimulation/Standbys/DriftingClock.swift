@@ -1,19 +1,19 @@
-/// A process's own clock, which goes slower or faster than time does. It never goes back.
+/// A process's own clock, which runs slower or faster than real time. It never goes back.
 struct DriftingClock: Sendable {
-    /// What it showed in the beginning.
+    /// Its reading at the start.
     let offset: Duration
-    /// How far it goes in a thousand microseconds, in microseconds.
+    /// How many microseconds it advances in a thousand microseconds.
     let rate: Int
 
-    /// One that shows the time.
+    /// A clock without drift.
     static let exact = DriftingClock(offset: .zero, rate: 1_000)
 
-    /// What it shows at a time.
+    /// Its reading at a time.
     func reading(at time: Duration) -> Duration {
         isExact ? time : offset + .microseconds(time.microseconds * rate / 1_000)
     }
 
-    /// The first time at which it shows this, or more.
+    /// The first time at which its reading is this one or later.
     func time(of reading: Duration) -> Duration {
         guard !isExact else { return reading }
         let due = (reading - offset).microseconds + 1

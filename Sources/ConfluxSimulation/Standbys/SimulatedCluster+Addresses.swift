@@ -2,9 +2,9 @@ import ConfluxProtocol
 import ConfluxVocabulary
 import ConfluxZeroMQ
 
-/// Where nodes find the sequencer that serves, of several; and what goes wrong between all of them.
+/// How nodes find the serving one of several sequencers, and the faults between them.
 extension SimulatedCluster {
-    /// The addresses of all sequencers, in an order of the node's own.
+    /// The addresses of all sequencers, in a random order for each node.
     func drawRound() -> AddressRound {
         let first = random.int(in: 0...plan.sequencers - 1)
         return AddressRound(
@@ -21,7 +21,7 @@ extension SimulatedCluster {
         }
     }
 
-    /// The process that is at an address, or has its feed there; nil if none is, or it can't be reached.
+    /// The process at an address, or at a feed's address; nil if there is none or it can't be reached.
     func process(at address: String) -> Int? {
         sequencers.values.first { sequencer in
             guard let slot = sequencer.standby?.slot else { return false }
@@ -35,7 +35,7 @@ extension SimulatedCluster {
         now < cutFromNodes[process, default: .zero]
     }
 
-    /// A node's socket goes elsewhere: to an address, or to the next of its own.
+    /// A node's socket moves to an address, or to the next one in its round.
     func move(_ node: SimulatedNode, to address: String?) {
         guard node.round != nil else { return }
         if let address {
@@ -54,7 +54,7 @@ extension SimulatedCluster {
         schedule(.connect(process: node.process), after: latency)
     }
 
-    /// The feed is elsewhere now.
+    /// Leaves the feed, since its address has changed.
     func leaveFeed(_ node: SimulatedNode) {
         guard let number = node.subscription else { return }
         subscriptions[number] = nil
@@ -64,7 +64,7 @@ extension SimulatedCluster {
 
     // MARK: Faults
 
-    /// One sequencer is cut off from the log, or from the nodes, or all are from the log.
+    /// Cuts one sequencer off from the log or from the nodes, or all of them from the log.
     func cut(_ fault: ClusterFault) {
         let length = random.duration(
             in: .milliseconds(200)...(random.chance(0.3) ? .seconds(10) : .seconds(3)))
@@ -73,7 +73,7 @@ extension SimulatedCluster {
             etcdStoppedUntil = max(etcdStoppedUntil, now + length)
             return
         }
-        // Most often the one that serves.
+        // Usually the serving one.
         let victim =
             random.chance(0.6) ? server : pick(sequencers.keys).flatMap { sequencers[$0] }
         guard let process = victim?.process else { return }
@@ -90,7 +90,7 @@ extension SimulatedCluster {
         where subscription.sequencer == process { breakSubscription(number) }
     }
 
-    /// Somebody has the one that serves hand over.
+    /// Somebody asks the serving sequencer to hand over.
     func askHandover() {
         guard let node = pick(nodes.keys).flatMap({ nodes[$0] }) else { return }
         let question = Question(

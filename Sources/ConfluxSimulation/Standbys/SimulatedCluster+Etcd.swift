@@ -2,9 +2,9 @@ import ConfluxEtcd
 import ConfluxLog
 import ConfluxVocabulary
 
-/// The etcd that several sequencers share, the ways to it, and what is seen of the log in it.
+/// The etcd that several sequencers share, the network to it, and the checks of the log in it.
 extension SimulatedCluster {
-    /// The log begins, and whatever changes there is looked at from now on.
+    /// Begins the log, and observes all changes from then on.
     func openEtcd() {
         guard let etcd else { return }
         do throws(LogError) {
@@ -44,14 +44,14 @@ extension SimulatedCluster {
         guard let address = EtcdAddress("etcd://127.0.0.1/simulated") else {
             preconditionFailure("no address of an etcd")
         }
-        // All of a simulation happens on one thread.
+        // A simulation runs on a single thread.
         nonisolated(unsafe) let connect = connect
         var settings = EtcdLogSettings(address: address)
         settings.imitation = EtcdImitation(of: disk.id) { connect() }
         return settings
     }
 
-    // MARK: The way there and back
+    // MARK: Requests and answers
 
     private func fate(of process: Int) -> EtcdFate {
         guard isHostile else { return .done }
@@ -76,7 +76,7 @@ extension SimulatedCluster {
         return random.chance(0.5) ? .heardTwice : .doubled
     }
 
-    /// A request is heard when nobody waits for it any more.
+    /// A request arrives after its sender has stopped waiting.
     func hearLate(_ transaction: EtcdTransaction) {
         let changesNothing = transaction.success.allSatisfy {
             if case .read = $0 { true } else { false }
@@ -86,7 +86,7 @@ extension SimulatedCluster {
         marks.hit(isDone ? .lateRequestDone : .lateRequestRefused)
     }
 
-    // MARK: What is seen
+    // MARK: Observation
 
     private func look(at changed: Set<String>) {
         do throws(LogError) {
@@ -103,7 +103,7 @@ extension SimulatedCluster {
         }
     }
 
-    /// Watches are hints: they come late or not at all.
+    /// Watches are hints: they arrive late or not at all.
     private func tellOthers(_ event: (Int) -> ClusterEvent) {
         for process in sequencers.keys.sorted() {
             let isCut = now < cutFromLog[process, default: .zero] || now < etcdStoppedUntil
@@ -113,7 +113,7 @@ extension SimulatedCluster {
     }
 
     private func mirror(_ changed: Set<String>) throws(LogError) {
-        // What sequencers say of themselves is no part of the log.
+        // The sequencers' words about themselves are not part of the log.
         let isOfLog = changed.contains { !$0.hasSuffix("/serving") && !$0.contains("/standbys/") }
         guard isOfLog, let observer else { return }
         let view = try observer.look()

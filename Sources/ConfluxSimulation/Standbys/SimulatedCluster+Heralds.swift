@@ -3,9 +3,9 @@ import ConfluxProtocol
 import ConfluxSequencer
 import ConfluxVocabulary
 
-/// What the thread of a sequencer does that says who serves.
+/// What a sequencer's herald thread does.
 extension SimulatedCluster {
-    /// A tenure has begun.
+    /// Begins the herald of a tenure.
     func beginHerald(of sequencer: SimulatedSequencer) {
         guard let (epoch, herald) = sequencer.answers.herald, let standby = sequencer.standby else {
             return
@@ -19,26 +19,26 @@ extension SimulatedCluster {
         schedule(.say(process: sequencer.process, epoch), after: .zero)
     }
 
-    /// It is said once more.
+    /// Says that the tenure serves.
     func say(_ sequencer: SimulatedSequencer, _ epoch: Epoch) {
         guard var herald = sequencer.standby?.herald, herald.course.epoch == epoch,
             herald.answer == nil
         else { return }
         let reading = sequencer.clock.reading(at: now)
-        // A sequencer that is stopped here is stopped with all its threads.
+        // A paused sequencer is paused with all its threads.
         guard let word = herald.course.say(at: reading, turned: reading) else { return }
         slowness = .zero
         herald.answer = (
             reading, Result { () throws(LogError) in try herald.herald.say(word) }
         )
         sequencer.standby?.herald = herald
-        // A call of it takes some two seconds at most.
+        // One of its calls takes about two seconds at most.
         schedule(
             .said(process: sequencer.process, epoch), after: logLatency + min(slowness, .seconds(2))
         )
     }
 
-    /// What came of it is heard.
+    /// Takes the outcome of saying it.
     func heard(_ sequencer: SimulatedSequencer, _ epoch: Epoch) throws(Violation) {
         guard var herald = sequencer.standby?.herald, herald.course.epoch == epoch,
             let (begun, result) = herald.answer
@@ -63,7 +63,7 @@ extension SimulatedCluster {
         if let news, sequencer.machine.epoch == epoch { try handle(news, sequencer) }
     }
 
-    /// Others need not find out by themselves.
+    /// Says that the tenure is over, so that others need not find out by themselves.
     func leave(_ sequencer: SimulatedSequencer, to successor: String?) {
         guard var herald = sequencer.standby?.herald else { return }
         sequencer.standby?.herald = nil

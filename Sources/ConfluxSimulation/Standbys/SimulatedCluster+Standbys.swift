@@ -4,7 +4,7 @@ import ConfluxProtocol
 import ConfluxSequencer
 import ConfluxVocabulary
 
-/// Several sequencers on one log: what the thread of each does that serves, and that of its log (rule 47).
+/// Several sequencers on one log: what the serving thread and the log's thread of each do (rule 47).
 extension SimulatedCluster {
     // MARK: Processes
 
@@ -43,7 +43,7 @@ extension SimulatedCluster {
         standBy(sequencer)
     }
 
-    /// The process in a place is gone.
+    /// The process in a slot is gone.
     func leavePlace(_ slot: Int) {
         schedule(
             .startStandby(slot: slot), after: random.duration(in: .milliseconds(20)...(.seconds(4)))
@@ -52,7 +52,7 @@ extension SimulatedCluster {
 
     // MARK: Standing by
 
-    /// It begins to stand by, with a machine of its own for the next tenure.
+    /// Begins to stand by, with a new machine for the next tenure.
     func standBy(_ sequencer: SimulatedSequencer) {
         sequencer.gate.standBy()
         sequencer.beginAnew()
@@ -61,7 +61,7 @@ extension SimulatedCluster {
         watch(sequencer)
     }
 
-    /// Has the log looked at if it is time, or takes over.
+    /// Has the log looked at, if it is time, or takes over.
     func watch(_ sequencer: SimulatedSequencer) {
         guard var standby = sequencer.standby, standby.isStandingBy else { return }
         let reading = sequencer.clock.reading(at: now)
@@ -104,7 +104,7 @@ extension SimulatedCluster {
         watch(sequencer)
     }
 
-    /// The one that serves may have said something.
+    /// Takes a hint: the serving sequencer may have written something.
     func hint(_ sequencer: SimulatedSequencer) {
         sequencer.standby?.course.hint()
         watch(sequencer)
@@ -112,14 +112,14 @@ extension SimulatedCluster {
 
     // MARK: The log's thread
 
-    /// Has the next job done, unless one is under way.
+    /// Starts the next job, unless one is under way.
     func call(_ sequencer: SimulatedSequencer) {
         guard case .none? = sequencer.standby?.call, !sequencer.logJobs.isEmpty else { return }
         sequencer.standby?.call = .asked
         schedule(.workLog(process: sequencer.process), after: logLatency)
     }
 
-    /// The log hears what is asked of it.
+    /// The log receives the request.
     func hearCall(of sequencer: SimulatedSequencer) throws(Violation) {
         guard case .asked = sequencer.standby?.call else { return }
         slowness = .zero
@@ -134,7 +134,7 @@ extension SimulatedCluster {
         schedule(.answerLog(process: sequencer.process), after: takes)
     }
 
-    /// Its answer has come.
+    /// The answer arrives.
     func answerCall(of sequencer: SimulatedSequencer) throws(Violation) {
         guard case .answered(let done) = sequencer.standby?.call else { return }
         sequencer.standby?.call = .none
@@ -185,7 +185,7 @@ extension SimulatedCluster {
 
     // MARK: Nodes
 
-    /// What comes before a tenure is kept; a hello is answered at once.
+    /// Keeps what arrives before a tenure, and answers a hello at once.
     func keep(
         _ number: UInt64, _ connection: Connection, _ sequencer: SimulatedSequencer
     ) throws(Violation) {
@@ -195,7 +195,7 @@ extension SimulatedCluster {
             sequencer.waiting[number] = kept + 1
             return
         }
-        // With a hello a connection begins anew.
+        // A hello begins a connection anew.
         connection.up.removeFirst(kept)
         sequencer.waiting[number] = 1
         try answer(hello: connection.up[0], from: number, sequencer)
@@ -223,7 +223,7 @@ extension SimulatedCluster {
         }
     }
 
-    /// Those that wait here are told once another sequencer serves.
+    /// Redirects the nodes that wait here, once another sequencer serves.
     private func redirectHellos(to sequencer: SimulatedSequencer) throws(Violation) {
         let reading = sequencer.clock.reading(at: now)
         guard sequencer.standby?.course.newServer(at: reading) != nil else { return }

@@ -1,13 +1,13 @@
 import ConfluxEtcd
 import ConfluxVocabulary
 
-/// What an etcd is to a log: keys with values, and transactions, each of which is carried out as a whole.
+/// The part of an etcd that a log needs: keys with values, and atomic transactions.
 final class SimulatedEtcd {
     /// *Invariant*: ascending.
     private var keys: [String] = []
     private var values: [String: Bytes] = [:]
     private var revision: UInt64 = 1
-    /// Told behind each transaction which keys it has changed.
+    /// Called after each transaction with the keys that it has changed.
     var changed: (Set<String>) -> Void = { _ in }
 
     /// Carries out a transaction.
@@ -52,7 +52,7 @@ final class SimulatedEtcd {
     }
 
     private func put(_ key: String, _ value: Bytes) {
-        // A copy, since a slice would keep all of what it was cut from.
+        // Copy: a slice would keep the whole buffer that it was cut from.
         if values.updateValue(Array(value)[...], forKey: key) == nil {
             keys.insert(key, at: index(of: key))
         }
@@ -66,7 +66,7 @@ final class SimulatedEtcd {
         return first..<max(first, index(of: end))
     }
 
-    /// Where the first key is that does not come before this one.
+    /// The index of the first key that is not below this one.
     private func index(of key: String) -> Int {
         var (low, high) = (0, keys.count)
         while low < high {
@@ -77,36 +77,36 @@ final class SimulatedEtcd {
     }
 }
 
-/// What becomes of a request on its way to an etcd and back.
+/// What happens to a request to an etcd and to its answer.
 enum EtcdFate {
     case done
-    /// It was heard, its answer was lost, and so it was made again.
+    /// It was received, its answer was lost, and so it was sent again.
     case heardTwice
-    /// It was heard, and another copy of it is, later.
+    /// It is received, and a duplicate is received later.
     case doubled
-    /// Nobody has heard it.
+    /// It is not received.
     case unheard
-    /// It was heard, and nobody knows.
+    /// It is received, but its sender never learns that.
     case unknown
-    /// It is heard later, when nobody waits for it any more.
+    /// It is received after its sender has stopped waiting.
     case late
 }
 
-/// One process's way to the etcd.
-// Sendable: all of a simulation happens on one thread.
+/// One process's connection to the etcd.
+// Sendable: a simulation runs on a single thread.
 final class SimulatedEtcdLink: EtcdStore, @unchecked Sendable {
     private let etcd: SimulatedEtcd
     private let clock: () -> Duration
     private let fate: () -> EtcdFate
     private let postpone: (EtcdTransaction) -> Void
 
-    /// Makes one.
+    /// Makes a link.
     ///
     /// - Parameters:
-    ///   - etcd: Whereto.
-    ///   - clock: Tells the process's time.
-    ///   - fate: Asked of each request.
-    ///   - postpone: Given what is heard later.
+    ///   - etcd: The etcd.
+    ///   - clock: The process's clock.
+    ///   - fate: Called for each request, and returns what happens to it.
+    ///   - postpone: Gets requests that are received later.
     init(
         to etcd: SimulatedEtcd, clock: @escaping () -> Duration, fate: @escaping () -> EtcdFate,
         postpone: @escaping (EtcdTransaction) -> Void
@@ -119,7 +119,7 @@ final class SimulatedEtcdLink: EtcdStore, @unchecked Sendable {
 
     var now: Duration { clock() }
 
-    // Nobody waits here.
+    // Calls take no real time here.
     func limit(answer: Duration, call: Duration) {}
 
     func transact(_ transaction: EtcdTransaction) throws(EtcdFailure) -> EtcdAnswer {

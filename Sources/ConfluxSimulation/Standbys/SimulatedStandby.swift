@@ -4,18 +4,18 @@ import ConfluxSequencer
 import ConfluxVocabulary
 import Synchronization
 
-/// What a simulated sequencer has besides where several may serve one log. The thread that serves keeps the same.
+/// What a simulated sequencer needs if several may serve one log. It mirrors the serving thread's state.
 struct SimulatedStandby {
-    /// Its place, which is filled again after a crash.
+    /// Its slot, in which another process starts after a crash.
     let slot: Int
     var course: StandbyCourse
-    /// Whether it stands by, and looks at the log.
+    /// Whether it stands by and looks at the log.
     var isStandingBy = false
     /// When the last look began.
     var lookBegunAt = Duration.zero
-    /// What says that its tenure serves.
+    /// The herald of its tenure.
     var herald: SimulatedHerald?
-    /// The job of the log's thread whose request is under way, or whose answer is.
+    /// The job of the log's thread whose request or answer is under way.
     var call = LogCall.none
 
     /// What the log's thread waits for.
@@ -30,14 +30,14 @@ struct SimulatedStandby {
         course = StandbyCourse(address: Self.address(of: slot), lot: lot)
     }
 
-    /// Where nodes reach the sequencer in a place.
+    /// Where nodes reach the sequencer in a slot.
     static func address(of slot: Int) -> String { "tcp://10.0.0.\(slot + 1):7400" }
 
-    /// Where its feed is.
+    /// The address of its feed.
     static func feed(of slot: Int) -> String { "tcp://10.0.0.\(slot + 1):7401" }
 }
 
-/// What came of a job of the log's thread, on its way to who waits for it.
+/// The outcome of a job of the log's thread, on its way to the receiver.
 struct LogWorkDone {
     var tenure: UInt64
     var inputs: [SequencerInput]
@@ -45,7 +45,7 @@ struct LogWorkDone {
     var looks: [LogLook]
 }
 
-/// What came of looking at the log, until it is handed over.
+/// The outcomes of looks at the log, until they are handed over.
 final class LogLooks: Sendable {
     private let looks = Mutex<[LogLook]>([])
 
@@ -59,10 +59,10 @@ final class LogLooks: Sendable {
     }
 }
 
-/// What the thread that says who serves has.
+/// The state of the herald thread.
 struct SimulatedHerald {
     let herald: any TenureHerald
     var course: HeraldCourse
-    /// What came of the saying whose answer is under way.
+    /// The outcome of the call whose answer is under way.
     var answer: (begun: Duration, result: Result<[StandbyWord], LogError>)?
 }

@@ -1,7 +1,7 @@
 import Conflux
 
-/// The state that a simulation uses unless it is given others: it remembers who wrote what last, so
-/// that a doubled or swapped entry changes it for ever.
+/// The default state of simulations. It remembers the last entry of each writer, so that a duplicated or
+/// swapped entry changes it permanently.
 struct Journal: Model {
     static let name = "journal"
 
@@ -41,7 +41,7 @@ struct Journal: Model {
     }
 }
 
-/// The same state in a newer program: with an action more, and a property more.
+/// The same state in a newer program, with another action and another property.
 struct NewerJournal: Model {
     static let name = "journal"
     static let schemaVersion = 2
@@ -54,7 +54,7 @@ struct NewerJournal: Model {
 
     private var pages = Journal()
     private var signatures: Int
-    /// What the store was when it was migrated: who migrates twice, or otherwise, differs.
+    /// A value from the time of the migration: a replica that migrates twice, or differently, has another one.
     private var former: Int
 
     init() {
@@ -86,7 +86,7 @@ struct NewerJournal: Model {
 }
 
 extension SimulatedState {
-    /// A state that shows every loss, doubling and swap of entries.
+    /// A state that reveals every loss, duplication and swap of entries.
     public static let journal = {
         var state = replicated(ModelState<Journal>.self) { place, random in
             random.chance(0.1)

@@ -2,15 +2,15 @@ import Conflux
 import ConfluxProtocol
 import ConfluxVocabulary
 
-/// What a store should be: the entries of the log, applied one after the other by the simplest
-/// means. It knows no node, no position and no feed.
+/// The reference for a store: applies the entries of the log one by one, by the simplest means. It knows no
+/// node, position or feed.
 protocol ReferenceStore: AnyObject {
-    /// Begins with a state of some schema version.
+    /// Begins with a state of a schema version.
     func begin(with bytes: Bytes, version: UInt32)
     /// Applies an entry.
     ///
-    /// - Returns: Whether it had an effect: false where the state's check refused it, or its
-    ///   payload is none of the state's actions.
+    /// - Returns: Whether it had an effect: false if the state's check refused it, or its payload is not one
+    ///   of the state's actions.
     func apply(_ payload: Bytes, _ coding: PayloadCoding, _ context: ActionContext) -> Bool
     /// The digest of the canonical encoding.
     var digest: Digest { get }

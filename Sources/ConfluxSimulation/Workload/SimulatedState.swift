@@ -9,9 +9,9 @@ import ConfluxNode
 /// }
 /// ```
 public struct SimulatedState: Sendable {
-    /// Who dispatches an action, and its number among all that this process dispatches.
+    /// The process that dispatches an action, and the action's index in that process.
     public struct Place: Sendable {
-        /// The process; another one for each start.
+        /// The process; each start has a new number.
         public let process: Int
         /// 0, 1, 2 … within the process.
         public let index: Int
@@ -22,28 +22,27 @@ public struct SimulatedState: Sendable {
     let stores: [StoreName]
     let host: @Sendable (StoreName, Scope, Outbox, SimulatedExecutor?) -> any SimulatedStore
     let bridge: @Sendable (Scope, Outbox) -> any SimulatedBridge
-    /// Dispatches an action to a store, or to all of them, in a process that has none.
+    /// Dispatches an action to one store, or to all stores of the state, from a process that hosts none.
     let submit: @Sendable (StoreName?, Outbox, Place, inout SimulationRandom) -> DispatchHandle
     let makeReference: @Sendable (StoreName) -> any ReferenceStore
     let schemaVersion: UInt32
     /// The same state in a newer program; at most one.
     var newer: [SimulatedState] = []
-    /// Makes another encoding of one, as a reducer would that is not the same everywhere; nil for a
-    /// state that is never spoilt.
+    /// Changes an encoding the way a nondeterministic reducer might; nil for a state that is never corrupted.
     var corrupt: (@Sendable ([UInt8]) -> [UInt8])?
 
-    /// What a store of a schema version should be; nil if no program knows that version.
+    /// The reference for a store of a schema version; nil if no program knows that version.
     func reference(_ store: StoreName, version: UInt32) -> (any ReferenceStore)? {
         ([self] + newer).first { $0.schemaVersion == version }?.makeReference(store)
     }
 
-    /// A state as a class.
+    /// A state that is a class.
     ///
     /// - Parameters:
     ///   - state: The state.
     ///   - instances: How many stores of it there are.
     ///   - action: Draws an action.
-    /// - Returns: What a ``Simulation`` takes.
+    /// - Returns: The state for a ``Simulation``.
     public static func replicated<S: ReplicatedState>(
         _ state: S.Type, instances: Int = 2,
         action: @escaping @Sendable (Place, inout SimulationRandom) -> S.Action
@@ -69,13 +68,13 @@ public struct SimulatedState: Sendable {
             schemaVersion: UInt32(S.schemaVersion))
     }
 
-    /// A state as a value.
+    /// A state that is a value.
     ///
     /// - Parameters:
     ///   - model: The model.
     ///   - instances: How many stores of it there are.
     ///   - action: Draws an action.
-    /// - Returns: What a ``Simulation`` takes.
+    /// - Returns: The state for a ``Simulation``.
     public static func model<M: Model>(
         _ model: M.Type, instances: Int = 2,
         action: @escaping @Sendable (inout SimulationRandom) -> M.Action

@@ -1,31 +1,31 @@
 import Conflux
 import ConfluxNode
 
-/// A store in a simulated node, whatever its state's type is.
+/// A store in a simulated node, independent of the type of its state.
 protocol SimulatedStore: AnyObject {
     var name: StoreName { get }
 
-    /// Has dispatches travel, and says how the store is to be hosted.
+    /// Routes dispatches to the log, and says how the store is hosted.
     func open(
         request: UInt64, scope: Scope, payloadBytesMax: Int,
         completion: @escaping (Result<SequenceNumber, NodeError>) -> Void,
         lost: @escaping (NodeError) -> Void
     ) -> Registration
-    /// Ends hosting: what is dispatched from now on goes nowhere.
+    /// Stops hosting: later dispatches go nowhere.
     func close(in scope: Scope)
     func dispatch(_ place: SimulatedState.Place, _ random: inout SimulationRandom) -> DispatchHandle
-    /// The canonical encoding of its state; while it has nothing to do.
+    /// The canonical encoding of its state. Read it only while the store has no work to do.
     var encoded: [UInt8] { get }
-    /// The number of the last entry that it has dealt with.
+    /// The number of the last entry that it has handled.
     var position: SequenceNumber { get }
     /// Whether it has an executor of its own.
     var isLate: Bool { get }
     var schemaVersion: UInt32 { get }
-    /// Gives it another state behind the back of everybody.
+    /// Corrupts its state without telling anybody.
     func corrupt(by change: ([UInt8]) -> [UInt8])
 }
 
-/// The way of a state's global actions from a simulated node.
+/// The route of a state's global actions from a simulated node.
 protocol SimulatedBridge: AnyObject {
     var name: Name { get }
 
@@ -45,7 +45,7 @@ final class TypedSimulatedStore<S: ReplicatedState>: SimulatedStore {
     private let outbox: Outbox
     private let action: Draw
 
-    /// Where it runs; nil for at once.
+    /// The store's own executor; nil for the immediate one.
     private let late: SimulatedExecutor?
 
     init(
@@ -129,7 +129,7 @@ final class TypedSimulatedBridge<S: ReplicatedState>: SimulatedBridge {
         inhabited: @escaping () -> Void
     ) -> Registration {
         let route = OutboxRoute<S>(outbox: outbox, target: .state(name))
-        // Everything here is on one thread.
+        // Everything here runs on one thread.
         nonisolated(unsafe) let inhabited = inhabited
         return .bridge(
             S.self, name, request: request, scope: scope, payloadBytesMax: payloadBytesMax
@@ -149,7 +149,7 @@ final class TypedSimulatedBridge<S: ReplicatedState>: SimulatedBridge {
     }
 }
 
-/// The canonical encoding of a store's state, where nobody else serves the store.
+/// The canonical encoding of a store's state, if no other thread serves the store.
 func encodedState<S: ReplicatedState>(of core: StoreCore<S>) -> [UInt8] {
     // Written before `inspect` returns: the executor is the immediate one.
     nonisolated(unsafe) var result: [UInt8] = []

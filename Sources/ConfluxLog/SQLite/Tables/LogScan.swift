@@ -1,24 +1,24 @@
 import CSQLite
 import ConfluxVocabulary
 
-/// One read of a log on disk: walks rows from the one that contains a number, and stops at the
-/// limit, at the end, or at what is damaged or missing.
+/// One read of a log on disk. It walks the rows from the one that contains a number, and stops at the limit,
+/// at the end, or at a row that is damaged or missing.
 struct LogScan {
     private var from: SequenceNumber
     private let last: SequenceNumber
     private let limitBytes: Int
     private let isChained: Bool
 
-    /// What is whole, in order and without holes.
+    /// The commits that were read, intact, in order and without gaps.
     private var commits: [LoggedCommit] = []
-    /// Their hashes, if these are wanted.
+    /// Their hashes, if they are wanted.
     private var hashes: [ChainHash?] = []
     /// The number that the next row must begin with.
     private var next: SequenceNumber
 
-    /// Reads commits, whole and in order, from the one that contains a number.
+    /// Reads intact commits, in order, from the one that contains a number.
     ///
-    /// - Throws: `damaged` where the first of them can't be read. Its numbers contain `from` and end
+    /// - Throws: `damaged` if the first of them can't be read. The error's numbers contain `from`, and end
     ///   before the next row that the database still finds, so that a reader can continue there.
     static func read(
         _ statements: SQLiteReadStatements, from: SequenceNumber, through last: SequenceNumber,
@@ -57,18 +57,17 @@ struct LogScan {
         throw .damaged(scan.next, end, fault)
     }
 
-    /// - Returns: What is wrong with what it stopped at; nil at the limit or the end.
+    /// - Returns: The fault at which it stopped; nil at the limit or the end.
     private mutating func run(
         _ statements: SQLiteReadStatements
     ) throws(DatabaseFailure) -> String? {
         statements.start.bind(Int64(from.rawValue), at: 1)
-        // Until then both statements see the log as it is at one moment: nobody truncates it between
-        // them.
+        // Until then both statements see the log as it is at one moment, so no truncation comes between them.
         defer { statements.start.reset() }
         _ = try statements.start.step()
         let start = statements.start.integer(0)
         from = max(from, SequenceNumber(UInt64(max(0, statements.start.integer(1)))))
-        // A page whose rows are out of order may give one that is behind.
+        // A page with rows out of order may return an earlier row.
         next = SequenceNumber(UInt64(max(0, start)))
         if next == .zero || next > from { next = from }
         let rows = isChained ? statements.readChained : statements.read
@@ -84,7 +83,7 @@ struct LogScan {
             guard let commit = row.commit() else {
                 return "its bytes are not those that were written"
             }
-            // One that ends before `from` shows only that something is missing behind it.
+            // A commit that ends before `from` only shows that something after it is missing.
             if commit.last >= from {
                 commits.append(commit)
                 if isChained { hashes.append(SQLiteLogRow.hash(rows)) }
@@ -96,9 +95,9 @@ struct LogScan {
 }
 
 extension SQLiteReadStatements {
-    /// The last number of damage that was met at a number: the one before the next row that the
-    /// database finds. Where a page is gone it is looked for at growing distances, then between the
-    /// last two: some dozen looks, however long the log is.
+    /// The last number of the damage that was met at a number: the one before the next row that the database
+    /// finds. If a page is lost, the search probes at growing distances, then bisects between the last two
+    /// probes: some dozen probes, however long the log is.
     fileprivate func endOfDamage(
         at number: SequenceNumber, through last: SequenceNumber
     ) -> SequenceNumber {
@@ -113,7 +112,7 @@ extension SQLiteReadStatements {
             found = row(behind: low)
         }
         guard case .row(var first) = found else { return SequenceNumber(most) }
-        // What is behind `low` can be read; what is behind `damaged` perhaps not.
+        // The row after `low` can be read; the one after `bad` perhaps not.
         var bad = damaged
         while bad + 1 < low {
             let middle = bad + (low - bad) / 2
@@ -138,7 +137,7 @@ extension SQLiteReadStatements {
         defer { following.reset() }
         do throws(DatabaseFailure) {
             guard try following.step() else { return .none }
-            // A page whose rows are out of order may give one that is before.
+            // A page with rows out of order may return an earlier row.
             guard let found = UInt64(exactly: following.integer(0)), found > number else {
                 return .unreadable
             }

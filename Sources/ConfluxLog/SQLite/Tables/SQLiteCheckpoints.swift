@@ -1,11 +1,10 @@
 import CSQLite
 import ConfluxVocabulary
 
-/// How checkpoints lie in the database: one row a piece, in a table of their own.
+/// Checkpoints in the database: one row for each piece, in a table of their own.
 enum SQLiteCheckpoints {
-    /// Made where it is absent, so that a log of before there were checkpoints gets it, too. A
-    /// program that does not know the table leaves it alone, and its appends make no checkpoint
-    /// wrong.
+    /// Created if it is absent, so that a log from before there were checkpoints gets it, too. A program that
+    /// does not know the table leaves it alone, and its appends invalidate no checkpoint.
     static let table = """
         CREATE TABLE IF NOT EXISTS checkpoints (
             sequence INTEGER NOT NULL,
@@ -54,7 +53,7 @@ struct SQLiteCheckpointStatements {
             INSERT INTO checkpoints (sequence, piece, pieces, checksum, bytes)
             VALUES (?1, ?2, ?3, ?4, ?5)
             """)
-        // What is above the newest is of a history that the log has lost.
+        // Checkpoints above the newest entry belong to a history that the log has lost.
         retire = try database.prepare(
             """
             DELETE FROM checkpoints WHERE sequence > ?1 OR sequence < (
@@ -70,7 +69,7 @@ struct SQLiteCheckpointStatements {
             """)
     }
 
-    /// How many pieces of the checkpoint are there.
+    /// How many pieces of the checkpoint are saved.
     func savedCount(_ piece: CheckpointPiece) throws(DatabaseFailure) -> Int {
         count.bind(Int64(piece.sequence.rawValue), at: 1)
         count.bind(Int64(piece.count), at: 2)
@@ -78,7 +77,7 @@ struct SQLiteCheckpointStatements {
         return try count.step() ? Int(count.integer(0)) : 0
     }
 
-    /// Whether the log may begin at a number: two checkpoints stand there, or behind it.
+    /// Whether the log may begin at a number: two checkpoints must exist right before it or above.
     func permit(
         _ floor: SequenceNumber, endingAt last: SequenceNumber
     ) throws(DatabaseFailure) -> Bool {
@@ -88,14 +87,14 @@ struct SQLiteCheckpointStatements {
         return try standing.step() && standing.integer(0) >= 2
     }
 
-    /// Forgets what was not finished, and a checkpoint of the same number.
+    /// Removes an unfinished checkpoint, and one with the same number.
     func begin(_ piece: CheckpointPiece) throws(DatabaseFailure) {
         discard.bind(Int64(piece.sequence.rawValue), at: 1)
         try discard.run()
     }
 
-    /// Adds the piece, in a transaction of its own. Behind the last one, all checkpoints but this
-    /// and the one before it are given up.
+    /// Adds the piece, in a transaction of its own. After the last piece, all checkpoints but this one and
+    /// the one before it are removed.
     func add(_ piece: CheckpointPiece) throws(DatabaseFailure) {
         insert.bind(Int64(piece.sequence.rawValue), at: 1)
         insert.bind(Int64(piece.index), at: 2)

@@ -7,22 +7,21 @@ import ConfluxVocabulary
     import Glibc
 #endif
 
-/// How a log lies in its database: the tables, and how the file is recognised and set up.
+/// The format of a log's database: its tables, and how a file is recognised and set up.
 enum SQLiteFormat {
-    /// The version that this program writes. 2: a log begins at its floor, and has snapshots. 3: what
-    /// is said of the log, and of its snapshots, is said twice. 4: commits are chained by hashes. A log
-    /// of an older version becomes one of this version when it is opened to be written; the commits that
-    /// it has then stay as they are.
+    /// The version that this program writes. 2: a log begins at its floor, and has snapshots. 3: the
+    /// descriptions of the log and of its snapshots are stored twice. 4: commits are chained by hashes. A log
+    /// of an older version is upgraded when it is opened for writing; its existing commits stay as they are.
     static let version: Int64 = 4
-    /// "CFLX", by which the file is known to be a log.
+    /// "CFLX": identifies the file as a log.
     static let applicationID: Int64 = 0x4346_4C58
-    /// SQLite's page in a new file; an older file keeps its own (``Database/pageBytes()``). Measured with 4, 16 and
-    /// 64 KiB: four producers reach 0.99, 1.11 and 1.08 million actions a second, and one action in flight waits
-    /// 407, 391 and 417 µs.
+    /// SQLite's page size in a new file; an older file keeps its own (``Database/pageBytes()``). Measured
+    /// with 4, 16 and 64 KiB: four producers reach 0.99, 1.11 and 1.08 million actions a second, and a single
+    /// action in flight takes 407, 391 and 417 µs.
     private static let newPageBytes = 16_384
 
-    // A trigger, so that an insert is one statement that copies nothing, and so that no writer
-    // whatever leaves a hole or passes by a newer claim. An insert that it ignores changes no row.
+    // A trigger checks each insert. So an append is one statement that copies nothing, and no writer can
+    // leave a gap or bypass a newer claim. An insert that the trigger ignores changes no row.
     private static let tables = """
         CREATE TABLE commits (
             first INTEGER PRIMARY KEY,
@@ -33,7 +32,7 @@ enum SQLiteFormat {
             chain BLOB
         ) STRICT;
         """
-    // `IS NOT`, so that nothing follows a claim that is unknown.
+    // `IS NOT`, so that an unknown claim admits no insert.
     private static let trigger = """
         CREATE TRIGGER commits_follow BEFORE INSERT ON commits
         WHEN NEW.epoch IS NOT (SELECT epoch FROM meta WHERE \(SQLiteMeta.isIntact()))
@@ -57,9 +56,9 @@ enum SQLiteFormat {
             """
     }
 
-    /// Looks at the file without changing it.
+    /// Examines the file without changing it.
     ///
-    /// - Returns: The version of its format; nil if it is empty, and so to be made a log.
+    /// - Returns: The version of its format; nil if it is empty, so that a log can be made in it.
     /// - Throws: `notALog`, `newerFormat`, `damaged`.
     static func version(of database: Database, in folder: String) throws(LogError) -> Int64? {
         let path = LogFolder.databasePath(in: folder)
@@ -84,7 +83,7 @@ enum SQLiteFormat {
                     + "\(self.version). Run the version of the program that wrote it, or a newer "
                     + "one.")
         }
-        // The header has no checksum, and a log of another format is read in another way.
+        // The header has no checksum, and a wrong version would mean that the log is read wrongly.
         let stated = try reporting("Opening \(path)") { () throws(DatabaseFailure) in
             try database.number("SELECT format FROM meta")
         }
@@ -97,23 +96,23 @@ enum SQLiteFormat {
         return version
     }
 
-    /// Sets the connection up, and makes the tables that are not there.
+    /// Sets the connection up, and creates missing tables.
     ///
     /// - Parameters:
     ///   - database: The connection.
-    ///   - version: The format that the file has; nil if it is empty.
-    ///   - origin: The log's id, and what a new file begins with.
+    ///   - version: The file's format; nil if it is empty.
+    ///   - origin: The log's id, and the origin of a new file.
     ///   - settings: The bounds.
-    /// - Throws: What SQLite says.
+    /// - Throws: SQLite's failure.
     static func prepare(
         _ database: Database, version: Int64?, origin: LogOrigin, settings: SQLiteLogSettings
     ) throws(DatabaseFailure) {
-        // Neither can be changed once there is a table. The second one lets the file shrink.
+        // Neither can change once there is a table. The second one lets the file shrink.
         if version == nil {
             try database.execute(
                 "PRAGMA page_size = \(newPageBytes); PRAGMA auto_vacuum = INCREMENTAL")
         }
-        // The two `fullfsync` mean something on macOS only, where a plain fsync reaches no disk.
+        // The two `fullfsync` settings matter on macOS only, where a plain fsync does not reach the disk.
         try database.execute(
             """
             PRAGMA journal_mode = WAL;
@@ -144,25 +143,25 @@ enum SQLiteFormat {
             }
             try database.execute(SQLiteCheckpoints.table)
         }
-        // Behind that, since a log at its bound must open, too.
+        // After the tables: a log at its bound must open, too.
         try database.execute("PRAGMA max_page_count = \(settings.limitBytes / pageBytes)")
     }
 
-    /// Runs something on the database, and puts its failure in our words.
+    /// Runs a function on the database, and turns its failure into a `LogError`.
     static func reporting<Result>(
         _ attempt: @autoclosure () -> String, _ body: () throws(DatabaseFailure) -> Result
     ) throws(LogError) -> Result {
         do { return try body() } catch { throw LogError(error, attempt()) }
     }
 
-    /// Runs something that only reads, and puts its failure in our words.
+    /// Runs a function that only reads, and turns its failure into a `LogError`.
     static func reading<Result>(
         _ attempt: @autoclosure () -> String, _ body: () throws(DatabaseFailure) -> Result
     ) throws(LogError) -> Result {
         do { return try body() } catch { throw readError(error, attempt()) }
     }
 
-    /// What a failure to read means: nothing can have changed, so no outcome is unknown.
+    /// The error for a failed read: nothing can have changed, so no outcome is unknown.
     static func readError(_ failure: DatabaseFailure, _ attempt: String) -> LogError {
         let error = LogError(failure, attempt)
         return error.code == .unknownOutcome ? LogError(.failed, error.message) : error
@@ -172,7 +171,7 @@ enum SQLiteFormat {
 /// The statements of a log, prepared once.
 struct SQLiteLogStatements {
     let claim: Statement
-    /// Says how far the log came.
+    /// Records how far the log has come.
     let reach: Statement
     let append: Statement
     let epoch: Statement
@@ -203,7 +202,7 @@ struct SQLiteLogStatements {
     }
 }
 
-/// A row of `commits`, as it stands in the file. Its bytes are valid until the statement steps.
+/// A row of `commits`, as stored in the file. Its bytes are valid until the statement steps.
 struct SQLiteLogRow {
     /// In the order in which they are read.
     static let columns = "first, last, epoch, checksum, bytes"
@@ -222,10 +221,10 @@ struct SQLiteLogRow {
         bytes = statement.bytes(4)
     }
 
-    /// The hash behind the columns; nil if there is none.
+    /// The hash, which follows the columns; nil if there is none.
     static func hash(_ statement: Statement) -> ChainHash? { ChainHash(statement.bytes(5)) }
 
-    /// The commit, in memory of its own; nil if it is not what was written.
+    /// The commit, copied; nil if the row is not what was written.
     func commit() -> LoggedCommit? {
         let found = Checksum.of(
             first: first.rawValue, last: last.rawValue, epoch: epoch.rawValue, bytes: bytes)
@@ -239,7 +238,7 @@ struct SQLiteLogRow {
 }
 
 extension LogError {
-    /// What a failure of the database means for the log.
+    /// The log's error for a failure of the database.
     init(_ failure: DatabaseFailure, _ attempt: String) {
         let (code, advice): (Code, String) =
             switch failure.primaryCode {
@@ -253,7 +252,7 @@ extension LogError {
                     .unknownOutcome,
                     "The disk reported an error. Check it, then open the log again and read its end."
                 )
-            // The statements are right for a log, so it is the file in which a table is not.
+            // The statements are valid for an intact log, so the file must be damaged.
             case SQLITE_CORRUPT, SQLITE_ERROR, SQLITE_CONSTRAINT, SQLITE_MISMATCH, SQLITE_TOOBIG,
                 SQLITE_SCHEMA, SQLITE_FORMAT:
                 (.damaged, "The database is damaged. Restore it from a backup.")
@@ -262,7 +261,7 @@ extension LogError {
             case SQLITE_BUSY, SQLITE_LOCKED:
                 (.failed, "Another program holds the database. End its transaction; try again.")
             case SQLITE_CANTOPEN, SQLITE_PERM, SQLITE_READONLY, SQLITE_AUTH:
-                // A byte of the header forbids to write as well, and SQLite says the same then.
+                // A wrong byte in the header can also forbid writing, which SQLite reports the same way.
                 (
                     .unusableFolder,
                     "Make sure that this user may write the folder and its files. If it may, the "

@@ -1,11 +1,11 @@
 import ConfluxVocabulary
 
-/// The one row of `meta`: which log it is, its newest claim, where it begins, how far it came, and what
-/// its chain begins with.
+/// The single row of `meta`: the log's id, its newest claim, its floor, how far it came, and the beginning of
+/// its chain.
 ///
-/// Nothing else in the file says the same, so each value stands in the row twice: a trigger puts all of
-/// them into `copy` as well. No statement uses a row that differs from its copy, and none writes over
-/// it, since that would make a copy of the damage.
+/// Nothing else in the file has these values, so each is stored twice in the row: a trigger copies all of
+/// them into `copy`. No statement uses a row that differs from its copy. None overwrites such a row either,
+/// since that would copy the damage.
 struct SQLiteMeta {
     private static let formerValues = """
         format || ' ' || log || ' ' || epoch || ' ' || floor || ' ' || reached
@@ -13,11 +13,11 @@ struct SQLiteMeta {
     private static let values = """
         \(formerValues) || ' ' || chained || ' ' || hex(base)
         """
-    /// `chained` is the first number that has a hash, and `base` the hash before it (``LogChain``).
+    /// `chained` is the first number that has a hash, and `base` is the hash before it (``LogChain``).
     ///
-    /// `reached` is a number that the log had, so that a page that lost its last rows is noticed. It
-    /// is written with what is written anyway, not with each append, and never before the commits
-    /// that it speaks of.
+    /// `reached` is a number that the log has reached, so that the loss of a page's last rows is noticed. It
+    /// is updated together with other writes, not with each append, and never before the commits that it
+    /// covers.
     static let table = """
         CREATE TABLE meta (
             only INTEGER PRIMARY KEY CHECK (only = 1),
@@ -34,7 +34,7 @@ struct SQLiteMeta {
         """
     private static let chained = "chained INTEGER NOT NULL DEFAULT 1"
     private static let base = "base BLOB NOT NULL DEFAULT x''"
-    /// From a former format, up to the trigger.
+    /// The upgrade from an older format, without the trigger.
     static func upgrade(from version: Int64) -> String {
         """
         \(version > 1 ? "" : "ALTER TABLE meta ADD COLUMN floor INTEGER NOT NULL DEFAULT 1;")
@@ -44,12 +44,12 @@ struct SQLiteMeta {
         \(trigger)
         """
     }
-    /// What came with the third format.
+    /// The part that the third format added.
     private static let copied = """
         ALTER TABLE meta ADD COLUMN reached INTEGER NOT NULL DEFAULT 0;
         ALTER TABLE meta ADD COLUMN copy TEXT NOT NULL DEFAULT '';
         """
-    // Not a generated column, which `VACUUM INTO` of some versions of SQLite can't copy.
+    // Not a generated column: `VACUUM INTO` of some SQLite versions can't copy it.
     private static let trigger = """
         CREATE TRIGGER meta_copied
         AFTER UPDATE OF format, log, epoch, floor, reached, chained, base ON meta
@@ -57,13 +57,13 @@ struct SQLiteMeta {
             UPDATE meta SET copy = \(values);
         END;
         """
-    /// Where the log ends; of it `reached` is set. A copy that has no entry yet ends before its floor.
+    /// Where the log ends; `reached` is set from it. A copy that has no entry yet ends before its floor.
     static let end = "coalesce((\(newest)), (SELECT floor - 1 FROM meta))"
     private static let newest = "SELECT last FROM commits ORDER BY first DESC LIMIT 1"
-    /// The same where no log has a floor.
+    /// The same for a format without a floor.
     private static let firstEnd = "coalesce((\(newest)), 0)"
 
-    /// What is true of a row that is as it was written.
+    /// The condition for an intact row.
     static func isIntact(_ version: Int64 = SQLiteFormat.version) -> String {
         version > 3 ? "copy = \(values)" : version > 2 ? "copy = \(formerValues)" : "true"
     }
@@ -71,17 +71,17 @@ struct SQLiteMeta {
     let log: LogID
     let epoch: Epoch
     let floor: SequenceNumber
-    /// Where the log ends, as its last row says, which may itself be damaged.
+    /// Where the log ends, according to its last row, which may itself be damaged.
     let last: SequenceNumber
     /// Where the chain begins.
     let chain: LogChain
 
-    /// Reads it, all of one moment.
+    /// Reads the row, at one moment.
     ///
     /// - Throws: `damaged`, `failed`.
     init(_ database: Database, version: Int64, in folder: String) throws(LogError) {
         let columns = version > 2 ? "floor, reached" : version > 1 ? "floor, 0" : "1, 0"
-        // A log without hashes is chained from its end on, once it is upgraded.
+        // When a log without hashes is upgraded, it is chained from its end on.
         let end = version > 1 ? Self.end : Self.firstEnd
         let chain = version > 3 ? "chained, base" : "1 + \(end), x''"
         let found = try SQLiteFormat.reporting("Opening \(LogFolder.databasePath(in: folder))") {

@@ -6,19 +6,19 @@ struct SQLiteReadStatements {
     let read: Statement
     /// The same, with hashes.
     let readChained: Statement
-    /// The first number of the row behind a number.
+    /// The first number of the row after a number.
     let following: Statement
     private let newest: Statement
     private let pieces: Statement
-    /// nil for a log of before there were snapshots.
+    /// nil if the log's format has no snapshots.
     let snapshots: SQLiteSnapshotReading?
 
     /// - Parameters:
     ///   - database: The connection.
     ///   - version: The format of the file.
-    /// - Throws: What SQLite says when it prepares them.
+    /// - Throws: SQLite's failure to prepare them.
     init(_ database: Database, version: Int64) throws(DatabaseFailure) {
-        // One that has lost its `meta` is read from where it begins, as any was before.
+        // If `meta` is lost, the log is read from its first row, as in the format without a floor.
         let meta = "(SELECT floor FROM meta WHERE \(SQLiteMeta.isIntact(version)))"
         let floor = version > 1 ? "coalesce(\(meta), 1)" : "1"
         start = try database.prepare(

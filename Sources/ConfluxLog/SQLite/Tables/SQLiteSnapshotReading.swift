@@ -37,7 +37,7 @@ struct SQLiteSnapshotReading {
         return list.intact
     }
 
-    /// The list without the rows that are not as they were written.
+    /// The list without damaged rows.
     func list(through last: SequenceNumber) throws(LogError) -> SnapshotList {
         var found = Found()
         do throws(DatabaseFailure) {
@@ -45,14 +45,14 @@ struct SQLiteSnapshotReading {
         } catch {
             let error = SQLiteFormat.readError(error, "Listing the snapshots")
             guard error.code == .damaged else { throw error }
-            // What was not read may be of any store.
+            // The unread rows may belong to any store.
             found.isAnyConcerned = true
         }
         return found.list(through: last)
     }
 
     private func gather(into found: inout Found) throws(DatabaseFailure) {
-        // Until then the other two see the log as it is at one moment.
+        // Until then the other two statements see the log as it is at one moment.
         defer { count.reset() }
         guard try count.step() else { return }
         defer { index.reset() }
@@ -73,7 +73,8 @@ struct SQLiteSnapshotReading {
         return nil
     }
 
-    /// That one isn't there is said by a list that is whole, since it would be taken for given up.
+    /// Reports that a snapshot is absent only if the list is intact: otherwise a damaged row would count as
+    /// removed.
     private func confirmAbsent(_ key: SavedSnapshot.Key) throws(LogError) {
         guard try !listed(through: key.sequence).contains(where: { $0.key == key }) else {
             throw .damagedSnapshot(key, "the index of the list does not have it")
@@ -85,7 +86,7 @@ struct SQLiteSnapshotReading {
         return reading.code == .damaged ? .damagedSnapshot(key, failure.words) : reading
     }
 
-    /// The statement is to be reset behind it.
+    /// The caller must reset the statement afterwards.
     private func row(
         of key: SavedSnapshot.Key
     ) throws(DatabaseFailure) -> SQLiteSnapshotRow? {
@@ -151,16 +152,16 @@ struct SQLiteSnapshotReading {
     }
 }
 
-/// What is found of the list, row by row.
+/// The rows of the list that were found so far.
 private struct Found {
     private var rows: [SQLiteSnapshotRow] = []
     private var concerned: Set<StoreName> = []
-    /// What the index has and the table did not have yet: at the end, rows that are lost.
+    /// Rows that the index has, and that the table has not returned yet. At the end: rows that are lost.
     var indexed: [Int64: String] = [:]
-    /// Whether there is a row of which nothing says what store it is of.
+    /// Whether there is a row whose store is unknown.
     var isAnyConcerned = false
 
-    /// Adds a row, behind whose columns stand whether it is intact and its copy.
+    /// Adds a row. After the row's columns come a flag that says whether it is intact, and its copy.
     mutating func add(_ statement: Statement) {
         let name = statement.text(1)
         let inIndex = indexed.removeValue(forKey: statement.integer(0))
@@ -168,7 +169,7 @@ private struct Found {
         if let row { rows.append(row) }
         guard row == nil || inIndex != name else { return }
         let inCopy = statement.text(11).split(separator: " ").first.map { String($0) }
-        // Each of them may be the right one; where no two are the same, another one may be.
+        // Each of these names may be the right one. If no two agree, any store may be concerned.
         let names = [name, inIndex, inCopy].compactMap { $0.flatMap { StoreName($0) } }
         concerned.formUnion(names)
         if Set(names).count == names.count { isAnyConcerned = true }

@@ -1,14 +1,13 @@
 import ConfluxVocabulary
 
-/// How snapshots lie in the database: one row for each in `snapshots`, and one for each piece in
-/// `snapshot_pieces`.
+/// Snapshots in the database: one row for each in `snapshots`, and one for each piece in `snapshot_pieces`.
 ///
-/// One is whole when all of its bytes are saved. It is retired by a mark, which takes no time; its
-/// pieces go a few at a time with what is done next, since to give up hundreds of megabytes at once
-/// would hold up appends.
+/// A snapshot is complete when all of its bytes are saved. It is retired by a mark, which takes no time. Its
+/// pieces are removed a few at a time with later writes, since removing hundreds of megabytes at once would
+/// delay appends.
 ///
-/// What a row says it says twice, as that of ``SQLiteMeta`` does. Each row has its entry in the index, so
-/// that one that is missing is noticed.
+/// Each row stores its values twice, like that of ``SQLiteMeta``. Each row also has an entry in the index, so
+/// that a missing row is noticed.
 enum SQLiteSnapshots {
     static let tables = """
         \(list)
@@ -20,7 +19,7 @@ enum SQLiteSnapshots {
             PRIMARY KEY (snapshot, position)
         ) STRICT;
         """
-    /// From the second format.
+    /// The upgrade from the second format.
     static let upgrade = """
         ALTER TABLE snapshots ADD COLUMN copy TEXT NOT NULL DEFAULT '';
         \(trigger)
@@ -43,7 +42,7 @@ enum SQLiteSnapshots {
         CREATE INDEX snapshots_by_store ON snapshots (store);
         \(trigger)
         """
-    // A row is updated when its first piece is saved, in the transaction in which it was made.
+    // A row is updated when its first piece is saved, in the same transaction that created it.
     private static let trigger = """
         CREATE TRIGGER snapshots_copied AFTER UPDATE OF
             store, life, sequence, version, digest, size, kind, saved, retired ON snapshots
@@ -56,13 +55,13 @@ enum SQLiteSnapshots {
         || ' ' || kind || ' ' || saved || ' ' || retired
         """
 
-    /// What is true of a row that is as it was written.
+    /// The condition for an intact row.
     static func isIntact(_ version: Int64 = SQLiteFormat.version) -> String {
         version > 2 ? "copy = \(values)" : "true"
     }
 
-    /// Of a piece, and of all that is said of its snapshot: a row of `snapshots` that was changed
-    /// does not fit its pieces.
+    /// The checksum of a piece and of everything that its snapshot's row says. So a changed row of
+    /// `snapshots` does not fit its pieces.
     static func checksum(
         _ snapshot: SavedSnapshot, at offset: UInt64, _ bytes: UnsafeRawBufferPointer
     ) -> UInt64 {
@@ -87,10 +86,10 @@ struct SQLiteSnapshotRow {
     let saved: UInt64
     let isRetired: Bool
 
-    /// Whether it is there for who reads.
+    /// Whether readers may see it.
     var isWhole: Bool { saved >= snapshot.byteCount && !isRetired }
 
-    /// nil if it is not what was written; behind the columns stands whether it is intact.
+    /// nil if the row is not what was written. After the columns comes a flag that says whether it is intact.
     init?(_ statement: Statement) {
         guard statement.integer(10) == 1, let store = StoreName(statement.text(1)),
             let version = UInt32(exactly: statement.integer(4)),
@@ -142,7 +141,7 @@ struct SQLiteSnapshotStatements {
             VALUES (?1, ?2, ?3, ?4)
             """)
         retire = try database.prepare("UPDATE snapshots SET retired = 1 WHERE id = ?1")
-        // What is damaged stays so: a row that is written gets a new copy.
+        // A damaged row must stay damaged: an update would give it a new copy.
         let isIntact = SQLiteSnapshots.isIntact()
         retireStore = try database.prepare(
             "UPDATE snapshots SET retired = 1 WHERE store = ?1 AND retired = 0 AND \(isIntact)")
@@ -165,7 +164,7 @@ struct SQLiteSnapshotStatements {
 
     /// Saves the piece.
     ///
-    /// - Returns: Whether it follows those that were saved.
+    /// - Returns: Whether it follows the pieces that were saved before.
     func save(_ piece: SnapshotPiece) throws(DatabaseFailure) -> Bool {
         let snapshot = piece.snapshot
         let (unfinished, whole) = try rows(of: snapshot.store)
@@ -239,15 +238,15 @@ struct SQLiteSnapshotStatements {
         try retireStore.run()
     }
 
-    /// Gives up those above a number, and those that were not finished.
+    /// Retires snapshots above a number, and unfinished ones.
     func cut(to last: SequenceNumber) throws(DatabaseFailure) {
         retireLost.bind(Int64(clamping: last.rawValue), at: 1)
         try retireLost.run()
     }
 
-    /// Gives up pieces of retired ones, one piece at least.
+    /// Removes pieces of retired snapshots, at least one piece.
     ///
-    /// - Returns: Whether none is left, before anything was done.
+    /// - Returns: Whether none was left before this call.
     func collect(limitBytes: Int) throws(DatabaseFailure) -> Bool {
         var left = limitBytes
         var isFirst = true
@@ -271,7 +270,7 @@ struct SQLiteSnapshotStatements {
         return try retired.step() ? retired.integer(0) : nil
     }
 
-    /// Which pieces are given up together.
+    /// The pieces to remove together.
     private func pieces(
         of id: Int64, limitBytes: Int
     ) throws(DatabaseFailure) -> (through: Int64, bytes: Int, isAll: Bool) {

@@ -1,8 +1,8 @@
 import ConfluxVocabulary
 
-/// The statements that give up commits and space, prepared once.
+/// The statements that discard commits and free space, prepared once.
 struct SQLiteTruncationStatements {
-    /// What a row costs besides its bytes, in the reckoning of a step.
+    /// What a row counts for besides its bytes, towards the limit of a step.
     private static let rowBytes = 64
 
     private let database: Database
@@ -12,14 +12,14 @@ struct SQLiteTruncationStatements {
     private let pages: Statement
     private let freePages: Statement
     private let pageBytes: Int
-    /// Whether the file can shrink: one that was begun before it could continues without.
+    /// Whether the file can shrink. A file from before that was possible can't.
     private let shrinks: Bool
 
     init(_ database: Database) throws(DatabaseFailure) {
         self.database = database
         rows = try database.prepare("SELECT first, length(bytes) FROM commits ORDER BY first")
         delete = try database.prepare("DELETE FROM commits WHERE first < ?1")
-        // What is before the chain's beginning has no hash that it could begin with.
+        // Before the beginning of the chain there is no hash to begin with.
         raise = try database.prepare(
             """
             UPDATE meta SET floor = ?1, reached = \(SQLiteMeta.end), chained = max(chained, ?1),
@@ -34,10 +34,10 @@ struct SQLiteTruncationStatements {
         shrinks = try database.number("PRAGMA auto_vacuum") == 2
     }
 
-    /// Discards commits that are wholly below a number, one at least, and remembers where the log
-    /// begins and the hash before that; in a transaction.
+    /// Discards commits whose entries are all below a number, at least one, and saves the new floor and the
+    /// hash before it. Call it in a transaction.
     ///
-    /// - Returns: Where the log begins; nil if nothing is to be given up.
+    /// - Returns: The new floor; nil if there is nothing to discard.
     func truncate(
         below floor: SequenceNumber, limitBytes: Int
     ) throws(DatabaseFailure) -> SequenceNumber? {
@@ -49,9 +49,8 @@ struct SQLiteTruncationStatements {
         return SequenceNumber(UInt64(bitPattern: first))
     }
 
-    /// The first number of the oldest commit that stays. It is one that is there, so that the log
-    /// has a beginning whatever may be missing in it; and the last one stays, since what follows it
-    /// is judged by it.
+    /// The first number of the oldest commit that stays. That commit exists, so the log has a beginning even
+    /// if other rows are missing. The last commit always stays, since the next append is checked against it.
     private func beginning(
         below floor: SequenceNumber, limitBytes: Int
     ) throws(DatabaseFailure) -> Int64? {
@@ -61,14 +60,14 @@ struct SQLiteTruncationStatements {
         var first: Int64?
         repeat {
             bytes += Int(rows.integer(1)) + Self.rowBytes
-            // What is before a commit that begins at or below the floor is wholly below it.
+            // Rows before a commit that begins at or below the floor are entirely below the floor.
             guard try rows.step(), rows.integer(0) <= Int64(clamping: floor.rawValue) else { break }
             first = rows.integer(0)
         } while bytes < limitBytes
         return first
     }
 
-    /// How many bytes of the file have something in them.
+    /// How many bytes of the file are in use.
     func usedBytes() throws(DatabaseFailure) -> Int {
         defer {
             pages.reset()
@@ -78,10 +77,10 @@ struct SQLiteTruncationStatements {
         return Int(pages.integer(0) - freePages.integer(0)) * pageBytes
     }
 
-    /// Gives space that is free back to the file system, some of it; in a transaction of its own.
-    /// The file is shorter when the write-ahead log has been copied into it.
+    /// Gives some free space back to the file system, in a transaction of its own. The file becomes shorter
+    /// when the write-ahead log is copied into it.
     ///
-    /// - Returns: Whether there was none.
+    /// - Returns: Whether there was no free space.
     func shrink(limitBytes: Int) throws(DatabaseFailure) -> Bool {
         guard shrinks, try database.number("PRAGMA freelist_count") > 0 else { return true }
         let pages = max(1, limitBytes / pageBytes)
