@@ -72,6 +72,7 @@ extension Site {
 /// - Parameters:
 ///   - start: Starts the sequencers.
 ///   - disturb: What is done. It puts those that it started anew in the place of those that were.
+/// - Throws: What `start` and `disturb` throw, and a failure of the streams or of a process.
 func expectOneHistory(
     of start: (Site) async throws -> SequencerGroup,
     while disturb: (inout SequencerGroup, inout [RunningWorker]) async throws -> Void
