@@ -85,10 +85,10 @@ package final class EtcdCluster: Sendable {
     /// Puts a new member in the place of one that was killed, whose files are gone: as the runbook says.
     package func replace(_ index: Int) throws {
         try FileManager.default.removeItem(atPath: "\(folder)/m\(index)")
-        let list = try control(["member", "list"]).split(separator: "\n")
-        let lost = list.first { $0.contains(" m\(index),") }?.prefix { $0 != "," }
-        guard let lost else { throw Failure("no member m\(index): \(list)") }
-        try control(["member", "remove", String(lost)])
+        // A change of members that is asked while no member leads is dropped, and its answer never comes
+        // (etcd 3.4): wait for a leader first.
+        try awaitHealth()
+        try control(["member", "remove", id(of: index)])
         // etcd takes none before the others have been connected for five seconds.
         let deadline = ContinuousClock.now + .seconds(30)
         while true {
@@ -166,12 +166,15 @@ package final class EtcdCluster: Sendable {
     package func letLead(_ index: Int) throws {
         let leading = try leader()
         guard leading != index else { return }
-        let lines = try control(["member", "list"]).split(separator: "\n")
-        guard
-            let id = lines.first(where: { $0.contains(" m\(index),") })?.prefix(while: { $0 != "," }
-            )
-        else { throw Failure("no member m\(index): \(lines)") }
-        try control(["move-leader", String(id)], at: [endpoints[leading]])
+        try control(["move-leader", id(of: index)], at: [endpoints[leading]])
+    }
+
+    /// What etcd calls a member.
+    private func id(of index: Int) throws -> String {
+        let list = try control(["member", "list"]).split(separator: "\n")
+        let id = list.first { $0.contains(" m\(index),") }?.prefix { $0 != "," }
+        guard let id else { throw Failure("no member m\(index): \(list)") }
+        return String(id)
     }
 
     /// Which member leads.

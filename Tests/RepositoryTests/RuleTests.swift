@@ -111,6 +111,13 @@ struct RuleTests {
         #expect(broken(Rule.sleeps, ["Sources/A/B.swift": line]).isEmpty)
     }
 
+    @Test func `a wait for the wall clock is found, but for the latch's own`() {
+        let line = "_ = place.wait(timeout: .now() + 1)"
+        let paths = ["Sources/A/B.swift", "Sources/ConfluxThreads/Latch.swift", "Tests/A/B.swift"]
+        let texts = Dictionary(uniqueKeysWithValues: paths.map { ($0, line) })
+        #expect(broken(Rule.wallClockWaits, texts) == ["Sources/A/B.swift:1"])
+    }
+
     @Test func `a forced try is found`() {
         let texts = ["Sources/A/B.swift": "// try! it\nlet a = try! b()\nlet c = \"try!\""]
         #expect(broken(Rule.forcedTries, texts) == ["Sources/A/B.swift:2"])

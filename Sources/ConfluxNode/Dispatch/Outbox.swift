@@ -61,7 +61,7 @@ package final class Outbox: @unchecked Sendable {
 
     /// A batch that has so many bytes takes no further actions: the memory of larger ones the system provides anew
     /// each time, page by page (measured: a fifth of a stream's processor time).
-    private static let batchBytesMax = 256 << 10
+    private static let fullBatchBytes = 256 << 10
 
     private let condition = NSCondition()
     private let route = Route()
@@ -275,7 +275,7 @@ package final class Outbox: @unchecked Sendable {
 
     /// Called under the lock.
     private func appendIfFits(_ aim: Aim, _ payload: UnsafeRawBufferPointer) -> Bool {
-        guard open.builder.byteCount < Self.batchBytesMax else { return false }
+        guard open.builder.byteCount < Self.fullBatchBytes else { return false }
         return row(of: aim).map { open.builder.appendIfFits(row: $0, payload: payload) } ?? false
     }
 

@@ -1,5 +1,5 @@
 extension Rule {
-    static let safety: [Rule] = [sleeps, forcedTries, emptyCatches, uncheckedPromises]
+    static let safety: [Rule] = [sleeps, wallClockWaits, forcedTries, emptyCatches, uncheckedPromises]
 
     static let sleeps = Rule(name: "nothing sleeps") { tree in
         tree.lines(
@@ -10,6 +10,15 @@ extension Rule {
                     || ["sleep", "usleep", "nanosleep"].contains { isCalled($0, in: line) }
             },
             message: "it sleeps; wait for the event, with a deadline")
+    }
+
+    /// On Linux a `DispatchSemaphore` waits until a time of the wall clock, which may be set back.
+    static let wallClockWaits = Rule(name: "a wait takes elapsed time") { tree in
+        tree.lines(
+            in: "Sources",
+            matching: { $0.contains("wait(timeout: .now()") || $0.contains("wait(wallTimeout:") },
+            message: "it may wait for the wall clock; wait by a Latch"
+        ).filter { !$0.path.hasPrefix("Sources/ConfluxThreads/") }
     }
 
     static let forcedTries = Rule(name: "no error traps") { tree in

@@ -1,4 +1,4 @@
-import ConfluxVocabulary
+import ConfluxThreads
 import Synchronization
 
 /// The dispatches of a scope in modes that are under way; who adds to too many waits with them.
