@@ -1,5 +1,6 @@
 import ConfluxCoding
 import ConfluxVocabulary
+import Foundation
 import Testing
 
 /// One case for each way of writing.
@@ -55,6 +56,60 @@ private enum Move: CompactCodable, Hashable, Sendable {
     }
 }
 
+/// Nothing but bytes, of a fixed number.
+private struct Tick: CompactCodable, Hashable, Sendable {
+    var fields: SIMD4<UInt64>
+
+    init(_ fields: SIMD4<UInt64>) { self.fields = fields }
+
+    init(from decoder: any Decoder) throws {
+        let data = try decoder.singleValueContainer().decode(Data.self)
+        guard data.count == 32 else {
+            throw DecodingError.dataCorrupted(
+                .init(codingPath: decoder.codingPath, debugDescription: "a tick has 32 bytes"))
+        }
+        fields = data.withUnsafeBytes { $0.loadUnaligned(as: SIMD4<UInt64>.self) }
+    }
+
+    func encode(to encoder: any Encoder) throws {
+        var container = encoder.singleValueContainer()
+        try container.encode(withUnsafeBytes(of: fields) { Data($0) })
+    }
+
+    func write(to output: inout CompactOutput) {
+        withUnsafeBytes(of: fields) { output.write($0.bytes) }
+    }
+
+    init(from input: inout CompactInput) throws(CompactMismatch) {
+        fields = try input.bytes { (bytes) throws(CompactMismatch) in
+            guard bytes.byteCount == 32 else { throw CompactMismatch() }
+            return bytes.unsafeLoadUnaligned(as: SIMD4<UInt64>.self)
+        }
+    }
+}
+
+/// Bytes in a field, of any number.
+private struct Image: CompactCodable, Hashable, Sendable {
+    var bytes: Data
+    var width: Int
+
+    init(_ bytes: Data, width: Int) { (self.bytes, self.width) = (bytes, width) }
+
+    func write(to output: inout CompactOutput) {
+        output.beginObject(fields: 2)
+        output.write(bytes.bytes, forKey: "bytes")
+        output.write(width, forKey: "width")
+    }
+
+    init(from input: inout CompactInput) throws(CompactMismatch) {
+        try input.beginObject(fields: 2)
+        bytes = try input.bytes(forKey: "bytes") { (bytes) throws(CompactMismatch) in
+            bytes.withUnsafeBytes { Data($0) }
+        }
+        width = try input.integer(forKey: "width")
+    }
+}
+
 struct CompactCodableTests {
     private let coder = ActionCoder<Move>()
     private let moves: [Move] = [
@@ -102,28 +157,66 @@ struct CompactCodableTests {
     @Test func `Codable explains what is wrong with bytes`() throws {
         let unknown: [UInt8] = [1, 0x81, 8] + Array("jump".utf8) + [0x80]
         #expect(throws: CodingFailure.self) { try coder.decode(unknown[...], as: .compact) }
-        for move in moves.prefix(9) {
-            let bytes = try coder.encode(move, as: .compact)
-            for count in 0..<bytes.count {
-                #expect(throws: CodingFailure.self) {
-                    try coder.decode(bytes[..<count], as: .compact)
-                }
+        for move in moves.prefix(9) { try expectSameWhenBroken(move) }
+    }
+
+    @Test func `bytes have Codable's form, as a whole value and as a field`() throws {
+        let tick = Tick([1, .max, 0, 7])
+        try expectOneForm(tick)
+        try expectSameWhenBroken(tick)
+        for count in [0, 1, 14, 15, 16, 300] {
+            try expectOneForm(Image(Data(repeating: 7, count: count), width: -1))
+        }
+        try expectSameWhenBroken(Image(Data([1, 2, 3]), width: 5))
+    }
+
+    @Test func `bytes of another number than a record's are refused`() throws {
+        let bytes = try ActionCoder<Data>().encode(Data(repeating: 1, count: 31), as: .compact)
+        #expect(throws: CodingFailure.self) {
+            try ActionCoder<Tick>().decode(bytes[...], as: .compact)
+        }
+    }
+
+    private func expectOneForm<Value: CompactCodable & Hashable & Sendable>(
+        _ value: Value
+    ) throws {
+        let coder = ActionCoder<Value>()
+        let quick = try #require(coder.quick)
+        let bytes = [UInt8](unsafeUninitializedCapacity: QuickCodingLimits.bytesMax) {
+            $1 = quick.write(value, to: UnsafeMutableRawBufferPointer($0)) ?? 0
+        }
+        #expect(try bytes == coder.encodeByTape(value, as: .compact))
+        let place = UnsafeMutablePointer<Value>.allocate(capacity: 1)
+        defer { place.deallocate() }
+        try #require(bytes.withUnsafeBufferPointer { quick.read($0, into: place) })
+        #expect(place.move() == value)
+        #expect(try coder.decode(coder.encode(value, as: .json)[...], as: .json) == value)
+    }
+
+    /// Cut and changed bytes are an error, or another value: the same as by the tape alone.
+    private func expectSameWhenBroken<Value: CompactCodable & Hashable & Sendable>(
+        _ value: Value
+    ) throws {
+        let coder = ActionCoder<Value>()
+        let bytes = try coder.encode(value, as: .compact)
+        for count in 0..<bytes.count {
+            #expect(throws: CodingFailure.self) {
+                try coder.decode(bytes[..<count], as: .compact)
             }
-            // Each byte changed is an error, or another action: the same as by the tape alone.
-            for place in bytes.indices {
-                for bit in 0..<8 {
-                    var changed = bytes
-                    changed[place] ^= 1 << UInt8(bit)
-                    let plain = changed.withUnsafeBufferPointer { changed in
-                        Result { () throws(CodingFailure) in
-                            try coder.decodeByTape(changed, as: .compact)
-                        }
+        }
+        for place in bytes.indices {
+            for bit in 0..<8 {
+                var changed = bytes
+                changed[place] ^= 1 << UInt8(bit)
+                let plain = changed.withUnsafeBufferPointer { changed in
+                    Result { () throws(CodingFailure) in
+                        try coder.decodeByTape(changed, as: .compact)
                     }
-                    let quick = Result { () throws(CodingFailure) in
-                        try coder.decode(changed[...], as: .compact)
-                    }
-                    #expect(quick == plain)
                 }
+                let quick = Result { () throws(CodingFailure) in
+                    try coder.decode(changed[...], as: .compact)
+                }
+                #expect(quick == plain)
             }
         }
     }

@@ -64,13 +64,14 @@ struct Program {
             switch try JSONDecoder().decode(Role.self, from: Data(text.utf8)) {
             case .sequencer(let folder, let keys):
                 try await NodeRoles.sequencer(folder: folder, keys: keys)
-            case .producer(let place, let producer, let count, let payloadBytes):
+            case .producer(let place, let producer, let count, let form, let payloadBytes):
                 try await NodeRoles.producer(
-                    at: place, producer: producer, count: count, payloadBytes: payloadBytes)
+                    at: place, producer: producer, count: count, form: form,
+                    payloadBytes: payloadBytes)
             case .visitors(let place, let count):
                 try await NodeRoles.visitors(at: place, count: count)
-            case .replica(let place, let count):
-                try await NodeRoles.replica(at: place, count: count)
+            case .replica(let place, let count, let form):
+                try await NodeRoles.replica(at: place, count: count, form: form)
             case .roundTrips(let place, let count):
                 try await NodeRoles.roundTrips(at: place, count: count)
             case .receipts(let place, let count, let inFlight):

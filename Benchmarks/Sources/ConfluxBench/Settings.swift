@@ -192,7 +192,10 @@ struct Settings {
                     producers: $0, replicas: $1, durability: durability,
                     count: streamCount)
             }
-        }
+        } + [
+            StreamWorkload(
+                producers: 4, replicas: 3, durability: .fsync, count: streamCount, form: .data)
+        ]
     }
 
     private var latencies: [LatencyWorkload] {

@@ -113,6 +113,39 @@ public struct CompactInput: ~Copyable {
         return text
     }
 
+    /// Reads bytes that are the whole value.
+    ///
+    /// - Parameter body: Makes something of the bytes, whose number the sender chose.
+    /// - Returns: What `body` returned.
+    /// - Throws: ``CompactMismatch`` if the value is another one; what `body` throws.
+    @inlinable
+    public mutating func bytes<Value>(
+        _ body: (RawSpan) throws(CompactMismatch) -> Value
+    ) throws(CompactMismatch) -> Value {
+        guard let length = head(0x60), length <= UInt64(bytes.count - position) else {
+            throw CompactMismatch()
+        }
+        let end = position + Int(length)
+        let value = UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(bytes)[position..<end])
+        position = end
+        return try body(value.bytes)
+    }
+
+    /// Reads bytes.
+    ///
+    /// - Parameters:
+    ///   - key: The field's key.
+    ///   - body: Makes something of the bytes, whose number the sender chose.
+    /// - Returns: What `body` returned.
+    /// - Throws: ``CompactMismatch`` if the next value is another one; what `body` throws.
+    @inlinable
+    public mutating func bytes<Value>(
+        forKey key: StaticString, _ body: (RawSpan) throws(CompactMismatch) -> Value
+    ) throws(CompactMismatch) -> Value {
+        try readKey(key)
+        return try bytes(body)
+    }
+
     // MARK: Bytes
 
     /// Reads a head of one kind. If the next head has another kind, reads nothing.

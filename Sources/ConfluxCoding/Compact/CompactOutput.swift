@@ -95,6 +95,20 @@ public struct CompactOutput: ~Copyable {
         }
     }
 
+    /// Writes bytes that are the whole value, as `Codable` writes a single `Data`.
+    @inlinable
+    public mutating func write(_ bytes: RawSpan) {
+        head(0x60, UInt64(bytes.byteCount))
+        bytes.withUnsafeBytes { copy($0) }
+    }
+
+    /// Writes bytes, as `Codable` writes a field that is a `Data`.
+    @inlinable
+    public mutating func write(_ bytes: RawSpan, forKey key: StaticString) {
+        writeKey(key)
+        write(bytes)
+    }
+
     // MARK: Bytes
 
     @inlinable @inline(__always)

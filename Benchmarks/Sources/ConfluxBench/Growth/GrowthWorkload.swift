@@ -82,7 +82,7 @@ struct GrowthWorkload {
         try rounds(settings, "payload", sizes) { bytes in
             let stream = StreamWorkload(
                 producers: 1, replicas: 1, durability: .fsync,
-                count: min(streamCount, (256 << 20) / bytes), payloadBytes: bytes)
+                count: min(streamCount, (256 << 20) / bytes), form: .data, payloadBytes: bytes)
             let rate = try Cluster.run(in: settings.folder) {
                 try stream.rate(try Rival.conflux.cast(stream, in: $0))
             }

@@ -2,15 +2,103 @@ import CPartner
 import ConfluxNode
 import Foundation
 
-/// A state whose actions are opaque bytes: their producer, their index, and filling.
+/// An action of opaque bytes: its producer, its index, and filling.
+protocol OpaqueAction: Codable, Sendable {
+    static var form: OpaqueForm { get }
+
+    /// Makes one of so many bytes: 16 or more.
+    init(bytes: Int)
+
+    var producer: UInt64 { get }
+    var index: UInt64 { get }
+
+    mutating func write(producer: Int, index: Int)
+}
+
+/// How the bytes are kept in memory.
+enum OpaqueForm: String, Codable, Sendable {
+    /// In the value itself; as many as the partner's have.
+    case record
+    /// In a `Data`; any number.
+    case data
+}
+
+/// As many bytes as the partner's actions have, in the value itself: decoding one takes no memory.
+struct OpaqueRecord: OpaqueAction, CompactCodable {
+    static let form = OpaqueForm.record
+    private static let bytes = MemoryLayout<SIMD8<UInt64>>.size
+
+    private var words: SIMD8<UInt64>
+
+    init(bytes: Int) {
+        precondition(bytes == Self.bytes, "a record has \(Self.bytes) bytes")
+        words = SIMD8(repeating: 0x7878_7878_7878_7878)
+    }
+
+    var producer: UInt64 { words[0] }
+    var index: UInt64 { words[1] }
+
+    mutating func write(producer: Int, index: Int) {
+        words[0] = UInt64(producer)
+        words[1] = UInt64(index)
+    }
+
+    init(from decoder: any Decoder) throws {
+        let data = try decoder.singleValueContainer().decode(Data.self)
+        guard data.count == Self.bytes else {
+            throw DecodingError.dataCorrupted(
+                .init(
+                    codingPath: decoder.codingPath,
+                    debugDescription: "a record has \(Self.bytes) bytes"))
+        }
+        words = data.withUnsafeBytes { $0.loadUnaligned(as: SIMD8<UInt64>.self) }
+    }
+
+    func encode(to encoder: any Encoder) throws {
+        var container = encoder.singleValueContainer()
+        try container.encode(withUnsafeBytes(of: words) { Data($0) })
+    }
+
+    func write(to output: inout CompactOutput) {
+        withUnsafeBytes(of: words) { output.write($0.bytes) }
+    }
+
+    init(from input: inout CompactInput) throws(CompactMismatch) {
+        words = try input.bytes { (bytes) throws(CompactMismatch) in
+            guard bytes.byteCount == Self.bytes else { throw CompactMismatch() }
+            return bytes.unsafeLoadUnaligned(as: SIMD8<UInt64>.self)
+        }
+    }
+}
+
+extension Data: OpaqueAction {
+    static var form: OpaqueForm { .data }
+
+    init(bytes: Int) { self.init(repeating: UInt8(ascii: "x"), count: bytes) }
+
+    var producer: UInt64 { word(at: 0) }
+    var index: UInt64 { word(at: 8) }
+
+    mutating func write(producer: Int, index: Int) {
+        withUnsafeMutableBytes { bytes in
+            bytes.storeBytes(of: UInt64(producer), toByteOffset: 0, as: UInt64.self)
+            bytes.storeBytes(of: UInt64(index), toByteOffset: 8, as: UInt64.self)
+        }
+    }
+
+    private func word(at offset: Int) -> UInt64 {
+        withUnsafeBytes { $0.loadUnaligned(fromByteOffset: offset, as: UInt64.self) }
+    }
+}
+
+/// A state whose actions are opaque bytes.
 ///
 /// It is bridged, not replicated, as an event bus is. Its store checks the order.
-final class FrameState: BridgedState {
-    typealias Action = Data
-    typealias Mutations = FrameMutations
+final class FrameState<Action: OpaqueAction>: BridgedState {
+    typealias Mutations = FrameMutations<Action>
 
-    static let name = "frames"
-    static let coding = PayloadCoding.compact
+    static var name: String { "frames-\(Action.form)" }
+    static var coding: PayloadCoding { .compact }
 
     // Unchecked exclusivity, as plain C has none: it is the log and the node that are measured.
 
@@ -27,32 +115,14 @@ final class FrameState: BridgedState {
         self.isTimed = isTimed
     }
 
-    /// An action of so many bytes: 16 or more.
-    static func action(ofBytes count: Int = Int(PARTNER_ACTION_BYTES)) -> Data {
-        Data(repeating: UInt8(ascii: "x"), count: count)
-    }
-
-    static func write(producer: Int, index: Int, to action: inout Data) {
-        action.withUnsafeMutableBytes { bytes in
-            bytes.storeBytes(of: UInt64(producer), toByteOffset: 0, as: UInt64.self)
-            bytes.storeBytes(of: UInt64(index), toByteOffset: 8, as: UInt64.self)
-        }
-    }
-
-    fileprivate func apply(_ action: Data) {
-        let (producer, index) = action.withUnsafeBytes { bytes in
-            (
-                bytes.loadUnaligned(fromByteOffset: 0, as: UInt64.self),
-                bytes.loadUnaligned(fromByteOffset: 8, as: UInt64.self)
-            )
-        }
+    fileprivate func apply(_ action: Action) {
         if isTimed { lastApplied = monotonicNanoseconds() }
-        check.add(producer: producer, index: index)
+        check.add(producer: action.producer, index: action.index)
     }
 }
 
-struct FrameMutations: Mutations {
-    func commit(action: Data, state: FrameState) {
+struct FrameMutations<Action: OpaqueAction>: Mutations {
+    func commit(action: Action, state: FrameState<Action>) {
         state.apply(action)
     }
 }

@@ -24,13 +24,26 @@ enum NodeRoles {
     }
 
     static func producer(
-        at place: Place, producer: Int, count: Int, payloadBytes: Int
+        at place: Place, producer: Int, count: Int, form: OpaqueForm, payloadBytes: Int
     ) async throws {
-        try await produce(at: place, FrameState.self) { actions in
-            var action = FrameState.action(ofBytes: payloadBytes)
+        switch form {
+        case .record:
+            try await self.producer(
+                at: place, producer: producer, count: count, OpaqueRecord(bytes: payloadBytes))
+        case .data:
+            try await self.producer(
+                at: place, producer: producer, count: count, Data(bytes: payloadBytes))
+        }
+    }
+
+    private static func producer<Action: OpaqueAction>(
+        at place: Place, producer: Int, count: Int, _ action: Action
+    ) async throws {
+        try await produce(at: place, FrameState<Action>.self) { actions in
+            var action = action
             var last: DispatchHandle?
             for index in 0..<count {
-                FrameState.write(producer: producer, index: index, to: &action)
+                action.write(producer: producer, index: index)
                 last = actions.dispatch(action)
             }
             return last
@@ -62,9 +75,18 @@ enum NodeRoles {
         return monotonicNanoseconds()
     }
 
-    static func replica(at place: Place, count: Int) async throws {
+    static func replica(at place: Place, count: Int, form: OpaqueForm) async throws {
+        switch form {
+        case .record: try await replica(at: place, count: count, OpaqueRecord.self)
+        case .data: try await replica(at: place, count: count, Data.self)
+        }
+    }
+
+    private static func replica<Action: OpaqueAction>(
+        at place: Place, count: Int, _ action: Action.Type
+    ) async throws {
         try await replicate(
-            at: place, FrameState(expected: count) { Control.tell(.replicated($0)) },
+            at: place, FrameState<Action>(expected: count) { Control.tell(.replicated($0)) },
             FrameMutations())
     }
 
@@ -86,17 +108,17 @@ enum NodeRoles {
     static func roundTrips(at place: Place, count: Int) async throws {
         let node = try await Node.connect(
             to: place.address, settings: try place.nodeSettings)
-        let state = FrameState(expected: .max, isTimed: true)
-        let store = Store<FrameState>(
+        let state = FrameState<OpaqueRecord>(expected: .max, isTimed: true)
+        let store = Store<FrameState<OpaqueRecord>>(
             state: state, mutations: FrameMutations(), executor: .immediate)
-        try await node.bridge(FrameState.self)
+        try await node.bridge(FrameState<OpaqueRecord>.self)
         _ = begin()
-        let actions = Store<FrameState>.actions
-        var action = FrameState.action()
+        let actions = Store<FrameState<OpaqueRecord>>.actions
+        var action = OpaqueRecord(bytes: Role.payloadBytes)
         var applied: [UInt64] = []
         var receipt: [UInt64] = []
         for index in 0..<Role.warmUpCount + count {
-            FrameState.write(producer: 0, index: index, to: &action)
+            action.write(producer: 0, index: index)
             let start = monotonicNanoseconds()
             try await actions.dispatch(action).receipt()
             let end = monotonicNanoseconds()
@@ -113,17 +135,17 @@ enum NodeRoles {
     static func receipts(at place: Place, count: Int, inFlight: Int) async throws {
         let node = try await Node.connect(
             to: place.address, settings: try place.nodeSettings)
-        try await node.bridge(FrameState.self)
+        try await node.bridge(FrameState<OpaqueRecord>.self)
         _ = begin()
         let times = try await withThrowingTaskGroup(of: [UInt64].self) { group in
             for producer in 0..<inFlight {
                 group.addTask {
-                    var action = FrameState.action()
+                    var action = OpaqueRecord(bytes: Role.payloadBytes)
                     var times: [UInt64] = []
                     for index in 0..<count / inFlight {
-                        FrameState.write(producer: producer, index: index, to: &action)
+                        action.write(producer: producer, index: index)
                         let start = monotonicNanoseconds()
-                        try await Store<FrameState>.actions.dispatch(action).receipt()
+                        try await Store<FrameState<OpaqueRecord>>.actions.dispatch(action).receipt()
                         times.append(monotonicNanoseconds() - start)
                     }
                     return times
@@ -147,8 +169,8 @@ enum NodeRoles {
             let node = try await scope.run {
                 let node = try await Node.connect(
                     to: place.address, settings: try place.nodeSettings)
-                try await node.bridge(FrameState.self)
-                try await Store<FrameState>.actions.dispatch(FrameState.action()).receipt()
+                try await node.bridge(FrameState<OpaqueRecord>.self)
+                try await Store<FrameState<OpaqueRecord>>.actions.dispatch(OpaqueRecord(bytes: Role.payloadBytes)).receipt()
                 return node
             }
             nodes.append(node)

@@ -5,9 +5,10 @@ enum Role: Codable, Sendable {
     case sequencer(folder: String?, keys: KeyRing? = nil)
     /// A node that dispatches actions one by one.
     case producer(
-        at: Place, producer: Int, count: Int, payloadBytes: Int = Role.payloadBytes)
+        at: Place, producer: Int, count: Int, form: OpaqueForm = .record,
+        payloadBytes: Int = Role.payloadBytes)
     /// A node whose store checks the order of so many actions.
-    case replica(at: Place, count: Int)
+    case replica(at: Place, count: Int, form: OpaqueForm = .record)
     /// A node with one action in flight.
     case roundTrips(at: Place, count: Int)
     /// A node with so many actions in flight at a time.

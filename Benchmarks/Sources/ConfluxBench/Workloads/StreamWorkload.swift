@@ -6,10 +6,14 @@ struct StreamWorkload {
     let replicas: Int
     let durability: Durability
     let count: Int
+    /// What Conflux's actions are.
+    var form = OpaqueForm.record
     /// Of an action of Conflux's; the others' have 64.
     var payloadBytes = Role.payloadBytes
 
-    var name: String { "P\(producers) R\(replicas) \(durability)" }
+    var name: String {
+        "P\(producers) R\(replicas) \(durability)" + (form == .data ? ", actions of Data" : "")
+    }
 
     private struct Result {
         /// Actions a second, from the first dispatch to the last replica's last action.
@@ -62,7 +66,7 @@ struct StreamWorkload {
         let watching = try (0..<replicas).map { _ in
             try cluster.start(
                 side == .conflux
-                    ? .replica(at: Place(input), count: count)
+                    ? .replica(at: Place(input), count: count, form: form)
                     : .partnerReplica(output: output, count: count))
         }
         let sending = try (0..<producers).map { producer in
@@ -70,7 +74,7 @@ struct StreamWorkload {
                 side == .conflux
                     ? .producer(
                         at: Place(input), producer: producer, count: share(of: producer),
-                        payloadBytes: payloadBytes)
+                        form: form, payloadBytes: payloadBytes)
                     : .partnerProducer(
                         input: input, producer: producer, count: share(of: producer),
                         frameActions: frameActions))
