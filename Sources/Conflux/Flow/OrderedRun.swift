@@ -4,19 +4,21 @@ import Synchronization
 /// A run of ordered actions for one store: filled by one thread, handed to the store's lane once, and emptied
 /// there. An action is made where it is kept and moves out of it, so that none is copied.
 ///
-/// *Invariant*: the actions from `head` on are initialised, as many as there are contexts behind it.
+/// *Invariant*: the actions from `head` to `count` are initialised, and so are the contexts before `count`.
 // Sendable: one thread has it at a time; that actions may be committed on another thread is the contract of
 // `State.Action`.
 package final class OrderedRun<S: State>: @unchecked Sendable {
     // Unchecked exclusivity: one thread has it at a time, and no access lasts while another function is called.
 
-    @exclusivity(unchecked) @usableFromInline
-    package private(set) var actions: UnsafeMutablePointer<S.Action>
-    @exclusivity(unchecked) @usableFromInline package private(set) var capacity: Int
+    @exclusivity(unchecked) private var actions: UnsafeMutablePointer<S.Action>
+    /// The place of each action, in the log's order.
+    @exclusivity(unchecked) private var contexts: UnsafeMutablePointer<ActionContext>
+    /// For how many there is room.
+    @exclusivity(unchecked) private var capacity: Int
     /// The actions before this index moved out.
     @exclusivity(unchecked) private var head = 0
-    /// The place of each action, in the log's order.
-    @exclusivity(unchecked) @usableFromInline package var contexts: [ActionContext] = []
+    /// How many actions were appended.
+    @exclusivity(unchecked) package private(set) var count = 0
 
     /// See ``isFinished``.
     private let finished = Atomic(false)
@@ -27,57 +29,72 @@ package final class OrderedRun<S: State>: @unchecked Sendable {
     package init(capacity: Int = 16) {
         self.capacity = capacity
         actions = .allocate(capacity: capacity)
+        contexts = .allocate(capacity: capacity)
     }
 
     deinit {
         dropActions()
         actions.deallocate()
+        contexts.deallocate()
     }
 
     /// Makes a run of actions that are in memory already.
     package convenience init(_ run: [OrderedAction<S>]) {
         self.init(capacity: max(1, run.count))
-        for ordered in run {
-            place().initialize(to: ordered.action)
-            append(ordered.context)
+        for ordered in run { append(ordered.action, ordered.context) }
+    }
+
+    /// The place of an action, also once the action has moved out.
+    package func context(at index: Int) -> ActionContext {
+        precondition(index < count, "a run of \(count) actions has none at \(index)")
+        return contexts[index]
+    }
+
+    /// Appends an action.
+    package func append(_ action: S.Action, _ context: ActionContext) {
+        appendEach { actions, contexts, _ in
+            actions.initialize(to: action)
+            contexts.initialize(to: context)
+            return 1
         }
     }
 
-    /// How many actions were appended.
-    package var count: Int { contexts.count }
-
-    /// Where the next action is to be made. It belongs to the run once its context is appended.
+    /// Has actions made where they are kept.
     ///
-    /// - Returns: Memory that is not initialised.
-    @inlinable @inline(__always)
-    package func place() -> UnsafeMutablePointer<S.Action> {
-        if contexts.count == capacity { grow() }
-        return actions + contexts.count
+    /// - Parameter body: Makes some actions from the first place on, and their contexts likewise. Gets
+    ///   uninitialised memory for `room` of each, at least one. Returns how many it made.
+    package func appendEach(
+        _ body: (
+            _ actions: UnsafeMutablePointer<S.Action>,
+            _ contexts: UnsafeMutablePointer<ActionContext>, _ room: Int
+        ) -> Int
+    ) {
+        if count == capacity { grow() }
+        count += body(actions + count, contexts + count, capacity - count)
     }
 
-    /// Appends the action that was made in ``place()``.
-    @inlinable @inline(__always)
-    package func append(_ context: ActionContext) { contexts.append(context) }
-
-    @inline(never) @usableFromInline
-    package func grow() {
-        let larger = UnsafeMutablePointer<S.Action>.allocate(capacity: 2 * capacity)
-        (larger + head).moveInitialize(from: actions + head, count: contexts.count - head)
-        actions.deallocate()
-        (actions, capacity) = (larger, 2 * capacity)
+    @inline(never)
+    private func grow() {
+        let (former, formerContexts) = (actions, contexts)
+        capacity *= 2
+        actions = .allocate(capacity: capacity)
+        contexts = .allocate(capacity: capacity)
+        (actions + head).moveInitialize(from: former + head, count: count - head)
+        contexts.moveInitialize(from: formerContexts, count: count)
+        former.deallocate()
+        formerContexts.deallocate()
     }
 
     /// Empties it for the next use, and keeps its room.
     package func clear() {
         dropActions()
-        head = 0
-        contexts.removeAll(keepingCapacity: true)
+        (head, count) = (0, 0)
         finished.store(false, ordering: .relaxed)
     }
 
     private func dropActions() {
-        (actions + head).deinitialize(count: contexts.count - head)
-        head = contexts.count
+        (actions + head).deinitialize(count: count - head)
+        head = count
     }
 
     /// Takes the actions out of the run, in their order, for as long as the body returns true.
@@ -87,7 +104,7 @@ package final class OrderedRun<S: State>: @unchecked Sendable {
     func takeEach(_ body: (_ index: Int, _ action: S.Action, _ context: ActionContext) -> Bool) {
         // Stepping from one to the next asks for their type once, and not for each.
         var next = actions + head
-        for index in head..<contexts.count {
+        for index in head..<count {
             head = index + 1
             guard body(index, next.move(), contexts[index]) else { return }
             next += 1

@@ -20,7 +20,9 @@ package final class StoreCore<S: State>: Lane, @unchecked Sendable {
     /// What keeps the state alive. Actions may outlive their store and are often captured by the
     /// state's own observers, so it ends with the lane. Guarded by the lane's mutex.
     private var keeper: S?
-    let mutations: S.Mutations
+    /// Checks and commits one action. *Use*: the type of the mutations is bound here once. To ask for it at run
+    /// time takes longer than to commit a small action.
+    let commitment: (S.Action, S, () -> ActionContext) throws -> Void
     /// Chooses the random numbers of actions that no log has ordered.
     let seed: UInt64
     /// Written by the thread that serves the lane.
@@ -47,10 +49,16 @@ package final class StoreCore<S: State>: Lane, @unchecked Sendable {
     ) {
         self.state = .passUnretained(state)
         keeper = state
-        self.mutations = mutations
+        commitment = Self.commitment(of: mutations)
         self.seed = seed
         super.init(
             executor: executor, scope: scope, waitingMax: waitingMax ?? LaneLimits.waitingMax)
+    }
+
+    private static func commitment<Mutations: Conflux.Mutations>(
+        of mutations: Mutations
+    ) -> (S.Action, S, () -> ActionContext) throws -> Void where Mutations.State == S {
+        { try mutations._perform(action: $0, state: $1, context: $2) }
     }
 
     /// Lets global dispatches reach the core.

@@ -2,119 +2,25 @@ import Conflux
 import ConfluxProtocol
 import ConfluxVocabulary
 
-/// Decodes the entries of one state, and hands them to its stores: the hot loop.
+/// Decodes the entries of one state and hands them to its stores.
 final class TypedRunner<S: BridgedState>: EntryRunner {
-    /// A store that gets entries of the present commit.
-    // Unchecked exclusivity: confined to the thread that applies, and no access lasts while another function is
-    // called.
-    private final class Run {
-        let core: StoreCore<S>
-        /// nil for a store that is not replicated.
-        let replica: Replica?
-        /// How far it has come: alone, or with the other local stores.
-        let progress: StoreProgress
-        /// Random numbers of stores that are not replicated have no part in what is the same.
-        let seed: UInt64
-        /// Where is noted what is decoded for it.
-        let decoding: DecodingMark?
-        @exclusivity(unchecked) var taken: OrderedRun<S>
-        @exclusivity(unchecked) var failures: [NoEffect] = []
-        /// What its lane keeps of them, about.
-        @exclusivity(unchecked) var bytes = 0
-        /// Whether it takes every entry of the present batch that is for it.
-        @exclusivity(unchecked) var isOpen = false
-        /// The last of these.
-        @exclusivity(unchecked) var last = SequenceNumber.zero
-
-        init(
-            _ core: StoreCore<S>, replica: Replica?, _ progress: StoreProgress, seed: UInt64,
-            _ taken: OrderedRun<S>
-        ) {
-            self.core = core
-            self.replica = replica
-            self.progress = progress
-            self.seed = seed
-            self.taken = taken
-            decoding = replica?.crashes?.decoding
-        }
-
-        /// Whether the entry is still to be judged by the store: it may have it already, be frozen, or
-        /// go no further.
-        func awaits(_ sequence: SequenceNumber) -> Bool {
-            guard progress.phase != .ended, sequence > progress.delivered else { return false }
-            guard replica?.isFrozen != true else { return false }
-            return true
-        }
-
-        /// A batch that begins there is for it.
-        func begin(at first: SequenceNumber) {
-            isOpen = awaits(first) && replica?.skips.isEmpty ?? true
-        }
-
-        /// What it took of a batch is known to its replica.
-        func end() {
-            if let replica, last != .zero { replica.lastChange = last }
-        }
-
-        /// Whether the entry is to be applied.
-        @inline(__always)
-        func takes(_ place: EntryPlace) -> Bool {
-            if isOpen {
-                last = place.sequence
-                return true
-            }
-            return takesChecked(place)
-        }
-
-        @inline(never)
-        private func takesChecked(_ place: EntryPlace) -> Bool {
-            guard awaits(place.sequence) else { return false }
-            last = place.sequence
-            if replica?.skips.contains(place.sequence) == true {
-                note(.skipped, place)
-                return false
-            }
-            return true
-        }
-
-        func note(_ why: EntryFailure, _ place: EntryPlace) {
-            failures.append(
-                NoEffect(
-                    sequence: place.sequence, why: why, incarnation: place.origin.incarnation))
-        }
-
-        /// The action of the entry was made in the place of ``taken``.
-        @inline(__always)
-        func append(_ place: EntryPlace, payloadBytes: Int) {
-            bytes += payloadBytes + StoreProgress.actionBytes
-            taken.append(context(of: place))
-        }
-
-        @inline(__always)
-        func context(of place: EntryPlace) -> ActionContext {
-            ActionContext(
-                sequence: place.sequence, timestamp: place.timestamp, origin: place.origin,
-                seed: seed)
-        }
-    }
-
     private unowned let stores: StateStores
     private let scope: Scope
     private let coder: ActionCoder<S.Action>
     private var cores: [StoreName: StoreCore<S>] = [:]
-    /// The stores that get entries of the present commit, in the order in which they were concerned.
-    private var runs: [Run] = []
-    private var runOf: [StoreName: Run] = [:]
+    /// What each store gets of the present commit, in the order in which entries concerned the stores.
+    private var runs: [StoreRun<S>] = []
+    private var runOf: [StoreName: StoreRun<S>] = [:]
     private var commit = SequenceNumber.zero...SequenceNumber.zero
     private var recipients = Recipients.attached
     private var stopped: [Replica] = []
-    /// An empty run whose room is used again.
+    /// An empty run whose memory is used again.
     private var spare: OrderedRun<S>?
     /// Whether the runs of the present commit include every store of the state.
     private var hasAll = false
-    /// Whether a store here notes what it applies; it spares the others the look.
+    /// Whether any store here records what it applies. Without one, nothing is recorded.
     private var isNoting = false
-    /// Whether there is an entry that a store here must not apply, or not even decode.
+    /// Whether a store here has to leave out some entry, or may not even decode it.
     private var isSelective = false
 
     init(_ stores: StateStores, scope: Scope, payloadBytesMax: Int) {
@@ -138,13 +44,13 @@ final class TypedRunner<S: BridgedState>: EntryRunner {
         isSelective = false
     }
 
-    /// The run of a replica, if the commit is for it: made when it is concerned first, so that those
-    /// that it does not concern cost nothing.
-    private func run(of replica: Replica?) -> Run? {
+    /// The run of a replica; nil if the replica gets nothing of the commit. It is made when an entry first concerns
+    /// the replica, so that the other replicas cost nothing.
+    private func run(of replica: Replica?) -> StoreRun<S>? {
         guard let replica, recipients.include(replica.progress), let core = cores[replica.name]
         else { return nil }
         if let run = runOf[replica.name] { return run }
-        let run = Run(core, replica: replica, replica.progress, seed: replica.seed, takeSpare())
+        let run = StoreRun<S>(core, replica: replica, replica.progress, seed: replica.seed, takeSpare())
         runs.append(run)
         runOf[replica.name] = run
         isSelective = isSelective || !replica.skips.isEmpty
@@ -160,7 +66,8 @@ final class TypedRunner<S: BridgedState>: EntryRunner {
         return spare ?? OrderedRun()
     }
 
-    /// A global action reaches every store that there is, but for those that another node changes.
+    /// Adds the runs of all stores that a global action reaches: every store here, except those that another node
+    /// hosts.
     private func addAll(_ log: LogID) {
         hasAll = true
         for replica in stores.replicas.values { _ = run(of: replica) }
@@ -172,7 +79,7 @@ final class TypedRunner<S: BridgedState>: EntryRunner {
         for core in scope.cores(of: S.self)
         where !replicated.contains(ObjectIdentifier(core)) && !core.isRouted {
             runs.append(
-                Run(
+                StoreRun<S>(
                     core, replica: nil, stores.locals,
                     seed: ActionContext.seed(log: log, store: seed), takeSpare()))
         }
@@ -192,14 +99,14 @@ final class TypedRunner<S: BridgedState>: EntryRunner {
     }
 
     private func add(
-        _ entries: UnsafeBufferPointer<UInt8>, of batch: Batch, to concerned: [[Run]],
+        _ entries: UnsafeBufferPointer<UInt8>, of batch: Batch, to concerned: [[StoreRun<S>]],
         at first: EntryPlace
     ) {
         let targets = batch.targets
-        // What entries of the present row need; they often have the same.
+        // What entries of the present row need. Successive entries often have the same row.
         var row = -1
-        var runs: [Run] = []
-        var only: Run?
+        var runs: [StoreRun<S>] = []
+        var only: StoreRun<S>?
         var quick: QuickCoding<S.Action>?
         var place = first
         var position = 0
@@ -212,9 +119,9 @@ final class TypedRunner<S: BridgedState>: EntryRunner {
                 quick = targets[row].coding == .compact ? coder.quick : nil
             }
             if let only, let quick, only.isOpen {
-                let next = add(
-                    entries, from: position, row, of: targets.count, to: only, only.taken, quick,
-                    at: &place)
+                let next = only.append(
+                    entries, from: position, row: row, of: targets.count, by: quick,
+                    payloadBytesMax: coder.sizeBytesMax, at: &place)
                 if next != position {
                     position = next
                     continue
@@ -227,30 +134,7 @@ final class TypedRunner<S: BridgedState>: EntryRunner {
         }
     }
 
-    /// Most entries: those of one row, for one store that takes each of them. What the types are is asked once for
-    /// all of them, and no reference is counted for one.
-    ///
-    /// - Returns: The position of the first entry that needs more than that.
-    private func add(
-        _ entries: UnsafeBufferPointer<UInt8>, from start: Int, _ row: Int, of rows: Int,
-        to run: Run, _ taken: OrderedRun<S>, _ quick: QuickCoding<S.Action>,
-        at place: inout EntryPlace
-    ) -> Int {
-        var position = start
-        while let head = EntryHead(entries, at: position, rows: rows), head.target == row {
-            let payload = UnsafeBufferPointer(rebasing: entries[head.lower..<head.upper])
-            guard payload.count <= coder.sizeBytesMax, quick.read(payload, into: taken.place())
-            else { break }
-            run.last = place.sequence
-            run.bytes += payload.count + StoreProgress.actionBytes
-            taken.append(run.context(of: place))
-            place.advance()
-            position = head.upper
-        }
-        return position
-    }
-
-    private func runs(concernedBy target: Target, log: LogID) -> [Run] {
+    private func runs(concernedBy target: Target, log: LogID) -> [StoreRun<S>] {
         switch target {
         case .state(let state):
             guard state == stores.name else { return [] }
@@ -263,7 +147,7 @@ final class TypedRunner<S: BridgedState>: EntryRunner {
 
     @inline(never)
     private func add(
-        _ payload: UnsafeBufferPointer<UInt8>, for row: BatchTarget, to runs: [Run],
+        _ payload: UnsafeBufferPointer<UInt8>, for row: BatchTarget, to runs: [StoreRun<S>],
         at place: EntryPlace
     ) {
         if Int(row.schemaVersion) > S.schemaVersion {
@@ -275,8 +159,7 @@ final class TypedRunner<S: BridgedState>: EntryRunner {
         do {
             let action = try coder.decode(payload, as: row.coding)
             for run in runs where run.takes(place) {
-                run.taken.place().initialize(to: action)
-                run.append(place, payloadBytes: payload.count)
+                run.append(action, place, payloadBytes: payload.count)
             }
         } catch {
             for run in runs where run.takes(place) {
@@ -285,19 +168,19 @@ final class TypedRunner<S: BridgedState>: EntryRunner {
         }
     }
 
-    /// A replica that is older than an entry never skips it by itself: it stops (rule 17).
-    private func stop(_ runs: [Run], at place: EntryPlace, version: UInt32) {
+    /// Stops the stores at an entry that is newer than this program: a replica never skips it by itself (rule 17).
+    private func stop(_ runs: [StoreRun<S>], at place: EntryPlace, version: UInt32) {
         for run in runs where run.awaits(place.sequence) {
             let name = run.replica?.name.description ?? stores.name.text
             let isSkipped = run.replica?.skips.contains(place.sequence) == true
             let message = """
                 \(name) stopped at \(place.sequence): the entry has schema version \(version) and \
-                this program knows \(S.schemaVersion). Run a newer program.
+                this program knows \(S.schemaVersion). StoreRun<S> a newer program.
                 """
             if let replica = run.replica, !isSkipped {
                 stop(replica, at: place, message)
             } else if run.takes(place) {
-                // A store that is not replicated has no state that it could get instead: it continues.
+                // A store that is not replicated can't get the state from elsewhere, so it continues.
                 run.note(.notUnderstood(message: message), place)
             }
         }
@@ -311,11 +194,11 @@ final class TypedRunner<S: BridgedState>: EntryRunner {
         stopped.append(replica)
     }
 
-    /// Stops the stores that must not apply the entry, since processes died of it (rule 23). One that
-    /// is skipped is no store's: what decoding it would do is not known.
+    /// Stops the stores that must not apply the entry, since processes crashed on it (rule 23). An entry that every
+    /// store skips is not decoded either, since nobody knows what decoding it would do.
     ///
-    /// - Returns: Whether any store still takes the entry: otherwise not even its payload is decoded.
-    private func isWanted(_ runs: [Run], at place: EntryPlace) -> Bool {
+    /// - Returns: Whether any store still takes the entry. If not, its payload must not be decoded.
+    private func isWanted(_ runs: [StoreRun<S>], at place: EntryPlace) -> Bool {
         var isWanted = false
         for run in runs {
             let isSkipped = run.replica?.skips.contains(place.sequence) == true
@@ -326,7 +209,7 @@ final class TypedRunner<S: BridgedState>: EntryRunner {
             }
             isWanted = isWanted || (run.replica?.progress.phase != .ended && !isSkipped)
         }
-        // Each says for itself why the entry has no effect.
+        // Each run records why the entry has no effect.
         if !isWanted { for run in runs { _ = run.takes(place) } }
         return isWanted
     }
@@ -339,7 +222,7 @@ final class TypedRunner<S: BridgedState>: EntryRunner {
     func flush() -> (given: [StoreProgress], stopped: [Replica]) {
         guard !runs.isEmpty else { return ([], []) }
         var given: [StoreProgress] = []
-        var local: [Run] = []
+        var local: [StoreRun<S>] = []
         for run in runs {
             guard let replica = run.replica else {
                 if run.taken.count > 0 || !run.failures.isEmpty { local.append(run) }
@@ -370,7 +253,7 @@ final class TypedRunner<S: BridgedState>: EntryRunner {
     }
 
     private func deliver(
-        _ run: Run, through: SequenceNumber, _ serial: UInt64, _ reports: LaneReports
+        _ run: StoreRun<S>, through: SequenceNumber, _ serial: UInt64, _ reports: LaneReports
     ) {
         let (taken, failures) = (run.taken, run.failures)
         run.core.deliver(taken, through: through) { report in
@@ -378,7 +261,7 @@ final class TypedRunner<S: BridgedState>: EntryRunner {
                 return reports.add(.ran(serial: serial, []))
             }
             let refused = report.refusals.map { refusal in
-                let context = taken.contexts[refusal.index]
+                let context = taken.context(at: refusal.index)
                 return NoEffect(
                     sequence: context.sequence, why: .refused(refusal.error),
                     incarnation: context.origin?.incarnation ?? .none)
@@ -389,8 +272,8 @@ final class TypedRunner<S: BridgedState>: EntryRunner {
         }
     }
 
-    /// A lane that is done with a run leaves its room to the next one.
-    private func keep(_ run: Run) {
+    /// Keeps the memory of a run for the next commit, if its lane is done with it.
+    private func keep(_ run: StoreRun<S>) {
         guard spare == nil, run.taken.isFinished, isKnownUniquelyReferenced(&run.taken),
             run.taken.isWorthKeeping
         else { return }

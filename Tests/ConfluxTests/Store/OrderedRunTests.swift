@@ -29,8 +29,7 @@ struct OrderedRunTests {
     private func run(_ numbers: ClosedRange<UInt64>) -> OrderedRun<CountedState> {
         let run = OrderedRun<CountedState>(capacity: 2)
         for number in numbers {
-            run.place().initialize(to: Counted(number))
-            run.append(ActionContext(sequence: SequenceNumber(number)))
+            run.append(Counted(number), ActionContext(sequence: SequenceNumber(number)))
         }
         return run
     }
@@ -47,8 +46,7 @@ struct OrderedRunTests {
             #expect(state.told == Array(1...100))
             #expect(Counted.alive.withLock { $0 } == 0)
             taken.clear()
-            taken.place().initialize(to: Counted(101))
-            taken.append(ActionContext(sequence: SequenceNumber(101)))
+            taken.append(Counted(101), ActionContext(sequence: SequenceNumber(101)))
             // What the store has is passed over, and is freed as well.
             store.core.deliver(run(50...60)) { #expect($0.completed == 11) }
             store.core.deliver(taken) { _ in }

@@ -90,7 +90,7 @@ extension StoreCore {
     ) throws {
         if scope.middleware.observesCommits { return try performWatched(action, ticket, context()) }
         try state._withUnsafeGuaranteedRef { state in
-            try mutations._perform(action: action, state: state, context: context)
+            try commitment(action, state, context)
         }
     }
 
@@ -100,7 +100,7 @@ extension StoreCore {
     ) throws {
         try state._withUnsafeGuaranteedRef { state in
             try scope.middleware.watch(action, of: self, ticket, context, in: state) {
-                try mutations._perform(action: action, state: state, context: { context })
+                try commitment(action, state, { context })
             }
         }
     }
