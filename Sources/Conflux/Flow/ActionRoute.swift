@@ -18,32 +18,45 @@ package protocol ActionRoute<S>: AnyObject, Sendable {
 }
 
 /// A route, of whatever state.
-// Sendable: it has nothing; the subclass has constants.
+// Sendable: it has nothing; the subclasses have constants.
 class AnyKeptRoute: @unchecked Sendable {}
 
-/// A route, as it is kept. To ask at run time what `any ActionRoute<S>` is, or even `KeptRoute<S>?`, takes longer than
-/// all else that a dispatch does with it: so that is done once, and who keeps it names no type.
-// Sendable: all of it is constant and Sendable.
-final class KeptRoute<S: State>: AnyKeptRoute, @unchecked Sendable {
-    let route: any ActionRoute<S>
-    let submit: @Sendable (_ action: S.Action, _ mayWait: Bool) -> DispatchHandle
+/// A route, as it is stored. To look up at run time what `any ActionRoute<S>` is, or even `KeptRoute<S>?`, takes
+/// longer than everything else that a dispatch does with it. So this is done once, and the stored property names no
+/// type.
+// Sendable: the subclass has constants that are Sendable.
+class KeptRoute<S: State>: AnyKeptRoute, @unchecked Sendable {
+    /// The route itself.
+    var route: any ActionRoute<S> { preconditionFailure("a kept route has a route") }
 
-    init(_ route: any ActionRoute<S>) {
-        self.route = route
-        submit = Self.way(of: route)
+    /// Sends an action on the route.
+    func submit(_ action: S.Action, mayWait: Bool) -> DispatchHandle {
+        preconditionFailure("a kept route submits")
     }
 
-    /// Of what was kept for the same state. (`Optional.map` would ask for the type.)
+    /// Stores a route.
+    static func keeping<Route: ActionRoute>(_ route: Route) -> KeptRoute where Route.S == S {
+        RouteKeeper(route)
+    }
+
+    /// The route that was stored for the same state. (`Optional.map` would look up the type.)
     @inline(__always)
     static func of(_ kept: AnyKeptRoute?) -> KeptRoute? {
         guard let kept else { return nil }
         return unsafeDowncast(kept, to: KeptRoute.self)
     }
+}
 
-    private static func way<Route: ActionRoute>(
-        of route: Route
-    ) -> @Sendable (_ action: S.Action, _ mayWait: Bool) -> DispatchHandle where Route.S == S {
-        { route.submit($0, mayWait: $1) }
+/// A route of a known type.
+private final class RouteKeeper<Route: ActionRoute>: KeptRoute<Route.S>, @unchecked Sendable {
+    private let kept: Route
+
+    init(_ route: Route) { kept = route }
+
+    override var route: any ActionRoute<Route.S> { kept }
+
+    override func submit(_ action: Route.S.Action, mayWait: Bool) -> DispatchHandle {
+        kept.submit(action, mayWait: mayWait)
     }
 }
 

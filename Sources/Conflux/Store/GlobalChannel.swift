@@ -48,6 +48,8 @@ package final class GlobalChannel<S: State>: @unchecked Sendable {
     /// Where all of its stores belong. The scope keeps the channel, and lives as long as one of
     /// its stores.
     unowned let scope: Scope
+    /// The scope's own.
+    private let watch: FlowWatch
     /// Guarded by the registry's mutex.
     private var route: AnyKeptRoute?
     /// What the state makes of an event; nil if it handles none.
@@ -55,6 +57,7 @@ package final class GlobalChannel<S: State>: @unchecked Sendable {
 
     init(scope: Scope) {
         self.scope = scope
+        watch = scope.watch
         if let handling = S.self as? any EventHandling.Type {
             events = Self.handlers(of: handling)
         } else {
@@ -80,7 +83,7 @@ package final class GlobalChannel<S: State>: @unchecked Sendable {
     /// - Returns: The route until now.
     @discardableResult
     package func setRoute(_ route: (any ActionRoute<S>)?) -> (any ActionRoute<S>)? {
-        let kept = route.map { KeptRoute($0) }
+        let kept = route.map { KeptRoute.keeping($0) }
         let former = registry.withLock { registry in
             let former = self.route
             self.route = kept
@@ -99,7 +102,7 @@ package final class GlobalChannel<S: State>: @unchecked Sendable {
         by route: (any ActionRoute<S>)?, where isMeant: (any ActionRoute<S>) -> Bool
     ) {
         // Let go outside the lock.
-        let kept = route.map { KeptRoute($0) }
+        let kept = route.map { KeptRoute.keeping($0) }
         let former: AnyKeptRoute? = registry.withLock { registry in
             guard let former = KeptRoute<S>.of(self.route), isMeant(former.route) else {
                 return nil
@@ -150,7 +153,7 @@ package final class GlobalChannel<S: State>: @unchecked Sendable {
     /// Dispatches to every live store, or to the route.
     func dispatch(_ action: S.Action) {
         let mark = ThreadMark.outsideModels
-        if scope.isWatched {
+        if watch.isOn {
             dispatchWatched(action)
             return
         }
@@ -169,16 +172,16 @@ package final class GlobalChannel<S: State>: @unchecked Sendable {
     @inline(never)
     private func sendOnRoute(_ action: S.Action, _ mark: UnsafeMutablePointer<ThreadMark>) {
         guard let route = currentRoute else { return dispatch(action) }
-        _ = route.submit(action, !mark.pointee.isNeeded)
+        _ = route.submit(action, mayWait: !mark.pointee.isNeeded)
     }
 
     /// Dispatches to every live store, or to the route, and reports how it ends.
     package func dispatchTracked(_ action: S.Action) -> DispatchHandle {
         let mark = ThreadMark.outsideModels
-        if scope.isWatched { return dispatchWatched(action) }
+        if watch.isOn { return dispatchWatched(action) }
         // What travels needs no tally of its own, nor room for a job, which would ask for the state's types.
         guard let route = currentRoute else { return dispatchHere(action, mark) }
-        return route.submit(action, !mark.pointee.isNeeded)
+        return route.submit(action, mayWait: !mark.pointee.isNeeded)
     }
 
     @inline(never)
@@ -258,7 +261,7 @@ package final class GlobalChannel<S: State>: @unchecked Sendable {
         registry.withLock { registry in
             if registry.isRouted { return Reservation(.routed) }
             // Checked again here: a lock's holder that dispatched has been in this mutex.
-            if !isPast, scope.gate.isClosed { return Reservation(.paused) }
+            if !isPast, watch.gate.isClosed { return Reservation(.paused) }
             let lanes = registry.lanes
             var places = Reservation(entering: lanes, lanes.isEmpty ? .closed : .kept)
             if isOrdered {

@@ -61,13 +61,17 @@ public final class Scope: Sendable {
     /// Where commits go that have to be made on the main queue.
     let main = Executor.mainThread
 
-    /// Makes a scope without stores.
-    public init() {}
+    /// What a dispatch checks first.
+    let watch: FlowWatch
 
-    /// Whether a dispatch has more to do than to go to its stores: somebody observes it, or pauses the
-    /// flow, or stores wait for others.
+    /// Makes a scope without stores.
+    public init() {
+        watch = FlowWatch(middleware: middleware, gate: gate, order: order)
+    }
+
+    /// Whether a dispatch has more to do than to go to its stores.
     @inline(__always)
-    package var isWatched: Bool { !middleware.isEmpty || gate.isClosed || !order.isEmpty }
+    package var isWatched: Bool { watch.isOn }
 
     /// Runs synchronous code in this scope.
     ///
@@ -193,4 +197,15 @@ public final class Scope: Sendable {
     package func cores<S: State>(of state: S.Type = S.self) -> [StoreCore<S>] {
         channel(of: state).cores
     }
+}
+
+/// What a dispatch checks first. A copy spares each dispatch the reference to the scope.
+struct FlowWatch {
+    let middleware: MiddlewareTable
+    let gate: FlowGate
+    let order: StoreOrder
+
+    /// Whether somebody observes dispatches, or pauses the flow, or stores wait for others.
+    @inline(__always)
+    var isOn: Bool { !middleware.isEmpty || gate.isClosed || !order.isEmpty }
 }

@@ -27,7 +27,7 @@ extension StoreCore {
         case .closed: return
         case .routed:
             guard let route = currentRoute else { return dispatch(action) }
-            _ = route.submit(action, !mark.pointee.isNeeded)
+            _ = route.submit(action, mayWait: !mark.pointee.isNeeded)
         }
     }
 
@@ -52,7 +52,7 @@ extension StoreCore {
         }
         // What travels needs no tally of its own.
         if let route = currentRoute {
-            return route.submit(action, !mark.pointee.isNeeded)
+            return route.submit(action, mayWait: !mark.pointee.isNeeded)
         }
         let tally = Tally()
         tally.expect(1)

@@ -168,7 +168,7 @@ package final class StoreCore<S: State>: Lane, @unchecked Sendable {
     /// - Returns: The route until now.
     @discardableResult
     package func setRoute(_ route: (any ActionRoute<S>)?) -> (any ActionRoute<S>)? {
-        let kept = route.map { KeptRoute($0) }
+        let kept = route.map { KeptRoute.keeping($0) }
         let former = control.withLock { control -> AnyKeptRoute? in
             let former = self.route
             self.route = control.machine.isClosed ? nil : kept

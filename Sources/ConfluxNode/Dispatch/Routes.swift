@@ -9,7 +9,7 @@ package final class OutboxRoute<S: BridgedState>: ActionRoute {
     private let aim: Outbox.Aim
     private let coder: ActionCoder<S.Action>
     private let coding: PayloadCoding
-    /// Where actions have such a coding.
+    /// The coding without a tape, if the actions have one.
     private let quick: QuickCoding<S.Action>?
 
     package init(outbox: Outbox, target: Target) {
