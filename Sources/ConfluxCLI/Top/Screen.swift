@@ -4,6 +4,7 @@ import Synchronization
 
 /// The terminal as a screen of its own: what it showed comes back when the screen ends.
 final class Screen: Sendable {
+    let appearance = Appearance(of: STDOUT_FILENO)
     private let former: termios
     private let isOver = Mutex(false)
 
@@ -12,7 +13,7 @@ final class Screen: Sendable {
     /// - Throws: Where there is none.
     init() throws(CommandFailure) {
         var settings = termios()
-        guard Appearance(of: STDIN_FILENO).isTerminal, Appearance(of: STDOUT_FILENO).canRedraw,
+        guard Appearance(of: STDIN_FILENO).isTerminal, appearance.canRedraw,
             tcgetattr(STDIN_FILENO, &settings) == 0
         else {
             throw CommandFailure(

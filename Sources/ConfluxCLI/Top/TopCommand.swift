@@ -70,7 +70,9 @@ enum TopCommand {
                 address: environment.arguments[WorkerOptions.connect], look: look, former: former,
                 entries: entries())
             let size = screen.size
-            screen.show(view.lines(columns: size.columns, rows: size.rows))
+            screen.show(
+                view.lines(
+                    columns: size.columns, rows: size.rows, paint: screen.appearance.paint))
             former = look
             await Pause.wait(for: interval)
         }

@@ -1,5 +1,6 @@
 import ConfluxNode
 import ConfluxProtocol
+import ConfluxWorker
 
 /// What `conflux top` shows: how the sequencer, its nodes, stores and entries fare, in one screen.
 struct TopView {
@@ -16,20 +17,34 @@ struct TopView {
     /// The newest entries, oldest first.
     let entries: [String]
 
+    /// One line. It is cut before it is painted, so that an escape sequence is never cut.
+    private struct Line {
+        var text: String
+        var style: Appearance.Style?
+    }
+
     /// The screen's lines: at most as many, and as wide, as there is room.
-    func lines(columns: Int, rows: Int) -> [String] {
+    ///
+    /// - Parameters:
+    ///   - columns: How wide the screen is.
+    ///   - rows: How high it is.
+    ///   - paint: Gives a line a style: titles are bold, a node that lags is yellow, and one that left is faint.
+    func lines(
+        columns: Int, rows: Int,
+        paint: (_ text: String, _ style: Appearance.Style) -> String = { text, _ in text }
+    ) -> [String] {
         let status = look.status
         let rate = rate(status.last.rawValue, former?.status.last.rawValue)
         let head = [
-            "conflux top  \(address)  \(rate)/s  q quits",
-            "entries \(status.floor) to \(status.last), epoch \(status.epoch)",
+            Line(text: "conflux top  \(address)  \(rate)/s  q quits", style: .bold),
+            Line(text: "entries \(status.floor) to \(status.last), epoch \(status.epoch)"),
         ]
         let sessions = status.sessions.filter { !StatusText.isForgettable($0) }
-        let nodes = TextTable(
-            ["NODE", "NUMBER", "IS", "LAG", "DISPATCHES", "HOSTS"], sessions.map(row)
-        ).lines(columns: columns)
-        let stores = TextTable(StatusText.storeTitles, status.stores.map(StatusText.row))
-            .lines(columns: columns)
+        let nodes = Self.table(
+            ["NODE", "NUMBER", "IS", "LAG", "DISPATCHES", "HOSTS"], sessions.map(row),
+            styles: sessions.map(style), columns: columns)
+        let stores = Self.table(
+            StatusText.storeTitles, status.stores.map(StatusText.row), columns: columns)
         // A third of the screen each, and what one leaves goes to the next.
         let room = max(0, rows - head.count)
         let nodeLines = Self.cut(nodes, to: max(room / 3, room - stores.count - entries.count - 2))
@@ -37,10 +52,37 @@ struct TopView {
             stores, to: max(room / 3, room - nodeLines.count - entries.count - 2))
         let left = room - nodeLines.count - storeLines.count - 2
         let newest =
-            left > 0 && !entries.isEmpty ? ["", "LAST ENTRIES"] + entries.suffix(left) : []
-        return (head + nodeLines + storeLines + newest).prefix(rows).map {
-            String($0.prefix(columns))
+            left > 0 && !entries.isEmpty
+            ? [Line(text: ""), Line(text: "LAST ENTRIES", style: .bold)]
+                + entries.suffix(left).map { Line(text: $0) } : []
+        return (head + nodeLines + storeLines + newest).prefix(rows).map { line in
+            let text = String(line.text.prefix(columns))
+            return line.style.map { paint(text, $0) } ?? text
         }
+    }
+
+    /// The lines of a table: an empty one, the titles, the rows with their styles.
+    private static func table(
+        _ titles: [String], _ rows: [TextTable.Row], styles: [Appearance.Style?] = [],
+        columns: Int
+    ) -> [Line] {
+        TextTable(titles, rows).lines(columns: columns).enumerated().map { index, text in
+            let row = index - 2
+            return Line(
+                text: text,
+                style: row < 0 ? .bold : row < styles.count ? styles[row] : nil)
+        }
+    }
+
+    private func style(of session: SessionStatus) -> Appearance.Style? {
+        guard session.isLive else { return .faint }
+        guard let former, let lag = StatusCommand.lag(of: session, last: look.status.last) else {
+            return nil
+        }
+        // Under load a node is always a little behind. It lags if it lacks what was there at the look before.
+        let added = look.status.last.rawValue.subtractingReportingOverflow(
+            former.status.last.rawValue)
+        return lag > (added.overflow ? 0 : added.partialValue) ? .yellow : nil
     }
 
     private func row(_ session: SessionStatus) -> TextTable.Row {
@@ -62,9 +104,9 @@ struct TopView {
     }
 
     /// As many lines as there is room for; the last says how many more there are.
-    private static func cut(_ lines: [String], to room: Int) -> [String] {
+    private static func cut(_ lines: [Line], to room: Int) -> [Line] {
         guard lines.count > room else { return lines }
         guard room > 2 else { return [] }
-        return lines.prefix(room - 1) + ["… \(lines.count - room + 1) more"]
+        return lines.prefix(room - 1) + [Line(text: "… \(lines.count - room + 1) more", style: .faint)]
     }
 }

@@ -60,4 +60,19 @@ import Testing
         #expect(later[0].contains(" 1000/s "))
         #expect(later.contains { $0.hasPrefix("node-0") && $0.contains(" 10/s ") })
     }
+
+    @Test func `titles are bold, and only a node that lags is yellow`() {
+        // The node has all entries but the last.
+        let look = look(last: 1_000, after: 2, nodes: 2)
+        func styled(former: UInt64) -> [String] {
+            view(look, self.look(last: former, after: 0), entries: 1)
+                .lines(columns: 80, rows: 24) { "<\($1)>\($0)" }
+        }
+        let idle = styled(former: 1_000)
+        #expect(idle.contains { $0.hasPrefix("<bold>NODE") })
+        #expect(idle.contains { $0.hasPrefix("<bold>LAST ENTRIES") })
+        #expect(idle.filter { $0.hasPrefix("<yellow>node-") }.count == 2)
+        let busy = styled(former: 900)
+        #expect(busy.filter { $0.hasPrefix("node-") }.count == 2)
+    }
 }

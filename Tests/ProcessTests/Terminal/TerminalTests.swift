@@ -54,6 +54,7 @@ extension ProcessTests {
             let terminal = try Terminal(["top", "--connect", sequencer.address])
             try terminal.wait(for: "created: counter/shared")
             try terminal.wait(for: "alpha")
+            try terminal.wait(for: "\u{1B}[1mNODE")
             if isByKey { try terminal.type("q") } else { terminal.interrupt() }
             let (code, shown) = try terminal.end()
             #expect(code == 0)
