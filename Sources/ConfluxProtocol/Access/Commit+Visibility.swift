@@ -1,7 +1,8 @@
 import ConfluxVocabulary
 
-// The log as a peer sees it that may not observe all of it. It sees every entry, with number, origin and target.
-// Payloads for stores that it may neither observe nor host are empty, and so are the initial states of these stores.
+// How the log looks to a peer that may not observe all of it. The peer sees every entry, with number, origin and
+// target. Payloads for stores that it may neither observe nor host are empty, and so are the initial states of these
+// stores.
 
 extension Rights {
     /// Returns the part of a feed frame that may be read with these rights.

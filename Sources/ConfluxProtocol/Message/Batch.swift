@@ -2,9 +2,9 @@ import ConfluxVocabulary
 
 /// Consecutive actions of one origin: the unit of submission.
 ///
-/// The sequencer copies ``encoded`` into a commit as it is. It never parses a payload, and it
-/// copies actions one by one only if it rejects some of them. A *void* batch has counters and
-/// nothing else: it withdraws its actions (rule 12), and no log holds it.
+/// The sequencer never parses a payload. It copies ``encoded`` into a commit as it is, unless it
+/// rejects some of the actions. A *void* batch has counters and nothing else: it withdraws its
+/// actions (rule 12), and no log holds it.
 public struct Batch: Sendable, Equatable {
     /// The first action's counter.
     public let firstCounter: UInt64
@@ -56,7 +56,7 @@ public struct Batch: Sendable, Equatable {
 
 /// A row of a batch's table of targets.
 public struct BatchTarget: Sendable, Hashable {
-    /// What the entries concern.
+    /// The target of the entries.
     public var target: Target
     /// The life of the store that is meant; zero means the life at admission.
     public var life: SequenceNumber

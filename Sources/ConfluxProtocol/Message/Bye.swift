@@ -38,7 +38,7 @@ public enum ByeCode: UInt16, Sendable, Hashable, CaseIterable {
     case tableFull = 8
     /// A newer tenure has begun.
     case superseded = 9
-    /// A live process has this key (rule 11).
+    /// A live process has this session key (rule 11).
     case keyTaken = 10
     /// The connection's key may not do this.
     case notAllowed = 11

@@ -6,7 +6,7 @@ public struct Commit: Sendable, Equatable {
     public let log: LogID
     /// The epoch of the tenure that committed it. The header of a frame has the sender's epoch.
     public let epoch: Epoch
-    /// The epoch of the commit before it. It shows that a log lost its end (rule 2).
+    /// The epoch of the commit before it. By it a node notices that the log lost its end (rule 2).
     public let predecessor: Epoch
     /// The first entry's number.
     public let first: SequenceNumber

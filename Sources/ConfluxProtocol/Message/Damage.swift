@@ -9,7 +9,7 @@ public struct Damage: Sendable, Hashable {
     /// What was found there, and what to do, for people.
     public var message: String
 
-    /// Names entries that can't be read.
+    /// Makes a description of entries that can't be read.
     public init(first: SequenceNumber, last: SequenceNumber, message: String) {
         self.first = first
         self.last = last

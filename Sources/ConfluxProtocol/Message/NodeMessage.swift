@@ -108,7 +108,7 @@ public struct SessionToken: Sendable, Hashable {
     }
 }
 
-/// A point in the history of a log. It shows that the log lost its end (rule 2).
+/// A point in the history of a log. By it a sequencer notices that the log lost its end (rule 2).
 public struct HistoryMark: Sendable, Hashable {
     /// The log of that history.
     public var log: LogID

@@ -195,7 +195,7 @@ public struct SessionStatus: Sendable, Equatable {
     public var incarnation: Incarnation
     /// The node's name, if it has one.
     public var name: Name?
-    /// The name of the key that opened it; nil if there were no keys.
+    /// The name of the connection's key that began the session; nil if there were no keys.
     public var owner: Name?
     /// Whether its node is present: the sequencer heard from it in this tenure, and it has not
     /// left.
@@ -241,7 +241,7 @@ public struct StoreStatus: Sendable, Equatable {
     public var isFrozen: Bool
     /// Where its replicas differ, if they do (rule 22).
     public var divergence: DivergenceStatus?
-    /// The replicas in live nodes that stopped, by the node's incarnation (rules 17 and 23).
+    /// The replicas in live nodes that stopped, ascending by incarnation (rules 17 and 23).
     public var stopped: [StoppedReplica]
 
     /// Makes a status.

@@ -18,7 +18,7 @@ public enum SequencerMessage: Sendable, Equatable {
     case question(Question)
     /// Answers this node's question.
     case answer(Answer)
-    /// Answers a barrier.
+    /// Answers a barrier, a drop, a freeze or a skip.
     case confirmed(Confirmed)
     /// Answers a load.
     case snapshotServed(SnapshotServed)
@@ -54,7 +54,7 @@ public struct Welcome: Sendable, Equatable {
     public var log: LogID
     /// The nonce of this tenure's claim.
     public var claim: Nonce
-    /// The session's incarnation; `Incarnation.none` for an observer.
+    /// The session's incarnation; `Incarnation.none` for an observer or a visitor.
     public var incarnation: Incarnation
     /// The last committed number.
     public var last: SequenceNumber
@@ -231,7 +231,7 @@ public struct Rejection: Sendable, Equatable {
     public var count: UInt32
     /// The reason.
     public var code: RejectionCode
-    /// What to do.
+    /// What to do, for people.
     public var message: String
 
     /// Makes a rejection.
@@ -252,7 +252,7 @@ public struct Expected: Sendable, Equatable {
 
     /// Why a batch was discarded.
     public enum Reason: UInt8, Sendable, CaseIterable {
-        /// It did not begin with the expected counter: a batch before it was lost.
+        /// It did not begin with the expected counter: a batch before it was lost or discarded.
         case gap = 0
         /// The sequencer, or this node's window, is full, or the key is above its rate: submit
         /// again at the next beat.

@@ -292,7 +292,7 @@ extension ReplicaMachine {
         effects.append(.end(reason))
     }
 
-    // MARK: What time brings
+    // MARK: Time
 
     /// When ``ReplicaInput/tick`` is due, on the monotonic clock; nil if nothing is awaited.
     public var nextDeadline: Duration? {

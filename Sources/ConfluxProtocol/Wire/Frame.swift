@@ -30,8 +30,7 @@ public enum Frame {
     /// - Parameter frame: The whole frame, or at least its first 24 bytes.
     /// - Returns: The header.
     /// - Throws: ``WireError/notAFrame``, ``WireError/truncated(at:expected:)``, or
-    ///   ``WireError/malformed(at:expected:)`` for an epoch or a
-    ///   session above 2⁶³ − 1.
+    ///   ``WireError/malformed(at:expected:)`` for an epoch or a session above 2⁶³ − 1.
     public static func header(of frame: Bytes) throws(WireError) -> FrameHeader {
         var reader = FrameReader(frame, limits: .standard)
         return try FrameHeader(reading: &reader)
