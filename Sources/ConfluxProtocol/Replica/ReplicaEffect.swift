@@ -24,9 +24,9 @@ public enum ReplicaEffect: Sendable, Equatable {
     case end(ReplicaEnd)
 }
 
-/// A job for the thread that applies, which does its jobs in this order. An outcome, or a number that somebody waits
-/// for, is delivered as soon as it is known. The applier reports it once every store here that it concerns has
-/// reached the number (P6).
+/// A job for the thread that applies, which does its jobs in the order of their delivery. An outcome, or a number
+/// that somebody waits for, is delivered as soon as it is known. The applier reports it once every store here that it
+/// concerns has reached the number (P6).
 public enum Delivery: Sendable, Equatable {
     /// Apply a commit to every store that is attached, and to every store of a bridged state.
     case commit(Commit, byteCount: Int)

@@ -10,8 +10,8 @@ import ConfluxVocabulary
 /// known to be in the node's history. Otherwise the sequencer is asked as for its latest number, since the node may
 /// still have a history that the log has lost.
 ///
-/// If the node itself asks (``askForLast(at:into:)``), nobody is notified. Since it asks again and again, an answer
-/// does not show that the session's other answers will come.
+/// If the node itself asks (``askForLast(at:into:)``), nobody is notified. Since it asks again and again, the answer
+/// says nothing about other answers that the node is owed.
 extension ReplicaMachine {
     /// A wait whose number is not known yet.
     struct Waiter: Sendable {
