@@ -2,9 +2,9 @@
 public struct Bound: Sendable, Hashable {
     /// The setting that bounds it, or what it is.
     public let name: String
-    /// What it holds now.
+    /// How much it holds now.
     public let level: Int
-    /// What it may hold.
+    /// How much it may hold.
     public let most: Int
 
     package init(_ name: String, _ level: Int, of most: Int) {

@@ -1,14 +1,14 @@
 import ConfluxVocabulary
 
-// What somebody sees of the log who may not observe all of it: every entry with its number, its origin
-// and what it concerns; but actions for stores that it may neither observe nor host, and the states that
-// those began with, are empty.
+// How the log looks to a peer that may not observe all of it. The peer sees every entry, with number, origin and
+// target. Payloads for stores that it may neither observe nor host are empty, and so are the initial states of these
+// stores.
 
 extension Rights {
-    /// What of a frame that everybody gets may be read with these rights.
+    /// Returns the part of a feed frame that may be read with these rights.
     ///
     /// - Parameter frame: A frame of the feed.
-    /// - Returns: The frame itself where nothing is hidden. Nil where it can't be read.
+    /// - Returns: The frame itself if nothing is hidden; nil if the frame can't be read.
     package func visible(frame: Bytes) -> Bytes? {
         guard !allowReadingAll else { return frame }
         guard let header = try? Frame.header(of: frame) else { return nil }
@@ -16,15 +16,17 @@ extension Rights {
         return visible(body: frame.dropFirst(Frame.size)).map { frame.prefix(Frame.size) + $0 }
     }
 
-    /// What of an answer may be read with these rights.
+    /// Returns the part of an answer that may be read with these rights.
     package func visible(_ message: SequencerMessage) -> SequencerMessage {
         guard !allowReadingAll, case .entries(var entries) = message else { return message }
-        // What can't be read is not there: who asked asks again, and is told of the damage.
+        // Commits that can't be read are left out. The node asks for them again, and is told of the
+        // damage.
         entries.commits = entries.commits.compactMap { visible(body: $0) }
         return .entries(entries)
     }
 
-    /// What of a commit's body may be read with these rights; nil if it can't be read.
+    /// Returns the part of a commit's body that may be read with these rights; nil if the body
+    /// can't be read.
     func visible(body: Bytes) -> Bytes? {
         guard let commit = try? Commit.decode(body: body) else { return nil }
         let blocks = commit.blocks.map { block -> Commit.Block in
@@ -48,7 +50,7 @@ extension Rights {
         ).encodedBody()
     }
 
-    /// Whether a target concerns some store that may be read.
+    /// Whether a target concerns any store that may be read.
     private func sees(_ target: Target) -> Bool {
         for permission in [Permission.observe, .host] {
             if patterns[permission]?.contains(where: { $0.touches(target) }) == true { return true }
@@ -58,7 +60,7 @@ extension Rights {
 }
 
 extension Batch {
-    /// The same batch, in which payloads for some targets are empty.
+    /// Returns this batch, with empty payloads for the hidden targets.
     fileprivate func emptying(_ isHidden: (BatchTarget) -> Bool) -> Batch {
         let hidden = targets.map(isHidden)
         guard hidden.contains(true) else { return self }

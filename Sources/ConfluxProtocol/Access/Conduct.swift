@@ -1,40 +1,41 @@
 import ConfluxVocabulary
 
-/// How many messages of each key brought nothing, and which keys are barred for that (rule 45).
+/// Counts the useless messages of each key, and decides which keys are barred for them (rule 45).
 ///
-/// A message brings nothing where its sender goes beyond what it may: a batch above its key's rate or out of its
-/// order, a fetch or a load beyond what its connection may have unacknowledged, what is said without a session or a
-/// right, one hello after the other. Each takes processors from everybody, however soon it is refused. A node that
-/// obeys the protocol sends few: it probes with one batch behind each pause.
+/// A message is useless if its sender goes beyond what it may: a batch above its key's rate or out of order, a fetch
+/// or a load while too many answers on its connection are unacknowledged, a message without a session or a right, one
+/// hello after another. Each such message costs everybody processor time, however soon it is refused. A node that
+/// obeys the protocol sends few of them: it probes with one batch after each pause.
 ///
-/// Each key has an account. Such a message adds to it, and it drains at ``drainPerSecond``. A key whose account
-/// comes to ``wasteMax`` is barred: its connections end, and it may not connect for a pause. For ``memory`` pauses it
-/// is remembered: then an eighth is too much, and the next pause is four times as long.
+/// Each key has an account. A useless message adds to it, and it drains at ``drainPerSecond``. A key whose account
+/// reaches ``wasteMax`` is barred: its connections end, and it may not connect for a pause. The bar is remembered for
+/// ``memory`` times that pause. Meanwhile an eighth of ``wasteMax`` is enough for the next bar, whose pause is four
+/// times as long.
 struct Conduct: Sendable, Equatable {
-    /// What a message was that brought nothing.
+    /// Why a message is useless.
     enum Waste {
-        /// It goes beyond what its sender may have on its way. It counts one.
+        /// It goes beyond what its sender may have under way. It counts one.
         case surplus
-        /// An honest node may send such messages by the hundred: a batch behind one that was discarded, what is said
-        /// for a session that is gone, or without the right, a hello. It counts a sixteenth, and nothing while a
-        /// tenure is young.
+        /// Honest nodes may send such messages by the hundred: a batch behind a discarded one, a message for a
+        /// session that is gone or without the right, a hello. It counts a sixteenth, and nothing while a tenure is
+        /// young.
         case stale
 
         fileprivate var share: Double { self == .surplus ? 1 : 1.0 / 16 }
     }
 
-    /// How many messages a key may send in vain at once.
+    /// The number of useless messages at which a key is barred.
     static let wasteMax = 1_000
-    /// How many of them are forgotten a second: the probes of 160 processes of one key that are all above its rate,
-    /// at one in four beats.
+    /// How many useless messages are forgotten each second: the probes of 160 processes of one key that are all above
+    /// its rate, with one probe in four beats.
     static let drainPerSecond = 400.0
     /// The first pause.
     static let pauseMin = Duration.seconds(1)
-    /// The longest one.
+    /// The longest pause.
     static let pauseMax = Duration.seconds(256)
-    /// For how many pauses a bar is remembered.
+    /// For how many pauses a bar is remembered after it ends.
     static let memory = 8
-    /// The part of ``wasteMax`` that is too much then.
+    /// The fraction of ``wasteMax`` that is enough while a bar is remembered.
     private static let remembered = 1.0 / 8
 
     private struct Account: Equatable {
@@ -44,17 +45,17 @@ struct Conduct: Sendable, Equatable {
         var barredUntil = Duration.zero
     }
 
-    /// *Invariant*: one for each key that has sent something in vain, so never more than there are keys.
+    /// *Invariant*: one for each key that has sent a useless message, so never more than there are keys.
     private var accounts: [Name: Account] = [:]
 
-    /// A key has sent a message in vain.
+    /// Counts a useless message of a key.
     ///
     /// - Parameters:
-    ///   - waste: What it was.
+    ///   - waste: Why the message is useless.
     ///   - principal: The key.
     ///   - now: The time.
-    /// - Returns: For how long it is barred, if that was one too many. What of it is still on its way counts for
-    ///   nothing.
+    /// - Returns: How long the key is barred, if this message was one too many. Messages that are still on their way
+    ///   when a bar begins don't count.
     mutating func waste(_ waste: Waste, by principal: Principal, at now: Duration) -> Duration? {
         guard let name = principal.name else { return nil }
         var account = accounts[name] ?? Account(countedAt: now)
@@ -74,7 +75,7 @@ struct Conduct: Sendable, Equatable {
 }
 
 extension SequencerMachine {
-    /// A connection's key has sent a message in vain. The key is barred if that was one too many.
+    /// Counts a useless message of a connection's key, and bars the key if that was one too many.
     mutating func waste(
         _ waste: Conduct.Waste, by principal: Principal, at now: Duration,
         into effects: inout [SequencerEffect]

@@ -1,10 +1,10 @@
 import ConfluxVocabulary
 
-/// How fast the keys dispatch that have a limit.
+/// Limits how fast keys dispatch, if they have a limit.
 ///
-/// Each has an account of actions, which fills up at its rate to what a second brings. A batch is admitted
-/// while there is something in the account, which it may overdraw: however large a batch is, its turn
-/// comes, and the rate is kept on average.
+/// Each key has an account of actions. It fills up at the key's rate, at most to what one second brings. A batch is
+/// admitted while the account is positive, and may overdraw it. So a batch of any size gets its turn, and the rate is
+/// kept on average.
 struct Pace: Sendable, Equatable {
     private struct Account: Equatable {
         var actions: Double
@@ -19,7 +19,7 @@ struct Pace: Sendable, Equatable {
         balance(of: principal, at: now).map { $0 > 0 } ?? true
     }
 
-    /// A key has dispatched.
+    /// Counts the actions that a key has dispatched.
     mutating func count(_ actions: UInt32, of principal: Principal, at now: Duration) {
         guard let name = principal.name, let balance = balance(of: principal, at: now) else {
             return

@@ -1,47 +1,49 @@
 import ConfluxVocabulary
 
-/// What somebody may do, and to which stores.
+/// What a key may do, and to which stores.
 public struct Rights: Sendable, Hashable {
-    /// What may be done with a store.
+    /// One of the things that a right allows.
     public enum Permission: String, Sendable, Hashable, CaseIterable {
-        /// Reads states, and actions in the log.
+        /// To read states, and actions in the log.
         case observe
-        /// Dispatches actions.
+        /// To dispatch actions.
         case dispatch
-        /// Hosts replicas: opens, and so creates, a store. Who hosts a store may also observe it.
+        /// To host replicas: to open a store, and so to create it. Whoever hosts a store may also
+        /// observe it.
         case host
-        /// Drops and freezes stores, and skips entries.
+        /// To drop and freeze stores, and to skip entries.
         case administer
     }
 
-    /// Everything.
+    /// Everything is allowed.
     public static let all = Rights(
         patterns: Dictionary(uniqueKeysWithValues: Permission.allCases.map { ($0, [.all]) }))
-    /// Nothing.
+    /// Nothing is allowed.
     public static let none = Rights(patterns: [:])
 
-    /// For which stores each permission is granted. One that is not there is granted for none.
+    /// The stores for which each permission is granted. A permission that is absent is granted for
+    /// no store.
     public var patterns: [Permission: [StorePattern]]
-    /// The most bytes of one encoded action; nil if the sequencer's own limit alone counts.
+    /// The most bytes of one encoded action; nil if only the sequencer's own limit applies.
     public var payloadBytesMax: UInt32?
-    /// The most actions a second, over a second's time; nil for no limit. *At the bound* actions wait in their node.
+    /// The most actions a second, measured over one second; nil for no limit. *At the bound* actions wait in their
+    /// node.
     public var actionsPerSecondMax: UInt32?
-    /// The most sessions that the sequencer remembers of the key; nil for
-    /// ``SequencerSettings/sessionsPerKeyMax``. *At the bound* the one that left first is forgotten, and
-    /// where all are present a further one is refused.
+    /// The most sessions that the sequencer remembers for the key; nil for ``SequencerSettings/sessionsPerKeyMax``.
+    /// *At the bound* the session that left first is forgotten. If all are present, a further session is refused.
     public var sessionsMax: UInt32?
-    /// The most connections of the key with each of the sequencer's sockets; nil for an eighth of all.
-    /// *At the bound* a further one is refused.
+    /// The most connections that the key may have to each of the sequencer's sockets; nil for an eighth of all. *At
+    /// the bound* a further connection is refused.
     public var connectionsMax: UInt32?
 
     /// Makes rights.
     ///
     /// - Parameters:
-    ///   - patterns: For which stores each permission is granted.
+    ///   - patterns: The stores for which each permission is granted.
     ///   - payloadBytesMax: The most bytes of one encoded action.
     ///   - actionsPerSecondMax: The most actions a second.
-    ///   - sessionsMax: The most sessions.
-    ///   - connectionsMax: The most connections.
+    ///   - sessionsMax: The most sessions that are remembered.
+    ///   - connectionsMax: The most connections to each socket.
     public init(
         patterns: [Permission: [StorePattern]], payloadBytesMax: UInt32? = nil,
         actionsPerSecondMax: UInt32? = nil, sessionsMax: UInt32? = nil,
@@ -54,12 +56,12 @@ public struct Rights: Sendable, Hashable {
         self.connectionsMax = connectionsMax
     }
 
-    /// Whether a permission is granted for all that a target concerns.
+    /// Whether a permission is granted for everything that a target concerns.
     public func allow(_ permission: Permission, _ target: Target) -> Bool {
         patterns[permission]?.contains { $0.covers(target) } ?? false
     }
 
-    /// Whether what concerns a target may be read.
+    /// Whether everything that a target concerns may be read.
     public func allowReading(_ target: Target) -> Bool {
         allow(.observe, target) || allow(.host, target)
     }
@@ -81,28 +83,27 @@ public struct Rights: Sendable, Hashable {
     }
 }
 
-/// Who speaks on a connection. The connection's key proves the name, and nothing that is said counts
-/// for it.
+/// The peer on a connection. Only the connection's key proves the name, whatever the peer claims.
 public struct Principal: Sendable, Hashable {
-    /// Whoever reaches a sequencer without keys: may do everything.
+    /// The peer of a sequencer without keys: it may do everything.
     public static let anybody = Principal(name: nil, rights: .all)
 
-    /// What the key is called; nil if there are no keys.
+    /// The name of the key; nil if there are no keys.
     public let name: Name?
-    /// What it may do.
+    /// What the key may do.
     public let rights: Rights
 
     /// Makes a principal.
     ///
     /// - Parameters:
-    ///   - name: What the key is called.
-    ///   - rights: What it may do.
+    ///   - name: The name of the key.
+    ///   - rights: What the key may do.
     public init(name: Name?, rights: Rights) {
         self.name = name
         self.rights = rights
     }
 
-    /// What it is told that it may not do.
+    /// The message for a peer that lacks a permission.
     func denial(
         of permission: Rights.Permission, _ target: some CustomStringConvertible
     ) -> String {
@@ -111,8 +112,7 @@ public struct Principal: Sendable, Hashable {
             + "authorised keys"
     }
 
-    /// Why a message is not answered as it asks; nil if it is allowed. Actions are judged one by one
-    /// (rule 14).
+    /// Why a message is refused; nil if it is allowed. Actions are judged one by one (rule 14).
     func denial(of message: NodeMessage) -> String? {
         switch message {
         case .hello(let hello): denial(of: hello)

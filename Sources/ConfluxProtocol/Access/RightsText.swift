@@ -1,6 +1,6 @@
 import ConfluxVocabulary
 
-/// Rights as text: words, in any order.
+/// The text form of rights: words, in any order.
 ///
 /// | word | allows |
 /// |---|---|
@@ -9,10 +9,10 @@ import ConfluxVocabulary
 /// | `host` | hosting replicas, which includes creating and observing the store |
 /// | `administer` | dropping and freezing stores, skipping entries |
 /// | `all` | everything |
-/// | `payload-max=SIZE` | actions of at most so many bytes: `4096`, `64KiB`, `1MiB` |
+/// | `payload-max=SIZE` | actions of at most SIZE bytes: `4096`, `64KiB`, `1MiB` |
 /// | `rate=N/s` | at most N actions a second |
 /// | `sessions-max=N` | at most N sessions that are remembered |
-/// | `connections-max=N` | at most N connections with each socket |
+/// | `connections-max=N` | at most N connections to each socket |
 ///
 /// `observe=PATTERN,PATTERN` and so on restrict a right to some stores; see `StorePattern`.
 public enum RightsText {
@@ -23,7 +23,7 @@ public enum RightsText {
     ///
     /// - Parameter words: The words.
     /// - Returns: The rights.
-    /// - Throws: ``InvalidText`` for the first word that is invalid, and where nothing is allowed.
+    /// - Throws: ``InvalidText`` for the first invalid word, or if the words allow nothing.
     package static func read(_ words: some Sequence<Substring>) throws(InvalidText) -> Rights {
         var rights = Rights.none
         for word in words {
@@ -130,7 +130,7 @@ package struct InvalidText: Error {
     /// Makes an error.
     package init(_ message: String) { self.message = message }
 
-    /// A word as messages show it.
+    /// A word as messages show it: in quotes, and cut after 64 characters.
     package static func quoted(_ word: some StringProtocol) -> String {
         "\"\(word.count > 64 ? word.prefix(64) + "…" : String(word))\""
     }

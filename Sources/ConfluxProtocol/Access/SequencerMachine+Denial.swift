@@ -1,7 +1,7 @@
 import ConfluxVocabulary
 
 extension SequencerMachine {
-    /// Answers what its connection's key may not do. Nothing happens but the answer.
+    /// Answers a message that the connection's key may not send. Nothing else happens.
     func deny(
         _ message: NodeMessage, _ text: String, to connection: ConnectionID,
         into effects: inout [SequencerEffect]

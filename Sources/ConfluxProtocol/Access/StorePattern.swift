@@ -1,7 +1,7 @@
 import ConfluxVocabulary
 
-/// Which stores a right is for, as text: `STATE/INSTANCE`. A `*` stands for any characters within
-/// its part; `STATE` alone is `STATE/*`.
+/// The stores that a right covers, as text: `STATE/INSTANCE`. A `*` stands for any characters
+/// within its part. `STATE` alone means `STATE/*`.
 public struct StorePattern: Sendable, Hashable, CustomStringConvertible {
     /// Every store.
     public static let all = StorePattern("*")!
@@ -11,8 +11,8 @@ public struct StorePattern: Sendable, Hashable, CustomStringConvertible {
 
     /// Makes a pattern.
     ///
-    /// - Parameter text: The text. nil is returned where a part is not 1 to 64 characters of
-    ///   `a-z 0-9 . _ - *`, or there are more than two.
+    /// - Parameter text: One or two parts, separated by a slash, each of 1 to 64 of the characters
+    ///   `a-z 0-9 . _ - *`. For any other text, nil is returned.
     public init?(_ text: some StringProtocol) {
         let parts = text.split(separator: "/", omittingEmptySubsequences: false)
             .map { Array($0.utf8) }
@@ -21,25 +21,25 @@ public struct StorePattern: Sendable, Hashable, CustomStringConvertible {
         instance = parts.count == 2 ? parts[1] : [Self.star]
     }
 
-    /// The text.
+    /// The text of the pattern, with both parts.
     public var description: String {
         String(decoding: state + [UInt8(ascii: "/")] + instance, as: UTF8.self)
     }
 
-    /// Whether it is for a store.
+    /// Whether the pattern covers a store.
     public func covers(_ store: StoreName) -> Bool {
         Self.matches(store.state, state) && Self.matches(store.instance, instance)
     }
 
-    /// Whether it is for every store of a state.
+    /// Whether the pattern covers every store of a state.
     public func covers(state name: Name) -> Bool {
         Self.matches(name, state) && Self.isAny(instance)
     }
 
-    /// Whether it is for every store.
+    /// Whether the pattern covers every store.
     public var coversAll: Bool { Self.isAny(state) && Self.isAny(instance) }
 
-    /// Whether it is for all that a target concerns.
+    /// Whether the pattern covers everything that a target concerns.
     public func covers(_ target: Target) -> Bool {
         guard !coversAll else { return true }
         return switch target {
@@ -49,7 +49,7 @@ public struct StorePattern: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
-    /// Whether it is for some of what a target concerns.
+    /// Whether the pattern covers some of what a target concerns.
     func touches(_ target: Target) -> Bool {
         switch target {
         case .store(let store): covers(store)
@@ -63,14 +63,15 @@ public struct StorePattern: Sendable, Hashable, CustomStringConvertible {
     private static func isAny(_ part: [UInt8]) -> Bool { part.allSatisfy { $0 == star } }
 
     private static func isPart(_ part: [UInt8]) -> Bool {
-        // A name may stand wherever a star does.
+        // A star may stand wherever a character of a name may.
         guard let name = Name(String(decoding: part.map { $0 == star ? 0x78 : $0 }, as: UTF8.self))
         else { return false }
         return name.text.utf8.count == part.count
     }
 
-    /// Goes back to the last star alone where a part does not fit: what an earlier one stands for is
-    /// settled by then. Nothing is allocated: this runs for each target of each batch.
+    /// Matches a name with one part of a pattern. Where a character does not fit, it goes back to the last star only:
+    /// what an earlier star stands for is settled by then. Nothing is allocated, since this runs for each target of
+    /// each batch.
     private static func matches(_ name: Name, _ pattern: [UInt8]) -> Bool {
         let text = name.text.utf8
         var (at, place) = (text.startIndex, 0)

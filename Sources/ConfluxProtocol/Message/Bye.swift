@@ -1,13 +1,13 @@
-/// The end of a session or of a connection, said by either side.
+/// Ends a session or a connection. Either side may send it.
 ///
-/// Header and layout of this message are the same in every version of the protocol, so that
+/// The header and the fields of this message are the same in every version of the protocol, so that
 /// peers of different versions can still tell each other why they part.
 public struct Bye: Sendable, Equatable {
-    /// The number of the hello that it answers; 0 where it answers none.
+    /// The number of the hello that it answers; 0 if it answers none.
     public var request: UInt64
-    /// Why.
+    /// The reason.
     public var code: ByeCode
-    /// What to do.
+    /// What to do, for people.
     public var message: String
 
     /// Makes a message.
@@ -24,7 +24,7 @@ public enum ByeCode: UInt16, Sendable, Hashable, CaseIterable {
     case leaving = 1
     /// This connection has no session in this epoch: say hello again (rule 8).
     case rejoin = 2
-    /// The session is not remembered: what has no receipt has an unknown outcome (rule 8).
+    /// The session is not remembered: actions without a receipt have an unknown outcome (rule 8).
     case forgotten = 3
     /// A live node has this name (rule 10).
     case nameTaken = 4
@@ -38,19 +38,20 @@ public enum ByeCode: UInt16, Sendable, Hashable, CaseIterable {
     case tableFull = 8
     /// A newer tenure has begun.
     case superseded = 9
-    /// A live process has this key (rule 11).
+    /// A live process has this session key (rule 11).
     case keyTaken = 10
-    /// The key that the connection proves may not do this.
+    /// The connection's key may not do this.
     case notAllowed = 11
-    /// The sequencer is there, and hears nobody before its log works again: continue saying hello.
+    /// The sequencer runs but does not serve: its log fails, or it stands by and knows of none that
+    /// serves. Say hello until one answers.
     case notServing = 12
 }
 
-/// Answers a hello in the place of a sequencer that stands by: where the one is that serves, as far as it knows.
+/// A standby's answer to a hello: the address of the serving sequencer, as far as the standby knows it.
 public struct Redirect: Sendable, Equatable {
     /// The number of the hello that it answers.
     public var request: UInt64
-    /// The address of the sequencer that serves: `tcp://host:port`.
+    /// The address of the serving sequencer: `tcp://host:port`.
     public var address: String
 
     /// Makes a message.

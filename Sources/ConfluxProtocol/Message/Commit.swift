@@ -1,27 +1,27 @@
 import ConfluxVocabulary
 
-/// Consecutive entries made durable together: the unit of the log and of the feed.
+/// Consecutive entries that become durable together: the unit of the log and of the feed.
 public struct Commit: Sendable, Equatable {
     /// The log that it belongs to.
     public let log: LogID
-    /// The tenure that committed it. The speaker's epoch stands in the frame's header.
+    /// The epoch of the tenure that committed it. The header of a frame has the sender's epoch.
     public let epoch: Epoch
-    /// The epoch of the commit before it, by which a lost tail is noticed (rule 2).
+    /// The epoch of the commit before it. By it a node notices that the log lost its end (rule 2).
     public let predecessor: Epoch
     /// The first entry's number.
     public let first: SequenceNumber
     /// How many entries it has, at least one.
     public let count: UInt32
-    /// When the sequencer ordered it. It never goes back.
+    /// When the sequencer ordered it. Timestamps never go back.
     public let timestamp: Timestamp
-    /// The entries, by origin.
+    /// The entries in their order, in blocks of one origin.
     public let blocks: [Block]
 
     /// Entries of one origin.
     public enum Block: Sendable, Equatable {
         /// Actions of a node.
         case batch(Incarnation, Batch)
-        /// An entry of the log's own, and the name of the key that caused it, if one did.
+        /// One of the log's own records, and the name of the key that caused it, if a key did.
         case event(LogEvent, by: Name? = nil)
 
         /// How many entries it has.
@@ -36,11 +36,11 @@ public struct Commit: Sendable, Equatable {
     /// The last entry's number.
     public var last: SequenceNumber { first.advanced(by: UInt64(count) - 1) }
 
-    /// The same entries in commits of about so many bytes, in their order.
+    /// The same entries, in the same order, in commits of about a given size.
     ///
-    /// - Parameter bytesMax: Behind so many bytes of entries the next one begins. An atomic batch is
-    ///   never cut.
-    /// - Returns: At least one.
+    /// - Parameter bytesMax: A commit ends as soon as it has this many bytes of entries. An atomic batch is never
+    ///   cut.
+    /// - Returns: At least one commit.
     package func slices(bytesMax: Int) -> [Commit] {
         var slices: [Commit] = []
         var next = first
@@ -72,7 +72,8 @@ public struct Commit: Sendable, Equatable {
         return slices
     }
 
-    /// Made by the decoder alone.
+    /// For code that decodes, cuts or filters commits. The caller keeps ``count`` consistent with
+    /// the blocks.
     init(
         log: LogID, epoch: Epoch, predecessor: Epoch, first: SequenceNumber, count: UInt32,
         timestamp: Timestamp, blocks: [Block]
@@ -87,24 +88,24 @@ public struct Commit: Sendable, Equatable {
     }
 }
 
-/// An entry of the log's own.
+/// One of the log's own records.
 public enum LogEvent: Sendable, Equatable {
     /// A tenure began.
     case claim(epoch: Epoch, nonce: Nonce)
-    /// A session began; the entry's number is its incarnation. Or, where `rejoining` names one, the
-    /// node of that session, which had left, is present again under its old incarnation. A keyed
-    /// session outlives the bye of its process (rule 11).
+    /// A session began, and the entry's number is its incarnation. If `rejoining` names an
+    /// incarnation, no session began: the node of that session, which had left, is present again. A
+    /// keyed session outlives the bye of its process (rule 11).
     case joined(nonce: Nonce, name: Name?, rejoining: Incarnation, isKeyed: Bool)
-    /// A node that does not join dispatches; the entry's number is the incarnation of its session
-    /// (rule 42).
+    /// A visit began: the session of a node that dispatches without joining. The entry's number is
+    /// the session's incarnation (rule 42).
     case visited(nonce: Nonce)
     /// A node's presence ended; its session is still remembered.
     case left(Incarnation)
-    /// A session is remembered no longer.
+    /// The sequencer no longer remembers a session.
     case forgotten(Incarnation)
     /// A store began; the entry's number is its life.
     case created(StoreName, schemaVersion: UInt32, initial: EncodedState)
-    /// A life of a store is over, in every process.
+    /// A life of a store ended, in every process.
     case dropped(StoreName, life: SequenceNumber)
     /// A store's state has a newer schema version from here on (rule 17). Every replica of that
     /// version descends from the snapshot with the number `base`, which it has migrated.
@@ -114,14 +115,14 @@ public enum LogEvent: Sendable, Equatable {
     case frozen(StoreName, life: SequenceNumber, reason: FreezeReason)
     /// From here on entries reach the store again.
     case thawed(StoreName, life: SequenceNumber)
-    /// Replicas of the store digest their state here (rule 18). It stands behind every batch of its
-    /// commit.
+    /// Replicas of the store digest their state here (rule 18). The event comes after every batch
+    /// of its commit.
     case digestPoint(StoreName, life: SequenceNumber)
-    /// That entry has no effect on what it concerns (rule 23).
+    /// The entry with this number has no effect on what the target concerns (rule 23).
     case skipped(SequenceNumber, Target)
 }
 
-/// The numbers under which events are logged. All are reserved from the first version on.
+/// The numbers of the events in the log. All of them have been reserved since the first version.
 public enum LogEventKind: UInt8, Sendable, CaseIterable {
     case claim = 1
     case joined = 2
@@ -144,10 +145,11 @@ public enum LogEventKind: UInt8, Sendable, CaseIterable {
 
 /// Why a store was frozen (rule 21).
 public enum FreezeReason: UInt8, Sendable, Hashable, CaseIterable {
-    /// Nobody hosts it, and what concerns it grew past a bound. Who opens it thaws it.
+    /// Nobody hosts it, and the entries that concern it exceeded a bound. Opening the store thaws
+    /// it.
     case abandoned = 1
-    /// Its replicas did not agree for a bound of log.
+    /// Its replicas did not agree, while the entries that concern it exceeded a bound.
     case unconfirmed = 2
-    /// Somebody asked for it.
+    /// A client asked for it.
     case asked = 3
 }

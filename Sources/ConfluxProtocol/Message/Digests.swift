@@ -1,15 +1,15 @@
 import ConfluxVocabulary
 
-/// What a replica says of its state at a digest point (rules 18 and 22).
+/// A replica's report about its state at a digest point (rules 18 and 22).
 public enum DigestReport: Sendable, Equatable {
-    /// What its state is.
+    /// The digest of its state.
     case vote(Vote)
-    /// Where its state differs from the one that it was compared with.
+    /// The place where its state differs from the state that it was compared with.
     case located(Location)
 
-    /// Where two states differ.
+    /// The place where two states differ.
     public struct Location: Sendable, Equatable {
-        /// The digest point, of a store.
+        /// The store and the digest point.
         public var place: SnapshotPlace
         /// The first key path at which they differ, as a JSON pointer (RFC 6901).
         public var path: String
@@ -22,16 +22,17 @@ public enum DigestReport: Sendable, Equatable {
     }
 }
 
-/// A replica's state at a digest point, as a hash (rule 18).
+/// A replica's vote: the digest of its state at a digest point (rule 18).
 public struct Vote: Sendable, Hashable {
-    /// The digest point, of a store.
+    /// The store and the digest point.
     public var place: SnapshotPlace
     /// The schema version of the replica's state.
     public var schemaVersion: UInt32
-    /// Of the state's canonical encoding.
+    /// The digest of the state's canonical encoding.
     public var digest: Digest
-    /// Of the numbers of the entries since the point before (or since the snapshot that the replica
-    /// began with) that had no effect on the store: eight bytes each, ascending.
+    /// The digest of the numbers of all entries that had no effect on the store, since the digest
+    /// point before, or since the snapshot that the replica began with: eight bytes each,
+    /// ascending.
     public var refusals: Digest
     /// How many bytes the encoding has.
     public var byteCount: UInt64
@@ -49,20 +50,20 @@ public struct Vote: Sendable, Hashable {
     }
 }
 
-/// Replicas of a store differ at a digest point (rule 22). Said to every host of the store, once a
-/// state of that point can be loaded, with which each compares its own.
+/// Tells every host of a store that its replicas differ at a digest point (rule 22). It is sent
+/// once a state of that point can be loaded, so that each host can compare its own state with it.
 public struct Divergence: Sendable, Equatable {
     /// The store.
     public var store: StoreName
     /// Its life.
     public var life: SequenceNumber
-    /// The last digest point at which all were equal, or the store's life.
+    /// The last digest point at which all replicas were equal, or the store's life.
     public var lastEqual: SequenceNumber
-    /// The state to compare with, at the first point at which they were not.
+    /// The state to compare with. It is of the first point at which the replicas differed.
     public var reference: SnapshotReference
     /// Whether that state is the majority's.
     public var isMajority: Bool
-    /// Whether the receiver has another state than a majority: it loads that one.
+    /// Whether the receiver's state is not the majority's: then it loads the majority's.
     public var mustReload: Bool
 
     /// Makes a message.
@@ -78,7 +79,7 @@ public struct Divergence: Sendable, Equatable {
         self.mustReload = mustReload
     }
 
-    /// Where the state to compare with is.
+    /// The snapshot that holds the state to compare with.
     public var place: SnapshotPlace {
         SnapshotPlace(store: store, life: life, sequence: reference.sequence)
     }

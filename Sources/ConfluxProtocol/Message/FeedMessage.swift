@@ -1,6 +1,6 @@
 import ConfluxVocabulary
 
-/// What the feed carries. It is a hint: whatever it drops is fetched.
+/// A message of the feed. The feed may drop messages: nodes fetch what they miss.
 public enum FeedMessage: Sendable, Equatable {
     /// Entries that are durable.
     case commit(Commit)
@@ -8,8 +8,8 @@ public enum FeedMessage: Sendable, Equatable {
     case beat(Beat)
 }
 
-/// The feed's heartbeat, by which a lost last commit is seen (rule 6), and the first message of
-/// every subscription, by which it is proven (rule 4).
+/// The feed's heartbeat, which shows a node that it lost the last commit (rule 6). It is also the
+/// first message of every subscription, which it proves (rule 4).
 public struct Beat: Sendable, Hashable {
     /// The log's id.
     public var log: LogID

@@ -1,8 +1,8 @@
-/// What a frame says: one byte of its header.
+/// The kind of a message: one byte of its frame's header.
 ///
-/// Every kind of the protocol has its number from the first version on, so that no header changes
-/// when a later version speaks one more of them. A peer that receives a kind that it does not
-/// speak answers `bye` with ``ByeCode/unsupported``.
+/// Every kind of the protocol has had its number since the first version, so that no header changes
+/// when a later version adds a kind. The sequencer answers a kind that it does not speak with `bye`
+/// and ``ByeCode/unsupported``. A node ignores such a kind.
 public enum MessageKind: UInt8, Hashable, Sendable, CaseIterable {
     // A node to the sequencer.
     case hello = 0x01

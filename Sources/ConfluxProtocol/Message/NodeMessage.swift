@@ -1,8 +1,8 @@
 import ConfluxVocabulary
 
-/// What a node says to the sequencer.
+/// A message from a node to the sequencer.
 public enum NodeMessage: Sendable, Equatable {
-    /// Begins, or takes up again, a session. The first message of every connection.
+    /// Begins a session, or takes it up again. The first message of every connection.
     case hello(Hello)
     /// Hosts a store, or bridges a state.
     case open(Open)
@@ -12,25 +12,25 @@ public enum NodeMessage: Sendable, Equatable {
     case drop(Drop)
     /// Consecutive actions of this node.
     case submit(Batch)
-    /// The same of a node that dispatches without joining.
+    /// Consecutive actions of a node that dispatches without joining.
     case visit(Visit)
     /// Asks for commits that the feed did not bring.
     case fetch(Fetch)
-    /// How far this node is; also its sign of life.
+    /// How far this node has applied the log. It is also a sign of life.
     case progress(Progress)
     /// Asks the sequencer, or other nodes through it.
     case question(Question)
     /// Answers a question that the sequencer asked or forwarded.
     case answer(Answer)
-    /// Asks up to which number this node must have applied to have read the latest (rule 29).
+    /// Asks up to which number this node must apply the log to have read the latest (rule 29).
     case barrier(Barrier)
     /// Asks for a part of a snapshot that the sequencer keeps.
     case load(Load)
-    /// What this node's replica is at a digest point, or where it differs from another.
+    /// The vote of this node's replica at a digest point, or where its state differs from another.
     case digest(DigestReport)
     /// A part of this node's encoding at a digest point.
     case snapshot(SnapshotChunk)
-    /// Has an entry be without effect, so that replicas that can't apply it continue behind it.
+    /// Asks that an entry have no effect, so that replicas that can't apply it continue behind it.
     case skip(Skip)
     /// Freezes a store, or thaws it.
     case freeze(Freeze)
@@ -40,38 +40,39 @@ public enum NodeMessage: Sendable, Equatable {
 
 /// The first message of every connection (rules 2, 8, 10 and 11).
 public struct Hello: Sendable, Equatable {
-    /// The process's number for this hello, from 1, ascending: each answer repeats it. A hello that
-    /// has no answer is said again under the same number, as long as it says the same.
+    /// The number of this hello in its process: from 1, ascending. Each answer repeats it. A hello
+    /// without an answer is sent again under the same number, as long as its content is the same.
     public var request: UInt64
-    /// The random number of this process, which keeps it until its session is forgotten; or what
-    /// its key gives (rule 11): see ``SessionKey``.
+    /// The random number of this process, which keeps it until its session is forgotten. If there
+    /// is a session key, the key gives the nonce instead (rule 11): see ``SessionKey``.
     public var nonce: Nonce
-    /// The node's unique name; nil for a process that needs none, as a single dispatch does.
+    /// The node's unique name; nil for a process that needs none, like a single dispatch.
     public var name: Name?
-    /// Whether this connection gets a session. Who only observes makes no entries.
+    /// What the connection is for. An observer gets no session and makes no entries.
     public var role: Role
-    /// Where the nonce comes from a key: the random number by which processes with that key are
-    /// told apart. Its session is *keyed*: it outlives a bye. nil if the nonce is random.
+    /// If the nonce comes from a session key, a random number that tells apart the processes with
+    /// that key; otherwise nil. The session of such a nonce is *keyed*: it outlives a bye.
     public var process: Nonce?
     /// The session to take up again, if there was one.
     public var session: SessionToken?
-    /// The highest number that was applied or receipted, if any.
+    /// The highest number that the node knows to be in the log, because it applied it or has a
+    /// receipt for it, for example; nil if there is none.
     public var history: HistoryMark?
-    /// The stores that this node hosts: hosting is no entry, so each hello restates it.
+    /// The stores that this node hosts. Hosting makes no entry, so each hello restates it.
     public var hosted: [HostedStore]
     /// The states that this node bridges.
     public var bridged: [StateBridge]
 
-    /// The key that its connection proves. No peer says it: the sequencer puts it in.
+    /// The owner of the connection's key. No peer sends it: the sequencer fills it in.
     var owner: SessionOwner?
 
     /// What a connection is for.
     public enum Role: UInt8, Sendable, CaseIterable {
-        /// May dispatch and host: gets a session by a `joined` entry.
+        /// May dispatch and host. A `joined` entry begins its session.
         case member = 0
-        /// Only reads: has no session, makes no entry.
+        /// Only reads: it has no session and makes no entries.
         case observer = 1
-        /// Dispatches without joining, and reads: its first ``Visit`` makes its session.
+        /// Dispatches without joining, and reads. Its first ``Visit`` begins its session.
         case visitor = 2
     }
 
@@ -93,7 +94,7 @@ public struct Hello: Sendable, Equatable {
     }
 }
 
-/// Names a session together with the nonce of its hello (rule 8).
+/// Identifies a session, together with the nonce of its hello (rule 8).
 public struct SessionToken: Sendable, Hashable {
     /// The log in which the session lives.
     public var log: LogID
@@ -107,15 +108,16 @@ public struct SessionToken: Sendable, Hashable {
     }
 }
 
-/// A point of a history, by which a lost tail is noticed (rule 2).
+/// A point in the history of a log. By it a sequencer notices that the log lost its end (rule 2).
 public struct HistoryMark: Sendable, Hashable {
     /// The log of that history.
     public var log: LogID
-    /// The highest number that a node applied or has a receipt for.
+    /// The highest number that a node knows to be in the log, because it applied it, for example.
     public var sequence: SequenceNumber
-    /// The tenure in which that entry was committed.
+    /// The tenure in which the log had that number: the node's present one, or the tenure that
+    /// committed the entry, if that is later.
     public var epoch: Epoch
-    /// The nonce of that tenure's claim; `Identifier.none` when the node never saw it.
+    /// The nonce of that tenure's claim; `Identifier.none` if the node never saw it.
     public var claim: Nonce
 
     /// Makes a mark.
@@ -131,9 +133,9 @@ public struct HistoryMark: Sendable, Hashable {
 public struct StateBridge: Sendable, Hashable {
     /// The state.
     public var state: Name
-    /// The schema version that the node has of it.
+    /// The schema version of the state in the node.
     public var schemaVersion: UInt32
-    /// The shapes of the state's actions, as JSON; nil if the node does not tell them.
+    /// The shapes of the state's actions, as JSON; nil if the node does not send them.
     public var shapes: Bytes?
 
     /// Makes a bridge.
@@ -168,7 +170,7 @@ public enum HostingSubject: Sendable, Hashable {
     /// A bridged state.
     case state(Name)
 
-    /// What entries for it concern.
+    /// The target of entries for it.
     var target: Target {
         switch self {
         case .store(let store): .store(store)
@@ -187,9 +189,9 @@ public struct Open: Sendable, Equatable {
     public var schemaVersion: UInt32
     /// The events that the state handles.
     public var events: [Name]
-    /// The opener's state, which becomes the store's first if there is no such store.
+    /// The opener's state. If there is no such store, it becomes the store's first state.
     public var initial: EncodedState
-    /// The shapes of a bridged state's actions, as JSON; nil if the node does not tell them.
+    /// The shapes of a bridged state's actions, as JSON; nil if the node does not send them.
     public var shapes: Bytes?
 
     /// Makes a request.
@@ -219,7 +221,7 @@ public struct EncodedState: Sendable, Equatable {
         self.bytes = bytes
     }
 
-    /// No state: what a bridged state opens with.
+    /// No state: a bridged state is opened with it.
     public static let none = EncodedState(coding: .json, bytes: [])
 }
 
@@ -240,9 +242,10 @@ public struct Fetch: Sendable, Equatable {
     public var request: UInt64
     /// The first number that is wanted. The commit that contains it is sent whole.
     public var from: SequenceNumber
-    /// The most bytes of commits that the answer may carry, but for one commit at least.
+    /// The most bytes of commits that the answer may carry. It carries at least one commit, of any
+    /// size.
     public var limitBytes: UInt32
-    /// The delivery tag of the newest answer that was read on this connection; 0 for none.
+    /// The delivery tag of the newest answer that was read on this connection; 0 if there is none.
     public var acknowledged: UInt64
 
     /// Makes a request.
@@ -256,13 +259,14 @@ public struct Fetch: Sendable, Equatable {
     }
 }
 
-/// How far a node is. Sent as it advances, and as a sign of life.
+/// How far a node has applied the log. It is sent as the node advances, and as a sign of life.
 public struct Progress: Sendable, Equatable {
-    /// The highest number up to which all of the node's replicas have applied.
+    /// Every attached replica of the node has applied everything up to this number. Replicas that
+    /// catch up, or that stopped, don't count.
     public var applied: SequenceNumber
     /// The counter up to which the node has every outcome (rule 9).
     public var settled: UInt64
-    /// The replicas that go no further, though they are hosted (rules 17 and 23).
+    /// The replicas that stopped, though they are still hosted (rules 17 and 23).
     public var stopped: [StoppedStore]
 
     /// Makes a message.
@@ -273,7 +277,7 @@ public struct Progress: Sendable, Equatable {
     }
 }
 
-/// A replica that goes no further.
+/// A replica that stopped.
 public struct StoppedStore: Sendable, Hashable {
     /// The store.
     public var store: StoreName
@@ -290,8 +294,8 @@ public struct StoppedStore: Sendable, Hashable {
     }
 }
 
-/// Ends a life of a store, wherever it is hosted (rule 16). Asked again as often as need be: a life
-/// that is over stays over, and no other one is touched.
+/// Ends a life of a store, wherever it is hosted (rule 16). It may be repeated: a life that is over
+/// stays over, and no other life is affected.
 public struct Drop: Sendable, Hashable {
     /// The node's number for this request, repeated in the answer.
     public var request: UInt64
@@ -308,7 +312,7 @@ public struct Drop: Sendable, Hashable {
     }
 }
 
-/// Has an entry be without effect for what it concerns (rule 23).
+/// Asks that an entry have no effect on what it concerns (rule 23).
 public struct Skip: Sendable, Hashable {
     /// The node's number for this request, repeated in the answer.
     public var request: UInt64
@@ -325,7 +329,7 @@ public struct Skip: Sendable, Hashable {
     }
 }
 
-/// Freezes a store, or thaws it (rule 21). Asked again as often as need be.
+/// Freezes or thaws a store (rule 21). It may be repeated.
 public struct Freeze: Sendable, Hashable {
     /// The node's number for this request, repeated in the answer.
     public var request: UInt64
@@ -333,7 +337,7 @@ public struct Freeze: Sendable, Hashable {
     public var store: StoreName
     /// The number of its `created` entry.
     public var life: SequenceNumber
-    /// Whether it is to be frozen, or to be thawed.
+    /// Whether to freeze the store; false thaws it.
     public var isFrozen: Bool
 
     /// Makes a request.
@@ -345,7 +349,7 @@ public struct Freeze: Sendable, Hashable {
     }
 }
 
-/// Asks for a number such that whoever has applied everything up to it has seen every action whose
+/// Asks for a number. Whoever has applied everything up to that number has seen every action whose
 /// receipt was given before the question (rule 29).
 public struct Barrier: Sendable, Hashable {
     /// The node's number for this request, repeated in the answer.

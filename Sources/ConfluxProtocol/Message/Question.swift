@@ -4,10 +4,10 @@ import ConfluxVocabulary
 public struct Question: Sendable, Equatable {
     /// The asker's number for it, repeated in every answer.
     public var number: UInt64
-    /// For how long an answer is of use. The sequencer ends the question after it.
+    /// For how long an answer is of use. After that, the sequencer ends the question.
     public var patience: Duration
-    /// The delivery tag of the newest answer that was read on this connection; 0 for none, and where
-    /// the sequencer asks.
+    /// The delivery tag of the newest answer that was read on this connection; 0 if there is none, or if the
+    /// sequencer asks.
     public var acknowledged: UInt64
     /// What is asked.
     public var body: Body
@@ -16,24 +16,26 @@ public struct Question: Sendable, Equatable {
     public enum Body: Sendable, Equatable {
         /// The sequencer's view of itself, its sessions and its stores.
         case status
-        /// The same, with the shapes of a state's actions. A sequencer that does not know them
+        /// The same, with the shapes of a state's actions. A sequencer that does not know shapes
         /// answers with the status alone.
         case shapes(Name)
-        /// The state of a store, in every node that hosts it or in the one that is named.
+        /// The state of a store, in every node that hosts it, or only in the named node.
         ///
-        /// Answered once the store's position is above `after`, so that who follows a store asks
-        /// again with the number it was told: one answer at a time, and none too many.
+        /// The answer comes once the store's position is above `after`. To follow a store, ask
+        /// again with the number of the last answer. So there is one answer at a time, and none too
+        /// many.
         case observe(StoreName, node: Name?, after: SequenceNumber)
-        /// Whether the entry with this number was applied or refused; the first answer counts.
+        /// Whether the entry with this number was applied or refused. The first such answer counts.
         case applied(SequenceNumber, Target)
-        /// Whether the node is there: asked when another wants its name (rule 10).
+        /// Whether the node is there. The sequencer asks when another process wants the node's name
+        /// or its session key (rule 10).
         case alive
-        /// That the sequencer reads its file of authorised keys again.
+        /// Asks the sequencer to read its file of authorised keys again.
         case reload
-        /// Which sequencers there are, and how far each is.
+        /// Which sequencers the log has, and how far each of them is.
         case sequencers
-        /// That the sequencer gives its place to one that stands by: to the one with this address, or without one to
-        /// the one that is furthest.
+        /// Asks the sequencer to hand over to a standby: to the one with this address, or, if it is nil, to the one
+        /// that is furthest.
         case handOver(to: String?)
     }
 
@@ -46,7 +48,7 @@ public struct Question: Sendable, Equatable {
     }
 }
 
-/// An answer. A question that goes to several nodes gets several, and at last `isLast`.
+/// An answer. A question to several nodes gets several answers, and `isLast` marks the last one.
 public struct Answer: Sendable, Equatable {
     /// The number of the question.
     public var number: UInt64
@@ -54,7 +56,7 @@ public struct Answer: Sendable, Equatable {
     public var isLast: Bool
     /// The node that answers; nil for the sequencer, and for a node without a name.
     public var node: Name?
-    /// What a later request acknowledges; 0 in what a node answers.
+    /// The tag that a later request acknowledges; 0 in an answer from a node.
     public var deliveryTag: UInt64
     /// What is answered.
     public var body: Body
@@ -69,16 +71,16 @@ public struct Answer: Sendable, Equatable {
         case applied
         /// The entry was refused by the state.
         case refused(message: String)
-        /// A store of the answering node goes no further, and did not apply it. It stopped at this
-        /// entry; zero where it was at none.
+        /// A store of the answering node stopped, and did not apply the entry. The number is that
+        /// of the entry at which it stopped; zero if it stopped at none.
         case stopped(at: SequenceNumber, message: String)
-        /// The entry was for no store of the answering node.
+        /// The entry concerned no store of the answering node.
         case concernedNobody
         /// The question can't be answered.
         case failed(QuestionFailure, message: String)
         /// The node is there.
         case alive
-        /// The file was read, and has so many keys.
+        /// The file was read, and has this many keys.
         case reloaded(count: UInt32)
         /// The sequencer that serves, and those that stand by.
         case sequencers([SequencerPlace])
@@ -106,13 +108,13 @@ public enum QuestionFailure: UInt8, Sendable, Hashable, CaseIterable {
     case unknownNode = 2
     /// Nobody answered in time.
     case timedOut = 3
-    /// A table of questions is full, or who asks has too many answers that it may not have read.
+    /// A table of questions is full, or the asker has too many answers that it may not have read.
     case tableFull = 4
-    /// The effect of the entry is not known any more.
+    /// The effect of the entry is no longer known.
     case effectUnknown = 5
     /// The answer is larger than a frame may be.
     case tooLarge = 7
-    /// The key that the connection proves may not ask it.
+    /// The connection's key may not ask this.
     case notAllowed = 8
     /// The file of authorised keys is invalid or can't be read, or there is none. The former keys stay.
     case reloadFailed = 9
@@ -120,11 +122,11 @@ public enum QuestionFailure: UInt8, Sendable, Hashable, CaseIterable {
     case noStandby = 10
 }
 
-/// One of the sequencers of a log, as the one that serves knows them.
+/// One of the sequencers of a log, as the serving sequencer knows it.
 public struct SequencerPlace: Sendable, Hashable {
-    /// Where nodes reach it.
+    /// The address at which nodes reach it.
     public var address: String
-    /// Whether it serves; else it stands by.
+    /// Whether it serves. If not, it stands by.
     public var isServing: Bool
     /// The number up to which it has the log.
     public var last: SequenceNumber
@@ -141,19 +143,19 @@ public struct SequencerPlace: Sendable, Hashable {
 public struct SequencerStatus: Sendable, Equatable {
     /// The log's id.
     public var log: LogID
-    /// The present tenure.
+    /// The epoch of the present tenure.
     public var epoch: Epoch
     /// The last committed number.
     public var last: SequenceNumber
     /// The lowest number that the log still holds.
     public var floor: SequenceNumber
-    /// The newest checkpoint; zero when none is known.
+    /// The number of the newest checkpoint; zero if none is known.
     public var checkpoint: SequenceNumber
     /// The sessions, by incarnation.
     public var sessions: [SessionStatus]
     /// The stores, by name.
     public var stores: [StoreStatus]
-    /// The shapes of the actions that were asked for, by version: those that a live program tells.
+    /// The shapes that were asked for, by schema version, as far as live programs sent them.
     public var shapes: [ActionShapes]
 
     /// Makes a status.
@@ -173,11 +175,11 @@ public struct SequencerStatus: Sendable, Equatable {
     }
 }
 
-/// The shapes of a state's actions, as programs with one version of the state tell them.
+/// The shapes of a state's actions, as sent by programs with one version of the state.
 public struct ActionShapes: Sendable, Hashable {
     /// The schema version.
     public var schemaVersion: UInt32
-    /// The shapes, as JSON. The sequencer does not look into it.
+    /// The shapes, as JSON. The sequencer does not parse them.
     public var json: Bytes
 
     /// Makes shapes.
@@ -193,13 +195,14 @@ public struct SessionStatus: Sendable, Equatable {
     public var incarnation: Incarnation
     /// The node's name, if it has one.
     public var name: Name?
-    /// The name of the key that opened it; nil if there were no keys.
+    /// The name of the connection's key that began the session; nil if there were no keys.
     public var owner: Name?
-    /// Whether it is present: it was heard in this tenure and has not left.
+    /// Whether its node is present: the sequencer heard from it in this tenure, and it has not
+    /// left.
     public var isLive: Bool
-    /// How far its replicas are.
+    /// How far its replicas have applied the log.
     public var applied: SequenceNumber
-    /// The last counter that it was admitted with.
+    /// The last counter that the sequencer has judged.
     public var lastCounter: UInt64
     /// The stores it hosts.
     public var hosted: [StoreName]
@@ -232,13 +235,13 @@ public struct StoreStatus: Sendable, Equatable {
     public var schemaVersion: UInt32
     /// How many live nodes host it.
     public var hosts: UInt32
-    /// The number of its newest snapshot: that of its `created` entry before the first.
+    /// The number of its newest snapshot; before the first snapshot, that of its `created` entry.
     public var snapshot: SequenceNumber
     /// Whether it is frozen (rule 21).
     public var isFrozen: Bool
     /// Where its replicas differ, if they do (rule 22).
     public var divergence: DivergenceStatus?
-    /// The replicas in live nodes that go no further, by the node's number (rules 17 and 23).
+    /// The replicas in live nodes that stopped, ascending by incarnation (rules 17 and 23).
     public var stopped: [StoppedReplica]
 
     /// Makes a status.
@@ -258,7 +261,7 @@ public struct StoreStatus: Sendable, Equatable {
     }
 }
 
-/// A replica that goes no further.
+/// A replica that stopped.
 public struct StoppedReplica: Sendable, Equatable {
     /// Its node.
     public var node: Incarnation
@@ -272,17 +275,17 @@ public struct StoppedReplica: Sendable, Equatable {
     }
 }
 
-/// Where replicas of a store differ.
+/// Where the replicas of a store differ.
 public struct DivergenceStatus: Sendable, Equatable {
-    /// The last digest point at which all were equal, or the store's life.
+    /// The last digest point at which all replicas were equal, or the store's life.
     public var lastEqual: SequenceNumber
-    /// The first one at which they were not.
+    /// The first digest point at which they differed.
     public var firstUnequal: SequenceNumber
-    /// The nodes that have another state than a majority; without a majority all that voted.
+    /// The nodes whose state differs from the majority's; without a majority, all that voted.
     public var nodes: [Incarnation]
-    /// Whether there is a majority; its state is the store's.
+    /// Whether there is a majority. Its state is then the store's.
     public var isMajority: Bool
-    /// The first key path at which they differ, as a JSON pointer, once it is known.
+    /// The first key path at which they differ, as a JSON pointer; nil until it is known.
     public var path: String?
 
     /// Makes a status.

@@ -1,6 +1,6 @@
 import ConfluxVocabulary
 
-/// What the sequencer says to one node.
+/// A message from the sequencer to one node.
 public enum SequencerMessage: Sendable, Equatable {
     /// Answers a hello: the session, the tenure, the limits.
     case welcome(Welcome)
@@ -10,7 +10,7 @@ public enum SequencerMessage: Sendable, Equatable {
     case receipts(Receipts)
     /// Actions of this node that are not, and will not be, in the log.
     case rejection(Rejection)
-    /// A batch was discarded: it had no outcome and nothing advanced.
+    /// A batch was discarded: it has no outcome, and nothing advanced.
     case expected(Expected)
     /// Answers a fetch.
     case entries(Entries)
@@ -18,15 +18,15 @@ public enum SequencerMessage: Sendable, Equatable {
     case question(Question)
     /// Answers this node's question.
     case answer(Answer)
-    /// Answers a barrier.
+    /// Answers a barrier, a drop, a freeze or a skip.
     case confirmed(Confirmed)
     /// Answers a load.
     case snapshotServed(SnapshotServed)
-    /// Asks for a part of this node's encoding at a digest point.
+    /// Asks for a part of this node's encoding of a store at a digest point.
     case snapshotRequest(SnapshotRequest)
     /// Replicas of a store differ.
     case divergence(Divergence)
-    /// A replica that stopped is to load the store's newest snapshot.
+    /// Asks a replica that stopped to load the store's newest snapshot.
     case reload(Reload)
     /// Answers a hello: another sequencer serves the log.
     case redirect(Redirect)
@@ -35,7 +35,7 @@ public enum SequencerMessage: Sendable, Equatable {
 }
 
 extension SequencerMessage {
-    /// What a later request acknowledges, in an answer that may be long.
+    /// The tag that a later request acknowledges, if the message is an answer that may be long.
     package var deliveryTag: UInt64? {
         switch self {
         case .entries(let entries): entries.deliveryTag
@@ -54,22 +54,23 @@ public struct Welcome: Sendable, Equatable {
     public var log: LogID
     /// The nonce of this tenure's claim.
     public var claim: Nonce
-    /// The session's incarnation; `Incarnation.none` for an observer.
+    /// The session's incarnation; `Incarnation.none` for an observer or a visitor.
     public var incarnation: Incarnation
     /// The last committed number.
     public var last: SequenceNumber
     /// The lowest number that the log still holds.
     public var floor: SequenceNumber
-    /// The highest number up to which the hello's history is this log's (rule 2). Below the number
-    /// that the hello named, what stands between was lost; zero when the hello named none.
+    /// The highest number up to which the history that the hello named is this log's (rule 2). If
+    /// it is below the number that the hello named, the entries in between were lost. Zero if the
+    /// hello named no history.
     public var agreed: SequenceNumber
-    /// The counter up to which the session is known to have every outcome.
+    /// The counter up to which the sequencer knows that the node has every outcome.
     public var settled: UInt64
-    /// The last counter that the session was admitted with; the next batch begins after it.
+    /// The last counter of the session that was judged. The next batch begins behind it.
     public var lastCounter: UInt64
-    /// Where the feed is. A host of `*` stands for the host that the node connected to.
+    /// The feed's address. A host of `*` stands for the host that the node connected to.
     public var feed: String
-    /// What the node must keep to.
+    /// The limits that the node must keep.
     public var limits: SessionLimits
 
     /// Makes a welcome.
@@ -92,7 +93,7 @@ public struct Welcome: Sendable, Equatable {
     }
 }
 
-/// What a node must keep to, as the welcome grants it.
+/// The limits that a node must keep, as the welcome grants them.
 public struct SessionLimits: Sendable, Hashable {
     /// The most bytes of batches without an outcome (rule 27).
     public var windowBytes: UInt32
@@ -102,7 +103,7 @@ public struct SessionLimits: Sendable, Hashable {
     public var payloadBytesMax: UInt32
     /// The longest time between two messages of the feed.
     public var beatInterval: Duration
-    /// The node has left when it was silent for this long.
+    /// A node that is silent for this long has left.
     public var silenceMax: Duration
 
     /// Makes limits.
@@ -118,33 +119,33 @@ public struct SessionLimits: Sendable, Hashable {
     }
 }
 
-/// Answers an open, after the commit of the `created` entry that it may have caused.
+/// Answers an open. It follows the commit of the `created` entry, if the open caused one.
 public struct Opened: Sendable, Equatable {
     /// The request that is answered.
     public var request: UInt64
-    /// What came of it.
+    /// The outcome of the open.
     public var outcome: Outcome
 
-    /// What came of an open.
+    /// The outcome of an open.
     public enum Outcome: Sendable, Equatable {
         /// The store is hosted, or the state bridged.
         ///
         /// - Parameters:
         ///   - life: The number of the store's `created` entry; zero for a bridged state.
         ///   - schemaVersion: The store's schema version.
-        ///   - last: The number up to which the log was looked at: all of this is so there.
-        ///   - floor: Where reading for the store may begin: above what the log holds no longer, what
-        ///     is damaged, and `aside`. Nothing between the snapshot and there concerns the store, but
-        ///     for what is kept aside.
+        ///   - last: The log's last number, at which all of this holds.
+        ///   - floor: The number from which the log may be read for the store: above what the log has discarded, what
+        ///     is damaged, and `aside`. Between the snapshot and the floor, nothing concerns the store, except for
+        ///     what is kept aside.
         ///   - snapshot: The newest snapshot; nil for a bridged state.
-        ///   - aside: The entries above the snapshot that concern the store, up to the number of this,
-        ///     where the log holds them no longer; to be loaded as the snapshot is.
+        ///   - aside: The entries above the snapshot that concern the store and that the log no longer holds, up to
+        ///     the number of this reference. They are loaded like a snapshot; nil if there are none.
         ///   - skipped: The entries above the snapshot that have no effect (rule 23), ascending.
         case opened(
             life: SequenceNumber, schemaVersion: UInt32, last: SequenceNumber,
             floor: SequenceNumber = SequenceNumber(1), snapshot: SnapshotOffer?,
             aside: SnapshotReference? = nil, skipped: [SequenceNumber] = [])
-        /// It was not.
+        /// The open failed.
         case failed(RejectionCode, message: String)
     }
 
@@ -200,25 +201,25 @@ public enum RejectionCode: UInt16, Sendable, Hashable, CaseIterable {
     case payloadTooLarge = 2
     /// The batch breaks the grammar.
     case malformed = 3
-    /// Rejected before a restart of the sequencer, which did not keep the reason.
+    /// It was rejected before a restart of the sequencer, which did not keep the reason.
     case unrecorded = 4
     /// The target names a life of the store that is not the present one.
     case otherLife = 5
-    /// The schema version is newer than the store's, or is none.
+    /// The schema version is zero, or newer than the store's.
     case schemaVersion = 6
     /// A table of the sequencer is full.
     case tableFull = 7
-    /// The batch demands an extension that this sequencer does not know.
+    /// The batch has an extension that must be understood, and this sequencer does not know it.
     case unsupported = 8
     /// The node withdrew the action before it was ordered (rule 12).
     case withdrawn = 9
     /// The store is frozen (rule 21).
     case frozen = 10
-    /// A replica has passed the entry that was to be skipped, or may have (rule 23).
+    /// A replica has passed the entry that was to be skipped, or may have passed it (rule 23).
     case passed = 11
-    /// What the store begins with, or continues with, can't be read in the log.
+    /// The log can't read what the store begins with, or continues with.
     case damaged = 12
-    /// The key that the connection proves may not do this.
+    /// The connection's key may not do this.
     case notAllowed = 13
 }
 
@@ -228,9 +229,9 @@ public struct Rejection: Sendable, Equatable {
     public var firstCounter: UInt64
     /// How many consecutive actions.
     public var count: UInt32
-    /// Why.
+    /// The reason.
     public var code: RejectionCode
-    /// What to do.
+    /// What to do, for people.
     public var message: String
 
     /// Makes a rejection.
@@ -242,7 +243,7 @@ public struct Rejection: Sendable, Equatable {
     }
 }
 
-/// A batch was discarded: no outcome, nothing advanced (rules 9 and 27).
+/// A batch was discarded: it has no outcome, and nothing advanced (rules 9 and 27).
 public struct Expected: Sendable, Equatable {
     /// The counter that the next batch must begin with.
     public var counter: UInt64
@@ -251,9 +252,10 @@ public struct Expected: Sendable, Equatable {
 
     /// Why a batch was discarded.
     public enum Reason: UInt8, Sendable, CaseIterable {
-        /// It did not begin where it should: one before it was lost.
+        /// It did not begin with the expected counter: a batch before it was lost or discarded.
         case gap = 0
-        /// The sequencer, or this node's window, is full: submit again at the next beat.
+        /// The sequencer, or this node's window, is full, or the key is above its rate: submit
+        /// again at the next beat.
         case full = 1
     }
 
@@ -272,12 +274,12 @@ public struct Entries: Sendable, Equatable {
     public var last: SequenceNumber
     /// The lowest number that the log still holds.
     public var floor: SequenceNumber
-    /// What a later request acknowledges.
+    /// The tag that a later request acknowledges.
     public var deliveryTag: UInt64
-    /// The encoded commits, ascending, without a hole; empty when `from` is above `last` or
-    /// below `floor`, or damaged.
+    /// The encoded commits, ascending, without a hole. Empty if `from` is above `last`, below
+    /// `floor`, or damaged.
     public var commits: [Bytes]
-    /// What of the log can't be read, from `from` on; nil if `from` can.
+    /// The entries that can't be read, `from` among them; nil if `from` can be read.
     public var damage: Damage?
 
     /// Makes an answer.
@@ -294,17 +296,19 @@ public struct Entries: Sendable, Equatable {
     }
 }
 
-/// Answers a barrier, after the log has confirmed that this tenure was the newest at some moment
-/// behind the question (rule 29); or a drop, once the life is over in the log (rule 16).
+/// Answers a barrier, once the log has confirmed that this tenure was the newest at some moment
+/// after the question (rule 29). Also answers a drop, a freeze or a skip, once it is in the log
+/// (rule 16).
 public struct Confirmed: Sendable, Equatable {
     /// The request that is answered.
     public var request: UInt64
-    /// What came of it.
+    /// The outcome of the request.
     public var outcome: Outcome
 
-    /// What came of a request.
+    /// The outcome of a request.
     public enum Outcome: Sendable, Equatable {
-        /// Who has applied this number has read the latest, or has seen the life end.
+        /// Whoever has applied this number has read the latest, or has seen the request take
+        /// effect.
         case confirmed(SequenceNumber)
         /// The request can't be met.
         case failed(RejectionCode, message: String)

@@ -2,9 +2,9 @@ import ConfluxVocabulary
 
 /// A store's state at one number.
 public struct Snapshot: Sendable, Equatable {
-    /// Every entry up to this number is in it, none above.
+    /// It includes every entry up to this number, and none above.
     public var sequence: SequenceNumber
-    /// The schema version that it is encoded in.
+    /// The schema version of its encoding.
     public var schemaVersion: UInt32
     /// The state.
     public var state: EncodedState
@@ -17,13 +17,13 @@ public struct Snapshot: Sendable, Equatable {
     }
 }
 
-/// Which snapshot is meant: a store has one at a number at most.
+/// Identifies a snapshot: a store has at most one at each number.
 public struct SnapshotPlace: Sendable, Hashable {
     /// The store.
     public var store: StoreName
     /// Its life.
     public var life: SequenceNumber
-    /// The number that it is taken at.
+    /// The number at which it is taken.
     public var sequence: SequenceNumber
 
     /// Makes a place.
@@ -34,11 +34,12 @@ public struct SnapshotPlace: Sendable, Hashable {
     }
 }
 
-/// A snapshot without its bytes: by it they are asked for, and checked when they are there.
+/// Describes a snapshot without its bytes. A node asks for the bytes by it, and checks them against
+/// it.
 public struct SnapshotReference: Sendable, Hashable {
-    /// Every entry up to this number is in it, none above.
+    /// It includes every entry up to this number, and none above.
     public var sequence: SequenceNumber
-    /// The schema version that it is encoded in.
+    /// The schema version of its encoding.
     public var schemaVersion: UInt32
     /// The digest of its bytes.
     public var digest: Digest
@@ -56,11 +57,11 @@ public struct SnapshotReference: Sendable, Hashable {
     }
 }
 
-/// What an opener begins with.
+/// The state that an opener begins with.
 public enum SnapshotOffer: Sendable, Equatable {
     /// The state that the store was created with.
     case whole(Snapshot)
-    /// A snapshot that the sequencer keeps: to be loaded piece by piece.
+    /// A snapshot that the sequencer keeps. The opener loads it in parts.
     case saved(SnapshotReference)
 }
 
@@ -68,13 +69,13 @@ public enum SnapshotOffer: Sendable, Equatable {
 public struct Load: Sendable, Equatable {
     /// The node's number for this request, repeated in the answer.
     public var request: UInt64
-    /// Which one.
+    /// The snapshot.
     public var place: SnapshotPlace
     /// The first byte that is wanted, from 0.
     public var offset: UInt64
     /// The most bytes that the answer may carry.
     public var limitBytes: UInt32
-    /// The delivery tag of the newest answer that was read on this connection; 0 for none.
+    /// The delivery tag of the newest answer that was read on this connection; 0 if there is none.
     public var acknowledged: UInt64
 
     /// Makes a request.
@@ -92,7 +93,7 @@ public struct Load: Sendable, Equatable {
 
 /// Asks a replica for a part of its encoding at a digest point (rule 19).
 public struct SnapshotRequest: Sendable, Hashable {
-    /// Which one.
+    /// The store and the digest point.
     public var place: SnapshotPlace
     /// The first byte that is wanted, from 0.
     public var offset: UInt64
@@ -109,11 +110,11 @@ public struct SnapshotRequest: Sendable, Hashable {
 
 /// A part of a snapshot.
 public struct SnapshotChunk: Sendable, Equatable {
-    /// Which one.
+    /// The snapshot.
     public var place: SnapshotPlace
-    /// Where in it the bytes begin, from 0.
+    /// Where the bytes begin in the snapshot, from 0.
     public var offset: UInt64
-    /// How many bytes the whole has; 0 when who was asked has it no longer.
+    /// How many bytes the whole snapshot has; 0 if the peer no longer has it.
     public var byteCount: UInt64
     /// The bytes.
     public var bytes: Bytes
@@ -126,7 +127,7 @@ public struct SnapshotChunk: Sendable, Equatable {
         self.bytes = bytes
     }
 
-    /// Says that there is no such snapshot, or no longer.
+    /// A part that says that there is no such snapshot, or no longer.
     public static func none(of place: SnapshotPlace) -> SnapshotChunk {
         SnapshotChunk(place: place, offset: 0, byteCount: 0, bytes: [])
     }
@@ -139,7 +140,7 @@ public struct SnapshotChunk: Sendable, Equatable {
 public struct SnapshotServed: Sendable, Equatable {
     /// The request that is answered.
     public var request: UInt64
-    /// What a later request acknowledges.
+    /// The tag that a later request acknowledges.
     public var deliveryTag: UInt64
     /// What was asked for.
     public var chunk: SnapshotChunk
@@ -152,8 +153,8 @@ public struct SnapshotServed: Sendable, Equatable {
     }
 }
 
-/// The replica is to load the store's newest snapshot, if it has stopped at or below that number:
-/// others have passed it (rule 23).
+/// Asks a replica to load the store's newest snapshot, if the replica stopped at or below its
+/// number: others have passed it (rule 23).
 public struct Reload: Sendable, Equatable {
     /// The snapshot.
     public var place: SnapshotPlace

@@ -1,14 +1,14 @@
 import ConfluxVocabulary
 
-/// Actions of a node that dispatches without joining (rule 42). The message says all that it takes to
-/// begin the session that they are of, or to find it, so that it may come at any time and again.
+/// Actions of a node that dispatches without joining (rule 42). The message has all that is needed to begin its
+/// session, or to find it. So it may arrive at any time, and more than once.
 public struct Visit: Sendable, Equatable {
-    /// What a visit says of its session.
+    /// What a visit says about its session.
     public struct Session: Sendable, Hashable {
-        /// The random number of the process: its session is found by it.
+        /// The random number of the process, by which its session is found.
         public var nonce: Nonce
-        /// The lowest `last` of the welcomes that the process got. Its session began behind that
-        /// number, if it began.
+        /// The lowest `last` of all welcomes that the process got. If its session began, it began
+        /// behind that number.
         public var since: SequenceNumber
         /// The counter up to which the node has every outcome.
         public var settled: UInt64
@@ -21,9 +21,9 @@ public struct Visit: Sendable, Equatable {
         }
     }
 
-    /// Whose actions these are.
+    /// The session of the actions.
     public var session: Session
-    /// Consecutive actions.
+    /// The actions.
     public var batch: Batch
 
     /// Makes a visit.

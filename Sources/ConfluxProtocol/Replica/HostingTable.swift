@@ -1,19 +1,19 @@
 import ConfluxVocabulary
 
-/// What this node hosts or bridges, or wants to.
+/// A store or state that this node hosts or bridges, or wants to.
 struct Hosting: Sendable {
     enum Phase: Sendable, Equatable {
-        /// To be asked for, once the subscription is proven.
+        /// To be asked for, once the subscription is proven or no feed is needed.
         case wanted
-        /// Asked for.
+        /// Asked for, without an answer yet.
         case asked
-        /// Hosted, and its snapshot is on its way.
+        /// Hosted. Its snapshot is on its way.
         case loading(life: SequenceNumber)
-        /// Hosted, and the store was given the snapshot of this request. Zero are the life and the
-        /// request of a bridged state.
+        /// Hosted. The store was given the snapshot of this request. For a bridged state, the life
+        /// and the request are zero.
         case opened(life: SequenceNumber, request: UInt64)
 
-        /// The life that is hosted, as the sequencer knows it.
+        /// The life that is hosted, as the sequencer knows it; nil before its answer.
         var life: SequenceNumber? {
             switch self {
             case .wanted, .asked: nil
@@ -21,7 +21,7 @@ struct Hosting: Sendable {
             }
         }
 
-        /// By which what the applier says of a former snapshot is told apart.
+        /// Tells apart what the applier says of this snapshot and what it says of a former one.
         var request: UInt64? {
             if case .opened(_, let request) = self { request } else { nil }
         }
@@ -31,8 +31,8 @@ struct Hosting: Sendable {
     var phase: Phase {
         didSet { vote = nil }
     }
-    /// What the replica said of its state last. *Invariant*: only as long as it is hosted without a
-    /// break: a state that is loaded later is another one.
+    /// The replica's last vote. *Invariant*: kept only as long as the store is hosted without a
+    /// break, since a state that is loaded later is another one.
     private(set) var vote: Vote?
 
     init(open: Open, phase: Phase) {
@@ -47,12 +47,13 @@ struct Hosting: Sendable {
     mutating func forgetVote() { vote = nil }
 }
 
-/// What a node hosts or bridges, or wants to. What has no answer yet is at hand, however much is open.
+/// Everything that a node hosts or bridges, or wants to. What has no answer yet is found at once, however many stores
+/// are open.
 struct HostingTable: Sendable {
     private var all: [HostingSubject: Hosting] = [:]
-    /// By request, what is to be asked for.
+    /// What is to be asked for, by request.
     private var wanted: [UInt64: HostingSubject] = [:]
-    /// By request, what is asked for.
+    /// What was asked for and has no answer yet, by request.
     private var asked: [UInt64: HostingSubject] = [:]
 
     subscript(subject: HostingSubject) -> Hosting? {
@@ -77,10 +78,11 @@ struct HostingTable: Sendable {
     /// Whether the answer to an open is due.
     var isAsking: Bool { !asked.isEmpty }
 
-    /// - Returns: What was asked for by that request, and has no answer yet.
+    /// - Returns: The subject that the request asked for, if it has no answer yet.
     func asked(by request: UInt64) -> HostingSubject? { asked[request] }
 
-    /// - Returns: What the sequencer was asked for, as it knows it.
+    /// - Returns: The stores and states that this node hosts and bridges, as the sequencer knows
+    ///   them.
     func hosted() -> (stores: [HostedStore], states: [StateBridge]) {
         var stores: [HostedStore] = []
         var states: [StateBridge] = []
@@ -101,12 +103,12 @@ struct HostingTable: Sendable {
         return (stores.sorted { $0.store < $1.store }, states.sorted { $0.state < $1.state })
     }
 
-    /// What the replicas said last, ascending.
+    /// The last votes of the replicas, ascending by store.
     var votes: [Vote] {
         all.values.compactMap(\.vote).sorted { $0.place.store < $1.place.store }
     }
 
-    /// Nobody asks any more for what replicas said.
+    /// Forgets the votes: the sequencer has no use for them any more.
     mutating func forgetVotes() {
         for (subject, hosting) in all where hosting.vote != nil { all[subject]?.forgetVote() }
     }
@@ -116,12 +118,12 @@ struct HostingTable: Sendable {
         return all[subject]
     }
 
-    /// Question or answer may be lost: what is asked for is to be asked for again.
+    /// A request or its answer may be lost: everything without an answer is to be asked for again.
     mutating func wantAgain() {
         for subject in asked.values { self[subject]?.phase = .wanted }
     }
 
-    /// - Returns: What is asked for from now on, in the order in which it was wanted.
+    /// - Returns: The opens that are asked for from now on, in the order in which they were wanted.
     mutating func askForWanted() -> [Open] {
         let subjects = wanted.sorted { $0.key < $1.key }.map(\.value)
         for subject in subjects { self[subject]?.phase = .asked }

@@ -1,78 +1,80 @@
 import ConfluxVocabulary
 
-/// What a node's machine wants done. Effects are carried out one after another, in their order.
+/// An effect that a node's machine wants. Effects are carried out one after another, in their
+/// order.
 public enum ReplicaEffect: Sendable, Equatable {
     /// Send a message to the sequencer.
     case send(NodeMessage)
-    /// Give up the connection, and connect to this address; without one, to the next of those that the node was
-    /// given, if there is another. The next input about the connection is ``ReplicaInput/reconnected``.
+    /// Give up the connection, and connect to this address. If it is nil, connect to the next of the addresses that
+    /// the node was given, if there is another. The next input about the connection is ``ReplicaInput/reconnected``.
     case connect(to: String?)
     /// Subscribe to the feed at this endpoint, and to no other.
     case subscribe(String)
-    /// Hand to the thread that applies. It handles deliveries in their order.
+    /// Hand a delivery to the thread that applies. It handles deliveries in their order.
     case deliver(Delivery)
-    /// A part of a store's encoding at a digest point is wanted: give it by ``ReplicaInput/given(_:)``.
+    /// Give a part of a store's encoding at a digest point, by ``ReplicaInput/given(_:)``.
     case give(SnapshotRequest)
-    /// A question for this node: answer it by ``ReplicaInput/answer(_:)``.
+    /// Answer a question for this node, by ``ReplicaInput/answer(_:)``.
     case asked(Question)
-    /// An answer to this node's question.
+    /// Pass on an answer to this node's question.
     case answered(Answer)
-    /// Tell whoever watches.
+    /// Report an event to whoever watches the node.
     case event(ReplicaEvent)
-    /// The node can't continue. The last effect.
+    /// The node can't continue. This is the last effect.
     case end(ReplicaEnd)
 }
 
-/// What the thread that applies is to do, in this order. An outcome, or the number that somebody
-/// waits for, is delivered as soon as it is known: the applier tells it once every store here that it
+/// A job for the thread that applies, which does its jobs in the order of their delivery. An outcome, or a number
+/// that somebody waits for, is delivered as soon as it is known. The applier reports it once every store here that it
 /// concerns has reached the number (P6).
 public enum Delivery: Sendable, Equatable {
-    /// Apply to every store that is attached, and to every store of a bridged state.
+    /// Apply a commit to every store that is attached, and to every store of a bridged state.
     case commit(Commit, byteCount: Int)
-    /// Apply to these, which catch up, and to nothing else.
+    /// Apply a commit to these subjects, which catch up, and to nothing else.
     case catchUp(Commit, byteCount: Int, to: [HostingSubject])
-    /// Give the store this state; answered by ``ApplyReport/ready(_:through:request:)``. It catches up
-    /// from there, past the entries that have no effect (rule 23).
-    /// Behind it the store gets what is kept aside for it, in the encoding of `AsideEntries`: then it
-    /// has everything up to `through`.
+    /// Give the store this state. The answer is ``ApplyReport/ready(_:through:request:)``. The store catches up from
+    /// there, without the entries that have no effect (rule 23).
+    ///
+    /// After the state, the store gets what is kept aside for it, in the encoding of `AsideEntries`. Then it has
+    /// everything up to `through`.
     case restore(
         StoreName, life: SequenceNumber, Snapshot, aside: Bytes?, skipped: [SequenceNumber],
         through: SequenceNumber, request: UInt64)
-    /// From here on it gets what it catches up with.
+    /// From here on the subject gets the commits that it catches up with.
     case begin(HostingSubject)
-    /// The next commit of the feed begins behind this number. Entries up to it are in the states that
-    /// the replicas get, or nowhere: bridged states have none of them.
+    /// The next commit of the feed begins behind this number. Entries up to it are in the states that the replicas
+    /// get, or nowhere: bridged states get none of them.
     case passOver(SequenceNumber)
-    /// Replicas of a store differ: compare the state that this node had at the point with these
-    /// bytes, tell where they differ, and answer by ``ApplyReport/located(_:)``. Nil where the other
-    /// state can't be loaded. A store that is to load it gets nothing more until it has it.
+    /// Replicas of a store differ. Compare the state that this node had at the digest point with these bytes, find
+    /// the place where they differ, and answer by ``ApplyReport/located(_:)``. The bytes are nil if the other state
+    /// can't be loaded. A store that is to load that state gets nothing more until it has it.
     case compare(Divergence, Bytes?)
-    /// It has caught up: commits apply to it from here on.
+    /// The subject has caught up: from here on commits apply to it.
     case attach(HostingSubject)
-    /// Tell the outcome of actions that this node dispatched, once every store here that they concern
-    /// has reached their numbers.
+    /// Report the outcome of actions that this node dispatched, once every store here that they concern has reached
+    /// their numbers.
     case settle(ActionOutcome)
-    /// Answer an open, once the store has applied what was delivered to it before.
+    /// Answer an open, once the store has applied everything that was delivered to it before.
     case opened(request: UInt64, OpenOutcome)
-    /// Tell who waits, once every store here has reached the number.
+    /// Notify whoever waits, once every store here has reached the number.
     case reach(request: UInt64, ReachOutcome)
-    /// The history that the replicas have is not the log's: nothing of it counts (rule 2).
+    /// The history that the replicas have is not the log's: none of it counts (rule 2).
     case reset
 }
 
-/// What came of an open.
+/// The outcome of an open.
 public enum OpenOutcome: Sendable, Equatable {
     /// The store is hosted, or the state bridged.
     case opened(life: SequenceNumber)
-    /// It was not.
+    /// The open failed.
     case failed(RejectionCode, message: String)
 }
 
-/// What came of waiting for a number.
+/// The outcome of waiting for a number.
 public enum ReachOutcome: Sendable, Equatable {
-    /// Everything up to this number is to be applied here.
+    /// The wait ends once everything up to this number is applied here.
     case due(SequenceNumber)
-    /// The number is of another log than this one, which the node is at.
+    /// The number is of another log than the node's, which is this one.
     case otherLog(LogID)
     /// The question can't be answered.
     case failed(RejectionCode, message: String)
@@ -89,11 +91,12 @@ public struct ActionOutcome: Sendable, Equatable {
 
     /// What became of actions.
     public enum Fate: Sendable, Equatable {
-        /// In the log; consecutive numbers from this one on.
+        /// They are in the log, with consecutive numbers from this one on.
         case committed(LogID, SequenceNumber, Epoch, Timestamp)
-        /// Not in the log, and never will be.
+        /// They are not in the log, and never will be.
         case rejected(RejectionCode, message: String)
-        /// Submitted, and whether they are in the log can't be known any more (P5).
+        /// They were submitted, and it is no longer possible to know whether they are in the log
+        /// (P5).
         case unknown
     }
 
@@ -105,37 +108,39 @@ public struct ActionOutcome: Sendable, Equatable {
     }
 }
 
-/// What a node tells whoever watches it. Events change nothing.
+/// Something that a node reports to whoever watches it. Events change nothing.
 public enum ReplicaEvent: Sendable, Equatable {
-    /// The session is there, in this epoch of this log.
+    /// The node has its session, in this epoch of this log.
     case joined(LogID, Epoch, Incarnation)
-    /// The sequencer is not heard of; the node tries to reach it.
+    /// The node no longer hears from the sequencer, and tries to reach it.
     case disconnected
-    /// The sequencer is heard of again, or another tenure has begun.
+    /// The node hears from the sequencer again, or another tenure has begun.
     case reconnected(Epoch)
-    /// A sequencer of an older epoch still speaks; it is ignored.
+    /// A sequencer of an older epoch still sends messages. They are ignored.
     case staleSequencer(Epoch)
-    /// The log lost what this node had, from the first number to the last.
+    /// The log lost entries that this node had, from the first number to the last.
     case historyLost(from: SequenceNumber, through: SequenceNumber)
-    /// The sequencer has forgotten the session; actions without a receipt have no known outcome.
+    /// The sequencer has forgotten the session. Actions without a receipt have an unknown outcome.
     case sessionForgotten
-    /// The key that this node has may not do what the node does. It says hello again from time to time.
+    /// The node's key may not do what the node does. The node says hello again from time to time.
     case notAllowed(message: String)
-    /// The sequencer is there, and hears nobody before its log works again.
+    /// The sequencer runs but does not serve: its log fails, or it stands by and knows of none that
+    /// serves.
     case notServing(message: String)
-    /// Entries that a bridged state will never see: the log no longer holds them.
+    /// Entries that a bridged state, or somebody who follows the log, will never see: the log no
+    /// longer holds them, or can't read them.
     case missed(from: SequenceNumber, through: SequenceNumber)
-    /// Entries that this node asked for can't be read in the log. Stores that need them begin anew with
-    /// a newer snapshot, or can't be opened.
+    /// The log can't read entries that this node asked for. Stores that need them begin anew with a newer snapshot,
+    /// or can't be opened.
     case damaged(Damage)
 }
 
 /// Why a node can't continue.
 public enum ReplicaEnd: Sendable, Hashable {
-    /// It left.
+    /// The node left.
     case left
-    /// The sequencer refused it.
+    /// The sequencer refused the node, or has forgotten its session for good.
     case refused(ByeCode, message: String)
-    /// The log holds what this node can't read.
+    /// The log holds something that this node can't read.
     case unreadable(String)
 }

@@ -1,20 +1,20 @@
 import ConfluxVocabulary
 
-/// What this node hosts and bridges: asking for it, and giving stores their snapshots (rule 16).
+/// Hosting and bridging: how a node asks for stores, and gives them their snapshots (rule 16).
 extension ReplicaMachine {
     mutating func host(_ open: Open, at now: Duration, into effects: inout [ReplicaEffect]) {
         if !isAnswerDue { owedSince = now }
         hosting[open.subject] = Hosting(open: open, phase: .wanted)
-        // Of a bridged state's stores the applier tells, once there is one: ``ready``.
+        // For a bridged state, the applier reports its first local store: ``ready``.
         if case .store = open.subject {
-            // Its snapshot has what was before: nobody lacks that.
+            // The store's snapshot includes everything before it, so nothing is missed.
             if feed == .unwanted { live = nil }
             wantFeed(at: now, into: &effects)
         }
         sendOpens(into: &effects)
     }
 
-    /// Asks for what is wanted: at once where no feed is followed, else once the subscription is proven.
+    /// Sends the opens that are wanted: at once if no feed is followed, otherwise once the subscription is proven.
     mutating func sendOpens(into effects: inout [ReplicaEffect]) {
         guard phase == .joined, isFollowing || feed == .unwanted else { return }
         for open in hosting.askForWanted() { effects.append(.send(.open(open))) }
@@ -38,7 +38,7 @@ extension ReplicaMachine {
         }
     }
 
-    /// Closes what a hello may have named that was said before, or an open that is not answered yet.
+    /// Closes what the sequencer may take for hosted: an earlier hello named it, or its open has no answer yet.
     mutating func sayClosed(into effects: inout [ReplicaEffect]) {
         for subject in closedMeanwhile where hosting[subject] == nil {
             effects.append(.send(.close(Close(subject: subject))))
@@ -57,8 +57,8 @@ extension ReplicaMachine {
                 .deliver(
                     .opened(request: opened.request, .failed(code, message: message))))
         case .opened(let life, _, let last, let floor, let snapshot, let aside, let skipped):
-            // The version that the store has, and what is skipped, are of entries up to there: where
-            // the log loses one of those, the node must hear so, though it applied none of them.
+            // The store's version and the skipped numbers come from entries up to `last`. If the log loses one of
+            // these, the node must learn it, though it applied none of them.
             remember(log, last, of: epoch)
             hear(of: last, into: &effects)
             guard case .store(let store) = subject, let snapshot else {
@@ -81,7 +81,8 @@ extension ReplicaMachine {
         }
     }
 
-    /// The store's snapshot is here; what is kept aside for it may still be missing.
+    /// Takes the snapshot of a store that is opened. What is kept aside for the store may have to
+    /// be loaded first.
     mutating func begin(
         _ store: StoreName, life: SequenceNumber, with snapshot: Snapshot,
         _ start: SnapshotLoad.Start, at now: Duration, into effects: inout [ReplicaEffect]
@@ -94,12 +95,12 @@ extension ReplicaMachine {
         load(place, aside, for: .following(snapshot, start), at: now, into: &effects)
     }
 
-    /// Gives a store its snapshot; it catches up behind it once it has it.
+    /// Gives a store its snapshot. Once the store has it, it catches up from there.
     mutating func restore(
         _ store: StoreName, life: SequenceNumber, _ snapshot: Snapshot, _ aside: Bytes?,
         _ start: SnapshotLoad.Start, into effects: inout [ReplicaEffect]
     ) {
-        // What the log gave up behind the snapshot did not concern the store.
+        // What the log discarded behind the snapshot did not concern the store.
         let below = SequenceNumber(max(start.floor.rawValue, 1) - 1)
         let request = nextRequest
         nextRequest += 1

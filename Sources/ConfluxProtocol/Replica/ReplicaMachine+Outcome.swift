@@ -2,7 +2,7 @@ import ConfluxVocabulary
 
 /// Submission and outcomes: every action gets one outcome, in the order of counters.
 extension ReplicaMachine {
-    /// Sends what is due.
+    /// Sends every batch that is due.
     mutating func pump(at now: Duration, into effects: inout [ReplicaEffect]) {
         guard phase == .joined else { return }
         while let batch = submissions.next(at: now) {
@@ -10,8 +10,9 @@ extension ReplicaMachine {
         }
     }
 
-    /// Withdraws actions (rule 12). What may be at the sequencer already is answered at once: with
-    /// its first outcome where it was judged, else it is judged as withdrawn.
+    /// Withdraws actions (rule 12). Void batches for actions that the sequencer may have already
+    /// are sent at once. If it has judged such an action, it answers with the first outcome;
+    /// otherwise it judges the action as withdrawn.
     mutating func withdraw(
         _ counters: RangeSet<UInt64>, at now: Duration, into effects: inout [ReplicaEffect]
     ) {
@@ -21,7 +22,7 @@ extension ReplicaMachine {
         pump(at: now, into: &effects)
     }
 
-    /// A batch was discarded: it comes again, and what was behind it.
+    /// A batch was discarded: it is sent again after a pause, with everything behind it.
     mutating func discarded(_ expected: Expected, at now: Duration) {
         var pauseMax = settings.resubmitPause
         if let limits { pauseMax = limits.beatInterval * 4 }
@@ -30,12 +31,12 @@ extension ReplicaMachine {
             first: settings.resubmitPause, most: pauseMax)
     }
 
-    /// An outcome is known. Outcomes are taken in the order of the counters: one that comes
-    /// ahead of others, as the feed may bring it, comes again behind them.
+    /// An outcome is known. Outcomes are taken in the order of the counters: one that arrives ahead
+    /// of others, as the feed may bring it, arrives again after them.
     ///
-    /// The sequencer tells runs as it has them. Of one that was cut otherwise, by a former process
-    /// with the same key above all, a part may be known here already, and another not be dispatched
-    /// yet.
+    /// The sequencer tells runs as it has them. They may be cut differently from the batches here,
+    /// above all if a former process with the same session key submitted them. So a part of a run
+    /// may be known here already, and another part may not be dispatched yet.
     mutating func learn(_ told: ActionOutcome, into effects: inout [ReplicaEffect]) {
         let wanted = submissions.settled + 1..<submissions.nextCounter
         guard let outcome = told.part(in: wanted),
@@ -49,12 +50,12 @@ extension ReplicaMachine {
         effects.append(.deliver(.settle(outcome)))
     }
 
-    /// Keeps the highest number of which the node knows something: by what it applied, passed over, or
-    /// has a receipt for, or as the number up to which the sequencer answered it (rule 2).
+    /// Keeps the highest number that the node knows to be in the log: it applied it, passed over it, or has a receipt
+    /// for it, or the sequencer answered it up to that number (rule 2).
     ///
-    /// The mark names the present tenure, also for an entry of an earlier one: what the log held in
-    /// this tenure it must still hold in a later one, and only of this one is the claim known. An
-    /// entry of a later tenure comes by way of a sequencer that is superseded, and does not know it.
+    /// The mark names the present tenure, also for an entry of an earlier one: what the log held in this tenure it
+    /// must still hold in a later one, and only this tenure's claim is known. An entry of a later tenure comes by way
+    /// of a superseded sequencer that does not know that tenure: then the mark names that tenure, and no claim.
     mutating func remember(_ log: LogID, _ sequence: SequenceNumber, of entryEpoch: Epoch) {
         guard mark.map({ $0.log != log || $0.sequence < sequence }) ?? true else { return }
         let isLater = entryEpoch > epoch
@@ -65,8 +66,8 @@ extension ReplicaMachine {
 }
 
 extension ActionOutcome {
-    /// The part of it that has the lowest of these counters and those behind it; nil if it
-    /// does not have that one.
+    /// The part of this outcome that begins with the lowest of these counters; nil if it does not
+    /// have that counter.
     fileprivate func part(in counters: Range<UInt64>) -> ActionOutcome? {
         let end = min(firstCounter + UInt64(count), counters.upperBound)
         guard firstCounter <= counters.lowerBound, counters.lowerBound < end else { return nil }

@@ -1,10 +1,10 @@
 import ConfluxVocabulary
 
-/// The session: hello, welcome, bye, and what time brings (rules 2, 7 and 8).
+/// The session: hello, welcome, bye, and what is done as time passes (rules 2, 7 and 8).
 extension ReplicaMachine {
     mutating func greet(at now: Duration, into effects: inout [ReplicaEffect]) {
         lastHello += 1
-        // Whoever tries one address after the other is without an answer since the first.
+        // A node that tries one address after another has had no answer since the first.
         var since = now
         if case .greeting(let greeting) = phase { since = greeting.since }
         sayHello(
@@ -12,17 +12,17 @@ extension ReplicaMachine {
             seekAt: now + settings.seekInterval, at: now, into: &effects)
     }
 
-    /// Says hello again. As long as it says the same it is the same hello, with the same number: the
-    /// answer may be on its way, and take longer than the pause between two of them.
+    /// Says hello again. As long as its content is the same, it is the same hello with the same number: the answer
+    /// may be on its way, and may take longer than the pause between two hellos.
     private mutating func greetAgain(
         _ greeting: Greeting, at now: Duration, into effects: inout [ReplicaEffect]
     ) {
         if hello(lastHello) != greeting.hello { lastHello += 1 }
         let longer = min(greeting.interval * 2, settings.helloIntervalMax)
-        // Nodes that lost the same sequencer at once do not come back at once (rule 7).
+        // Nodes that lost the same sequencer at once must not all come back at once (rule 7).
         let jitter = longer * Int(truncatingIfNeeded: nonce.low % 64) / 256
         if welcome != nil, !isDisconnected, now >= greeting.since + settings.feedSilenceMax {
-            // A node without a feed has nothing else to tell it by.
+            // A node without a feed has no other way to notice it.
             isDisconnected = true
             effects.append(.event(.disconnected))
         }
@@ -56,7 +56,7 @@ extension ReplicaMachine {
             hosted: hosted.stores, bridged: hosted.states)
     }
 
-    /// The hello that an answer is for: the last one, while it has no answer yet.
+    /// The hello that an answer is for: it must be the last one, and still without an answer.
     private func awaited(_ request: UInt64) -> Hello? {
         guard case .greeting(let greeting) = phase, greeting.hello.request == request else {
             return nil
@@ -64,8 +64,8 @@ extension ReplicaMachine {
         return greeting.hello
     }
 
-    /// Another sequencer serves this log, or served it a moment ago. That is a hint: what counts is who answers
-    /// there. Sequencers that point to each other are not followed for ever.
+    /// Another sequencer serves this log, or served it a moment ago. The redirect is a hint: what counts is who
+    /// answers at that address. If sequencers point to each other, the node does not follow them for ever.
     mutating func redirected(
         _ redirect: Redirect, at now: Duration, into effects: inout [ReplicaEffect]
     ) {
@@ -73,13 +73,13 @@ extension ReplicaMachine {
             redirectCount < settings.redirectsMax
         else { return }
         redirectCount += 1
-        // It has its time, as every address.
+        // The new address gets as much time as any other.
         greeting.seekAt = now + settings.seekInterval
         phase = .greeting(greeting)
         effects.append(.connect(to: redirect.address))
     }
 
-    /// The sequencer is not heard of any more: look for it.
+    /// The node no longer hears from the sequencer, and looks for it.
     mutating func lose(at now: Duration, into effects: inout [ReplicaEffect]) {
         guard phase == .joined else { return }
         isDisconnected = true
@@ -87,10 +87,10 @@ extension ReplicaMachine {
         greet(at: now, into: &effects)
     }
 
-    /// A welcome answers one hello (rule 8), and what it says is agreed is about the history that this
-    /// one named (rule 2): only the last hello's counts, and only while that history is all that this
-    /// node has. A sequencer of a lower epoch has asked the log before it answered, and found this
-    /// node's lost (rule 1).
+    /// Takes a welcome. It answers one hello (rule 8), and its `agreed` is about the history that this hello named
+    /// (rule 2). So only the answer to the last hello counts, and only while the node has nothing beyond that
+    /// history. A sequencer of a lower epoch asked the log before it answered, and found that this node's history was
+    /// lost (rule 1).
     mutating func welcomed(
         _ welcome: Welcome, epoch: Epoch, at now: Duration, into effects: inout [ReplicaEffect]
     ) {
@@ -103,7 +103,7 @@ extension ReplicaMachine {
         let token = SessionToken(log: welcome.log, incarnation: welcome.incarnation)
         let isNew = session != token || former == nil
         if isNew {
-            // Counters that are lines of a file can't begin anew (rule 11).
+            // Counters that stand for the lines of a file can't begin anew (rule 11).
             guard resumption == nil else {
                 loseKeyedSession(into: &effects)
                 return
@@ -116,17 +116,19 @@ extension ReplicaMachine {
             if isKeyed { resume(welcome) }
         }
         if settings.role == .visitor { visit(welcome) }
-        // A sequencer may be replaced faster than its absence is noticed, and its bye be lost.
+        // A sequencer may be replaced before its absence is noticed, and its bye may be lost.
         let isOtherTenure = former?.claim != welcome.claim || epoch != self.epoch
-        // What waits behind a hole was never had, so no history speaks for it: where the log was put
-        // back to an earlier copy, another tenure may have given the same numbers in the same epoch.
+        // What waits behind a hole is no part of the node's history, so nothing shows that the log still has it. If
+        // the log was restored from an earlier copy, another tenure may have given the same numbers in the same
+        // epoch.
         if isOtherTenure { buffer.removeAll() }
-        // A newer tenure decides at points of its own, and for it another session is another voter.
+        // A newer tenure decides at digest points of its own, and counts another session as another
+        // voter.
         if isOtherTenure || isNew { hosting.forgetVotes() }
         self.epoch = epoch
         self.welcome = welcome
         session = token
-        // What a former tenure had last may be lost with the end of its log.
+        // The last number of a former tenure may be lost with the end of its log.
         remoteLast = welcome.last
         phase = .joined
         redirectCount = 0
@@ -137,7 +139,7 @@ extension ReplicaMachine {
             effects.append(.event(.reconnected(epoch)))
         }
         if isDisconnected || isOtherTenure {
-            // What was asked on the connection before is not answered any more.
+            // Requests on the former connection get no answer any more.
             slowPatience = .zero
             holeFetch?.deadline = now
             catchUps.repeatAll(at: now)
@@ -149,19 +151,19 @@ extension ReplicaMachine {
             feed = .proving(since: now)
             effects.append(.subscribe(welcome.feed))
         }
-        // What has no outcome is submitted again, with the boundaries that it had; what this
-        // tenure has judged already it tells behind its welcome.
+        // Batches without an outcome are submitted again, with unchanged boundaries. What this
+        // tenure has judged already follows its welcome.
         submissions.rewind(
             past: isNew || isOtherTenure ? 0 : welcome.lastCounter,
             knownThrough: max(welcome.lastCounter, submissions.reported))
         sayAllAgain(at: now, into: &effects)
     }
 
-    /// Says what is due in a session that begins or continues. First of all what is settled: what was
-    /// told as rejected, and is known to nobody since a restart, is then not judged again.
+    /// Sends what is due when a session begins or continues. The settled counter comes first. Then actions that were
+    /// reported as rejected, and that a restarted sequencer does not know, are not judged again.
     private mutating func sayAllAgain(at now: Duration, into effects: inout [ReplicaEffect]) {
         sendProgress(at: now, settled: submissions.reported, into: &effects)
-        // A vote that was lost with its connection would leave the decision to the others.
+        // If a vote was lost with its connection, the others would decide without it.
         for vote in hosting.votes { effects.append(.send(.digest(.vote(vote)))) }
         pump(at: now, into: &effects)
         sayClosed(into: &effects)
@@ -171,7 +173,7 @@ extension ReplicaMachine {
         askAgain(at: now, into: &effects)
     }
 
-    /// The first welcome of a process with a key says where its session stands (rule 11).
+    /// The first welcome of a process with a session key says where its session stands (rule 11).
     private mutating func resume(_ welcome: Welcome) {
         resumption = Resumption(settled: welcome.settled, lastCounter: welcome.lastCounter)
         submissions = Submissions(resumingAfter: welcome.settled)
@@ -186,7 +188,7 @@ extension ReplicaMachine {
         end(.refused(.forgotten, message: text), into: &effects)
     }
 
-    /// What was dispatched in a session that is gone: its outcome can't be known any more.
+    /// The session is gone: the outcome of what was dispatched in it can't be known any more.
     private mutating func forgetSession(into effects: inout [ReplicaEffect]) {
         guard var open = submissions.forget() else { return }
         while open.count > 0 {
@@ -199,7 +201,7 @@ extension ReplicaMachine {
         }
     }
 
-    /// The log is not the one whose history the replicas have (rule 2): they begin anew.
+    /// The history that the replicas have is not the log's (rule 2): they begin anew.
     mutating func loseHistory(
         agreed: SequenceNumber, at now: Duration, into effects: inout [ReplicaEffect]
     ) {
@@ -207,7 +209,7 @@ extension ReplicaMachine {
             effects.append(
                 .event(.historyLost(from: agreed.next, through: max(mark.sequence, agreed.next))))
         } else if session != nil {
-            // It had nothing of that log but its session.
+            // The node had nothing of that log but its session.
             effects.append(.event(.sessionForgotten))
         }
         giveUpDrops(above: agreed, into: &effects)
@@ -223,7 +225,7 @@ extension ReplicaMachine {
         loads.removeAll()
         stopped = [:]
         applied = .zero
-        // A number above what both have in common is not one of this history.
+        // A number above what both histories have in common means nothing in this one.
         followFrom = followFrom.map { min($0, agreed.next) }
         for subject in hosting.subjects { hosting[subject]?.phase = .wanted }
     }
@@ -231,7 +233,7 @@ extension ReplicaMachine {
     mutating func dismissed(_ bye: Bye, at now: Duration, into effects: inout [ReplicaEffect]) {
         switch bye.code {
         case .rejoin:
-            // Several may be on their way, one for each message that was sent meanwhile.
+            // Several may be on their way, one for each message that the node sent meanwhile.
             guard phase == .joined else { return }
             greet(at: now, into: &effects)
         case .forgotten:
@@ -253,7 +255,7 @@ extension ReplicaMachine {
             // Another tenure may begin soon; hellos are repeated until one is answered.
             lose(at: now, into: &effects)
         case .notServing:
-            // It answers no hello: the welcome comes once the log works.
+            // This bye answers no hello: the welcome follows once the sequencer serves.
             lose(at: now, into: &effects)
             effects.append(.event(.notServing(message: bye.message)))
         case .nameTaken, .keyTaken, .tableFull:
@@ -265,7 +267,7 @@ extension ReplicaMachine {
                 end(.refused(bye.code, message: bye.message), into: &effects)
                 return
             }
-            // Whose rights are taken away while it continues may get them back.
+            // A running node that lost its rights may get them back.
             isDisconnected = true
             effects.append(.event(.notAllowed(message: bye.message)))
         case .version, .unsupported, .malformed:
@@ -283,16 +285,16 @@ extension ReplicaMachine {
         end(.left, into: &effects)
     }
 
-    /// Ends with an outcome for every action: what has none by now has none that can be known.
+    /// Ends the node, with an outcome for every action: those that have none get an unknown one.
     mutating func end(_ reason: ReplicaEnd, into effects: inout [ReplicaEffect]) {
         forgetSession(into: &effects)
         phase = .ended
         effects.append(.end(reason))
     }
 
-    // MARK: What time brings
+    // MARK: Time
 
-    /// When ``ReplicaInput/tick`` is due, on the monotonic clock; nil when nothing is awaited.
+    /// When ``ReplicaInput/tick`` is due, on the monotonic clock; nil if nothing is awaited.
     public var nextDeadline: Duration? {
         switch phase {
         case .idle, .ended: return nil
@@ -311,15 +313,15 @@ extension ReplicaMachine {
         return deadline
     }
 
-    /// Whether the sequencer owes this node something.
+    /// Whether the sequencer owes this node an answer.
     var isAnswerDue: Bool {
         submissions.isAwaiting || isConfirmationDue || hosting.isAsking
     }
 
-    /// When the next progress is due: soon when there is some, else as a sign of life.
+    /// When the next progress is due: soon if there is news, otherwise as a sign of life.
     private var progressDue: Duration {
         guard let limits = welcome?.limits else { return .zero }
-        // How much of it is applied is heard when the time has come.
+        // How much of `live` is applied is learnt when the progress is due.
         let isNews =
             live ?? applied > progressSent || (isKeyed && submissions.reported > settledSent)
         let pause = isNews ? limits.beatInterval : limits.silenceMax / 4
@@ -335,13 +337,14 @@ extension ReplicaMachine {
         case .joined: break
         }
         if let silentSince, now >= silentSince + settings.feedSilenceMax {
-            // It may be stopped, or cut off, and hold the connection all the same.
+            // The sequencer may be stopped, or cut off, while its connection stays open.
             effects.append(.connect(to: nil))
             lose(at: now, into: &effects)
             return
         }
         if isAnswerDue, now >= owedSince + settings.answerPatience {
-            // The session may be gone, or a message lost: hello tells, and repeats what is due.
+            // The session may be gone, or a message lost. A hello finds out, and repeats what is
+            // due.
             owedSince = now
             greet(at: now, into: &effects)
             return
@@ -356,7 +359,7 @@ extension ReplicaMachine {
         }
     }
 
-    /// Since when the feed owes this node a message.
+    /// Since when the feed owes this node a message; nil if no feed is wanted.
     private var silentSince: Duration? {
         switch feed {
         case .unwanted: nil

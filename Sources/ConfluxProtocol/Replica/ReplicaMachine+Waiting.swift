@@ -1,25 +1,26 @@
 import ConfluxVocabulary
 
-/// Who waits until this node has applied a number: the sequencer's latest (rule 29), that of the entry
-/// by which a store is dropped (rule 16), or a receipt's (P6).
+/// Waiting until this node has applied a number: the sequencer's latest (rule 29), that of the entry by which a store
+/// is dropped (rule 16), or a receipt's (P6). A freeze or a skip waits like a drop.
 ///
 ///     asking ── the sequencer names a number ──▶ delivered to the applier, and forgotten here
 ///
-/// What has no number is asked again after a while, and in each new tenure: only a number that was
-/// confirmed behind the question counts. A receipt has its number already. Where it is of the node's own
-/// tenure, that number is known to be of the node's history; else the sequencer is asked as for its
-/// latest, since the node may still have a history that the log has lost.
+/// A wait without a number is asked for again after a while, and in each new tenure: only a number that was confirmed
+/// after the question counts. A receipt has its number already. If it is of the node's own tenure, its number is
+/// known to be in the node's history. Otherwise the sequencer is asked as for its latest number, since the node may
+/// still have a history that the log has lost.
 ///
-/// Where the node itself asks (``askForLast(at:into:)``), nobody is told, and since it asks again and again the answer
-/// says nothing of what else the node is owed.
+/// If the node itself asks (``askForLast(at:into:)``), nobody is notified. Since it asks again and again, the answer
+/// says nothing about other answers that the node is owed.
 extension ReplicaMachine {
-    /// Somebody whose number is not known yet.
+    /// A wait whose number is not known yet.
     struct Waiter: Sendable {
-        /// What the sequencer is asked.
+        /// The question for the sequencer.
         var question: NodeMessage
-        /// When it was asked last, or would have been with a session.
+        /// When it was last asked, or would have been asked with a session.
         var askedAt: Duration
-        /// What is waited for where it is not the number that the sequencer names.
+        /// The receipt that is waited for; nil if the wait is for the number that the sequencer
+        /// names.
         var receipt: Receipt?
     }
 
@@ -29,7 +30,7 @@ extension ReplicaMachine {
         effects.append(.send(.question(question)))
     }
 
-    /// Asks other nodes, or the sequencer. Before the session is there the question waits for it.
+    /// Asks other nodes, or the sequencer. Without a session, the question waits for it.
     mutating func ask(_ question: Question, into effects: inout [ReplicaEffect]) {
         guard phase != .joined else {
             say(question, into: &effects)
@@ -66,7 +67,7 @@ extension ReplicaMachine {
         ask(.barrier(Barrier(request: request)), request, for: receipt, at: now, into: &effects)
     }
 
-    /// How many wait, besides the node itself.
+    /// How many waits there are, except for the node's own.
     var waiterCount: Int { waiters.count - (waiters[Self.ownRequest] == nil ? 0 : 1) }
 
     private mutating func admit(
@@ -91,7 +92,7 @@ extension ReplicaMachine {
         case .confirmed(let last):
             remoteLast = max(remoteLast, last)
             hear(of: last, into: &effects)
-            // As a receipt: where the log loses this number, whoever waits for it must hear so.
+            // As with a receipt: if the log loses this number, whoever waits for it must learn so.
             remember(log, last, of: epoch)
             guard confirmed.request != Self.ownRequest else { return }
             let due = waiter.receipt?.sequence ?? last
@@ -99,7 +100,8 @@ extension ReplicaMachine {
         }
     }
 
-    /// A new tenure, or the same one after a break: what has no number is asked again.
+    /// A new tenure has begun, or the same one continues after a break: asks again for what has no
+    /// number.
     mutating func askAgain(at now: Duration, into effects: inout [ReplicaEffect]) {
         for question in unasked { say(question, into: &effects) }
         unasked = []
@@ -116,7 +118,7 @@ extension ReplicaMachine {
         effects.append(.send(waiter.question))
     }
 
-    /// The log lost the lives that these are to end: others may get their numbers.
+    /// The log lost the lives that these drops are to end, and others may get their numbers.
     mutating func giveUpDrops(
         above agreed: SequenceNumber, into effects: inout [ReplicaEffect]
     ) {
@@ -128,7 +130,7 @@ extension ReplicaMachine {
         }
     }
 
-    /// Question or answer may have been lost.
+    /// Asks again what is overdue: the question or the answer may have been lost.
     mutating func askOverdue(at now: Duration, into effects: inout [ReplicaEffect]) {
         guard let due = waitDeadline, now >= due else { return }
         for (request, waiter) in waiters.sorted(by: { $0.key < $1.key })
@@ -137,17 +139,17 @@ extension ReplicaMachine {
         }
     }
 
-    /// When something is to be asked again, first.
+    /// When the next question is overdue; nil if nobody waits.
     var waitDeadline: Duration? {
         waiters.values.lazy.map(\.askedAt).min().map { $0 + settings.answerPatience }
     }
 
     var isConfirmationDue: Bool { waitDeadline != nil }
 
-    /// Ends the wait for a receipt of another log, which will never be applied here, and for one of the
-    /// node's own tenure, which needs no question.
+    /// Ends the wait for a receipt of another log, which will never be applied here, and for a receipt of the node's
+    /// own tenure, which needs no question.
     ///
-    /// - Returns: Whether it has ended.
+    /// - Returns: Whether the wait has ended.
     private mutating func end(
         _ waiter: Waiter, _ request: UInt64, into effects: inout [ReplicaEffect]
     ) -> Bool {
@@ -155,7 +157,7 @@ extension ReplicaMachine {
         let isOfOtherLog = receipt.log != present
         guard isOfOtherLog || receipt.epoch == epoch else { return false }
         waiters[request] = nil
-        // It says how far the log has come.
+        // The receipt shows how far the log has come.
         if !isOfOtherLog { hear(of: receipt.sequence, into: &effects) }
         effects.append(
             .deliver(

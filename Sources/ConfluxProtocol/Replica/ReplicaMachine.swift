@@ -2,25 +2,24 @@ import ConfluxVocabulary
 
 /// A node's side of the protocol, without sockets, stores or clock.
 ///
-/// **The problem.** The feed loses messages, connections break, the sequencer restarts. All the
-/// same every replica gets every entry once and in order, and every action that this node dispatched
-/// gets one outcome, in the order of counters. Outcomes are delivered as soon as they are known: when
-/// they are told is the applier's, since it alone knows where each store is.
+/// **The problem.** The feed loses messages, connections break, and the sequencer restarts. All the same, every
+/// replica gets every entry once and in order, and every action that this node dispatched gets one outcome, in the
+/// order of counters. An outcome is delivered as soon as it is known. The applier decides when to tell it, since it
+/// alone knows where each store is.
 ///
-/// **The shape.** The session and the feed go through phases of their own.
+/// **The shape.** The session and the feed each go through phases of their own.
 ///
 ///     session   idle ──▶ greeting ◀──▶ joined ──▶ ended
 ///     feed      unwanted ──▶ proving ◀──▶ following
 ///
 /// The feed is wanted from the first store on: one that is hosted, or a local one of a bridged state.
 ///
-/// ``live`` is the number up to which commits were delivered. The feed moves it on; a hole is
-/// fetched (`ReplicaMachine+Feed`). A store that is opened later, or was parked, has a position of its
-/// own below `live`, and catches up (`CatchUps`) until it is attached. `Submissions` keeps what was
-/// dispatched until it has an outcome.
+/// ``live`` is the number up to which commits were delivered. The feed moves it on, and a hole is fetched
+/// (`ReplicaMachine+Feed`). A store that is opened later, or was parked, has a position of its own below `live`, and
+/// catches up (`CatchUps`) until it is attached. `Submissions` keeps what was dispatched until it has an outcome.
 ///
-/// **The contract.** ``handle(_:at:into:)`` is called by one thread; effects are carried out in
-/// their order before the next input. Same state and same inputs give the same effects.
+/// **The contract.** One thread calls ``handle(_:at:into:)``, and carries out the effects in their order before the
+/// next input. The same state and the same inputs give the same effects.
 public struct ReplicaMachine: Sendable {
     enum Phase: Sendable, Equatable {
         case idle
@@ -32,123 +31,123 @@ public struct ReplicaMachine: Sendable {
 
     /// A hello that has no answer yet.
     struct Greeting: Sendable, Equatable {
-        /// The last that was said. *Use*: only its answer counts (rule 8).
+        /// The last hello that was said. *Use*: only its answer counts (rule 8).
         var hello: Hello
         /// When it is said again, the pause before that, and since when there is no answer.
         var nextHelloAt, interval, since: Duration
-        /// When another address is tried.
+        /// When to try another address.
         var seekAt: Duration
     }
 
     enum FeedPhase: Sendable, Equatable {
         case unwanted
-        /// Subscribed; no message of this epoch proves it yet (rule 4).
+        /// Subscribed, but no message of this epoch proves it yet (rule 4).
         case proving(since: Duration)
-        /// Proven; when a message of it arrived last.
+        /// Proven. The time is that of the last message.
         case following(since: Duration)
     }
 
     /// Every bound and interval.
     public let settings: ReplicaSettings
-    /// The random number of the session, or what its key gives: another one for each session, since two
-    /// histories of a log may give two of them one incarnation (rule 8).
+    /// The random number of the session, or the number that its session key gives. Each session has another one,
+    /// since two histories of a log may give two sessions one incarnation (rule 8).
     public internal(set) var nonce: Nonce
-    /// The random number of this process, if the other comes from a key (rule 11).
+    /// The random number of this process, if the nonce comes from a session key (rule 11).
     let process: Nonce?
 
     var phase = Phase.idle
     var feed = FeedPhase.unwanted
-    /// The session, once there was one. *Use*: hello takes it up again.
+    /// The session, once there was one. *Use*: a hello takes it up again.
     var session: SessionToken?
-    /// What the last welcome said. *Invariant*: nil until the first.
+    /// The last welcome. *Invariant*: nil until the first.
     var welcome: Welcome?
-    /// Behind which number this visitor's session begins; nil for others, and before a welcome (rule 42).
+    /// The number behind which this visitor's session begins; nil for other roles, and before a welcome (rule 42).
     var visitSince: SequenceNumber?
-    /// The epoch of the last welcome: the only one of which anything is applied (rule 4).
+    /// The epoch of the last welcome. Nothing of any other epoch is applied (rule 4).
     public internal(set) var epoch = Epoch.none
-    /// The highest number that was applied, receipted, confirmed, restored or skipped, with the
-    /// tenure in which the log had it (rule 2).
+    /// The highest number that was applied, receipted, confirmed, restored or passed over, with the tenure in which
+    /// the log had it (rule 2).
     var mark: HistoryMark?
 
-    /// The number up to which commits were delivered, or passed over while no feed is followed; nil before.
+    /// The number up to which commits were delivered, or passed over while no feed is followed; nil before that.
     public internal(set) var live: SequenceNumber?
-    /// The epoch of the commit that ends at `live`; nil when it was not seen.
+    /// The epoch of the commit that ends at `live`; nil if that commit was not seen.
     var liveEpoch: Epoch?
-    /// From where to deliver, when somebody asked to follow whatever is hosted.
+    /// The number from which to deliver, if somebody asked to follow the log whatever is hosted.
     var followFrom: SequenceNumber?
-    /// The last committed number that was heard of.
+    /// The last committed number that the node heard of.
     public internal(set) var remoteLast = SequenceNumber.zero
-    /// Commits behind a hole (rule 5).
+    /// Commits that wait behind a hole (rule 5).
     var buffer = CommitBuffer()
     /// The fetch that fills the hole, while one is under way.
     var holeFetch: PendingFetch?
     var nextRequest: UInt64 = 1
-    /// How often redirects were followed since a welcome, or a hello that was repeated (rule 46).
+    /// How many redirects were followed since a welcome. A repeated hello allows one more (rule 46).
     var redirectCount = 0
     /// The number of the last hello.
     var lastHello: UInt64 = 0
-    /// The delivery tag of the newest long answer that was read. *Use*: each request says it. One of a
-    /// connection that is gone says nothing on the next one.
+    /// The delivery tag of the newest long answer that was read. *Use*: each request sends it. A tag means nothing on
+    /// another connection.
     var acknowledged: UInt64 = 0
-    /// How often a history was lost: `Delivery.reset` was delivered so often.
+    /// How often a history was lost, and `Delivery.reset` delivered.
     var resets: UInt64 = 0
-    /// What catches up.
     var catchUps = CatchUps()
     /// What this node hosts and bridges, or wants to.
     var hosting = HostingTable()
-    /// What was closed while the sequencer was not heard of, and hosted or asked for when it was: so
-    /// each is here once. *Use*: to close it behind the welcome.
+    /// What was closed while the sequencer could not be told, and may be hosted or asked for there. Each subject is
+    /// here once. *Use*: it is closed after the welcome.
     var closedMeanwhile: [HostingSubject] = []
 
     /// Snapshots on their way to this node, by request.
     var loads = SnapshotLoads()
-    /// The replicas that go no further.
+    /// The replicas that stopped.
     var stopped: [StoreName: StoppedStore] = [:]
 
-    /// Where a process with a key began; nil before its first welcome.
+    /// Where a process with a session key began; nil before its first welcome.
     public internal(set) var resumption: Resumption?
     var submissions = Submissions()
     /// Questions that wait for the session. Bounded by `waitersMax`.
     var unasked: [Question] = []
-    /// The last damage of the log that was met. *Use*: to report it once.
+    /// The last damage of the log that the node met. *Use*: it is reported once.
     var damage: Damage?
 
-    /// Whose number is not known yet, by request. Bounded by `waitersMax`, and one more for the node itself.
+    /// The waits whose number is not known yet, by request. Bounded by `waitersMax`, and one more for the node
+    /// itself.
     var waiters: [UInt64: Waiter] = [:]
 
-    /// When a node that bridges and follows no feed asked for the log's last number, and by which request.
+    /// When a node that bridges and follows no feed last asked for the log's last number, and the request for it.
     var askedForLastAt = Duration.zero
     static let ownRequest: UInt64 = 0
 
-    /// The bytes of the feed's commits that were delivered and not handed to the stores. *Use*: the
-    /// bound of deliveries.
+    /// The bytes of the feed's commits that were delivered and not handed to the stores. *Use*: the bound of
+    /// deliveries.
     var outstandingBytes = 0
-    /// What the thread that applies said last.
+    /// The last progress of the thread that applies.
     var progress = ApplyProgress()
     /// The number up to which every attached store has applied everything.
     public internal(set) var applied = SequenceNumber.zero
-    /// What the sequencer was told of `applied`, and when.
+    /// What the sequencer was last told of `applied`, and when.
     var progressSent = SequenceNumber.zero
-    /// What the sequencer was told of settled counters.
+    /// What the sequencer was last told of settled counters.
     var settledSent: UInt64 = 0
     var progressSentAt = Duration.zero
-    /// Since when the sequencer owes this node an outcome or an open, and gave none: chatter does
-    /// not count, since an answer that was lost does not come by itself.
+    /// Since when the sequencer owes this node an outcome or an open, and gave none. Other messages don't count,
+    /// since an answer that was lost does not come by itself.
     var owedSince = Duration.zero
-    /// Whether it was told that the sequencer is not heard of.
+    /// Whether it was reported that the node does not hear from the sequencer.
     var isDisconnected = false
-    /// The last epoch below the present one that spoke. *Use*: to report it once.
+    /// The highest epoch below the present one from which a message came. *Use*: it is reported
+    /// once.
     var staleEpoch = Epoch.none
 
-    /// How long the next answer to a fetch may take, once one took longer; zero before. *Use*: on a
-    /// slow connection each answer that is asked for again holds up the next. It never shrinks
-    /// within a connection.
+    /// How long the next answer to a fetch may take, once one took too long; zero before. It never shrinks within a
+    /// connection. *Use*: on a slow connection each answer that is asked for again delays the next one.
     var slowPatience = Duration.zero
 
     /// A fetch under way.
     struct PendingFetch: Sendable {
         var request: UInt64
-        /// The first number that it asks for; zero when it is only a pause.
+        /// The first number that it asks for; zero if it is only a pause.
         var from = SequenceNumber.zero
         var deadline: Duration
     }
@@ -157,35 +156,35 @@ public struct ReplicaMachine: Sendable {
     ///
     /// - Parameters:
     ///   - settings: Every bound and interval.
-    ///   - nonce: A random number, another one for each process, from which those of its sessions come;
-    ///     or what a key gives.
-    ///   - process: A random number, if the other comes from a key: the session is then keyed, and
-    ///     counters begin behind what is settled of it (rule 11).
+    ///   - nonce: A random number, different for each process, from which the nonces of its sessions come; or what a
+    ///     session key gives.
+    ///   - process: A random number, if the nonce comes from a session key. The session is then keyed, and counters
+    ///     begin behind its settled counter (rule 11).
     public init(settings: ReplicaSettings, nonce: Nonce, process: Nonce? = nil) {
         self.settings = settings
         self.nonce = nonce
         self.process = process
     }
 
-    /// Whether the session is found again by a key.
+    /// Whether a session key finds the session again.
     public var isKeyed: Bool { process != nil }
 
-    /// Whether the feed counts.
+    /// Whether the subscription is proven, so that the feed counts.
     var isFollowing: Bool {
         if case .following = feed { true } else { false }
     }
 
-    /// Whether the session is there.
+    /// Whether the last hello was answered by a welcome.
     public var isJoined: Bool { phase == .joined }
     /// What the last welcome granted.
     public var limits: SessionLimits? { welcome?.limits }
     /// This node's incarnation, once it has one.
     public var incarnation: Incarnation { session?.incarnation ?? .none }
 
-    /// For whom this node speaks: the tenure and the session of its last welcome.
+    /// The sender that this node's frames name: the tenure and the session of its last welcome.
     public var speaker: Speaker { Speaker(epoch: epoch, session: incarnation) }
 
-    /// The log that the session is of; `Identifier.none` before the first welcome.
+    /// The log of the session; `Identifier.none` before the first welcome.
     public var log: LogID { welcome?.log ?? .none }
     /// The counter that the next action gets.
     public var nextCounter: UInt64 { submissions.nextCounter }
@@ -195,9 +194,9 @@ public struct ReplicaMachine: Sendable {
     /// How many actions of this node have no outcome yet.
     public var unsettledCount: UInt64 { submissions.unsettledCount }
 
-    /// Whether a batch of this size may be dispatched now: the session is there, everything before
-    /// it is on its way, and the window has room (rule 27). A batch larger than the whole window
-    /// goes alone, so that the sequencer can reject it.
+    /// Whether a batch of this size may be dispatched now: there is a session, everything before the batch is on its
+    /// way, and the window has room (rule 27). A batch larger than the whole window is sent alone, so that the
+    /// sequencer can reject it.
     public func canSubmit(bytes: Int) -> Bool {
         guard phase == .joined, settings.role != .observer, let limits = welcome?.limits else {
             return false
@@ -211,8 +210,8 @@ public struct ReplicaMachine: Sendable {
     ///
     /// - Parameters:
     ///   - input: What happened.
-    ///   - now: What the clocks said when it happened.
-    ///   - effects: What is to be done, appended in the order in which it is to be done.
+    ///   - now: The clocks' readings when it happened.
+    ///   - effects: The effects are appended to it, in the order in which they are to be carried out.
     public mutating func handle(
         _ input: ReplicaInput, at now: Moment, into effects: inout [ReplicaEffect]
     ) {
@@ -222,14 +221,14 @@ public struct ReplicaMachine: Sendable {
         case .start:
             greet(at: instant, into: &effects)
         case .reconnected:
-            // The sequencer's last words may be lost with the connection: whoever watches is told.
+            // The sequencer's last messages may be lost with the connection, so the break is reported.
             if phase == .joined {
                 lose(at: instant, into: &effects)
             } else {
                 greet(at: instant, into: &effects)
             }
         case .feedReconnected:
-            // The welcome tells whose feed it is; until then nothing of it counts.
+            // The welcome tells whose feed it is. Until then nothing of it counts.
             if phase == .joined, feed != .unwanted { greet(at: instant, into: &effects) }
         case .received(let message, let epoch):
             received(message, epoch: epoch, at: instant, into: &effects)
@@ -269,7 +268,7 @@ public struct ReplicaMachine: Sendable {
             ask(.freeze(freeze), freeze.request, at: instant, into: &effects)
         case .skip(let skip): ask(.skip(skip), skip.request, at: instant, into: &effects)
         case .reported(let report, let resets):
-            // What was said of a lost history is nothing of this one's.
+            // A report about a lost history does not count for this one.
             if resets == self.resets { take(report, at: instant, into: &effects) }
         case .given(let chunk):
             if phase == .joined { effects.append(.send(.snapshot(chunk))) }
@@ -316,7 +315,7 @@ public struct ReplicaMachine: Sendable {
         case .redirect(let redirect): return redirected(redirect, at: now, into: &effects)
         default: break
         }
-        // Nothing of an epoch is believed before its welcome; only the speaker's epoch fences.
+        // Nothing of an epoch counts before its welcome. Only the sender's epoch fences.
         guard phase == .joined else { return }
         guard epoch == self.epoch else {
             meet(epoch, at: now, into: &effects)
@@ -368,7 +367,7 @@ public struct ReplicaMachine: Sendable {
         case .divergence(let divergence):
             diverged(divergence, at: now, into: &effects)
         case .reload(let reload):
-            // Who has begun anew meanwhile is not stopped any more.
+            // A replica that has begun anew meanwhile is not stopped any more.
             if let place = stopped[reload.place.store], place.life == reload.place.life,
                 place.sequence <= reload.place.sequence
             {
@@ -381,16 +380,16 @@ public struct ReplicaMachine: Sendable {
         }
     }
 
-    /// An answer came. It says nothing of an open that is without one: who is busy must not wait for
-    /// that for ever.
+    /// An answer came. It does not count while an open has no answer: a busy node must not wait for that open for
+    /// ever.
     private mutating func hearAnswer(at now: Duration) {
         if !hosting.isAsking { owedSince = now }
     }
 
-    /// A speaker of another epoch than the session's.
+    /// Takes notice of a sender of another epoch than the session's.
     mutating func meet(_ other: Epoch, at now: Duration, into effects: inout [ReplicaEffect]) {
         if other > epoch {
-            // A newer tenure: its welcome comes before anything of it counts.
+            // A newer tenure: nothing of it counts before its welcome.
             lose(at: now, into: &effects)
         } else if other > staleEpoch {
             staleEpoch = other

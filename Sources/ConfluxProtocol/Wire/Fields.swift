@@ -1,10 +1,11 @@
 import ConfluxVocabulary
 
-// The grammar's simple fields, in the order of `docs/protocol.md`: how each is read and written.
+// The simple fields of the grammar, in the order of `docs/protocol.md`: how each is read and
+// written.
 
 extension FrameReader {
-    /// A number that no arithmetic of ours overflows: at most 2⁶³ − 1, so that signed 64 bits hold
-    /// it in any language, and adding a count to it traps nowhere.
+    /// Reads a number of at most 2⁶³ − 1. Signed 64 bits hold it in any language, and adding a
+    /// count to it overflows nowhere.
     mutating func number(_ expected: String) throws(WireError) -> UInt64 {
         let at = offset
         let value = try fixed(UInt64.self, expected)
@@ -14,7 +15,7 @@ extension FrameReader {
         return value
     }
 
-    /// A number that is not zero.
+    /// Reads a number of at least 1.
     mutating func positive(_ expected: String) throws(WireError) -> UInt64 {
         let at = offset
         let value = try number(expected)
@@ -22,8 +23,8 @@ extension FrameReader {
         return value
     }
 
-    /// How many consecutive numbers begin with `first`: at least one, and the last of them is a
-    /// ``number(_:)`` too.
+    /// Reads how many consecutive numbers begin with `first`: at least one. The last of them is
+    /// also a ``number(_:)``.
     mutating func run(from first: UInt64, _ expected: String) throws(WireError) -> UInt32 {
         let at = offset
         let value = try fixed(UInt32.self, expected)
@@ -56,7 +57,7 @@ extension FrameReader {
     }
 
     mutating func identifier(_ expected: String) throws(WireError) -> Identifier {
-        // In the order of its digits, so that the bytes read as the text does.
+        // Big-endian, so that the bytes read like the text.
         let high = try fixed(UInt64.self, expected).byteSwapped
         let low = try fixed(UInt64.self, expected).byteSwapped
         return Identifier(high: high, low: low)
@@ -71,7 +72,7 @@ extension FrameReader {
         }
     }
 
-    /// One of the alternatives of the grammar, which has no others.
+    /// Reads one of the alternatives of the grammar. Any other value breaks the grammar.
     mutating func alternative<Value: RawRepresentable>(
         _ type: Value.Type, _ expected: String
     ) throws(WireError) -> Value where Value.RawValue: FixedWidthInteger & UnsignedInteger {
@@ -82,7 +83,7 @@ extension FrameReader {
         return value
     }
 
-    /// A code of a table of `docs/protocol.md`, to which others may be added.
+    /// Reads a code of a table in `docs/protocol.md`. Later versions may add codes.
     mutating func code<Code: RawRepresentable>(
         _ type: Code.Type, _ expected: String
     ) throws(WireError) -> Code where Code.RawValue: FixedWidthInteger & UnsignedInteger {
@@ -147,7 +148,7 @@ extension FrameWriter {
         fixed(value.rawValue)
     }
 
-    /// Writes whole nanoseconds; what is outside 0 … 2⁶³ − 1 becomes the nearest of these.
+    /// Writes whole nanoseconds. A value outside 0 … 2⁶³ − 1 becomes the nearest of these.
     mutating func duration(_ value: Duration) {
         let (seconds, attoseconds) = value.components
         let (whole, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
@@ -174,7 +175,7 @@ extension FrameWriter {
         fixed(value.rawValue)
     }
 
-    /// Writes a text for people. What is above the limit is cut off behind a whole scalar: a slice
+    /// Writes a text for people. What is above the limit is cut off between two scalars: a slice
     /// begins and ends at scalars, whatever index it is given.
     mutating func text(_ value: String) {
         let utf8 = value.utf8

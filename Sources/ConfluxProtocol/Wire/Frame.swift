@@ -1,6 +1,6 @@
 import ConfluxVocabulary
 
-/// One message as it travels: a header of 24 bytes, the message's fields, extensions.
+/// One message as it is sent: a header of 24 bytes, the message's fields, extensions.
 ///
 /// ```
 ///  0        4       5     6       8               16              24
@@ -10,11 +10,11 @@ import ConfluxVocabulary
 /// All numbers are little-endian. The header, and the fields of `bye`, are the same in every
 /// version of the protocol. `docs/protocol.md` has the whole grammar.
 ///
-/// Encoding never fails. Who makes a message keeps to ``WireLimits``: a peer refuses what is
+/// Encoding never fails. Whoever makes a message keeps to ``WireLimits``: a peer refuses anything
 /// above. Decoding shares storage with the frame for whatever may be large (payloads, batches,
 /// commits, states), so a decoded message keeps its frame in memory. Bytes of any content end in a
-/// value or in a ``WireError``, never in a trap. All functions are pure and may be called from any
-/// thread.
+/// value or in a ``WireError``, never in a trap. All functions are pure, and any thread may call
+/// them.
 public enum Frame {
     /// The size of the header, in bytes.
     public static let size = 24
@@ -22,7 +22,7 @@ public enum Frame {
     public static let version: UInt8 = 1
     /// The first bytes of every frame.
     public static let magic: [UInt8] = [0x43, 0x46, 0x4C, 0x58]
-    /// From this tag on an extension must be understood by who receives it.
+    /// A receiver must understand extensions with this tag or a higher one.
     public static let criticalTagMin: UInt16 = 0x8000
 
     /// Reads the header of a frame of any version and kind.
@@ -30,8 +30,7 @@ public enum Frame {
     /// - Parameter frame: The whole frame, or at least its first 24 bytes.
     /// - Returns: The header.
     /// - Throws: ``WireError/notAFrame``, ``WireError/truncated(at:expected:)``, or
-    ///   ``WireError/malformed(at:expected:)`` for an epoch or a
-    ///   session above 2⁶³ − 1.
+    ///   ``WireError/malformed(at:expected:)`` for an epoch or a session above 2⁶³ − 1.
     public static func header(of frame: Bytes) throws(WireError) -> FrameHeader {
         var reader = FrameReader(frame, limits: .standard)
         return try FrameHeader(reading: &reader)
@@ -40,7 +39,7 @@ public enum Frame {
     /// Reads a `bye`, from either side and of any version.
     ///
     /// - Throws: ``WireError``; ``WireError/unsupportedKind(_:at:expected:)`` for another message.
-    ///   A peer takes a `bye` whose fields can't be read for one without a reason.
+    ///   A peer treats a `bye` whose fields can't be read as one without a reason.
     public static func decodeBye(_ frame: Bytes) throws(WireError) -> Bye {
         var reader = FrameReader(frame, limits: .standard)
         let header = try FrameHeader(reading: &reader)
@@ -52,7 +51,7 @@ public enum Frame {
 
     /// The body of a commit's frame: what the log stores. It shares the frame's storage.
     ///
-    /// - Throws: ``WireError`` where the frame is no commit of this version.
+    /// - Throws: ``WireError`` if the frame is not a commit of this version.
     public static func commitBody(of frame: Bytes) throws(WireError) -> Bytes {
         var (reader, header) = try opened(frame, limits: .standard)
         guard header.kind == .commit else { throw header.unsupported("a commit") }
@@ -62,8 +61,8 @@ public enum Frame {
     /// Makes the feed's frame from a commit's body, as the log has it.
     ///
     /// - Parameters:
-    ///   - commitBody: The body; it is not looked into.
-    ///   - epoch: The speaker's tenure, which may be later than the commit's.
+    ///   - commitBody: The body; it is not parsed.
+    ///   - epoch: The sender's tenure, which may be later than the commit's.
     /// - Returns: The frame.
     public static func encode(commitBody: Bytes, epoch: Epoch) -> [UInt8] {
         var writer = FrameWriter(
@@ -79,9 +78,10 @@ public enum Frame {
         return writer.take()
     }
 
-    /// Encodes what the feed carries.
+    /// Encodes a message of the feed.
     ///
-    /// A sequencer has its commits encoded by `CommitBuilder` already; this encodes one anew.
+    /// `CommitBuilder` has encoded a sequencer's commits already; this function encodes a commit
+    /// anew.
     public static func encode(_ message: FeedMessage, epoch: Epoch) -> [UInt8] {
         switch message {
         case .beat(let beat): encode(beat, epoch: epoch)
@@ -89,8 +89,8 @@ public enum Frame {
         }
     }
 
-    /// Decodes what the feed carries. A commit is checked whole, as ``Commit/decode(body:limits:)``
-    /// does.
+    /// Decodes a message of the feed. A commit is checked completely, as
+    /// ``Commit/decode(body:limits:)`` does.
     ///
     /// - Throws: ``WireError``.
     public static func decodeFeedMessage(
@@ -109,7 +109,7 @@ public enum Frame {
         }
     }
 
-    /// Reads the header of a frame of this version, and leaves the reader at its fields.
+    /// Reads the header of a frame of this version. The reader that it returns is at the fields.
     static func opened(
         _ frame: Bytes, limits: WireLimits
     ) throws(WireError) -> (FrameReader, FrameHeader) {
@@ -125,12 +125,12 @@ public enum Frame {
     }
 }
 
-/// For whom a frame speaks: what fences (rules 1 and 8).
+/// The sender of a frame, by its tenure and its session. Only these fence (rules 1 and 8).
 public struct Speaker: Sendable, Hashable {
-    /// The speaker's tenure. A node says the one of its welcome; none before the first.
+    /// The sender's tenure. A node names the tenure of its welcome; none before the first.
     public var epoch: Epoch
-    /// A node's session, as its welcome named it; none before the first, for an observer, and for the
-    /// sequencer.
+    /// A node's session, as its welcome named it; none before the first welcome, for an observer or a visitor, and
+    /// for the sequencer.
     public var session: Incarnation
 
     /// Makes a speaker.
@@ -143,15 +143,15 @@ public struct Speaker: Sendable, Hashable {
     public static let unwelcomed = Speaker(epoch: .none)
 }
 
-/// What stands at the head of every frame.
+/// The header of a frame.
 public struct FrameHeader: Sendable, Hashable {
-    /// The version of the protocol that the rest is written in.
+    /// The version of the protocol in which the rest is written.
     public let version: UInt8
-    /// The number of the message's kind, which may be one that is not known here.
+    /// The number of the message's kind. This version may not know it.
     public let kindNumber: UInt8
-    /// For whom it speaks.
+    /// The sender.
     public let speaker: Speaker
-    /// The speaker's tenure.
+    /// The sender's tenure.
     public var epoch: Epoch { speaker.epoch }
 
     /// The kind; nil if its number is not one of this version.
@@ -164,7 +164,7 @@ public struct FrameHeader: Sendable, Hashable {
         }
         version = try reader.fixed(UInt8.self, "the header")
         kindNumber = try reader.fixed(UInt8.self, "the header")
-        // Flags: none is defined, and who does not know one ignores it.
+        // Flags: none is defined. A receiver ignores flags that it does not know.
         _ = try reader.fixed(UInt16.self, "the header")
         let epoch = try reader.epoch("the header's epoch")
         speaker = Speaker(

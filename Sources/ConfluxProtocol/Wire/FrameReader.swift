@@ -2,14 +2,14 @@ import ConfluxVocabulary
 
 /// Reads fields from a frame, in their order, and never past its end.
 ///
-/// What it hands out as ``Bytes`` shares the frame's storage.
+/// The ``Bytes`` that it hands out share the frame's storage.
 struct FrameReader {
-    /// *Use:* what is read. *Invariant:* `start <= position <= end`, all within `bytes`.
+    /// *Use:* the bytes that are read. *Invariant:* `start <= position <= end`, all within `bytes`.
     private let bytes: Bytes
     private let start: Int
     private let end: Int
     private(set) var position: Int
-    /// Against what counts and lengths are checked.
+    /// The limits on counts and lengths.
     let limits: WireLimits
 
     init(_ bytes: Bytes, limits: WireLimits) {
@@ -66,15 +66,15 @@ struct FrameReader {
         return bytes[lower..<end]
     }
 
-    /// A reader of the next `count` bytes, whose offsets count from where this one's do.
+    /// A reader of the next `count` bytes. Its offsets count from the same byte as this reader's.
     mutating func nested(_ count: Int, _ expected: String) throws(WireError) -> FrameReader {
         FrameReader(try cut(count, expected), start: start, limits: limits)
     }
 
-    /// Reads a count and checks it before anything is reserved for the elements.
+    /// Reads a count, and checks it before any memory is reserved for the elements.
     ///
-    /// A count above `limit` is refused, and so is one that the bytes left can't hold, an element
-    /// taking at least `elementBytesMin`.
+    /// It refuses a count above `limit`. It also refuses a count that the remaining bytes can't
+    /// hold, if each element takes at least `elementBytesMin`.
     mutating func count(
         limit: Int, elementBytesMin: Int, _ expected: String
     ) throws(WireError) -> Int {
@@ -92,8 +92,8 @@ struct FrameReader {
 
     /// Skips the extensions that fill the rest.
     ///
-    /// - Throws: ``WireError/unsupportedExtension(tag:at:)`` where one must be understood: none is
-    ///   in this version.
+    /// - Throws: ``WireError/unsupportedExtension(tag:at:)`` if one of them must be understood:
+    ///   this version knows no such extension.
     mutating func skipExtensions() throws(WireError) {
         while try nextExtension() != nil {}
     }
@@ -101,8 +101,8 @@ struct FrameReader {
     /// Reads one of the extensions that fill the rest.
     ///
     /// - Returns: Its tag, and a reader of its body; nil at the end.
-    /// - Throws: ``WireError/unsupportedExtension(tag:at:)`` where one must be understood: none is
-    ///   in this version.
+    /// - Throws: ``WireError/unsupportedExtension(tag:at:)`` if it must be understood: this version
+    ///   knows no such extension.
     mutating func nextExtension() throws(WireError) -> (tag: UInt16, body: FrameReader)? {
         guard remaining > 0 else { return nil }
         let at = offset
@@ -116,7 +116,7 @@ struct FrameReader {
     }
 }
 
-/// A value that has a place in the grammar: reading and writing of it stand side by side.
+/// A value that has a place in the grammar. Its reading and its writing stand side by side.
 protocol WireField {
     /// The fewest bytes that it takes.
     static var bytesMin: Int { get }

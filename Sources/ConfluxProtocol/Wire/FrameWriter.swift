@@ -18,7 +18,7 @@ struct FrameWriter {
         number(speaker.session)
     }
 
-    /// Makes room for so many bytes in all.
+    /// Makes room for this many bytes in all.
     mutating func reserve(_ capacity: Int) {
         bytes.reserveCapacity(capacity)
     }
@@ -45,7 +45,7 @@ struct FrameWriter {
         }
     }
 
-    /// Forgets what was written and keeps the room for it.
+    /// Forgets what was written, and keeps the room for it.
     mutating func clear() {
         bytes.removeAll(keepingCapacity: true)
     }

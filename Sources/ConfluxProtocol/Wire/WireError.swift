@@ -1,11 +1,11 @@
-/// Why bytes are not a frame, a commit or a batch that this version of the protocol speaks.
+/// Why bytes are not a frame, a commit or a batch of this version of the protocol.
 ///
 /// Offsets count from the first byte of what was decoded: of the frame, or of the commit's body or
-/// the batch where one of these was decoded by itself. `expected` names the field in words.
+/// the batch if one of these was decoded by itself. `expected` names the field in words.
 public enum WireError: Error, Sendable, Hashable {
-    /// It does not begin with the protocol's magic bytes.
+    /// The bytes do not begin with the protocol's magic bytes.
     case notAFrame
-    /// It ends before the field does.
+    /// The bytes end before the field does.
     case truncated(at: Int, expected: String)
     /// A field has a value that the grammar does not allow.
     case malformed(at: Int, expected: String)
@@ -17,7 +17,7 @@ public enum WireError: Error, Sendable, Hashable {
     case unsupportedKind(UInt8, at: Int, expected: String)
     /// A code is not known here.
     case unknownCode(UInt16, at: Int, expected: String)
-    /// It has an extension that must be understood and is not.
+    /// There is an extension that must be understood, and it is not known here.
     case unsupportedExtension(tag: UInt16, at: Int)
 
     /// What is wrong, where, and what to do, for people.
@@ -45,7 +45,7 @@ public enum WireError: Error, Sendable, Hashable {
         }
     }
 
-    /// With which code a peer that sent such bytes is answered `bye`.
+    /// The code of the `bye` that answers a peer which sent such bytes.
     public var byeCode: ByeCode {
         switch self {
         case .notAFrame, .truncated, .malformed, .limitExceeded: .malformed

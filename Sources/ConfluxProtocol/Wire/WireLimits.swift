@@ -1,14 +1,14 @@
 /// The bounds of what is encoded and decoded.
 ///
-/// A decoder checks every count against its bound *and* against the bytes that are left before it
-/// reserves memory, so that no frame makes a peer allocate more than a small multiple of the
-/// frame's own size.
+/// A decoder checks every count against its bound *and* against the remaining bytes before it
+/// reserves memory. So no frame makes a peer allocate more than a small multiple of the frame's own
+/// size.
 public struct WireLimits: Sendable, Hashable {
     /// The most bytes of one frame, header included.
     public let frameBytesMax: Int
     /// The most bytes of one encoded batch.
     public let batchBytesMax: Int
-    /// The most bytes of one payload, above which an action is rejected.
+    /// The most bytes of one payload. An action with a larger one is rejected.
     public let payloadBytesMax: Int
     /// The most rows of a batch's table of targets.
     public let rowsPerBatchMax: Int
@@ -25,18 +25,18 @@ public struct WireLimits: Sendable, Hashable {
         elementsPerListMax: 65_536)
 
     /// The most bytes of a state that a node shows in an answer. It bounds what the sequencer must
-    /// be ready to receive from anybody.
+    /// be ready to receive from any peer.
     public static let shownStateBytesMax = 16 << 20
 
-    /// The most bytes of the shapes of a state's actions. What is larger is not kept.
+    /// The most bytes of the shapes of a state's actions. Larger shapes are not kept.
     public static let shapesBytesMax = 4_096
 
-    /// The most UTF-8 bytes of a text, in every version. An encoder cuts off what is above.
+    /// The most UTF-8 bytes of a text, in every version. An encoder cuts off the rest.
     public static let textBytesMax = 4_096
 
-    /// Makes limits, checked: each must be at least 1, a payload must fit into a batch, a batch
-    /// into a frame, and none may be above what version 1 of the protocol allows, but for the
-    /// payload's and the batch's, which may be as large as the largest frame has room for.
+    /// Makes limits, and checks them. Each must be at least 1, a payload must fit into a batch, and
+    /// a batch into a frame. None may be above what version 1 of the protocol allows, except those
+    /// of payloads and batches, which may be as large as a frame has room for.
     ///
     /// - Throws: ``WireLimitError``, which names the first field that breaks the rule.
     public init(
@@ -72,11 +72,11 @@ public struct WireLimits: Sendable, Hashable {
             elementsPerListMax: elementsPerListMax)
     }
 
-    /// These limits, with what a welcome grants for batches and payloads: what a node builds its
-    /// batches by.
+    /// These limits, with what a welcome grants for batches and payloads. A node builds its batches
+    /// by them.
     ///
-    /// - Parameter session: The welcome's limits. What can't be (a batch larger than a frame has
-    ///   room for, or too small for any action) becomes the nearest that can.
+    /// - Parameter session: The welcome's limits. A limit that is impossible (a batch larger than a
+    ///   frame has room for, or too small for any action) becomes the nearest possible one.
     /// - Returns: The limits.
     public func granted(by session: SessionLimits) -> WireLimits {
         let batchBytes = min(
@@ -91,11 +91,11 @@ public struct WireLimits: Sendable, Hashable {
             elementsPerListMax: elementsPerListMax)
     }
 
-    /// What a frame with one commit of one batch has beside that batch.
+    /// What a frame with one commit of one batch has besides that batch.
     static let commitOverheadBytes = CommitLayout.blocksOffset + CommitLayout.batchPrefixBytes
 
-    /// What a batch of one entry has at most beside the payload: its fixed fields, one row with two
-    /// names of 64 bytes, and the entry's two numbers.
+    /// The most that a batch of one entry has besides the payload: its fixed fields, one row with
+    /// two names of 64 bytes, and the entry's two numbers.
     static let batchOverheadBytes = BatchLayout.fixedBytes + BatchLayout.rowBytesMax + 2 + 5
 
     private init(
@@ -112,13 +112,13 @@ public struct WireLimits: Sendable, Hashable {
     }
 }
 
-/// A limit that was set to a value that can't be.
+/// A limit that was set to an impossible value.
 public struct WireLimitError: Error, Sendable, Hashable, CustomStringConvertible {
     /// The limit's name.
     public let field: String
     /// What it was set to.
     public let value: Int
-    /// What it may be set to, the other limits being as they are.
+    /// The values that it may have, given the other limits.
     public let allowed: ClosedRange<Int>
 
     /// What to do, for people.

@@ -1,58 +1,58 @@
 import ConfluxVocabulary
 
-/// What catches up while the rest continues: stores that were opened later, and what was parked since it
-/// was slower than the feed. Each has a position of its own (rule 4).
+/// What catches up while the rest continues: stores that were opened later, and stores that were parked because they
+/// were slower than the feed. Each has a position of its own (rule 4).
 ///
 ///     runner     cursor ──▶ fetched ─┐
 ///     runner   cursor ──▶ fetched ───┴─▶ recent ──▶ live
 ///
-/// A *runner* goes from its cursor to the end of the feed, and takes its members along. Who joins
-/// makes no runner go back, and discards nothing:
+/// A *runner* goes from its cursor to the end of the feed, and takes its members along. When a store joins, no runner
+/// goes back, and none discards anything:
 ///
-/// - Who is at or above a runner's cursor joins that runner, the nearest one. What it has already the
-///   applier passes over, by the store's position.
-/// - Others get a runner of their own; where there are as many as there may be, they wait for one.
-/// - A runner that comes to another's cursor becomes one with it.
+/// - A store at or above the cursor of a runner joins that runner, or the nearest of several. The applier skips what
+///   the store has already, by the store's position.
+/// - Any other store gets a runner of its own. If there are as many runners as there may be, it waits for one.
+/// - A runner that reaches another's cursor merges with that runner.
 ///
-/// Runners deliver one commit each in turn, and only as much as ``ReplicaSettings/catchUpBytesMax``, so
-/// that a commit of the feed never waits for more than that.
+/// Runners take turns, and deliver one commit in each turn. Together they deliver no more than
+/// ``ReplicaSettings/catchUpBytesMax``, so that a commit of the feed never waits for more than that.
 ///
-/// *Invariants*: no cursor is above `live`. Every member is in one runner, or waits. What is fetched
-/// follows its runner's cursor without holes, and ends at or below `live`.
+/// *Invariants*: no cursor is above `live`. Every member is in one runner, or waits. What a runner has fetched
+/// follows its cursor without holes, and ends at or below `live`.
 struct CatchUps: Sendable {
     struct Runner: Sendable {
-        /// Everything up to this number was delivered to these.
+        /// Everything up to this number was delivered to the members.
         var cursor: SequenceNumber
         /// In the order in which they joined.
         var members: [HostingSubject]
-        /// What was fetched and is not delivered.
+        /// Commits that were fetched and not yet delivered.
         var fetched = CommitBuffer()
         /// The fetch under way.
         var fetch: ReplicaMachine.PendingFetch?
 
-        /// Up to where it needs to fetch nothing.
+        /// The number up to which it needs no further fetch.
         var end: SequenceNumber { max(cursor, fetched.last ?? .zero) }
     }
 
-    /// The most runners. With the fetch that fills a hole, a sequencer answers as many at once.
+    /// The most runners. Each has one fetch under way at most, beside the fetch that fills a hole.
     static let runnersMax = 3
 
-    /// The one whose turn is next is first.
+    /// The runners. The one whose turn is next comes first.
     var runners: [Runner] = []
-    /// Those for which there is no runner yet, and their positions.
+    /// Subjects for which there is no runner yet, with their positions.
     private(set) var waiting: [(subject: HostingSubject, position: SequenceNumber)] = []
-    /// The last commits of the feed, while something catches up. Without them a store could fall behind
-    /// for ever: each answer to a fetch is older than the feed by the time that it took.
+    /// The last commits of the feed, kept while something catches up. Without them a store could lag behind for ever:
+    /// each answer to a fetch is older than the feed by the time that it took.
     var recent = CommitBuffer()
-    /// The bytes that were delivered and not handed to the stores.
+    /// The bytes that were delivered and not yet handed to the stores.
     fileprivate(set) var outstandingBytes = 0
 
     var isEmpty: Bool { runners.isEmpty && waiting.isEmpty }
 
-    /// So much of what was delivered was handed to the stores.
+    /// Notes that this many of the delivered bytes were handed to the stores.
     mutating func handOver(_ byteCount: Int) { outstandingBytes -= byteCount }
 
-    /// It has everything up to this number.
+    /// Adds a subject that has everything up to a number.
     mutating func join(_ subject: HostingSubject, at position: SequenceNumber) {
         let nearest = runners.indices.filter { runners[$0].cursor <= position }
             .max { runners[$0].cursor < runners[$1].cursor }
@@ -65,7 +65,7 @@ struct CatchUps: Sendable {
         }
     }
 
-    /// It catches up no longer. Nobody continues for what nobody waits for.
+    /// Removes a subject. A runner without members ends.
     mutating func leave(_ subject: HostingSubject) {
         waiting.removeAll { $0.subject == subject }
         for index in runners.indices { runners[index].members.removeAll { $0 == subject } }
@@ -73,7 +73,7 @@ struct CatchUps: Sendable {
         beginNext()
     }
 
-    /// There may be room for another runner.
+    /// Gives runners to waiting subjects, as long as there is room.
     mutating func beginNext() {
         while runners.count < Self.runnersMax, !waiting.isEmpty {
             let next = waiting.removeFirst()
@@ -82,11 +82,11 @@ struct CatchUps: Sendable {
         if isEmpty { recent = CommitBuffer() }
     }
 
-    /// The runner whose turn it is, or was, continues, or becomes one with another that it has come to.
+    /// Puts a runner back after its turn, or merges it with a runner whose cursor it has reached.
     ///
     /// - Parameters:
-    ///   - runner: The runner. It is in no list meanwhile.
-    ///   - former: Where it was before.
+    ///   - runner: The runner. During its turn it is in no list.
+    ///   - former: Its cursor before the turn.
     mutating func putBack(_ runner: Runner, from former: SequenceNumber) {
         let met = runners.indices.first {
             former <= runners[$0].cursor && runners[$0].cursor <= runner.cursor
@@ -95,7 +95,7 @@ struct CatchUps: Sendable {
             runners.append(runner)
             return
         }
-        // The lower of the two continues with both: nobody lacks anything then.
+        // The lower of the two continues with the members of both, so that nobody misses anything.
         runners[met].members += runner.members
         beginNext()
     }
@@ -108,7 +108,7 @@ struct CatchUps: Sendable {
 }
 
 extension ReplicaMachine {
-    /// It has everything up to this number, and gets what is behind it from here on: a store that has its
+    /// A subject has everything up to a number, and gets what follows from here on. It is a store that has its
     /// snapshot, or the first local store of a bridged state.
     mutating func ready(
         _ subject: HostingSubject, through position: SequenceNumber, _ request: UInt64,
@@ -117,13 +117,14 @@ extension ReplicaMachine {
         guard hosting[subject]?.phase.request == request else { return }
         wantFeed(at: now, into: &effects)
         guard let live else {
-            // Where the feed begins is not known yet: behind its proof it is opened again, and ready again.
+            // It isn't known yet where the feed begins. Once the subscription is proven, the subject is opened again,
+            // and becomes ready again.
             hosting[subject]?.phase = .wanted
             return
         }
         catchUps.leave(subject)
         effects.append(.deliver(.begin(subject)))
-        // What it has beyond the feed it passes over.
+        // If its position is above `live`, the applier skips what it has already.
         catchUps.join(subject, at: min(position, live))
         pumpCatchUps(at: now, into: &effects)
     }
@@ -138,7 +139,8 @@ extension ReplicaMachine {
         catchUps.outstandingBytes < settings.catchUpBytesMax
     }
 
-    /// Goes on until all are where the feed is, as far as there is room and something to deliver.
+    /// Continues until every runner is where the feed is, as long as there is room and something to
+    /// deliver.
     mutating func pumpCatchUps(at now: Duration, into effects: inout [ReplicaEffect]) {
         guard let live else { return }
         var idleCount = 0
@@ -175,8 +177,8 @@ extension ReplicaMachine {
         runner.cursor = item.commit.last
     }
 
-    /// The next fetch goes out when what came is delivered, and not before: so that a catch-up leaves a processor
-    /// to the receipts of other stores.
+    /// Sends the next fetch only once everything that arrived is delivered. So catching up leaves processor time for
+    /// the receipts of other stores.
     private mutating func fetchNext(
         of runner: inout CatchUps.Runner, at now: Duration, into effects: inout [ReplicaEffect]
     ) {
@@ -198,9 +200,9 @@ extension ReplicaMachine {
         }
     }
 
-    /// An answer to a fetch of a runner.
+    /// Takes the answer to a fetch, if it is a runner's.
     ///
-    /// - Returns: Whether it was one.
+    /// - Returns: Whether it is a runner's.
     mutating func caughtUp(
         _ entries: Entries, at now: Duration, into effects: inout [ReplicaEffect]
     ) -> Bool {
@@ -222,7 +224,7 @@ extension ReplicaMachine {
             }
             catchUps.runners[index].fetched.insert(commit, byteCount: body.count)
         }
-        // An answer that brought nothing on would bring nothing on again: it is waited for a while.
+        // The answer brought nothing new, and the next one would not either: wait for a while.
         if catchUps.runners[index].end == end {
             catchUps.runners[index].fetch = PendingFetch(
                 request: 0, deadline: now + settings.fetchPatience)
@@ -231,8 +233,8 @@ extension ReplicaMachine {
         return true
     }
 
-    /// The log no longer holds, or can't read, what these lack: stores begin anew with newer snapshots, and of what
-    /// bridged states never see it is told.
+    /// The log no longer holds, or can't read, what these members lack. Stores begin anew with newer snapshots. For
+    /// bridged states, an event reports what they will never see.
     private mutating func passOver(
         _ runner: CatchUps.Runner, floor: SequenceNumber, at now: Duration,
         into effects: inout [ReplicaEffect]
@@ -258,7 +260,7 @@ extension ReplicaMachine {
             catchUps.runners[index].fetch = nil
             guard pending.from > .zero else { continue }
             slowDown()
-            // The same question again has the same number, so that the first answer counts.
+            // A repeated request keeps its number, so that the first answer counts.
             catchUps.runners[index].fetch = fetch(
                 from: pending.from, request: pending.request, at: now, into: &effects)
         }

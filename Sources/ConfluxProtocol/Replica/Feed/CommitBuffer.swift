@@ -1,6 +1,6 @@
 import ConfluxVocabulary
 
-/// Consecutive or scattered commits that wait, within a bound of bytes.
+/// Commits that wait, with or without holes between them. The owner bounds their bytes.
 struct CommitBuffer: Sendable {
     /// A commit and its size.
     struct Item: Sendable {
@@ -8,10 +8,10 @@ struct CommitBuffer: Sendable {
         var byteCount: Int
     }
 
-    /// Ascending by first number, without doubles, from `head` on.
+    /// Ascending by first number, without duplicates, from `head` on.
     private var items: [Item?] = []
-    /// The items before this index are gone; cut off when they outnumber the others, so that
-    /// taking one does not move all.
+    /// The items before this index are gone. They are removed once they outnumber the others, so
+    /// that taking one item does not move all the others.
     private var head = 0
     private(set) var byteCount = 0
 
@@ -21,7 +21,7 @@ struct CommitBuffer: Sendable {
         items[index]?.commit.first ?? .zero
     }
 
-    /// Puts a commit where it belongs; one that is here already is not kept twice.
+    /// Inserts a commit in its place, unless it is here already.
     mutating func insert(_ commit: Commit, byteCount size: Int) {
         var index = items.count
         while index > head, first(at: index - 1) > commit.first { index -= 1 }
@@ -30,7 +30,7 @@ struct CommitBuffer: Sendable {
         byteCount += size
     }
 
-    /// Takes the commit that follows this number, and drops what is not above it.
+    /// Takes the commit that follows a number, and drops all commits that are not above it.
     mutating func take(after number: SequenceNumber) -> Item? {
         let isStale = { (item: Item?) in item.map { $0.commit.last <= number } ?? true }
         dropFirst(items[head...].prefix(while: isStale).count)
@@ -40,12 +40,12 @@ struct CommitBuffer: Sendable {
         return first
     }
 
-    /// The last number that is here.
+    /// The last number in the buffer.
     var last: SequenceNumber? { isEmpty ? nil : items.last??.commit.last }
 
-    /// The commit that follows this number, which stays.
+    /// The commit that follows a number. It stays in the buffer.
     func item(after number: SequenceNumber) -> Item? {
-        // The last that begins at or below the next number: a binary search.
+        // A binary search for the last commit that begins at or below the next number.
         var low = head
         var high = items.count
         while low < high {
@@ -56,7 +56,7 @@ struct CommitBuffer: Sendable {
         return item
     }
 
-    /// Drops the oldest until no more than this many bytes are kept.
+    /// Drops the oldest commits until no more than this many bytes are kept.
     mutating func shrink(to bytesMax: Int) {
         var count = 0
         var bytes = byteCount

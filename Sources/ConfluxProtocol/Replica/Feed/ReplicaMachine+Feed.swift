@@ -8,23 +8,25 @@ extension ReplicaMachine {
         if phase == .joined, let welcome { effects.append(.subscribe(welcome.feed)) }
     }
 
-    /// The log has come to this number. A node that bridges and has no store of its own follows no feed:
-    /// it passes over what it hears of, so that a store that comes begins there.
+    /// The log has reached this number. A node that bridges and has no store of its own follows no feed. It passes
+    /// over every number that it hears of, so that a store that is made later begins there.
     mutating func hear(of last: SequenceNumber, into effects: inout [ReplicaEffect]) {
         guard feed == .unwanted, hosting.count > 0, live.map({ $0 < last }) ?? true else { return }
         live = last
-        // What is passed over counts as had: it must not come again otherwise.
+        // Numbers that are passed over belong to the node's history: it must learn if the log loses
+        // them.
         remember(log, last, of: epoch)
         effects.append(.deliver(.passOver(last)))
     }
 
-    /// When the log's last number is asked for, by a node that bridges and follows no feed.
+    /// When to ask for the log's last number; nil unless this node bridges and follows no feed.
     var hearingDue: Duration? {
         guard feed == .unwanted, hosting.count > 0, let limits = welcome?.limits else { return nil }
         return askedForLastAt + max(limits.silenceMax / 4, settings.progressPauseMin)
     }
 
-    /// Asks for the log's last number, which also shows that the sequencer is there.
+    /// Asks for the log's last number if that is due. The answer also shows that the sequencer is
+    /// there.
     mutating func askForLast(at now: Duration, into effects: inout [ReplicaEffect]) {
         guard let due = hearingDue, now >= due else { return }
         askedForLastAt = now
@@ -39,7 +41,8 @@ extension ReplicaMachine {
                 beat.log, epoch, following: beat.last, at: now, into: &effects)
         else { return }
         remoteLast = max(remoteLast, beat.last)
-        // The feed is in order: what the beat counts and this node lacks was lost.
+        // The feed keeps its order: if the beat counts an entry that this node lacks, the entry was
+        // lost.
         fillHole(at: now, into: &effects)
     }
 
@@ -53,8 +56,8 @@ extension ReplicaMachine {
         accept(commit, byteCount: byteCount, at: now, into: &effects)
     }
 
-    /// Whether a message of the feed counts. The first one of the welcome's epoch proves the
-    /// subscription; whatever is above it will come, or be seen to be missing.
+    /// Whether a message of the feed counts. The first message of the welcome's epoch proves the
+    /// subscription: whatever is above it will arrive, or its absence will be noticed.
     private mutating func hear(
         _ log: LogID, _ epoch: Epoch, following last: SequenceNumber, at now: Duration,
         into effects: inout [ReplicaEffect]
@@ -68,13 +71,14 @@ extension ReplicaMachine {
         feed = .following(since: now)
         if !wasFollowing {
             if live == nil {
-                // The beat that a subscription begins with may be as old as the tenure: what the
-                // welcome counts was there before.
+                // The beat that begins a subscription may be as old as the tenure: the welcome may
+                // know of more.
                 let present = max(last, welcome?.last ?? last)
                 let start = followFrom.map { SequenceNumber(max($0.rawValue, 1) - 1) } ?? present
                 live = start
                 applied = max(applied, start)
-                // What is passed over counts as had: it must not come again otherwise.
+                // Numbers that are passed over belong to the node's history: it must learn if the
+                // log loses them.
                 remember(log, min(start, present), of: epoch)
                 effects.append(.deliver(.passOver(start)))
             }
@@ -100,13 +104,13 @@ extension ReplicaMachine {
         fillHole(at: now, into: &effects)
     }
 
-    /// Delivers the commit that follows `live`. Who follows from a number of its own may begin in
-    /// the middle of a commit, and gets it whole.
+    /// Delivers the commit that follows `live`. A node that follows from a number of its own choice
+    /// may begin in the middle of a commit, and gets the whole commit.
     private mutating func advance(
         _ commit: Commit, byteCount: Int, at now: Duration, into effects: inout [ReplicaEffect]
     ) {
         if let liveEpoch, commit.predecessor != liveEpoch {
-            // Another history stands below this commit than the one that was applied.
+            // The commit follows another history than the one that was applied.
             loseHistory(agreed: .zero, at: now, into: &effects)
             greet(at: now, into: &effects)
             return
@@ -120,7 +124,8 @@ extension ReplicaMachine {
         learnOwn(of: commit, into: &effects)
     }
 
-    /// A commit on the feed is as good as the receipts of what it holds of this node.
+    /// Takes the outcomes of this node's own actions from a commit on the feed: it is as good as
+    /// receipts.
     private mutating func learnOwn(of commit: Commit, into effects: inout [ReplicaEffect]) {
         var sequence = commit.first
         for block in commit.blocks {
@@ -152,8 +157,8 @@ extension ReplicaMachine {
         holeFetch = fetch(from: live.next, at: now, into: &effects)
     }
 
-    /// A question that is repeated keeps its `request`: then the first answer counts, however late
-    /// it comes.
+    /// Sends a fetch. A repeated fetch keeps its `request`, so that the first answer counts,
+    /// however late it arrives.
     mutating func fetch(
         from sequence: SequenceNumber, request repeated: UInt64? = nil, at now: Duration,
         into effects: inout [ReplicaEffect]
@@ -191,14 +196,14 @@ extension ReplicaMachine {
             max(settings.fetchPatience, slowPatience) * 2, settings.fetchPatienceMax)
     }
 
-    /// The thread that applies has advanced: what waited for room continues.
+    /// The thread that applies has made progress: whatever waited for room continues.
     mutating func advance(
         to progress: ApplyProgress, at now: Duration, into effects: inout [ReplicaEffect]
     ) {
         outstandingBytes -= progress.liveBytes - self.progress.liveBytes
         catchUps.handOver(progress.catchUpBytes - self.progress.catchUpBytes)
         self.progress = progress
-        // What was applied of a lost history says nothing of this one.
+        // What was applied of a lost history says nothing about this one.
         if progress.resets == resets {
             applied = max(applied, min(progress.applied, live ?? .zero))
         }
@@ -232,7 +237,7 @@ extension ReplicaMachine {
             guard let live, commit.last > live, commit.first <= live.next else { continue }
             advance(commit, byteCount: body.count, at: now, into: &effects)
         }
-        // An answer that brought nothing on would bring nothing on again: it is waited for a while.
+        // The answer brought nothing new, and the next one would not either: wait for a while.
         if live?.next == wanted {
             holeFetch = PendingFetch(request: 0, deadline: now + settings.fetchPatience)
         }
@@ -250,7 +255,8 @@ extension ReplicaMachine {
         }
     }
 
-    /// The number behind what the log holds no longer, or can't read.
+    /// The number behind everything that the log no longer holds, or can't read. Damage is reported
+    /// once.
     mutating func floor(
         of entries: Entries, into effects: inout [ReplicaEffect]
     ) -> SequenceNumber {
@@ -262,8 +268,9 @@ extension ReplicaMachine {
         return max(entries.floor, damage.last.next)
     }
 
-    /// The log no longer holds what this node lacks: it continues behind it. The stores begin anew with
-    /// snapshots; of what bridged states never see it is told.
+    /// The log no longer holds, or can't read, what this node lacks, so the node continues behind it. Stores begin
+    /// anew with snapshots. If a state is bridged, or somebody follows the log, an event reports what they will never
+    /// see.
     private mutating func passOver(
         from wanted: SequenceNumber, floor: SequenceNumber, at now: Duration,
         into effects: inout [ReplicaEffect]
@@ -275,7 +282,7 @@ extension ReplicaMachine {
         }
         live = last
         liveEpoch = nil
-        // As where it begins: what is passed over counts as had.
+        // As at the beginning of the feed, these numbers belong to the node's history.
         if let session { remember(session.log, last, of: epoch) }
         effects.append(.deliver(.passOver(last)))
         let stores = hosting.subjects.compactMap { subject in

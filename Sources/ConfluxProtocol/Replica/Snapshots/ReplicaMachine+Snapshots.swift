@@ -1,6 +1,6 @@
 import ConfluxVocabulary
 
-/// Loading snapshots (rule 19), for stores that are opened and for comparing (rule 22).
+/// Loads snapshots (rule 19), for stores that are opened and for comparisons (rule 22).
 extension ReplicaMachine {
     mutating func load(
         _ place: SnapshotPlace, _ reference: SnapshotReference, for purpose: SnapshotLoad.Purpose,
@@ -15,7 +15,7 @@ extension ReplicaMachine {
         nextRequest += 1
     }
 
-    /// Asks for the snapshots whose turn it is: behind every input, whatever made room for them.
+    /// Begins the loads whose turn it is. It runs after every input, whatever made room for them.
     mutating func beginLoads(at now: Duration, into effects: inout [ReplicaEffect]) {
         while phase == .joined, loads.activeCount < settings.loadsMax, let request = loads.waiting {
             ask(forNextOf: request, at: now, into: &effects)
@@ -36,7 +36,7 @@ extension ReplicaMachine {
                         limitBytes: settings.loadBytes, acknowledged: acknowledged))))
     }
 
-    /// Question or answer may have been lost.
+    /// Asks again for parts that are overdue: the request or the answer may have been lost.
     mutating func repeatLoads(at now: Duration, into effects: inout [ReplicaEffect]) {
         for request in loads.overdue(at: now) {
             slowDown()
@@ -48,14 +48,14 @@ extension ReplicaMachine {
         _ served: SnapshotServed, at now: Duration, into effects: inout [ReplicaEffect]
     ) {
         guard loads[served.request]?.place == served.chunk.place else { return }
-        // One that is not there, or not the one that was announced, will never be whole.
+        // A snapshot that is gone, or is not the announced one, will never be complete.
         guard loads[served.request]?.reference.byteCount == served.chunk.byteCount else {
             if let load = loads.remove(served.request) {
                 giveUp(load, isTooLarge: false, at: now, into: &effects)
             }
             return
         }
-        // What was asked for twice comes twice.
+        // A part that was asked for twice arrives twice.
         guard loads.take(served.chunk, for: served.request) else { return }
         guard loads[served.request]?.isWhole == true, let load = loads.remove(served.request)
         else {
@@ -88,7 +88,8 @@ extension ReplicaMachine {
         }
     }
 
-    /// The sequencer has it no longer, or what came is not what was announced.
+    /// Gives up a load: the sequencer no longer has the snapshot, or it is not what was announced,
+    /// or it is too large.
     private mutating func giveUp(
         _ load: SnapshotLoad, isTooLarge: Bool, at now: Duration,
         into effects: inout [ReplicaEffect]
@@ -105,7 +106,8 @@ extension ReplicaMachine {
             effects.append(
                 .deliver(.opened(request: request, .failed(.payloadTooLarge, message: text))))
         case .opening, .following:
-            // There is a newer one by now: it is asked for as if the answer had been lost.
+            // There is a newer snapshot by now. The store is asked for as if the answer to its open
+            // had been lost.
             if !isAnswerDue { owedSince = now }
             hosting[subject]?.phase = .asked
         }
@@ -119,7 +121,7 @@ extension ReplicaMachine {
         guard case .opened(divergence.life, _) = hosting[.store(divergence.store)]?.phase else {
             return
         }
-        // What was said of an older point, or said before, is of no use any more.
+        // Comparisons for an older point, or from an earlier message, are of no use any more.
         loads.removeComparing(divergence.store)
         load(
             divergence.place, divergence.reference, for: .comparing(divergence), at: now,

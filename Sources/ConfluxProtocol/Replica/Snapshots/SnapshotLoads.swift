@@ -2,22 +2,23 @@ import ConfluxVocabulary
 
 /// A snapshot on its way to this node.
 struct SnapshotLoad: Sendable {
-    /// Where a store continues behind its snapshot.
+    /// Where a store continues after its snapshot.
     struct Start: Sendable {
-        /// The lowest number that the log held when the snapshot was offered.
+        /// The number from which the log may be read for the store, as it was when the snapshot was
+        /// offered.
         var floor: SequenceNumber
-        /// The entries behind the snapshot that the log holds no longer.
+        /// The entries behind the snapshot that the log no longer holds.
         var aside: SnapshotReference?
         var skipped: [SequenceNumber]
     }
 
     /// What it is for.
     enum Purpose: Sendable {
-        /// The store gets it.
+        /// The store gets the snapshot.
         case opening(Start)
-        /// They are entries, which the store gets behind this snapshot (rule 21).
+        /// The bytes are entries, which the store gets after this snapshot (rule 21).
         case following(Snapshot, Start)
-        /// The store's own state at that point is compared with it (rule 22).
+        /// The store's own state at that point is compared with the snapshot (rule 22).
         case comparing(Divergence)
     }
 
@@ -26,7 +27,7 @@ struct SnapshotLoad: Sendable {
     let purpose: Purpose
     var bytes: [UInt8] = []
     var hasher = DigestHasher()
-    /// When the next part is asked for again; nil while it waits for its turn.
+    /// When to ask for the next part again; nil while the load waits for its turn.
     var deadline: Duration?
 
     init(_ place: SnapshotPlace, _ reference: SnapshotReference, for purpose: Purpose) {
@@ -35,27 +36,27 @@ struct SnapshotLoad: Sendable {
         self.purpose = purpose
     }
 
-    /// Takes what comes next.
+    /// Takes the next part.
     ///
-    /// - Returns: Whether it was that.
+    /// - Returns: Whether it was the next part.
     mutating func take(_ chunk: SnapshotChunk) -> Bool {
         guard chunk.place == place, chunk.offset == UInt64(bytes.count),
             chunk.byteCount == reference.byteCount, !chunk.bytes.isEmpty
         else { return false }
-        // It grows with what came, not with what was announced.
+        // The buffer grows with what arrives, not with what was announced.
         bytes.append(contentsOf: chunk.bytes)
         hasher.update(chunk.bytes)
         return true
     }
 
     var isWhole: Bool { UInt64(bytes.count) == reference.byteCount }
-    /// Whether it is what was announced.
+    /// Whether the bytes are what was announced.
     var isIntact: Bool { hasher.finish() == reference.digest }
 }
 
 /// The snapshots on their way to this node. Each asks for one part at a time.
 struct SnapshotLoads: Sendable {
-    /// By request, which each keeps to its end.
+    /// By request. Each load keeps its request to its end.
     private(set) var loads: [UInt64: SnapshotLoad] = [:]
 
     subscript(request: UInt64) -> SnapshotLoad? {
@@ -63,33 +64,32 @@ struct SnapshotLoads: Sendable {
         set { loads[request] = newValue }
     }
 
-    /// Gives the next part to a load, where it is: a copy of what has come would cost more with each
-    /// part.
+    /// Gives the next part to a load, in place: to copy what has arrived would cost more with each part.
     ///
-    /// - Returns: Whether it was that.
+    /// - Returns: Whether it was the next part.
     mutating func take(_ chunk: SnapshotChunk, for request: UInt64) -> Bool {
         loads[request]?.take(chunk) ?? false
     }
 
     var count: Int { loads.count }
     var activeCount: Int { loads.values.count { $0.deadline != nil } }
-    /// The bytes that are here. *Use*: what they may come to.
+    /// The bytes that have arrived. *Use*: to compare them with their bound.
     var byteCount: Int { loads.values.reduce(0) { $0 + $1.bytes.count } }
 
-    /// The next one that waits for its turn.
+    /// The first load that waits for its turn.
     var waiting: UInt64? { loads.filter { $0.value.deadline == nil }.keys.min() }
 
-    /// One is whole, or will never be.
+    /// Removes a load that is complete, or will never be.
     mutating func remove(_ request: UInt64) -> SnapshotLoad? {
         loads.removeValue(forKey: request)
     }
 
-    /// A store is closed, or begins anew.
+    /// Removes the loads of a store that is closed, or begins anew.
     mutating func remove(_ store: StoreName) {
         loads = loads.filter { $0.value.place.store != store }
     }
 
-    /// A store is compared with one snapshot at a time.
+    /// Removes the comparison of a store: a store is compared with one snapshot at a time.
     mutating func removeComparing(_ store: StoreName) {
         loads = loads.filter { _, load in
             guard load.place.store == store, case .comparing = load.purpose else { return true }
@@ -99,7 +99,7 @@ struct SnapshotLoads: Sendable {
 
     mutating func removeAll() { loads = [:] }
 
-    /// What was asked for on a connection that is gone is asked for again.
+    /// What was asked for on a connection that is gone is to be asked for again.
     mutating func repeatAll(at now: Duration) {
         for request in loads.keys where loads[request]?.deadline != nil {
             loads[request]?.deadline = now

@@ -1,14 +1,14 @@
 import ConfluxVocabulary
 
-/// A visitor's part: it dispatches without joining (rule 42).
+/// A visitor's side of the protocol: it dispatches without joining (rule 42).
 extension ReplicaMachine {
-    /// The session begins behind the lowest `last` that it was welcomed with: a log that lost its end
-    /// gives the numbers behind that again.
+    /// Notes where the session begins: behind the lowest `last` of all welcomes. A log that lost its end gives the
+    /// numbers behind that again.
     mutating func visit(_ welcome: Welcome) {
         visitSince = min(visitSince ?? welcome.last, welcome.last)
     }
 
-    /// What submits a batch.
+    /// The message that submits a batch.
     func submission(of batch: Batch) -> NodeMessage {
         guard let visitSince else { return .submit(batch) }
         let session = Visit.Session(
@@ -16,7 +16,7 @@ extension ReplicaMachine {
         return .visit(Visit(session: session, batch: batch))
     }
 
-    /// A visitor is of one session: what has no outcome has none that can be known.
+    /// A visitor has only one session. It ends, and what has no outcome has an unknown one.
     mutating func loseVisit(into effects: inout [ReplicaEffect]) {
         effects.append(.event(.sessionForgotten))
         let text =

@@ -1,6 +1,6 @@
 import ConfluxVocabulary
 
-/// What a program that is run again is known by: its runs continue one session (rule 11).
+/// An idempotency key for a program that is run again: all its runs continue one session (rule 11).
 ///
 /// The session's nonce is the first 128 bits of the SHA-256 of the text `conflux session key`, a
 /// zero byte, and the key. It is the same in every version and on every machine.
@@ -12,7 +12,7 @@ public struct SessionKey: Sendable, Hashable {
 
     /// Makes a key.
     ///
-    /// - Parameter text: 1 to ``bytesMax`` bytes of UTF-8. nil is returned for anything else.
+    /// - Parameter text: 1 to ``bytesMax`` bytes of UTF-8. For any other text, nil is returned.
     public init?(_ text: String) {
         guard (1...Self.bytesMax).contains(text.utf8.count) else { return nil }
         self.text = text
@@ -23,7 +23,7 @@ public struct SessionKey: Sendable, Hashable {
 }
 
 extension Nonce {
-    /// Makes one of a text: the first 16 bytes of its SHA-256.
+    /// Makes a nonce from a text: the first 16 bytes of its SHA-256.
     init(hashOf text: String) {
         let words = SHA256.hash(Array(text.utf8))
         self.init(
@@ -32,11 +32,11 @@ extension Nonce {
     }
 }
 
-/// Where a process with a key continues.
+/// Where a process with a session key continues.
 public struct Resumption: Sendable, Hashable {
-    /// The counter up to which every outcome was told by a process before.
+    /// The counter up to which an earlier process told every outcome.
     public let settled: UInt64
-    /// The last counter that was judged. Up to it batches may be cut anyhow, but none may reach
-    /// beyond it: a batch is judged whole, and what of it is above would count as judged, too.
+    /// The last counter that was judged. Batches up to it may be cut in any way, but none may reach
+    /// beyond it: a batch is judged whole, so its counters above would count as judged, too.
     public let lastCounter: UInt64
 }

@@ -2,54 +2,55 @@ import ConfluxVocabulary
 
 /// The actions of this node that have no outcome yet: the node's side of rules 9, 12 and 27.
 ///
-/// Batches stay here, with their boundaries, until every one of their actions has an outcome.
-/// After a reconnect they are submitted again, as they are; the sequencer answers what it has
-/// judged before with the first outcome.
+/// Batches stay here, with their boundaries, until every one of their actions has an outcome. After
+/// a reconnect they are submitted again, unchanged. If the sequencer has judged one before, it
+/// answers with the first outcome.
 ///
 ///       settled         ◀── unsettled batches ──▶
 ///     1 …    │ batch │ batch │ void │ batch │
 ///                            ▲ nextToSend
 ///
-/// **Withdrawing** (rule 12) makes a batch void, or cuts it around what is withdrawn: before, void,
-/// after. The counters stay where they are, and a void one is never an action again. Batches are
-/// only ever cut, never joined, and that is why nothing is applied twice, nor taken for judged that
-/// was not:
+/// **Withdrawing** (rule 12) makes a batch void, or cuts it around the withdrawn actions: before,
+/// void, after. The counters stay where they are, and a void counter never becomes an action again.
+/// Batches are only ever cut, never joined. So nothing is applied twice, and nothing counts as
+/// judged that was not:
 ///
 /// - A batch that the sequencer judged, in whatever parts this node had then, is judged again in
-///   parts of these. As long as the tenure lasts, the ledger knows each counter's first outcome:
-///   the void part gets the receipt if the action is in the log already.
-/// - After a restart the ledger knows what the log has, and what this node says is settled, which
+///   parts of these. As long as the tenure lasts, the ledger knows the first outcome of each
+///   counter: the void part gets the receipt if the action is in the log already.
+/// - After a restart, the ledger knows what the log has, and what this node says is settled, which
 ///   it says before anything else. A part that reaches beyond the last counter that is known
-///   belongs to a batch that was judged whole, since batches are logged whole: what is not in the
-///   log of it was rejected, and is `unrecorded` now. A part that begins behind that counter is
-///   judged anew. It was rejected before, or never judged; either way it is not in the log, and its
-///   outcome is not known here, for what is known is settled, or sent as void first. So it enters
-///   the log once at most, and has one outcome that anybody hears of.
+///   belongs to a batch that was judged whole, since batches are logged whole. What of it is not in
+///   the log was rejected, and is `unrecorded` now. A part that begins behind that counter is
+///   judged anew. It was rejected before, or never judged: either way it is not in the log. Its
+///   outcome is not known here, since whatever is known is settled, or sent as void first. So it
+///   enters the log at most once, and has only one outcome that anybody learns.
 /// - A void part that was judged is not in the log. After a restart it is void again.
 struct Submissions: Sendable {
     /// The batches without outcomes, ascending. *Use*: resubmission.
     private var batches: [Batch] = []
     /// The batches before this index are settled.
     private var head = 0
-    /// The index of the first batch that is not on its way. *Invariant*: head ≤ it ≤ count.
+    /// The index of the first batch that is not on its way. *Invariant*: head ≤ nextToSend ≤ count.
     private var nextToSend = 0
     /// The counter that the next action gets.
     private(set) var nextCounter: UInt64
     /// The counter up to which every outcome is known.
     private(set) var settled: UInt64
-    /// The counter up to which outcomes were told to whoever reads them; nil if knowing them is
-    /// enough. *Use*: a process with a key says of no more that it is settled (rule 11).
+    /// The counter up to which outcomes were told to whoever reads them; nil if it is enough to
+    /// know them. *Use*: a process with a session key reports nothing beyond it as settled
+    /// (rule 11).
     private var toldThrough: UInt64?
     /// The bytes of unsettled batches. *Use*: the window.
     private(set) var unsettledBytes = 0
-    /// Counters whose outcome is known here and, since a restart, not at the sequencer. *Use*: they
-    /// are sent as void before everything else, so that nothing of them is judged again.
+    /// Counters whose outcome is known here but, since a restart, not to the sequencer. *Use*: they
+    /// are sent as void before everything else, so that none of them is judged again.
     private var known: Range<UInt64> = 0..<0
-    /// Nothing is sent before this moment, when a batch was discarded.
+    /// After a batch was discarded, nothing is sent before this moment.
     private(set) var pausedUntil: Duration?
-    /// The counter that the sequencer had no room for. Only its batch is sent until an outcome comes: a probe.
+    /// The counter for which the sequencer had no room. Until an outcome comes, only its batch is sent: a probe.
     private var probe: UInt64?
-    /// How long the last pause was, when no outcome has come since.
+    /// How long the last pause was, if no outcome has come since.
     private var lastPause: Duration?
 
     init() {
@@ -57,8 +58,8 @@ struct Submissions: Sendable {
         settled = 0
     }
 
-    /// The submissions of a process that continues another's (rule 11): what is settled was told by
-    /// that one, and nothing else counts as settled before ``tell(through:)``.
+    /// The submissions of a process that continues another's (rule 11). That process told what is
+    /// settled. Nothing else counts as settled before ``tell(through:)``.
     init(resumingAfter settled: UInt64) {
         nextCounter = settled + 1
         self.settled = settled
@@ -69,14 +70,14 @@ struct Submissions: Sendable {
     var reported: UInt64 { min(settled, toldThrough ?? settled) }
     /// Whether an outcome is due.
     var isAwaiting: Bool { head < batches.count }
-    /// Whether several outcomes are due, of batches apart.
+    /// Whether outcomes of more than one batch are due.
     var isCrowded: Bool { head + 1 < batches.count }
     /// Whether a batch is to be sent.
     var isSendDue: Bool { nextToSend < batches.count || !known.isEmpty }
     /// How many actions have no outcome.
     var unsettledCount: UInt64 { nextCounter - 1 - settled }
 
-    /// Adds the actions of a builder; those at the places that are withdrawn as void.
+    /// Adds the actions of a builder. The actions at the withdrawn places become void.
     mutating func add(
         _ builder: consuming BatchBuilder, isAtomic: Bool, withdrawn: RangeSet<Int> = RangeSet()
     ) {
@@ -91,7 +92,7 @@ struct Submissions: Sendable {
         _ = withdraw(RangeSet(counters))
     }
 
-    /// Adds counters that are for nothing.
+    /// Adds counters without actions.
     mutating func addVoid(_ count: UInt32) {
         append(.void(firstCounter: nextCounter, count: count, settled: reported))
     }
@@ -104,7 +105,7 @@ struct Submissions: Sendable {
 
     /// Makes these counters void, unless their outcome is known.
     ///
-    /// - Returns: The void batches of what was sent as actions before: to be sent at once. Batches
+    /// - Returns: The void batches for actions that were sent before: send them at once. Batches
     ///   that are due anyway are not among them.
     mutating func withdraw(_ counters: RangeSet<UInt64>) -> [Batch] {
         let wanted = counters.intersection(RangeSet(settled + 1..<nextCounter))
@@ -130,13 +131,14 @@ struct Submissions: Sendable {
         return urgent
     }
 
-    /// Outcomes up to this counter were told; of those that are not known yet, once they are.
+    /// Outcomes up to this counter were told. An outcome that is not known yet counts once it is
+    /// known.
     mutating func tell(through counter: UInt64) {
         guard let known = toldThrough, counter > known else { return }
         toldThrough = counter
     }
 
-    /// The next batch to send, if the time has come.
+    /// The next batch to send, if it is time.
     mutating func next(at now: Duration) -> Batch? {
         if let until = pausedUntil {
             guard now >= until else { return nil }
@@ -153,7 +155,7 @@ struct Submissions: Sendable {
         return batches[nextToSend]
     }
 
-    /// Whether the probe is on its way.
+    /// Whether the probe is on its way, so that nothing behind it is sent.
     private var isProbed: Bool {
         probe.map { batches[nextToSend].firstCounter > $0 } ?? false
     }
@@ -161,15 +163,16 @@ struct Submissions: Sendable {
     /// The most counters of a void batch.
     private static let voidCountMax = UInt64(WireLimits.standard.entriesPerBatchMax)
 
-    /// Everything without an outcome is to be sent again, but for what was judged.
+    /// Everything without an outcome is to be sent again, except for what was judged.
     ///
-    /// What is known and not told yet is not settled for the sequencer. If a restart has made it
-    /// forget the rejections among that, they must not be judged again: whoever reads the outcomes
-    /// may have read of them, or will. What it doesn't know is in no log, so it is sent as void.
+    /// What is known and not yet told is not settled for the sequencer. If a restart has made it
+    /// forget rejections among that, they must not be judged again: whoever reads the outcomes may
+    /// have read of them, or will. What the sequencer doesn't know is in no log, so it is sent as
+    /// void.
     ///
     /// - Parameters:
     ///   - judged: The counter up to which this tenure has judged everything.
-    ///   - last: The last counter that the sequencer knows of, once it heard of what is settled.
+    ///   - last: The last counter that the sequencer knows of, once it is told what is settled.
     mutating func rewind(past judged: UInt64, knownThrough last: UInt64) {
         nextToSend =
             batches[head...].firstIndex { $0.lastCounter > judged } ?? batches.count
@@ -178,7 +181,7 @@ struct Submissions: Sendable {
         guard !known.isEmpty, isAwaiting else { return }
         let batch = batches[head]
         guard batch.firstCounter <= settled, !batch.isAtomic else { return }
-        // Known in part: what is left of it is sent by itself.
+        // Part of this batch is known: the rest is sent as a batch of its own.
         let isVoid = batch.isVoid
         let rest =
             isVoid
@@ -193,17 +196,17 @@ struct Submissions: Sendable {
         batches[head] = rest
     }
 
-    /// A batch was discarded: all from this counter on is to be sent again, after a pause in which
-    /// the answers to those behind it arrive and are ignored. Pauses grow while no outcome comes, so
-    /// that what a sequencer has no room for is not sent over and over.
+    /// A batch was discarded: everything from this counter on is to be sent again, after a pause. During the pause
+    /// the answers to the batches behind it arrive, and are ignored. Pauses grow while no outcome comes, so that a
+    /// batch for which the sequencer has no room is not sent over and over.
     ///
     /// - Parameters:
     ///   - counter: The counter that the sequencer expects.
-    ///   - isFull: Whether it had no room. Then one batch is sent behind the pause, and the others when an outcome
+    ///   - isFull: Whether it had no room. Then one batch is sent after the pause, and the others once an outcome
     ///     comes.
     ///   - now: When it said so.
     ///   - first: The first pause.
-    ///   - most: The longest one, if that is longer.
+    ///   - most: The longest pause, if it is longer than the first.
     mutating func rewind(
         to counter: UInt64, isFull: Bool, at now: Duration, first: Duration, most: Duration
     ) {
@@ -212,16 +215,17 @@ struct Submissions: Sendable {
         lastPause = pause
         probe = isFull ? counter : nil
         if counter < known.upperBound { known = counter..<known.upperBound }
-        // The counter may lie within a batch, when a restarted sequencer knows of a part of it only
-        // that it is settled.
+        // The counter may lie within a batch: of that batch, a restarted sequencer may know only
+        // that a part is settled.
         nextToSend =
             batches[head...].firstIndex { $0.lastCounter >= counter } ?? batches.count
         pausedUntil = now + pause
     }
 
-    /// The outcomes of counters up to this one are known.
+    /// The outcomes of these counters are known.
     ///
-    /// - Returns: false when they are not the next ones: known before, or ahead of others.
+    /// - Returns: false if they are not the next ones: they were known before, or are ahead of
+    ///   others.
     mutating func settle(from first: UInt64, count: UInt32) -> Bool {
         guard first == settled + 1, first + UInt64(count) <= nextCounter else { return false }
         settled += UInt64(count)
@@ -239,10 +243,11 @@ struct Submissions: Sendable {
         return true
     }
 
-    /// The session is gone: what has no outcome will never have a known one, and counters begin
+    /// The session is gone. What has no outcome will never have a known one, and counters begin
     /// anew.
     ///
-    /// - Returns: The first counter without an outcome, and how many.
+    /// - Returns: The first counter without an outcome, and how many there are; nil if there are
+    ///   none.
     mutating func forget() -> (first: UInt64, count: UInt64)? {
         let open = unsettledCount > 0 ? (first: settled + 1, count: unsettledCount) : nil
         self = Submissions()

@@ -1,10 +1,10 @@
 import ConfluxVocabulary
 
-/// The entries that concern one store, cut out of the commits that they stand in: what is kept of a
-/// store that nobody hosts when the log gives up what stands below its floor (rule 21).
+/// The entries that concern one store, cut out of their commits. They are kept aside for a store that nobody hosts,
+/// when the log gives up what is below its floor (rule 21).
 ///
-/// Each run of them is a commit of its own, with the numbers, the time and the origins that they had,
-/// behind its length in bytes.
+/// Each run of entries is a commit of its own, behind its length in bytes. The entries keep their numbers, their time
+/// and their origins.
 ///
 ///     aside = *( u32 commit )
 package struct AsideEntries: Sendable {
@@ -12,17 +12,17 @@ package struct AsideEntries: Sendable {
     package let store: StoreName
     /// Its life.
     package let life: SequenceNumber
-    /// The number behind which it begins.
+    /// The number behind which the entries begin.
     package let after: SequenceNumber
     private var writer = FrameWriter()
 
-    /// Makes one.
+    /// Begins with what was kept before.
     ///
     /// - Parameters:
     ///   - store: The store.
     ///   - life: Its life.
-    ///   - after: What is up to this number is passed over.
-    ///   - kept: What was kept of it before, up to that number.
+    ///   - after: Entries up to this number are passed over.
+    ///   - kept: What was kept aside for the store before, up to that number.
     package init(
         _ store: StoreName, life: SequenceNumber, after: SequenceNumber, behind kept: Bytes = []
     ) {
@@ -35,7 +35,7 @@ package struct AsideEntries: Sendable {
     /// The encoding.
     package var bytes: [UInt8] { writer.bytes }
 
-    /// Adds what of a commit concerns the store. Commits come in their order.
+    /// Adds the entries of a commit that concern the store. Commits must come in their order.
     package mutating func add(_ commit: Commit) {
         guard commit.last > after else { return }
         var sequence = commit.first
@@ -82,13 +82,13 @@ package struct AsideEntries: Sendable {
         case .frozen(let name, let life, _): name == store && life == self.life
         case .thawed(let name, let life): name == store && life == self.life
         case .skipped(_, let target): target.concerns(store)
-        // What had no effect counts from a point to the next one, for those that were there.
+        // A replica counts the entries without effect from one digest point to the next.
         case .digestPoint(let name, let life): name == store && life == self.life
         case .claim, .joined, .visited, .left, .forgotten, .created, .dropped: false
         }
     }
 
-    /// The commits of an encoding, with their sizes.
+    /// Decodes the commits of an encoding, with their sizes.
     ///
     /// - Throws: ``WireError``.
     package static func commits(

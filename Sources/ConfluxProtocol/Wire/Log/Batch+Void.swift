@@ -8,7 +8,7 @@ extension Batch {
     ///   - firstCounter: The first counter, at least 1.
     ///   - count: How many counters, from 1 to ``WireLimits/entriesPerBatchMax``.
     ///   - settled: The counter up to which the node has every outcome.
-    /// - Returns: The batch, which no builder is needed for.
+    /// - Returns: The batch. It needs no builder.
     public static func void(firstCounter: UInt64, count: UInt32, settled: UInt64) -> Batch {
         precondition(
             firstCounter > 0 && count > 0, "\(count) counters from \(firstCounter) are none")
@@ -24,17 +24,19 @@ extension Batch {
             entries: bytes.suffix(0), encoded: bytes)
     }
 
-    /// This batch with some of its counters withdrawn: its parts in their order, void ones for what
-    /// is withdrawn. Together they have the counters that this batch has.
+    /// This batch with some of its counters withdrawn: its parts in their order, with void parts
+    /// for the withdrawn counters. Together they have the counters of this batch.
     ///
-    /// An atomic batch is withdrawn whole. Each part has the rows of the table that it needs, so
-    /// that many parts of a batch with many targets take no more than a row an entry. It must be a
-    /// batch of this side's ``BatchBuilder``: extensions are not carried over.
+    /// An atomic batch is withdrawn as a whole. Each part has only the rows of the table that it
+    /// needs. So even many parts of a batch with many targets take no more than one row for each
+    /// entry. The batch must come from this side's ``BatchBuilder``, since extensions are not
+    /// carried over.
     ///
     /// - Parameters:
-    ///   - withdrawn: The counters; those of other batches are passed over.
-    ///   - settled: What the void parts say of it; below the first counter that is withdrawn.
-    /// - Returns: The parts; this batch alone where nothing of it is withdrawn.
+    ///   - withdrawn: The counters to withdraw. Counters of other batches are ignored.
+    ///   - settled: The settled counter of the void parts. It must be below the first withdrawn
+    ///     counter.
+    /// - Returns: The parts; only this batch, if nothing of it is withdrawn or it is void.
     package func parts(withdrawing withdrawn: RangeSet<UInt64>, settled: UInt64) -> [Batch] {
         let own = withdrawn.intersection(RangeSet(firstCounter..<lastCounter + 1))
         guard !own.isEmpty, !isVoid else { return [self] }
@@ -63,13 +65,13 @@ extension Batch {
     }
 }
 
-/// Consecutive entries of a batch on the way to one of their own.
+/// Gathers consecutive entries of a batch into a batch of their own.
 private struct BatchPart {
     private let whole: Batch
     private var firstCounter: UInt64 = 0
     private var count: UInt32 = 0
     private var targets: [BatchTarget] = []
-    /// The part's row for each row of the whole that it uses.
+    /// The part's row for each row of the whole batch that it uses.
     private var rowNumbers: [Int: Int] = [:]
     private var entries = EntryBuffer()
 
@@ -88,7 +90,7 @@ private struct BatchPart {
         payload.withUnsafeBytes { entries.append(row: number, payload: $0) }
     }
 
-    /// - Returns: The part, and the next one begins; nil if nothing was appended.
+    /// - Returns: The part; nil if nothing was appended. The next part begins.
     mutating func finish() -> Batch? {
         guard count > 0 else { return nil }
         let outline = BatchOutline(

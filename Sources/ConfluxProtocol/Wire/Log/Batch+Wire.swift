@@ -1,19 +1,19 @@
 import ConfluxVocabulary
 
-/// The places of a batch's fixed fields.
+/// The layout of a batch's fixed fields.
 ///
 /// ```
 /// batch      = first-counter settled kind count rows *row extensions-length *extension *entry
 ///              number        number  u8   u32   u16       u32
 /// ```
 ///
-/// The entries fill the rest, so that a builder can append to them without end and whoever wants
-/// only the counters need not look at them.
+/// The entries fill the rest. So a builder can append any number of them, and whoever needs only
+/// the counters need not read them.
 enum BatchLayout {
     static let countOffset = 8 + 8 + 1
     /// The fixed fields before the first row.
     static let prefixBytes = countOffset + 4 + 2
-    /// All fixed fields: also the length of the extensions.
+    /// All fixed fields, including the length of the extensions.
     static let fixedBytes = prefixBytes + 4
     /// A row with two names of 64 bytes.
     static let rowBytesMax = 1 + 2 * (1 + Name.lengthMax) + 8 + 4 + 1
@@ -29,15 +29,15 @@ enum BatchLayout {
     }
 }
 
-/// What a batch says of itself before its table and its entries.
+/// The fields of a batch before its table and its entries.
 public struct BatchOutline: Sendable, Hashable {
     /// The first action's counter, at least 1.
     public let firstCounter: UInt64
     /// The counter up to which the node has every outcome.
     public let settled: UInt64
-    /// What its actions have to do with each other.
+    /// Whether its actions are separate, atomic or withdrawn.
     public let kind: Batch.Kind
-    /// How many counters it claims to take, at least one.
+    /// How many counters it claims to use, at least one.
     public let count: UInt32
 
     /// Whether its actions are withdrawn.
@@ -62,8 +62,8 @@ extension Batch {
     /// Decodes a batch that stands by itself. Its entries are not walked: see ``validate(payloadBytesMax:)``.
     ///
     /// - Parameters:
-    ///   - encoded: What ``encoded`` of a batch was; the result shares its storage.
-    ///   - limits: Against what lengths and counts are checked.
+    ///   - encoded: The ``encoded`` bytes of a batch; the result shares their storage.
+    ///   - limits: The limits on lengths and counts.
     /// - Returns: The batch.
     /// - Throws: ``WireError``.
     public static func decode(
@@ -73,7 +73,7 @@ extension Batch {
         return try Batch(filling: &reader, bytesMax: limits.batchBytesMax)
     }
 
-    /// Reads a batch of at most `bytesMax` that fills the rest of what the reader has.
+    /// Reads a batch of at most `bytesMax` bytes that fills the rest of the reader.
     init(filling reader: inout FrameReader, bytesMax: Int) throws(WireError) {
         let at = reader.offset
         let limits = reader.limits
@@ -82,7 +82,7 @@ extension Batch {
                 at: at, expected: "a batch's bytes", found: UInt64(reader.remaining),
                 limit: UInt64(bytesMax))
         }
-        // The rest is read from a copy, so that `encoded` can be cut out whole.
+        // A copy of the reader cuts `encoded` out whole.
         var whole = reader
         let encoded = whole.cutRest()
         let outline = try BatchOutline(reading: &reader)

@@ -2,14 +2,14 @@ import ConfluxVocabulary
 
 /// Gathers actions that are dispatched one by one into a ``Batch``.
 ///
-/// An action costs its payload, the row of its target (one byte for the first 128 rows) and its
+/// An action takes its payload, the row of its target (one byte for the first 128 rows) and its
 /// length (one byte below 128, two below 16,384). Nothing is allocated for an action: one buffer
-/// grows, and is kept for the next batch. Targets are interned: the row that was used last is found
-/// by one comparison, others by a search of at most ``WireLimits/rowsPerBatchMax`` rows.
+/// grows, and is kept for the next batch. Targets are interned: one comparison finds the row that
+/// was used last, and a search of at most ``WireLimits/rowsPerBatchMax`` rows finds any other.
 ///
 /// A builder is a value without a lock: one thread uses it at a time.
 public struct BatchBuilder: Sendable {
-    /// What a batch must keep to.
+    /// The limits on a batch.
     public let limits: WireLimits
     /// How many actions were appended since the last ``finish(firstCounter:settled:isAtomic:)``.
     public private(set) var count = 0
@@ -20,13 +20,13 @@ public struct BatchBuilder: Sendable {
     /// *Use:* the row of the last action, tried first. *Invariant:* below `targets.count`, or both 0.
     private var lastRow = 0
     private var entries = EntryBuffer()
-    /// *Use:* tells a row of this batch from one of a batch before. *Invariant:* rises by one with
-    /// each finished batch.
+    /// *Use:* tells the rows of this batch from those of an earlier batch. *Invariant:* rises by
+    /// one with each finished batch.
     private var generation: UInt64 = 0
 
     /// Makes an empty builder.
     ///
-    /// - Parameter limits: What a batch must keep to; see ``WireLimits/granted(by:)``.
+    /// - Parameter limits: The limits on a batch; see ``WireLimits/granted(by:)``.
     public init(limits: WireLimits = .standard) {
         self.limits = limits
     }
@@ -34,14 +34,14 @@ public struct BatchBuilder: Sendable {
     /// Whether nothing was appended since the last ``finish(firstCounter:settled:isAtomic:)``.
     public var isEmpty: Bool { count == 0 }
 
-    /// How many bytes the batch has as it stands.
+    /// How many bytes the batch has so far.
     public var byteCount: Int {
         BatchLayout.fixedBytes + rows.bytes.count + entries.used
     }
 
     /// Whether one more action fits: its target into the table, its payload into the batch.
     ///
-    /// Where it does not fit into an empty builder, its payload is too large for any batch.
+    /// If it does not fit into an empty builder, its payload is too large for any batch.
     ///
     /// - Parameters:
     ///   - target: What the action concerns.
@@ -69,22 +69,23 @@ public struct BatchBuilder: Sendable {
         return true
     }
 
-    /// The row of a target, for ``appendIfFits(row:payload:)``; it is made if there is none yet.
+    /// The row of a target, for ``appendIfFits(row:payload:)``. It is added if there is none yet.
     ///
     /// - Parameter target: What actions concern.
-    /// - Returns: The row, good until the next ``finish(firstCounter:settled:isAtomic:)`` of this
-    ///   builder; nil if the table, or the batch, is full.
+    /// - Returns: The row, valid until the next ``finish(firstCounter:settled:isAtomic:)`` of this
+    ///   builder; nil if the table or the batch is full.
     public mutating func row(for target: BatchTarget) -> BatchRow? {
         row(for: target, payloadBytes: 0).map { BatchRow(index: $0, generation: generation) }
     }
 
-    /// Whether a row is one of the batch that is being built, and not of one before.
+    /// Whether a row belongs to the batch that is being built, and not to an earlier one.
     ///
-    /// - Parameter row: A row of this builder, from whenever.
-    /// - Returns: Whether it may be appended to.
+    /// - Parameter row: A row of this builder, however old.
+    /// - Returns: Whether actions may be appended to it.
     public func isCurrent(_ row: BatchRow) -> Bool { row.generation == generation }
 
-    /// Appends an action to a known row, if it fits: the fastest way, for it compares no target.
+    /// Appends an action to a known row, if it fits. This is the fastest way, since it compares no
+    /// target.
     ///
     /// - Parameters:
     ///   - row: A row of this builder that ``isCurrent(_:)``.
@@ -132,13 +133,13 @@ public struct BatchBuilder: Sendable {
 
     /// Makes the batch, in one buffer of its own, and empties the builder for the next one.
     ///
-    /// There must be an action in it.
+    /// The builder must have an action.
     ///
     /// - Parameters:
     ///   - firstCounter: The counter of its first action, at least 1.
     ///   - settled: The counter up to which the node has every outcome.
-    ///   - isAtomic: Whether its actions stand or fall together.
-    /// - Returns: The batch, which keeps no storage of the builder's.
+    ///   - isAtomic: Whether its actions are admitted together or not at all.
+    /// - Returns: The batch. It shares no storage with the builder.
     public mutating func finish(
         firstCounter: UInt64, settled: UInt64, isAtomic: Bool = false
     ) -> Batch {
@@ -167,7 +168,7 @@ public struct BatchBuilder: Sendable {
         return batch
     }
 
-    /// The row that a target has already.
+    /// The row of a target, if it has one.
     private func row(of target: BatchTarget) -> Int? {
         targets.withUnsafeBufferPointer { rows in
             if lastRow < rows.count, rows[lastRow] == target { return lastRow }
@@ -175,7 +176,8 @@ public struct BatchBuilder: Sendable {
         }
     }
 
-    /// The row for one more action, made if there is none yet; nil, and no row, if it does not fit.
+    /// The row for one more action, added if there is none yet; nil, without a new row, if the
+    /// action does not fit.
     private mutating func row(for target: BatchTarget, payloadBytes: Int) -> Int? {
         if let row = row(of: target) {
             return hasRoom(payloadBytes: payloadBytes, rowBytes: 0) ? row : nil
@@ -198,7 +200,7 @@ public struct BatchBuilder: Sendable {
     }
 }
 
-/// A row of the batch that a builder is building, so that a target need not be searched again.
+/// A row of the batch that a builder is building. With it, a target need not be searched again.
 public struct BatchRow: Sendable, Hashable {
     let index: Int
     /// Which of its builder's batches it belongs to.

@@ -2,7 +2,7 @@ import ConfluxVocabulary
 
 /// The entries of a batch, in their order, without an allocation for each.
 ///
-/// It ends early where the bytes break the grammar, which those of a validated batch, and of a
+/// The sequence ends early if the bytes break the grammar. Those of a validated batch, and of a
 /// batch in a decoded commit, never do.
 public struct BatchEntries: Sequence, Sendable {
     /// One entry.
@@ -48,13 +48,13 @@ public struct BatchEntries: Sequence, Sendable {
 }
 
 extension Batch {
-    /// The entries, in their order: the target's row and the payload of each.
+    /// The entries, in their order: for each, the row of its target and its payload.
     public var parsedEntries: BatchEntries { BatchEntries(self) }
 
     /// Calls a function with each entry, in their order.
     ///
-    /// - Parameter body: Gets the row of the entry's target and its payload, which shares the
-    ///   batch's storage. What it throws ends the walk.
+    /// - Parameter body: Gets the row of the entry's target, and its payload, which shares the
+    ///   batch's storage. If it throws, the walk ends.
     /// - Throws: What the function throws.
     @inlinable
     public func forEachEntry<Failure: Error>(
@@ -72,14 +72,14 @@ extension Batch {
         }
     }
 
-    /// Walks the entries once and checks every index, every length, and their count.
+    /// Walks the entries once, and checks every index, every length, and their count.
     ///
     /// - Parameter payloadBytesMax: The most bytes of a payload.
-    /// - Returns: The offsets, from 0, of the entries whose payload has more, ascending. An entry's
+    /// - Returns: The offsets, from 0, of the entries with a larger payload, ascending. An entry's
     ///   counter is ``firstCounter`` plus its offset.
-    /// - Throws: ``WireError`` where the entries break the grammar; its offset counts from the
-    ///   first byte of ``encoded``.
-    /// - Complexity: O(n) of the entries; payloads are not looked at.
+    /// - Throws: ``WireError`` if the entries break the grammar; its offset counts from the first
+    ///   byte of ``encoded``.
+    /// - Complexity: O(n) in the number of entries; payloads are not read.
     public func validate(
         payloadBytesMax: Int = WireLimits.standard.payloadBytesMax
     ) throws(WireError) -> [Int] {
@@ -88,9 +88,10 @@ extension Batch {
             origin: entries.startIndex - encoded.startIndex)
     }
 
-    // `origin` is the offset of the first entry, for what is thrown.
+    // `origin` is the offset of the first entry in what is decoded: the offsets of errors include
+    // it.
     func checkEntries(payloadBytesMax: Int, origin: Int) throws(WireError) -> [Int] {
-        // A void batch takes counters and has no entries.
+        // A void batch uses up counters, and has no entries.
         guard !isVoid else { return [] }
         let rows = targets.count
         let claimed = Int(count)
@@ -116,15 +117,15 @@ extension Batch {
         return oversized
     }
 
-    /// The runs of admitted entries, each as a batch of its own with the counters that its entries
-    /// have in this one, the same table and the same ``settled``.
+    /// The runs of admitted entries, each as a batch of its own. The entries keep the counters that they have in this
+    /// batch. The table and ``settled`` are the same.
     ///
-    /// Where all are admitted, the only run is this batch itself and nothing is copied. An atomic
-    /// batch stands or falls as one: where one entry is not admitted there is no run.
+    /// If all entries are admitted, the only run is this batch itself, and nothing is copied. If an entry of an
+    /// atomic batch is not admitted, there is no run.
     ///
-    /// - Parameter isAdmitted: Called once for each entry, in their order, with the entry's offset
-    ///   from 0 and the row of its target. The batch must have passed ``validate(payloadBytesMax:)``.
-    /// - Returns: The runs, ascending; empty where no entry is admitted.
+    /// - Parameter isAdmitted: Called once for each entry, in their order, with the entry's offset from 0 and the row
+    ///   of its target. The batch must have passed ``validate(payloadBytesMax:)``.
+    /// - Returns: The runs, ascending; empty if no entry is admitted.
     package func splitting(
         admitting isAdmitted: (_ offset: Int, _ target: Int) -> Bool
     ) -> [Batch] {
@@ -133,8 +134,7 @@ extension Batch {
         return isWhole || !isAtomic ? runs : []
     }
 
-    /// The runs of those entries of which something is true, each as a batch of its own, whatever the
-    /// entries have to do with each other.
+    /// The runs of the wanted entries, each as a batch of its own. An atomic batch is cut, too.
     package func cutting(where isWanted: (_ offset: Int, _ target: Int) -> Bool) -> [Batch] {
         var runs: [BatchRun] = []
         var entryStart = entries.startIndex
@@ -157,8 +157,7 @@ extension Batch {
         return runs.map(cutting)
     }
 
-    /// The entries in runs of about so many bytes, each as a batch of its own; an atomic batch is one
-    /// run.
+    /// The entries in runs of about this many bytes, each as a batch of its own. An atomic batch is one run.
     func slices(bytesMax: Int) -> [Batch] {
         guard entries.count > bytesMax, !isAtomic, !isVoid else { return [self] }
         var runs: [BatchRun] = []
@@ -176,7 +175,7 @@ extension Batch {
         return runs.map(cutting)
     }
 
-    /// A run of entries, encoded anew; table and extensions are copied as they are.
+    /// Encodes a run of entries anew. The table and the extensions are copied unchanged.
     private func cutting(_ run: BatchRun) -> Batch {
         let outline = BatchOutline(
             firstCounter: firstCounter + UInt64(run.first), settled: settled, kind: kind,
@@ -195,7 +194,8 @@ extension Batch {
     }
 }
 
-/// Consecutive entries of a batch: their offsets, and where their bytes stand.
+/// Consecutive entries of a batch: the first one's offset, how many there are, and where their
+/// bytes are.
 private struct BatchRun {
     let first: Int
     var count: Int
@@ -203,8 +203,8 @@ private struct BatchRun {
     var upper: Int
 }
 
-/// Where one entry's payload stands: by it whoever has a batch's bytes walks its entries and makes nothing for
-/// each.
+/// Where one entry's payload is. With it, a caller that has a batch's bytes walks its entries, and no value is made
+/// for each.
 @usableFromInline
 package struct EntryHead {
     /// The row of its target.
@@ -213,7 +213,8 @@ package struct EntryHead {
     @usableFromInline package let lower: Int
     @usableFromInline package let upper: Int
 
-    /// Reads the head of the entry at `position`; nil if it breaks the grammar or there is none.
+    /// Reads the head of the entry at `position`; nil if it breaks the grammar, or if there is
+    /// none.
     @inlinable @inline(__always)
     package init?(_ buffer: UnsafeBufferPointer<UInt8>, at position: Int, rows: Int) {
         var position = position
@@ -225,8 +226,8 @@ package struct EntryHead {
         self.upper = position + length
     }
 
-    /// Reads a number of at most five groups of 7 bits, the lowest first; only the shortest form of
-    /// a number is one. That a number is within 32 bits follows from what it is compared with.
+    /// Reads a number of at most five groups of 7 bits, the lowest first. Only the shortest form of
+    /// a number is valid. The caller's comparison keeps the number within 32 bits.
     @inlinable @inline(__always)
     static func varint(
         _ buffer: UnsafeBufferPointer<UInt8>, _ position: inout Int

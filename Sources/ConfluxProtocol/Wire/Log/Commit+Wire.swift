@@ -1,6 +1,6 @@
 import ConfluxVocabulary
 
-/// The places of the fields of a commit's frame.
+/// The layout of the fields of a commit's frame.
 ///
 /// ```
 /// header | log-id epoch predecessor first timestamp count blocks | *block | *extension
@@ -15,7 +15,7 @@ enum CommitLayout {
     static let blocksOffset = blockCountOffset + 4
     /// A block's kind and length.
     static let blockPrefixBytes = 1 + 4
-    /// What stands before a batch in its block: also the incarnation.
+    /// What comes before a batch in its block: the kind, the length and the incarnation.
     static let batchPrefixBytes = blockPrefixBytes + 8
     /// The fewest bytes of a block: an event with one incarnation.
     static let blockBytesMin = blockPrefixBytes + 1 + 8
@@ -24,15 +24,15 @@ enum CommitLayout {
 }
 
 extension Commit {
-    /// Decodes a commit's body, as the log and `entries` have it.
+    /// Decodes a commit's body, as it is in the log and in `entries`.
     ///
-    /// The whole of it is checked: the entries of every batch, and that the counts add up. Sizes of
-    /// batches and payloads are not: what is in the log was admitted.
+    /// It checks the whole body, including the entries of every batch, and that the counts add up.
+    /// It does not check the sizes of batches and payloads: what is in the log was admitted.
     ///
     /// - Parameters:
     ///   - body: The body; the batches share its storage.
-    ///   - limits: Against what lengths and counts are checked. Narrower ones than a sequencer of
-    ///     this log had at any time make its history unreadable.
+    ///   - limits: The limits on lengths and counts. If they are narrower than those of any earlier
+    ///     sequencer of this log, the log's history may be unreadable.
     /// - Returns: The commit.
     /// - Throws: ``WireError``; its offset counts from the body's first byte.
     public static func decode(
@@ -47,9 +47,9 @@ extension Commit {
         return try Commit(reading: &reader)
     }
 
-    /// The last number of a commit, read from the head of its body alone.
+    /// Reads the last number of a commit from the head of its body alone.
     ///
-    /// - Throws: ``WireError`` when the body is shorter than that, or the numbers are none.
+    /// - Throws: ``WireError`` if the body is too short, or the numbers are invalid.
     static func last(ofBody body: Bytes) throws(WireError) -> SequenceNumber {
         var reader = FrameReader(body, limits: .standard)
         _ = try reader.identifier("a log's id")
@@ -61,7 +61,7 @@ extension Commit {
         return first.advanced(by: UInt64(count) - 1)
     }
 
-    /// Reads a commit that fills the rest of what the reader has.
+    /// Reads a commit that fills the rest of the reader.
     init(reading reader: inout FrameReader) throws(WireError) {
         let log = try reader.identifier("a log's id")
         let epoch = try reader.epoch("a commit's epoch")
@@ -91,7 +91,7 @@ extension Commit {
             timestamp: timestamp, blocks: blocks)
     }
 
-    /// The body, encoded anew.
+    /// Encodes the body anew.
     func encodedBody() -> Bytes {
         var builder = CommitBuilder(log: log, epoch: epoch, predecessor: predecessor, first: first)
         for block in blocks {
@@ -114,7 +114,7 @@ extension Commit.Block {
         case CommitLayout.batchBlock:
             let incarnation = try nested.incarnation("a batch's incarnation")
             let batchAt = nested.offset
-            // Admitted under whatever limit then was: the frame's own bounds it here.
+            // It was admitted under the limit of its time. Here only the frame's limit bounds it.
             let batch = try Batch(filling: &nested, bytesMax: nested.remaining)
             guard !batch.isVoid else {
                 throw .malformed(

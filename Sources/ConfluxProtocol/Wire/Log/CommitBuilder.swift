@@ -3,16 +3,16 @@ import ConfluxVocabulary
 /// Joins batches and events into a commit: one buffer that is the feed's frame, whose body the log
 /// stores.
 ///
-/// A batch is copied as it came, in one run, whatever is in it. After `finish` the builder stands
-/// ready for the commit that follows: its first number is the next one, its predecessor this
-/// tenure. The finished buffer is handed out without a copy, so the next commit has one of its own,
-/// with room for about as much as the last ones needed.
+/// A batch is copied unchanged, in one run, whatever is in it. After `finish` the builder is ready
+/// for the next commit: that commit begins with the next number, and its predecessor is this
+/// tenure. The finished buffer is handed out without a copy. So the next commit has a buffer of its
+/// own, with room for about as much as the last ones needed.
 ///
 /// A builder is a value without a lock: one thread uses it at a time.
 package struct CommitBuilder: Sendable {
     /// The log that the commits belong to.
     package let log: LogID
-    /// The tenure that commits: the speaker's, in the header, too.
+    /// The tenure that commits. It is also the sender's, in the header.
     package let epoch: Epoch
     /// The epoch of the commit before the one that is being built.
     package private(set) var predecessor: Epoch
@@ -20,14 +20,14 @@ package struct CommitBuilder: Sendable {
     package private(set) var first: SequenceNumber
     /// How many entries were appended to it.
     package private(set) var count: UInt32 = 0
-    /// What a commit must keep to.
+    /// The limits on a commit.
     package let limits: WireLimits
 
     /// *Use:* the frame so far. *Invariant:* empty, or begun by `begin`.
     private var writer = FrameWriter()
     private var blocks = 0
-    /// *Use:* how much room the next frame gets. It follows growth at once and shrinks by a quarter
-    /// a commit, so that one large commit does not make all that follow large.
+    /// *Use:* how much room the next frame gets. It follows growth at once, and shrinks by at most
+    /// a quarter with each commit, so that one large commit does not make all later ones large.
     private var roomBytes = 4_096
 
     /// Makes a builder for the commits of one tenure.
@@ -37,7 +37,7 @@ package struct CommitBuilder: Sendable {
     ///   - epoch: The tenure.
     ///   - predecessor: The epoch of the last commit in the log; ``Epoch/none`` in an empty log.
     ///   - first: The number of the first entry that will be appended.
-    ///   - limits: What a commit must keep to.
+    ///   - limits: The limits on a commit.
     package init(
         log: LogID, epoch: Epoch, predecessor: Epoch, first: SequenceNumber,
         limits: WireLimits = .standard
@@ -52,7 +52,7 @@ package struct CommitBuilder: Sendable {
     /// Whether nothing was appended since the last `finish`.
     package var isEmpty: Bool { count == 0 }
 
-    /// How many bytes the frame has as it stands.
+    /// How many bytes the frame has so far.
     package var byteCount: Int { max(writer.bytes.count, CommitLayout.blocksOffset) }
 
     /// The number that the next entry appended will have.
@@ -68,11 +68,11 @@ package struct CommitBuilder: Sendable {
         hasRoom(CommitLayout.blockPrefixBytes + event.byteCountMax)
     }
 
-    /// Appends a batch; it must fit: see `canAppend`.
+    /// Appends a batch, which must fit: see `canAppend`.
     ///
     /// - Parameters:
-    ///   - batch: The batch, copied as it is encoded.
-    ///   - incarnation: Whose it is.
+    ///   - batch: The batch, which is copied as it is encoded.
+    ///   - incarnation: The incarnation that it comes from.
     package mutating func append(_ batch: Batch, from incarnation: Incarnation) {
         precondition(
             canAppend(batch), "a commit of \(byteCount) bytes and \(blocks) blocks is full")
@@ -85,11 +85,11 @@ package struct CommitBuilder: Sendable {
         count += batch.count
     }
 
-    /// Appends an event; it must fit: see `canAppend`.
+    /// Appends an event, which must fit: see `canAppend`.
     ///
     /// - Parameters:
     ///   - event: The event.
-    ///   - owner: The name of the key that caused it, if one did.
+    ///   - owner: The name of the key that caused it, if a key did.
     package mutating func append(_ event: LogEvent, by owner: Name? = nil) {
         precondition(
             canAppend(event), "a commit of \(byteCount) bytes and \(blocks) blocks is full")
@@ -131,7 +131,8 @@ package struct CommitBuilder: Sendable {
         blocks < limits.blocksPerCommitMax && byteCount + bytes <= limits.frameBytesMax
     }
 
-    /// Writes what stands before the first block; timestamp and counts are known at the end.
+    /// Writes what comes before the first block. The timestamp and the counts are filled in at the
+    /// end.
     private mutating func begin() {
         guard writer.bytes.isEmpty else { return }
         writer = FrameWriter(kind: .commit, speaker: Speaker(epoch: epoch), bodyBytes: roomBytes)

@@ -2,17 +2,17 @@ import ConfluxVocabulary
 
 /// The entries of a batch that is being built.
 ///
-/// The array is longer than what is used of it, so that an entry is written with one check of the
-/// array's uniqueness and one copy, not with an append for each of its fields.
+/// The array is longer than its used part. So an entry is written with one check of the array's
+/// uniqueness and one copy, not with an append for each of its fields.
 struct EntryBuffer: Sendable {
-    /// *Use:* the entries, then room. *Invariant:* `used <= storage.count`.
+    /// *Use:* the entries, then unused room. *Invariant:* `used <= storage.count`.
     private var storage: [UInt8] = []
     private(set) var used = 0
 
     /// The entries.
     var bytes: Bytes { storage[..<used] }
 
-    /// The most bytes that an entry has beside its payload.
+    /// The most bytes of an entry besides its payload.
     static let headBytesMax = 2 * 5
 
     /// Writes an entry.
@@ -32,7 +32,7 @@ struct EntryBuffer: Sendable {
         }
     }
 
-    /// Forgets the entries and keeps the room.
+    /// Forgets the entries, and keeps the room for them.
     mutating func clear() {
         used = 0
     }

@@ -1,7 +1,7 @@
 import ConfluxVocabulary
 
 extension LogEvent {
-    /// The number under which it is logged.
+    /// The number of the event in the log.
     public var kind: LogEventKind {
         switch self {
         case .claim: .claim
@@ -19,7 +19,7 @@ extension LogEvent {
         }
     }
 
-    /// Reads an event, but not the extensions that fill the rest of its block.
+    /// Reads an event, without the extensions that fill the rest of its block.
     init(reading reader: inout FrameReader) throws(WireError) {
         let at = reader.offset
         let number = try reader.fixed(UInt8.self, "an event's kind")
@@ -112,18 +112,18 @@ extension LogEvent {
         }
     }
 
-    /// How many bytes it takes at most, without its block's own fields.
+    /// The most bytes that the event takes, without the fields of its block.
     var byteCountMax: Int {
         guard case .created(_, _, let initial) = self else { return 240 }
         return 240 + initial.bytes.count
     }
 }
 
-/// The extension that names the key which caused an event, or opened a session.
+/// The tag of the extension that names a key: the one that caused an event, or opened a session.
 private let ownerTag: UInt16 = 1
 
 extension FrameWriter {
-    /// Writes who caused an event, behind it.
+    /// Writes the name of the key that caused an event, behind the event.
     mutating func owner(_ owner: Name?) {
         guard let owner else { return }
         fixed(ownerTag)
@@ -134,7 +134,8 @@ extension FrameWriter {
 extension FrameReader {
     /// Reads the extensions that fill the rest.
     ///
-    /// - Returns: Who caused the event before them; nil if none says so.
+    /// - Returns: The name of the key that caused the event before them; nil if no extension names
+    ///   it.
     mutating func owner() throws(WireError) -> Name? {
         var owner: Name?
         while let (tag, body) = try nextExtension() {

@@ -1,9 +1,9 @@
 import ConfluxVocabulary
 
-// The part of a checkpoint that is about stores: see `LogFold+Wire`.
+// The stores' part of a checkpoint: see `LogFold+Wire`.
 
 extension LogFold {
-    /// No log has more bytes, so that no sum of two loads overflows.
+    /// No log has more bytes. So the sum of two loads never overflows.
     private static let loadMost: UInt64 = 1 << 62
 
     mutating func readStore(_ reader: inout FrameReader) throws(WireError) {

@@ -1,13 +1,13 @@
 import ConfluxVocabulary
 
-// The encoding of a checkpoint. No peer sees it: a sequencer reads what a sequencer of this or an
-// earlier version wrote, and reads the log instead of what it does not understand.
+// The encoding of a checkpoint. No peer sees it. A sequencer reads checkpoints of this version of the encoding, and
+// reads the log instead of any other.
 //
 //     checkpoint = "CFCP" version log last epoch timestamp claims sessions stores states
 //                  log-bytes marks globals skips *extension
 //     claims     = u32 *( epoch nonce sequence )
 //     sessions   = u32 *( u32 session )          ; each behind its length, ascending
-//     session    = incarnation nonce optional-name presence holds-name
+//     session    = incarnation nonce optional-name presence holds-name keyed
 //                  last-counter settled u32 *run *extension
 //     stores     = u32 *( u32 store-record )     ; each behind its length, ascending
 //     store-record = store life version base-version state migrated-from stamp bytes global-base
@@ -19,18 +19,17 @@ import ConfluxVocabulary
 //     globals    = u32 *( name sequence bytes version )  ; ascending; the highest schema version
 //     skips      = u32 *( sequence target )              ; ascending
 //
-// `presence` is 0 for live, 1 for left, and 2 for a visit. The extension 1, where it is there, is the
-// incarnation of the last visit that was forgotten. Version 3 is the first with the schema versions of entries
-// for whole states.
+// `presence` is 0 for live, 1 for left, and 2 for a visit. The extension 1, if present, is the incarnation of the
+// last visit that was forgotten. Version 3 is the first with the schema versions of entries for whole states.
 
 extension LogFold {
     private static let magic: [UInt8] = [0x43, 0x46, 0x43, 0x50]
     private static let version: UInt8 = 3
     private static let forgottenVisitTag: UInt16 = 1
-    /// Counts are bounded by the bytes that are left: there is no frame here.
+    /// A checkpoint is no frame, so the remaining bytes alone bound its counts.
     static let countMax = Int(Int32.max)
 
-    /// The checkpoint: the same fold gives the same bytes.
+    /// Encodes the checkpoint. The same fold always gives the same bytes.
     package func encoded() -> [UInt8] {
         var writer = FrameWriter()
         writer.raw(Self.magic[...])

@@ -1,7 +1,7 @@
 import ConfluxVocabulary
 
 extension Frame {
-    /// Encodes what a node says.
+    /// Encodes a message of a node.
     ///
     /// - Parameters:
     ///   - message: The message.
@@ -32,10 +32,10 @@ extension Frame {
         }
     }
 
-    /// Decodes what a node says.
+    /// Decodes a message of a node.
     ///
-    /// Of a submitted batch the fixed fields and the table are checked, its entries are not:
-    /// ``Batch/validate(payloadBytesMax:)`` walks them, once the batch is known to be no repetition (rule 9).
+    /// Of a submitted batch, it checks the fixed fields and the table, but not the entries:
+    /// ``Batch/validate(payloadBytesMax:)`` walks these once the batch is known to be no repetition (rule 9).
     ///
     /// - Throws: ``WireError``.
     public static func decodeNodeMessage(
@@ -67,10 +67,10 @@ extension Frame {
         return message
     }
 
-    /// The fixed fields of a submitted batch, of which the rest need not be readable: what it takes
-    /// to reject a batch by its counters; and of a visit whose it is.
+    /// Reads the fixed fields of a submitted batch, and the session of a visit. They are enough to
+    /// reject the batch by its counters, even if the rest can't be read.
     ///
-    /// - Throws: ``WireError`` where the frame is neither, or is cut within these fields.
+    /// - Throws: ``WireError`` if the frame is neither, or ends within these fields.
     public static func outline(
         ofSubmit frame: Bytes
     ) throws(WireError) -> (visit: Visit.Session?, batch: BatchOutline) {

@@ -1,7 +1,7 @@
 import ConfluxVocabulary
 
 extension Frame {
-    /// Encodes what the sequencer says to one node.
+    /// Encodes a message from the sequencer to one node.
     ///
     /// - Parameters:
     ///   - message: The message.
@@ -30,10 +30,9 @@ extension Frame {
         }
     }
 
-    /// Decodes what the sequencer says to one node.
+    /// Decodes a message from the sequencer to one node.
     ///
-    /// The commits of `entries` are cut out and not looked into: see
-    /// ``Commit/decode(body:limits:)``.
+    /// The commits of `entries` are cut out, and not parsed: see ``Commit/decode(body:limits:)``.
     ///
     /// - Throws: ``WireError``.
     public static func decodeSequencerMessage(
@@ -146,7 +145,7 @@ extension Opened: WireField {
                 limit: reader.limits.elementsPerListMax, elementBytesMin: 8, "what is skipped")
             var skipped: [SequenceNumber] = []
             for _ in 0..<count { skipped.append(try reader.sequence("the number of an entry")) }
-            // By both a snapshot is asked for.
+            // A node asks for a snapshot by its number and the store's life, so it needs both.
             guard snapshot == nil || life > .zero else {
                 throw .malformed(at: at, expected: "the life of a store with a snapshot")
             }

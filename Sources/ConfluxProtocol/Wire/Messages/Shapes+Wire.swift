@@ -1,10 +1,10 @@
 import ConfluxVocabulary
 
-// The one extension of version 1 in messages: the shapes of a state's actions. A peer that does not know it
-// skips it, and nothing is checked before it is sent.
+// The one extension of messages in version 1: the shapes of a state's actions. A peer that does not know it skips it.
+// Then actions are not checked before they are sent.
 
 extension Frame {
-    /// The extension that has, or asks for, the shapes of a state's actions.
+    /// The tag of the extension that has, or asks for, the shapes of a state's actions.
     static let shapesTag: UInt16 = 1
 }
 
@@ -18,7 +18,7 @@ extension FrameWriter {
         patch(UInt32(bytes.count - lengthOffset - 4), at: lengthOffset)
     }
 
-    /// Writes the shapes that a node tells, an extension for each state.
+    /// Writes the shapes that a node sends, with one extension for each state.
     mutating func shapes(of bridges: [StateBridge]) {
         for bridge in bridges {
             guard let shapes = bridge.shapes else { continue }
@@ -29,12 +29,12 @@ extension FrameWriter {
         }
     }
 
-    /// Writes that the shapes of a state are asked for.
+    /// Writes a request for the shapes of a state.
     mutating func shapes(askedOf state: Name) {
         appendExtension { state.write(to: &$0) }
     }
 
-    /// Writes the shapes that an answer has, an extension for each version.
+    /// Writes the shapes in an answer, with one extension for each version.
     mutating func shapes(_ known: [ActionShapes]) {
         for shapes in known {
             appendExtension { writer in
@@ -57,7 +57,7 @@ extension FrameReader {
         }
     }
 
-    /// Reads the shapes of states that a hello names. Those of others are skipped.
+    /// Reads the shapes of the states that a hello names. Shapes of other states are skipped.
     mutating func readShapes(of bridges: inout [StateBridge]) throws(WireError) {
         var told: [Name: Bytes] = [:]
         try forEachShapes { (content) throws(WireError) in
@@ -67,7 +67,7 @@ extension FrameReader {
         for index in bridges.indices { bridges[index].shapes = told[bridges[index].state] }
     }
 
-    /// Reads the shapes that an open tells of the state that it bridges.
+    /// Reads the shapes that an open has for the state that it bridges.
     mutating func readShapes(atOpening subject: HostingSubject) throws(WireError) -> Bytes? {
         guard case .state(let state) = subject else { return nil }
         var bridges = [StateBridge(state: state, schemaVersion: 0)]
@@ -75,14 +75,14 @@ extension FrameReader {
         return bridges[0].shapes
     }
 
-    /// Reads of which state the shapes are asked for, if they are.
+    /// Reads the state whose shapes are asked for; nil if none are.
     mutating func readShapesAsked() throws(WireError) -> Name? {
         var state: Name?
         try forEachShapes { (content) throws(WireError) in state = try Name(reading: &content) }
         return state
     }
 
-    /// Reads the shapes that an answer has.
+    /// Reads the shapes in an answer.
     mutating func readShapes() throws(WireError) -> [ActionShapes] {
         var known: [ActionShapes] = []
         try forEachShapes { (content) throws(WireError) in
