@@ -120,6 +120,9 @@ struct Regression: Sendable {
         + found(
             [268_595_807_070_434], in: .standbys,
             "the checks had a program know of an entry that no sequencer knew to be in the log")
+        + found(
+            [81_725_526_499_199],
+            "a replica kept an entry that was skipped, from a snapshot that the sequencer had lost")
 
     private static func found(
         _ seeds: [UInt64], of states: SampleStates = .journal, in world: SimulationWorld? = nil,

@@ -65,9 +65,10 @@ extension Applier {
         return recipients.include(progress) && sequence > progress.delivered
     }
 
-    /// An entry has no effect (rule 23). A store that stopped there, or has applied it, begins anew.
+    /// An entry has no effect (rule 23). A store that stopped there, or has it in its state, begins anew: also if it
+    /// was in the snapshot. The sequencer may have lost that snapshot before the entry was skipped.
     private func skip(_ sequence: SequenceNumber, of replica: Replica) {
-        guard sequence > replica.start, !replica.skips.contains(sequence) else { return }
+        guard !replica.skips.contains(sequence) else { return }
         replica.skips.insert(sequence)
         guard replica.lastChange >= sequence || replica.progress.stop?.at == sequence else {
             return

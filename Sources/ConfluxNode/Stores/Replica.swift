@@ -55,8 +55,6 @@ final class Replica {
     var lastChange = SequenceNumber.zero
     /// What is known of processes that died while they applied it; nil without a journal.
     private(set) var crashes: CrashRecord?
-    /// The number of the snapshot that it began with.
-    private(set) var start = SequenceNumber.zero
     /// Whether its life is over: no entry reaches it any more.
     var isDropped = false
     /// The entries above its snapshot that have no effect (rule 23).
@@ -95,7 +93,6 @@ final class Replica {
         progress.begin(life: life, at: snapshot.sequence, request: request)
         lane.mean(life)
         seed = ActionContext.seed(log: log, store: name)
-        start = snapshot.sequence
         lastChange = snapshot.sequence
         isDropped = false
         self.crashes = crashes

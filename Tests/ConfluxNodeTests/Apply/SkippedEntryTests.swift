@@ -106,6 +106,17 @@ struct SkippedEntryTests {
         #expect(reloads == 1)
     }
 
+    @Test func `a store whose snapshot has a skipped entry in it begins anew`() {
+        restore(skipped: [], aside: nil)
+        // The snapshot is of 2.
+        setup.deliver(
+            .commit(
+                commit(at: 3, .event(.skipped(SequenceNumber(2), .store(name)))), byteCount: 100))
+        #expect(reloads == 1)
+        setup.deliver(.commit(commit(at: 4, schemaVersion: 1), byteCount: 100))
+        #expect(setup.store.computed.count == 0)
+    }
+
     @Test func `a store that must load the others' state continues only with it`() {
         let life = SequenceNumber(2)
         restore(skipped: [], aside: nil)
