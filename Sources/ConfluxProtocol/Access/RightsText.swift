@@ -98,8 +98,8 @@ public enum RightsText {
             guard let pattern = StorePattern(part) else {
                 throw InvalidText(
                     """
-                    \(InvalidText.quoted(part)) is not a pattern of stores: write STATE, \
-                    STATE/INSTANCE, or either with * for any characters
+                    \(InvalidText.quoted(part)) is not a pattern of stores: write \
+                    STATE/INSTANCE with * for any characters, as in orders/*, or STATE for STATE/shared
                     """)
             }
             patterns.append(pattern)

@@ -1,10 +1,10 @@
 import ConfluxVocabulary
 
 /// The stores that a right covers, as text: `STATE/INSTANCE`. A `*` stands for any characters
-/// within its part. `STATE` alone means `STATE/*`.
+/// within its part. `STATE` alone means `STATE/shared`, as everywhere.
 public struct StorePattern: Sendable, Hashable, CustomStringConvertible {
     /// Every store.
-    public static let all = StorePattern("*")!
+    public static let all = StorePattern("*/*")!
 
     private let state: [UInt8]
     private let instance: [UInt8]
@@ -18,7 +18,7 @@ public struct StorePattern: Sendable, Hashable, CustomStringConvertible {
             .map { Array($0.utf8) }
         guard (1...2).contains(parts.count), parts.allSatisfy(Self.isPart) else { return nil }
         state = parts[0]
-        instance = parts.count == 2 ? parts[1] : [Self.star]
+        instance = parts.count == 2 ? parts[1] : Array(Name.shared.text.utf8)
     }
 
     /// The text of the pattern, with both parts.

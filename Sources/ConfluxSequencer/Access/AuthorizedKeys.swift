@@ -10,7 +10,7 @@ import ConfluxZeroMQ
 /// ```
 /// # name       public key                                rights
 /// worker-1     rq:rM>}U?@Lns47E1%kR.o@n%FcmmsL/@{H8]yf7  all
-/// orders-api   Yne@$w-vo<fVvi]a<NY6T1ed:M$fCG*[IaLV{hID  dispatch=orders observe=orders rate=500/s
+/// orders-api   Yne@$w-vo<fVvi]a<NY6T1ed:M$fCG*[IaLV{hID  dispatch=orders/* observe=orders/* rate=500/s
 /// ```
 ///
 /// Empty lines and lines that begin with `#` are ignored. For the rights, see `RightsText`.

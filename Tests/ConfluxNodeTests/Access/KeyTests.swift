@@ -242,7 +242,7 @@ struct KeyTests {
                     rights: Rights(
                         patterns: [
                             .observe: [.all],
-                            .dispatch: [StorePattern("cart/*")!, StorePattern("orders/*")!],
+                            .dispatch: [StorePattern("cart/*")!, StorePattern("orders/shared")!],
                         ], payloadBytesMax: 65_536, actionsPerSecondMax: 20, sessionsMax: 7,
                         connectionsMax: 9)))
         #expect(keys.count == 2)

@@ -58,7 +58,7 @@ struct RightsScenarios {
 
     @Test func `the allowed actions of a batch are applied, and the others are rejected`() throws {
         var peers = peers()
-        peers.principals[1] = try principal("api", [.dispatch: ["list"]])
+        peers.principals[1] = try principal("api", [.dispatch: ["list/*"]])
         peers.join(1)
         _ = peers.heard(on: 1)
         peers.say(try batch(from: 1, to: ["list/*", "cart/1", "list/shared", "cart/*"]), on: 1)
@@ -75,7 +75,7 @@ struct RightsScenarios {
 
     @Test func `every message needs its permission, and the answer says which`() throws {
         var peers = peers()
-        peers.principals[1] = try principal("api", [.dispatch: ["*"]])
+        peers.principals[1] = try principal("api", [.dispatch: ["*/*"]])
         peers.join(1)
         let list = try #require(StoreName("list"))
         let life = try #require(peers.cluster.sequencer?.directory.life(of: list)?.record.life)
@@ -123,8 +123,8 @@ struct RightsScenarios {
         // Who dispatched an action may ask what became of it.
         let applied = Question(
             number: 6, patience: patience, body: .applied(last, .store(list)))
-        #expect(try principal("api", [.dispatch: ["*"]]).denial(of: .question(applied)) == nil)
-        #expect(try principal("api", [.host: ["cart"]]).denial(of: .question(applied)) != nil)
+        #expect(try principal("api", [.dispatch: ["*/*"]]).denial(of: .question(applied)) == nil)
+        #expect(try principal("api", [.host: ["cart/*"]]).denial(of: .question(applied)) != nil)
     }
 
     @Test func `a hello without the rights to what it hosts, or to anything, is refused`() throws {
@@ -156,7 +156,7 @@ struct RightsScenarios {
         #expect(hello(2, hosts: true) == [.notAllowed])
         #expect(hello(3, bridges: true) == [.notAllowed])
         for connection in UInt64(5)...6 {
-            peers.principals[connection] = try principal("b", [.observe: ["*"]])
+            peers.principals[connection] = try principal("b", [.observe: ["*/*"]])
         }
         #expect(hello(5) == [.notAllowed])
         #expect(hello(6, role: .observer).isEmpty)
@@ -191,7 +191,7 @@ struct RightsScenarios {
 
     @Test func `a key dispatches at its rate, and a large batch gets its turn`() throws {
         var peers = peers()
-        var rights = try rights([.dispatch: ["*"]])
+        var rights = try rights([.dispatch: ["*/*"]])
         rights.actionsPerSecondMax = 10
         rights.payloadBytesMax = 3
         peers.principals[1] = Principal(name: Name("slow"), rights: rights)
@@ -233,7 +233,7 @@ struct RightsScenarios {
     @Test func `a key that keeps sending rejected messages is barred, for longer each time`() throws
     {
         var peers = peers()
-        var rights = try rights([.dispatch: ["*"], .observe: ["*"]])
+        var rights = try rights([.dispatch: ["*/*"], .observe: ["*/*"]])
         rights.actionsPerSecondMax = 1
         let slow = try #require(Name("slow"))
         for connection in 1...2 as ClosedRange<UInt64> {
@@ -278,7 +278,7 @@ struct RightsScenarios {
         throws
     {
         var peers = peers()
-        peers.principals[1] = try principal("reader", [.observe: ["*"]])
+        peers.principals[1] = try principal("reader", [.observe: ["*/*"]])
         for connection in [1, 2] as [UInt64] {
             peers.join(connection, role: .observer)
             // Each answer counts 4 KiB, and 32 MiB may be on their way.

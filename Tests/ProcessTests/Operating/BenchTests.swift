@@ -100,7 +100,7 @@ extension ProcessTests {
                 let keyed = try await KeyedSite(
                     site,
                     [
-                        "meter": "dispatch=conflux-bench host=conflux-bench",
+                        "meter": "dispatch=conflux-bench/* host=conflux-bench/*",
                         "guest": "dispatch=counter",
                     ])
                 let done = try await keyed.run("meter", ["bench"] + Self.few)
