@@ -1,15 +1,15 @@
 import Foundation
 import Synchronization
 
-/// A process of this library's own.
+/// A child process that this library starts.
 final class OtherProcess: Sendable {
     /// How it ended.
     enum End {
         case exit(Int32)
         case signal(Int32)
-        /// It was ended, since it took too long.
+        /// It was killed because it took too long.
         case late
-        /// It was ended, since nobody waits for it any more.
+        /// It was killed because the task that waited for it was cancelled.
         case cancelled
     }
 
@@ -18,15 +18,15 @@ final class OtherProcess: Sendable {
     private let isLate = Atomic(false)
     private let deadline = Mutex<Deadline?>(nil)
 
-    /// Starts it, without input.
+    /// Starts the process, without input.
     ///
     /// - Parameters:
     ///   - program: The program.
     ///   - arguments: Its arguments.
-    ///   - environment: All of its environment.
-    ///   - output: Where it writes what it prints.
-    ///   - timeout: How long it may take; it is ended then.
-    /// - Throws: ``CheckFailure`` when it can't be started.
+    ///   - environment: Its whole environment.
+    ///   - output: The file for what it prints.
+    ///   - timeout: How long it may take; then it is killed.
+    /// - Throws: ``CheckFailure`` if it can't be started.
     init(
         _ program: URL, _ arguments: [String], environment: [String: String], output: URL,
         timeout: Duration
@@ -55,13 +55,13 @@ final class OtherProcess: Sendable {
         self.deadline.withLock { $0 = deadline }
     }
 
-    /// Ends it, whatever it does.
+    /// Kills the process.
     func kill() {
-        // Once it was waited for, the number may be another process's.
+        // After the process was waited for, its number may belong to another one.
         if process.isRunning { _ = Foundation.kill(process.processIdentifier, SIGKILL) }
     }
 
-    /// Waits for its end.
+    /// Waits until the process has ended, or kills it if the task is cancelled.
     func end(isolation: isolated (any Actor)? = #isolation) async -> End {
         for await _ in hasEnded {}
         deadline.withLock { $0 }?.cancel()
