@@ -1,9 +1,9 @@
 import ConfluxNode
 import ConfluxProtocol
 
-/// What `conflux top` shows: how the sequencer, its nodes, stores and entries fare, in one screen.
+/// The screen of `conflux top`: the sequencer, its nodes, stores and newest entries.
 struct TopView {
-    /// A status, and when it was had.
+    /// A status and its time.
     struct Look {
         var status: SequencerStatus
         var at: ContinuousClock.Instant
@@ -11,12 +11,12 @@ struct TopView {
 
     let address: String
     let look: Look
-    /// The look before; nil at first, when there are no rates.
+    /// The previous look; nil at first, when there are no rates.
     let former: Look?
     /// The newest entries, oldest first.
     let entries: [String]
 
-    /// The screen's lines: at most as many, and as wide, as there is room.
+    /// The screen's lines, cut to the screen's size.
     func lines(columns: Int, rows: Int) -> [String] {
         let status = look.status
         let rate = rate(status.last.rawValue, former?.status.last.rawValue)
@@ -30,7 +30,7 @@ struct TopView {
         ).lines(columns: columns)
         let stores = TextTable(StatusText.storeTitles, status.stores.map(StatusText.row))
             .lines(columns: columns)
-        // A third of the screen each, and what one leaves goes to the next.
+        // Each part gets a third of the screen; what one part does not use goes to the others.
         let room = max(0, rows - head.count)
         let nodeLines = Self.cut(nodes, to: max(room / 3, room - stores.count - entries.count - 2))
         let storeLines = Self.cut(
@@ -61,7 +61,7 @@ struct TopView {
         return "\(Int(Double(now - before) / max(seconds, 0.001) + 0.5))"
     }
 
-    /// As many lines as there is room for; the last says how many more there are.
+    /// As many lines as there is room for. The last one says how many more there are.
     private static func cut(_ lines: [String], to room: Int) -> [String] {
         guard lines.count > room else { return lines }
         guard room > 2 else { return [] }
