@@ -88,7 +88,7 @@ package struct CheckpointFailure: Error {
 }
 
 extension CheckpointAnswer {
-    /// What a log says of itself, read through the log or one of its readers.
+    /// Reads the newest checkpoint of a log, through the log or one of its readers.
     ///
     /// - Throws: The error if the log can't be read now. The caller must not go on without an answer: the log
     ///   may have a checkpoint, and the entries that the checkpoint covers may be discarded.
