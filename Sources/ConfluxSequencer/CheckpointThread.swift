@@ -33,7 +33,7 @@ package struct CheckpointJob: Sendable {
     package var floor: SequenceNumber
     /// The number at which to make the checkpoint: the end of a commit.
     package var last: SequenceNumber
-    /// The reader for the log. Whoever takes the job closes it.
+    /// The reader for the log. The receiver of the job must close it.
     package var reader: Handover<any LogReader>
 
     /// Makes the checkpoint: folds the log from its newest checkpoint on.

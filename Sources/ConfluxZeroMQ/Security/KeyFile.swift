@@ -119,8 +119,8 @@ public enum KeyFile {
         return String(lines[1])
     }
 
-    /// A secret key file that this user owns must be readable by nobody else. A file that another user provides, such
-    /// as a supervisor, may be readable by the group.
+    /// A secret key file that this user owns must be readable by nobody else. A file of another user, such as a
+    /// supervisor, may be readable by the group.
     private static func checkMode(_ descriptor: Int32, _ path: String) throws(KeyFileError) {
         var status = stat()
         guard fstat(descriptor, &status) == 0 else {
