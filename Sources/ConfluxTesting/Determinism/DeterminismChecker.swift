@@ -172,7 +172,7 @@ public struct DeterminismChecker<State: ReplicatedState>: Sendable {
         repeated.map { "\(message)\n\n\($0)" } ?? message
     }
 
-    /// Has the actions committed by the processes, and compares the histories.
+    /// Lets the processes commit the actions, and compares the histories.
     ///
     /// - Returns: A message about the first difference; nil if there is none.
     private func failure(

@@ -44,7 +44,7 @@ struct RepeatFolder {
         ["TZ": "Asia/Kathmandu", "LC_ALL": "ar_EG.UTF-8", "LANG": "ar_EG.UTF-8"],
     ]
 
-    /// Has other processes commit the actions, all at the same time.
+    /// Lets other processes commit the actions, all at the same time.
     ///
     /// - Parameters:
     ///   - tests: How to start them.
