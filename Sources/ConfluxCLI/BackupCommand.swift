@@ -55,7 +55,7 @@ enum BackupCommand {
 }
 
 extension CommandFailure {
-    /// What a log on disk could not do.
+    /// The failure for an error of a log on disk.
     init(_ error: LogError) {
         let exitCode: ExitCode =
             switch error.code {

@@ -5,14 +5,14 @@ import ConfluxWorker
 
 /// The states that the tool itself knows.
 enum BuiltinStates {
-    /// As a worker hosts them.
+    /// The states for a worker that hosts them.
     static let hosted = [HostedState(CounterState.self), HostedState(Document.self)]
 
     /// Reads and writes the actions of one of them.
     struct Codec: Sendable {
-        /// Checks an action as it is typed, and gives its payload.
+        /// Checks a typed action, and encodes it.
         let payload: @Sendable ([UInt8]) throws(CodingFailure) -> [UInt8]
-        /// The JSON of a payload, however it is encoded.
+        /// Converts a payload of any coding to JSON.
         let json: @Sendable (Bytes, PayloadCoding) throws(CodingFailure) -> [UInt8]
 
         init<Action: Codable & Sendable>(_ action: Action.Type, sizeBytesMax: Int) {
@@ -28,7 +28,7 @@ enum BuiltinStates {
         }
     }
 
-    /// The actions of a state, if the tool knows it.
+    /// Reads and writes the actions of a state; nil if the tool does not know it.
     static func actions(of state: Name, sizeBytesMax: Int = 32 << 20) -> Codec? {
         switch state.text {
         case CounterState.name: Codec(CounterAction.self, sizeBytesMax: sizeBytesMax)
@@ -39,7 +39,7 @@ enum BuiltinStates {
 }
 
 extension Target {
-    /// The state that is concerned; nil for an event.
+    /// The state that the target concerns; nil for an event.
     var state: Name? {
         switch self {
         case .store(let store): store.state

@@ -3,11 +3,11 @@ import ConfluxNode
 import ConfluxProtocol
 import ConfluxWorker
 
-/// What a shell offers where a store, a node or a context is meant: `conflux __complete stores`.
+/// The names that a shell offers for a store, a node or a context: `conflux __complete stores`.
 ///
-/// It says nothing where it can't know: a person who types has no use for an error in the middle of a line.
+/// If it can't find them, it prints nothing: an error would only disturb a person who is typing a line.
 enum CompletionNames {
-    /// How long the sequencer has to answer.
+    /// How long it waits for the sequencer's answer.
     private static let patience = "300ms"
 
     /// Prints the names of a kind, one a line.

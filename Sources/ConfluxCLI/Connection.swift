@@ -18,14 +18,15 @@ struct Connection: Sendable {
     /// Connects.
     ///
     /// - Parameters:
-    ///   - environment: Says where, and how long to wait.
-    ///   - address: Where, if not there: at a sequencer of the command's own, which has no keys.
-    ///   - role: Whether a session is needed.
-    ///   - settings: How the node behaves.
-    ///   - key: What the session is found by, if it is to outlive the process.
-    ///   - tap: Given every commit that is delivered.
-    /// - Returns: The connection, with a welcome.
-    /// - Throws: Why there is none, or that the wait was ended.
+    ///   - environment: Has the address, and how long to wait.
+    ///   - address: The address of the command's own sequencer, which has no keys; nil to use the
+    ///     address of `environment`.
+    ///   - role: The role, which decides whether there is a session.
+    ///   - settings: The node's settings.
+    ///   - key: The session key, if the session must outlive the process.
+    ///   - tap: Called with every delivered commit.
+    /// - Returns: The connection, after the sequencer's welcome.
+    /// - Throws: ``CommandFailure`` if the connection fails, or the wait was ended.
     static func open(
         _ environment: CommandEnvironment, at address: String? = nil, as role: Hello.Role,
         settings: NodeSettings = NodeSettings(), key: SessionKey? = nil,
@@ -63,7 +64,7 @@ struct Connection: Sendable {
         }
     }
 
-    /// An answer to another question.
+    /// The failure for an answer that does not fit the question.
     private static let unfit = CommandFailure(
         .failed,
         """
@@ -72,9 +73,9 @@ struct Connection: Sendable {
 
     /// The sequencer's view of itself.
     ///
-    /// - Parameter question: Whether shapes are asked for besides.
+    /// - Parameter question: The question: for the status alone, or also for a state's shapes.
     /// - Returns: The status.
-    /// - Throws: Why there is none.
+    /// - Throws: ``CommandFailure`` if there is no answer.
     func status(
         _ question: Question.Body = .status
     ) async throws(CommandFailure) -> SequencerStatus {
@@ -84,7 +85,7 @@ struct Connection: Sendable {
         return status
     }
 
-    /// The sequencer that serves, and those that stand by; nobody where no other one can.
+    /// The serving sequencer and its standbys; none if the log allows no standbys.
     func sequencers() async throws(CommandFailure) -> [SequencerPlace] {
         guard case .sequencers(let places) = try await ask(.sequencers) else {
             throw Self.unfit
@@ -92,11 +93,11 @@ struct Connection: Sendable {
         return places.filter { !$0.address.isEmpty }
     }
 
-    /// Has the sequencer give its place to one that stands by.
+    /// Asks the sequencer to hand over to a standby.
     ///
-    /// - Parameter address: To which one; nil for the one that is furthest.
-    /// - Returns: Which one.
-    /// - Throws: Where none stands by, or it was not answered.
+    /// - Parameter address: The standby's address; nil for the one that is furthest in the log.
+    /// - Returns: The address of the standby that takes over.
+    /// - Throws: ``CommandFailure`` if there is no such standby, or no answer.
     func handOver(to address: String?) async throws(CommandFailure) -> String {
         guard case .handingOver(let successor) = try await ask(.handOver(to: address)) else {
             throw Self.unfit
@@ -104,11 +105,11 @@ struct Connection: Sendable {
         return successor
     }
 
-    /// Waits until the connection has found the next tenure, as every node does.
+    /// Waits until the node has found the next tenure by itself.
     ///
-    /// - Parameter events: What happens to the node, from before the present tenure's end.
-    /// - Returns: Its epoch.
-    /// - Throws: Where there was none in time.
+    /// - Parameter events: The node's events, beginning before the current tenure ends.
+    /// - Returns: The next tenure's epoch.
+    /// - Throws: ``CommandFailure`` if there was none in time.
     func nextTenure(_ events: AsyncStream<NodeEvent>) async throws(CommandFailure) -> Epoch {
         let reader = Task { () -> Epoch? in
             for await event in events {
@@ -131,9 +132,9 @@ struct Connection: Sendable {
         return epoch
     }
 
-    /// Has the sequencer read its file of authorised keys again.
+    /// Asks the sequencer to read its file of authorised keys again.
     ///
-    /// - Returns: How many keys it has.
+    /// - Returns: How many keys the file has.
     func reload() async throws(CommandFailure) -> UInt32 {
         guard case .reloaded(let count) = try await ask(.reload) else {
             throw Self.unfit
@@ -141,7 +142,7 @@ struct Connection: Sendable {
         return count
     }
 
-    /// Leaves, and waits until the node has ended.
+    /// Makes the node leave, and waits until it has ended.
     func close() async {
         core.leave(timeout: timeout)
         await core.ended()

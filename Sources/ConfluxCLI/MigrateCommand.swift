@@ -7,7 +7,7 @@ import ConfluxWorker
 
 /// `conflux migrate`: moves a log from one engine to another.
 enum MigrateCommand {
-    /// Where a log is.
+    /// The place of a log.
     private enum Place: Sendable, Equatable, CustomStringConvertible {
         case folder(String)
         case etcd(EtcdAddress)
@@ -31,7 +31,7 @@ enum MigrateCommand {
             }
         }
 
-        /// The option of `conflux sequencer` that names it.
+        /// The option of `conflux sequencer` for this place.
         var option: String {
             switch self {
             case .folder: "--data"
@@ -132,7 +132,7 @@ enum MigrateCommand {
     private static func failure(
         _ error: LogError, _ source: Place, _ environment: CommandEnvironment
     ) -> CommandFailure {
-        // Whatever interrupted it: the copy may be the log.
+        // This counts even after an interruption: the copy may be the log already.
         if error.code == .unknownOutcome {
             return CommandFailure(.unknownOutcome, code: error.code.rawValue, error.message)
         }
@@ -160,7 +160,7 @@ enum MigrateCommand {
         _ place: Place, _ settings: EtcdLogSettings?
     ) throws(LogError) -> any CopiedLog {
         if let settings { return try EtcdLog(copied: settings) }
-        // Opening it to write would begin a log where there is none.
+        // First opened for reading only: opening it for writing would begin a log if there is none.
         try SQLiteLogFile(directory: place.description).close()
         return try SQLiteLog(directory: place.description)
     }

@@ -2,7 +2,7 @@ import ConfluxWorker
 import Foundation
 import Synchronization
 
-/// A line on a terminal that says how far the work is, and is written over.
+/// A line on a terminal that shows the progress. Each update overwrites it.
 final class ProgressLine: Sendable {
     /// What is counted.
     enum Unit: String {
@@ -15,14 +15,14 @@ final class ProgressLine: Sendable {
     private let shownAt = Mutex(ContinuousClock.now)
 
     /// - Parameters:
-    ///   - isOn: Whether the command shows one at all; it does so on a terminal alone.
-    ///   - interval: How long a line stays at least.
+    ///   - isOn: Whether the command wants to show it. It is shown only on a terminal.
+    ///   - interval: The shortest time between two updates.
     init(isOn: Bool, interval: Duration = .milliseconds(200)) {
         isShown = isOn && Appearance.ofErrors.canRedraw
         self.interval = interval
     }
 
-    /// Says it, unless it was said a moment ago.
+    /// Shows a text, unless one was shown a moment ago.
     func show(_ text: @autoclosure () -> String) {
         guard isShown else { return }
         let now = ContinuousClock.now
@@ -34,15 +34,15 @@ final class ProgressLine: Sendable {
         if isDue { Diagnostics.write(raw: "\r\u{1B}[K\(text())") }
     }
 
-    /// How far a work is.
+    /// The text for the progress of some work.
     ///
     /// - Parameters:
     ///   - count: How much is done.
     ///   - total: How much there is; nil if that is not known.
     ///   - unit: What is counted.
-    ///   - share: Which part is done, from 0 to 1; nil if that is not known.
-    ///   - elapsed: How long the work has gone on.
-    /// - Returns: The count and the rate, and where they are known the total, the part and the time left.
+    ///   - share: The share that is done, from 0 to 1; nil if that is not known.
+    ///   - elapsed: How long the work has taken so far.
+    /// - Returns: The count and the rate, and, if known, the total, the share and the time left.
     static func text(
         _ count: Int, of total: Int? = nil, _ unit: Unit, share: Double? = nil, elapsed: Duration
     ) -> String {
@@ -62,7 +62,7 @@ final class ProgressLine: Sendable {
         return count >> 20 > 0 ? "\(count >> 20) MiB" : "\(count >> 10) KiB"
     }
 
-    /// Takes the line away, before something else is written.
+    /// Removes the line, before something else is written.
     func clear() {
         if isShown { Diagnostics.write(raw: "\r\u{1B}[K") }
     }

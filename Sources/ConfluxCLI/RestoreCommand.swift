@@ -3,7 +3,7 @@ import ConfluxLog
 import ConfluxNode
 import ConfluxWorker
 
-/// `conflux restore`: a log from a copy of it.
+/// `conflux restore`: makes a log from a copy of it.
 enum RestoreCommand {
     private static let source = Operand(
         "SOURCE", parse: .folder, summary: "The folder of a backup. It stays as it is.")

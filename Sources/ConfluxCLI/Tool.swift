@@ -4,7 +4,7 @@ import ConfluxVocabulary
 import ConfluxWorker
 import Foundation
 
-/// The program `conflux`: its commands, and which of them runs.
+/// The program `conflux`: parses the command line and runs a command.
 enum Tool {
     static let program = Program(
         Command(
@@ -49,7 +49,7 @@ enum Tool {
 
     /// Runs a command line.
     ///
-    /// - Returns: How the process ends.
+    /// - Returns: The exit code of the process.
     static func run(_ arguments: [String]) async -> ExitCode {
         let variables = ProcessInfo.processInfo.environment
         if arguments.count == 2, arguments[0] == Program.completeWord {
@@ -65,7 +65,7 @@ enum Tool {
                 } catch {
                     let diagnostics = Diagnostics(
                         program: program.root.name, isJSON: invocation[WorkerOptions.json])
-                    // Only a command that names a context, or no address, needs one.
+                    // Only a command that names a context, or has no address, needs the contexts.
                     guard invocation[ContextCommand.option] == nil,
                         invocation.source(of: WorkerOptions.connect) != .absent
                     else {
@@ -82,7 +82,8 @@ enum Tool {
                 return try await run(invocation, interruption: .watchSignals())
             }
         } catch {
-            // Where the line can't be understood, its words alone tell whether it asks for JSON.
+            // If the line can't be parsed, look for the flag itself to find out whether it asks for
+            // JSON.
             let isJSON = arguments.contains("--json") || variables["CONFLUX_JSON"] == "true"
             Diagnostics.report(error, isJSON: isJSON)
             return .usage
@@ -93,10 +94,10 @@ enum Tool {
     ///
     /// - Parameters:
     ///   - invocation: The command and its values.
-    ///   - interruption: The wish that it ends.
-    ///   - output: The descriptor that results go to.
-    /// - Returns: How the process ends.
-    /// - Throws: A usage error that only the command itself can judge.
+    ///   - interruption: Ends the command early.
+    ///   - output: The descriptor for the results.
+    /// - Returns: The exit code of the process.
+    /// - Throws: ``UsageError`` for an error that only the command itself can detect.
     static func run(
         _ invocation: Invocation, interruption: Interruption, output: Int32 = STDOUT_FILENO
     ) async throws(UsageError) -> ExitCode {

@@ -1,10 +1,10 @@
 import Dispatch
 import Synchronization
 
-/// Fires once when something that is waited for takes too long.
+/// Fires once when a wait takes too long.
 final class Watchdog: Sendable {
     let timeout: Duration
-    // Dispatch sources may be used from any thread; made once.
+    // A dispatch source may be used from any thread. It is set once.
     private nonisolated(unsafe) let timer: any DispatchSourceTimer
     private let fired = Atomic(false)
 

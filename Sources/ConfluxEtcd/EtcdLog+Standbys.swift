@@ -91,7 +91,7 @@ struct EtcdCandidate {
 final class EtcdHerald: TenureHerald {
     private static let answerMax = Duration.seconds(1)
     private static let callMax = Duration.seconds(1)
-    /// How long a standby may be silent and still count as one; then, after how long it is forgotten.
+    /// How long a silent standby still counts as one, and below, after how long it is forgotten.
     private static let silenceMax = Duration.seconds(3)
     private static let memoryMax = Duration.seconds(10)
     private static let standbysMax = 64

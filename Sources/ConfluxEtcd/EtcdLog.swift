@@ -22,7 +22,7 @@ public final class EtcdLog: CopiedLog {
     /// The lowest number that the log still holds.
     public private(set) var floor: SequenceNumber
 
-    /// What is known from a claim on.
+    /// What is known after a claim.
     struct Tenure {
         let claim: EtcdTenure
         /// The last change beside the commits, as far as this object knows.
@@ -77,8 +77,8 @@ public final class EtcdLog: CopiedLog {
         close()
     }
 
-    /// Whether seven eighths of etcd's space are used, by any program. The value is as old as the last 4 MiB
-    /// of appends; if true, two seconds at most.
+    /// Whether seven eighths of etcd's space are used, by any program. The value may date from before the last 4 MiB
+    /// of appends. While it is true, it is at most two seconds old.
     public var isNearlyFull: Bool {
         if let reading { space.review(reading.client) }
         watch?.isReviewDue = space.isNearlyFull

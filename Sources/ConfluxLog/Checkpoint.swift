@@ -80,7 +80,7 @@ public protocol LogReader: AnyObject {
     /// Reads commits like `ActionLog.read(from:limitBytes:)`, up to a number.
     ///
     /// - Parameters:
-    ///   - from: The number to begin with; a number below the log's present floor means the floor.
+    ///   - from: The number to begin with; a number below the log's current floor means the floor.
     ///   - last: A number that is known to be in the log. The commit that contains it may be the last one
     ///     that is returned.
     ///   - limitBytes: The most bytes of all commits together, except that the first is always returned.

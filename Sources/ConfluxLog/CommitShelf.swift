@@ -2,7 +2,7 @@ import ConfluxVocabulary
 
 /// The commits of a log in memory.
 struct CommitShelf {
-    /// What a commit counts for besides its bytes, towards the bound.
+    /// How many bytes a commit counts towards the bound besides its own.
     static let overheadBytes = MemoryLayout<LoggedCommit>.stride + 32
 
     private var stored: [LoggedCommit] = []
@@ -11,7 +11,7 @@ struct CommitShelf {
     private var start = 0
     /// Like `ActionLog.floor`.
     private(set) var floor = SequenceNumber(1)
-    /// What the commits count for, bytes and overhead.
+    /// How many bytes the commits count, including the overhead.
     private(set) var keptBytes = 0
 
     var newest: LoggedCommit? { stored.last }

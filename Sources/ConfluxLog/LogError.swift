@@ -2,7 +2,7 @@ import ConfluxVocabulary
 
 /// Why a call of a log failed.
 public struct LogError: Error, Sendable, Equatable, CustomStringConvertible {
-    /// The kind of failure. A program decides by it.
+    /// The kind of failure. Programs use it to decide what to do.
     public enum Code: String, Sendable, Hashable {
         /// A newer claim exists. This tenure is over: publish nothing more, stop or claim again.
         case superseded

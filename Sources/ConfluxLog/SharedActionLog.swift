@@ -55,12 +55,12 @@ public protocol TenureHerald: AnyObject {
     ///
     /// - Parameter word: The word to say.
     /// - Returns: The standbys that have announced themselves in the last seconds of this tenure.
-    /// - Throws: `superseded`; `unreachable`, `denied`, `full`, `failed`, `unknownOutcome`: the word was not
-    ///   said, or perhaps not. No call takes longer than about two seconds.
+    /// - Throws: `superseded`; `unreachable`, `denied`, `full`, `failed`, `unknownOutcome`: the word was not said, or
+    ///   that is unknown. No call takes longer than about two seconds.
     func say(_ word: ServingWord) throws(LogError) -> [StandbyWord]
 }
 
-/// What a serving sequencer says of itself.
+/// What a serving sequencer says about itself.
 public struct ServingWord: Sendable, Hashable {
     /// Whether it serves or has left.
     public enum Standing: Sendable, Hashable {
@@ -88,7 +88,7 @@ public struct ServingWord: Sendable, Hashable {
     }
 }
 
-/// What a standby says of itself.
+/// What a standby says about itself.
 public struct StandbyWord: Sendable, Hashable {
     /// Where nodes reach it. Each sequencer of a log has its own address.
     public var address: String

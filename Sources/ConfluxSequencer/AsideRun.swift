@@ -5,7 +5,7 @@ import ConfluxVocabulary
 /// One pass over the log that gathers the entries of some stores, to keep them aside (rule 21). The pass runs
 /// in steps, so that other jobs can run in between: first the log's reader gathers the entries, then the
 /// log's owner saves them.
-// Sendable: whoever has the job has the run, one thread at a time.
+// Sendable: only the job refers to the run, and one thread at a time has the job.
 package final class AsideRun: @unchecked Sendable {
     /// The most bytes of gathered entries to hold. *At the bound* this pass stops reading, and the next pass
     /// continues.

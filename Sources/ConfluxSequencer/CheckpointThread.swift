@@ -33,7 +33,7 @@ package struct CheckpointJob: Sendable {
     package var floor: SequenceNumber
     /// The number at which to make the checkpoint: the end of a commit.
     package var last: SequenceNumber
-    /// The reader for the log. Whoever takes the job closes it.
+    /// The reader for the log. The receiver of the job must close it.
     package var reader: Handover<any LogReader>
 
     /// Makes the checkpoint: folds the log from its newest checkpoint on.
@@ -88,7 +88,7 @@ package struct CheckpointFailure: Error {
 }
 
 extension CheckpointAnswer {
-    /// What a log says of itself, read through the log or one of its readers.
+    /// Reads the newest checkpoint of a log, through the log or one of its readers.
     ///
     /// - Throws: The error if the log can't be read now. The caller must not go on without an answer: the log
     ///   may have a checkpoint, and the entries that the checkpoint covers may be discarded.

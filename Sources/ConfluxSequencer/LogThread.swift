@@ -13,7 +13,7 @@ import Synchronization
 ///
 /// *Invariant*: jobs run in the order in which they were posted. So nobody appends outside the queue while a
 /// job waits or runs.
-// Sendable: everything mutable is guarded by `role`: whoever holds it runs the jobs.
+// Sendable: `role` guards everything mutable. Its holder runs the jobs.
 final class LogThread: @unchecked Sendable {
     /// An input for the machine of one tenure. The tenure's number tells it from answers to a failed tenure,
     /// which may still be on the way.
@@ -104,7 +104,7 @@ final class LogThread: @unchecked Sendable {
         meter.logJobBegins(at: Moment.now.monotonic)
         let rest = worker?.work(job)
         meter.logJobEnds(at: Moment.now.monotonic, isAppend: isAppend)
-        // It goes behind jobs that were posted meanwhile. By then its tenure may be over.
+        // The rest runs after the jobs that were posted meanwhile. By then its tenure may be over.
         if let rest { jobs.post(rest) }
     }
 }

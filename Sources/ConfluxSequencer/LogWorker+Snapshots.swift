@@ -2,7 +2,7 @@ import ConfluxLog
 import ConfluxProtocol
 import ConfluxVocabulary
 
-/// Snapshots and the floor, as the log keeps them.
+/// The jobs that concern snapshots and the floor.
 extension LogWorker {
     func readSnapshots() throws(LogError) {
         let list = try log.snapshotList()

@@ -39,7 +39,7 @@ package enum LogJob: Sendable {
 /// of the machine. A thread of its own drives it (``LogThread``), so that a slow disk delays no beat. A
 /// simulation drives it step by step.
 ///
-/// Confined to whoever drives it.
+/// Confined to its driver.
 package final class LogWorker {
     var log: any ActionLog
     /// Opens the log anew. It gets the log that failed, and may return the same one.

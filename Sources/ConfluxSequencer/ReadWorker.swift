@@ -22,7 +22,7 @@ package enum ReaderJob: Sendable {
 /// Reads the log for nodes, beside the ``LogWorker`` that owns it, so that no append waits for a reader. If
 /// something can't be read, only the node that asked is told: only the owner's errors end a tenure.
 ///
-/// Confined to whoever drives it: a thread (``ReadThread``), or a simulation.
+/// Confined to its driver: a thread (``ReadThread``), or a simulation.
 package final class ReadWorker {
     /// nil before the first tenure.
     private var reader: (any LogReader)?
@@ -172,7 +172,8 @@ final class ReadThread {
                 case .begin, .close: epoch = task.epoch
                 default: guard task.epoch == epoch else { continue }
                 }
-                // It goes behind tasks that were posted meanwhile. By then its tenure may be over.
+                // The rest runs after the tasks that were posted meanwhile. By then its tenure may
+                // be over.
                 if let rest = worker.work(task.job) {
                     tasks.post(ReadTask(epoch: epoch, job: rest))
                 }

@@ -1,9 +1,8 @@
 import ConfluxLog
 import ConfluxVocabulary
 
-/// Parts of snapshots that were read lately, since many nodes that start at once read the same parts. The key
-/// is everything that the log says of a snapshot, so that a snapshot which replaced another is never mistaken
-/// for it.
+/// Parts of snapshots that were read lately, since many nodes that start at once read the same parts. The key has
+/// everything that the log records about a snapshot, so that a snapshot is never mistaken for one that it replaced.
 struct SnapshotCache {
     private struct Place: Hashable {
         var snapshot: SavedSnapshot
@@ -34,6 +33,6 @@ struct SnapshotCache {
         order.removeFirst(count)
     }
 
-    /// What a part counts for. A minimum bounds the number of parts, in case a reader asks for single bytes.
+    /// How many bytes a part counts. A minimum bounds the number of parts, in case a reader asks for single bytes.
     private static func cost(of bytes: Bytes) -> Int { max(bytes.count, 1_024) }
 }

@@ -3,25 +3,25 @@ import Dispatch
 import Foundation
 import Synchronization
 
-/// Many seeds, on several threads.
+/// Runs many seeds on several threads.
 struct Campaign: Sendable {
     /// The first seed; the others follow it.
     var first: UInt64
-    /// How many seeds.
+    /// The number of seeds.
     var count: UInt64
-    /// When no further seed begins.
+    /// No further seed begins after this time.
     var deadline: Date?
     var jobs: Int
-    /// What nodes host.
+    /// What the nodes host.
     var states = SampleStates.journal
-    /// The shape of all worlds; each seed has its own unless given.
+    /// The shape of all worlds; by default each seed has its own.
     var world: SimulationWorld?
-    /// What happens in every one of them.
+    /// A fault that happens in every seed.
     var fault: ClusterFault?
-    /// Whether the first violation ends it.
+    /// Whether the first violation ends the campaign.
     var endsWithFirst = false
 
-    /// What came of it.
+    /// The result of a campaign.
     struct Result: Sendable {
         var seeds = 0
         var steps = 0
@@ -36,7 +36,7 @@ struct Campaign: Sendable {
         return simulation
     }
 
-    /// Runs until the seeds are used up or the time is over.
+    /// Runs seeds until there are none left, or the time is over.
     ///
     /// - Parameter tell: Called with each violation as it is found, one at a time.
     /// - Returns: What it found.
@@ -69,7 +69,7 @@ struct Campaign: Sendable {
 }
 
 extension Campaign {
-    /// The options that a seed needs to mean the same again.
+    /// The options that repeat a seed exactly.
     var options: String {
         (states == .journal ? "" : " --states \(states)") + (world.map { " --world \($0)" } ?? "")
             + (fault.map { " --with \($0)" } ?? "")

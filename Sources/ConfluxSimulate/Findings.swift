@@ -1,18 +1,18 @@
 import ConfluxSimulation
 
-/// The violations of a campaign, grouped: many seeds may show one mistake.
+/// The violations of a campaign in groups, since many seeds may show the same mistake.
 struct Findings: Sendable {
-    /// Violations with one promise and one message, whatever the numbers in it.
+    /// Violations of one promise with the same message, apart from the numbers in it.
     struct Group: Sendable {
         /// The promise and the message, with `#` for each number.
         var pattern: String
         /// How many seeds showed it.
         var count = 0
-        /// The lowest seeds, ascending.
+        /// The reports with the lowest seeds, ascending.
         var reports: [SimulationReport] = []
     }
 
-    /// How many seeds of a group are kept.
+    /// The most reports of a group that are kept.
     private static let reportsMax = 5
 
     private var groups: [String: Group] = [:]
@@ -22,12 +22,12 @@ struct Findings: Sendable {
     /// How many seeds had a violation.
     var count: Int { groups.values.reduce(0) { $0 + $1.count } }
 
-    /// The groups, the most frequent first.
+    /// The groups, most frequent first.
     var sorted: [Group] {
         groups.values.sorted { ($1.count, $0.pattern) < ($0.count, $1.pattern) }
     }
 
-    /// Of all violations the one with the lowest seed.
+    /// The report with the lowest seed.
     var first: SimulationReport? {
         groups.values.compactMap(\.reports.first).min { $0.seed < $1.seed }
     }

@@ -1,12 +1,12 @@
 import ConfluxSimulation
 
-/// A seed that showed a mistake once. What a seed means changes with the code, so each mistake has a
-/// test of its own, too.
+/// A seed that once showed a mistake. The meaning of a seed changes with the code, so each mistake has a test of its
+/// own, too.
 struct Regression: Sendable {
     var seed: UInt64
     var states = SampleStates.journal
     var world: SimulationWorld?
-    /// What was wrong.
+    /// The mistake.
     var cause: String
 
     var simulation: Simulation {

@@ -3,11 +3,11 @@ import ConfluxSimulation
 
 /// The states of a campaign: what the nodes of its simulated clusters host.
 enum SampleStates: String, CaseIterable, Sendable {
-    /// Shows every entry that is lost, doubled or out of order.
+    /// Shows every entry that is lost, duplicated or out of order.
     case journal
     /// A model whose refusals depend on its state.
     case stock
-    /// Two models beside each other, as a service has them.
+    /// Two models together, like those of a service.
     case service
 
     var states: [SimulatedState] {
@@ -39,7 +39,7 @@ enum SampleStates: String, CaseIterable, Sendable {
     }
 }
 
-/// What is on a shelf.
+/// The stock on a shelf.
 private struct Stock: Model {
     static let name = "stock"
     private var left = 0
@@ -91,7 +91,7 @@ private struct Orders: Model {
     }
 }
 
-/// What owners have; nobody owes anything.
+/// The balances of owners. No balance is negative.
 private struct Accounts: Model {
     static let name = "accounts"
     private var balances: [String: Int] = [:]

@@ -119,7 +119,7 @@ enum Simulate {
         return isComplete && result.findings.isEmpty ? 0 : 1
     }
 
-    /// Runs what was found before.
+    /// Runs the regressions.
     private static func runRegressions() -> Int32 {
         var failures = 0
         for regression in Regression.all {
@@ -137,7 +137,7 @@ enum Simulate {
         return failures == 0 ? 0 : 1
     }
 
-    /// Prints a line at once, also into a pipe.
+    /// Prints a line without buffering, even into a pipe.
     private static func tell(_ line: String) {
         FileHandle.standardOutput.write(Data((line + "\n").utf8))
     }

@@ -5,8 +5,8 @@ import ConfluxSequencer
 import ConfluxWorker
 import Foundation
 
-/// `conflux bench`: how long a receipt takes, and how many actions a second get one, at a sequencer that runs
-/// or at one of the command's own.
+/// `conflux bench`: measures how long a receipt takes, and how many actions a second get one. It measures a running
+/// sequencer, or one that the command starts.
 enum BenchCommand {
     private static let memory = Flag(
         "--memory", summary: "Measure a sequencer of the command's own, with its log in memory.")
@@ -90,7 +90,7 @@ enum BenchCommand {
         return try result.get()
     }
 
-    /// - Returns: Where a sequencer of the command's own keeps its log; nil without one.
+    /// - Returns: Where the command's own sequencer keeps its log; nil if the command starts none.
     private static func storage(
         _ arguments: Invocation, _ folder: String?
     ) -> SequencerConfiguration.Storage? {

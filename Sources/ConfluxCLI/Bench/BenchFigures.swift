@@ -5,21 +5,21 @@ import Foundation
 /// What `conflux bench` measured.
 struct BenchFigures: Sendable {
     let payloadBytes: Int
-    /// From each dispatch to its receipt, one action in flight.
+    /// The time from each dispatch to its receipt, with one action in flight.
     let single: [Duration]
     let streamCount: Int
-    /// From the stream's first dispatch to its last receipt.
+    /// The time from the stream's first dispatch to its last receipt.
     let streamTime: Duration
-    /// From dispatch to receipt, of some of the stream's actions.
+    /// The time from dispatch to receipt, for some of the stream's actions.
     let streamSamples: [Duration]
-    /// How many actions of the stream waited for their receipts at most.
+    /// The most actions of the stream that waited for their receipts.
     let inFlight: Int
 
     private var streamRate: Double { Double(streamCount) / (streamTime / .seconds(1)) }
 
     // MARK: For programs
 
-    /// All figures, times in microseconds; null for what was not measured.
+    /// All figures. Times are in microseconds; what was not measured is null.
     var json: JSONValue {
         [
             "payloadBytes": .number(UInt64(payloadBytes)),
@@ -57,7 +57,7 @@ struct BenchFigures: Sendable {
 
     // MARK: For people
 
-    /// What is printed, in 80 columns.
+    /// The printed lines, in 80 columns.
     func lines(of sequencer: String) -> [String] {
         var lines = ["sequencer: \(sequencer); \(payloadBytes) bytes an action"]
         if !single.isEmpty {
@@ -98,7 +98,7 @@ struct BenchFigures: Sendable {
         String(repeating: " ", count: max(0, columns - text.count)) + text
     }
 
-    /// A time with three digits that mean something.
+    /// A time with about three significant digits.
     private static func text(_ time: Duration) -> String {
         switch time {
         case ..<(.milliseconds(1)): String(format: "%.0f µs", time / .microseconds(1))
@@ -121,7 +121,7 @@ struct BenchFigures: Sendable {
         var count = 0
     }
 
-    /// Buckets of which each reaches to twice its beginning, from the first that has a time to the last.
+    /// The times in buckets, from the first that has a time to the last. Each bucket ends at twice its start.
     private static func buckets(_ sorted: [Duration]) -> [Bucket] {
         var buckets: [Bucket] = []
         var to = Duration.microseconds(1)

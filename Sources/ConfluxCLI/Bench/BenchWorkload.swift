@@ -3,7 +3,7 @@ import ConfluxVocabulary
 import ConfluxWorker
 import Foundation
 
-/// What the actions are for. No store of it is made, so that nobody applies them.
+/// The state of the actions. It has no stores, so nobody applies them.
 final class BenchState: BridgedState {
     typealias Action = Data
     typealias Mutations = BenchMutations
@@ -16,7 +16,7 @@ struct BenchMutations: Mutations {
     func commit(action: Data, state: BenchState) {}
 }
 
-/// What `conflux bench` does: actions one at a time, then a stream of them.
+/// The work of `conflux bench`: actions one at a time, then a stream of them.
 struct BenchWorkload: Sendable {
     let payloadBytes: Int
     let singleCount: Int
@@ -25,14 +25,14 @@ struct BenchWorkload: Sendable {
 
     /// The most bytes of a stream's actions that wait for their receipts: half of what a node's outbox holds.
     private static let inFlightBytesMax = 4 << 20
-    /// One action of so many of a stream is timed.
+    /// One of this many actions of a stream is timed.
     private static let sampleSpacing = 16
-    /// So many actions come first that are not counted.
+    /// How many actions are dispatched first and not counted.
     private static let warmUpCount = 100
 
-    /// Dispatches all of them.
+    /// Dispatches all actions.
     ///
-    /// - Throws: Why an action got no receipt, or that the wait was ended.
+    /// - Throws: ``CommandFailure`` if an action got no receipt, or the wait was ended.
     func run(
         by connection: Connection, _ progress: ProgressLine
     ) async throws(CommandFailure) -> BenchFigures {
@@ -67,7 +67,7 @@ struct BenchWorkload: Sendable {
         for index in 0..<streamCount {
             window.append((submit(), index % Self.sampleSpacing == 0 ? .now : nil))
             guard window.count == windowMax else { continue }
-            // Half of them, so that both sides have work.
+            // It settles half of them, so that both sides always have work.
             let rest = windowMax / 2
             for (handle, start) in window.prefix(windowMax - rest) {
                 try await settle(handle, watchdog)

@@ -6,7 +6,7 @@ import Foundation
 
 /// `conflux context`: names for sequencers, so that commands find them without options.
 enum ContextCommand {
-    /// The context of one command.
+    /// The option with which a command takes another context.
     static let option = Option<String?>(
         "--context", valueName: "NAME", parse: .contextName,
         summary: "Take address and keys from this context. See conflux context --help.")
@@ -64,7 +64,7 @@ enum ContextCommand {
                 "remove", summary: "Remove a context.", parameters: [name, WorkerOptions.json]),
         ], runsAlone: true)
 
-    /// Runs the command, or one below it.
+    /// Runs the command or one of its subcommands.
     static func run(
         _ environment: CommandEnvironment, in file: ContextFile
     ) throws(CommandFailure) -> ExitCode {
@@ -126,7 +126,7 @@ enum ContextCommand {
     ) throws(CommandFailure) {
         let name = arguments[name]
         var fields = contexts.named[name] ?? [:]
-        // What a variable says belongs to the shell, not to the context.
+        // Values of environment variables belong to the shell, not to the context.
         func given(_ option: Option<String?>) -> String? {
             arguments.source(of: option) == .commandLine ? arguments[option] : nil
         }

@@ -2,29 +2,30 @@ import ConfluxNode
 import ConfluxWorker
 import Foundation
 
-/// The named sequencers of a user: where each is, and by which keys it is reached.
+/// A user's named sequencers, with the address and the keys for each.
 struct Contexts: Equatable, Sendable {
-    /// What a context may say: members of the file, and the variables for which they stand in.
+    /// The values that a context may have: their member names in the file, and the environment
+    /// variables that they replace.
     static let members = [
         "connect": "CONFLUX_CONNECT", "curveSecret": "CONFLUX_CURVE_SECRET",
         "serverKey": "CONFLUX_SERVER_KEY",
     ]
 
-    /// What each says, by the names of ``members``.
+    /// The values of each context, under the names of ``members``.
     var named: [String: [String: String]] = [:]
-    /// Which one is used unless another is asked for.
+    /// The context that is used by default.
     var current: String?
 
     var names: [String] { named.keys.sorted() }
 }
 
-/// The file with the contexts of a user. It is read anew by each command, and replaced as a whole.
+/// The file with a user's contexts. Each command reads it anew. It is always replaced as a whole.
 struct ContextFile: Sendable {
     private static let bytesMax = 1 << 20
-    /// Where it is; nil if the environment names no home.
+    /// The file's path; nil if the environment names no home folder.
     let path: String?
 
-    /// - Parameter variables: `XDG_CONFIG_HOME`, or else `HOME`, says where it is.
+    /// - Parameter variables: The environment. `XDG_CONFIG_HOME`, or else `HOME`, decides the path.
     init(_ variables: [String: String]) {
         func folder(_ name: String) -> String? {
             variables[name].flatMap { $0.hasPrefix("/") ? $0 : nil }
@@ -33,10 +34,10 @@ struct ContextFile: Sendable {
         path = base.map { "\($0)/conflux/contexts.json" }
     }
 
-    /// Reads it.
+    /// Reads the file.
     ///
-    /// - Returns: The contexts; none where there is no file.
-    /// - Throws: Why it can't be read. It stays as it is.
+    /// - Returns: The contexts; none if there is no file.
+    /// - Throws: ``CommandFailure`` if it can't be read. The file stays as it is.
     func read() throws(CommandFailure) -> Contexts {
         guard let path else { return Contexts() }
         let descriptor = open(path, O_RDONLY | O_CLOEXEC)
@@ -106,9 +107,9 @@ struct ContextFile: Sendable {
         )
     }
 
-    /// Replaces it, at once and as a whole.
+    /// Replaces the file atomically.
     ///
-    /// - Throws: Why it can't be written. The former file stays.
+    /// - Throws: ``CommandFailure`` if it can't be written. Then the former file stays.
     func write(_ contexts: Contexts) throws(CommandFailure) {
         guard let path else {
             throw unwritable("neither XDG_CONFIG_HOME nor HOME is set to a folder")
@@ -156,13 +157,13 @@ struct ContextFile: Sendable {
             """)
     }
 
-    /// The environment of a command: what the context says stands in for what the user's own leaves open.
+    /// The environment of a command: the user's own, and the context's values for variables that it does not have.
     ///
     /// - Parameters:
-    ///   - name: The context that is asked for; nil for the current one, if there is one.
+    ///   - name: The context; nil for the current one, if there is one.
     ///   - variables: The environment.
     /// - Returns: The environment with the context's values.
-    /// - Throws: Where there is no such context, or the file can't be read.
+    /// - Throws: ``CommandFailure`` if there is no such context, or the file can't be read.
     func adding(
         _ name: String?, to variables: [String: String]
     ) throws(CommandFailure) -> [String: String] {
@@ -176,9 +177,9 @@ struct ContextFile: Sendable {
 }
 
 extension Contexts {
-    /// What a context says.
+    /// The values of a context.
     ///
-    /// - Throws: Where there is none of this name.
+    /// - Throws: ``CommandFailure`` if there is no context of this name.
     func fields(of name: String) throws(CommandFailure) -> [String: String] {
         guard let fields = named[name] else {
             let known = names.isEmpty ? "none yet" : names.joined(separator: ", ")

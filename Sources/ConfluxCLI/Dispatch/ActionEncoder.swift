@@ -3,16 +3,16 @@ import ConfluxNode
 import ConfluxProtocol
 import ConfluxWorker
 
-/// Makes payloads of what people write.
+/// Encodes the actions that people write.
 struct ActionEncoder: Sendable {
-    /// The row of the batches: what is dispatched to, and how.
+    /// The target, with the schema version and the coding, for the batches.
     private(set) var target: BatchTarget
     private let payloadBytesMax: Int
     private let builtin: BuiltinStates.Codec?
     /// The shapes of another state's actions, once ``prepare(schemaVersion:isChecking:status:)`` has found them.
     private var catalog: ActionCatalog?
 
-    /// The most bytes of a line: blanks and escapes may make it longer than its payload.
+    /// The most bytes of a line. Blanks and escapes may make it longer than its payload.
     var lineBytesMax: Int { payloadBytesMax * 2 + 4_096 }
 
     init(_ target: Target, payloadBytesMax: Int) {
@@ -23,17 +23,17 @@ struct ActionEncoder: Sendable {
         }
     }
 
-    /// Finds out the schema version of what is dispatched, and the shapes of its actions.
+    /// Finds out the schema version of the actions, and their shapes.
     ///
-    /// By the version older replicas know that they may not understand it. The tool's own states have one
-    /// version, and it knows their shapes.
+    /// The version tells older replicas that they may not understand an action. For its own states, the tool needs no
+    /// answer: they have one version, and it knows their shapes.
     ///
     /// - Parameters:
-    ///   - version: The version; nil for the one of the store, or of the newest store of the state.
-    ///   - isChecking: Whether actions are checked by the shapes that the state's programs tell. If none tells
-    ///     them, nothing is checked.
-    ///   - status: The sequencer's status, with the shapes of a state.
-    /// - Throws: What `status` does.
+    ///   - version: The version; nil for that of the store, or of the state's newest store.
+    ///   - isChecking: Whether to check actions against the shapes that the state's programs report. If no program
+    ///     reports them, only the JSON is checked.
+    ///   - status: Asks for the sequencer's status, with a state's shapes.
+    /// - Throws: What `status` throws.
     mutating func prepare(
         schemaVersion version: UInt32?, isChecking: Bool,
         status: (Name) async throws(CommandFailure) -> SequencerStatus
@@ -49,18 +49,21 @@ struct ActionEncoder: Sendable {
         }
         guard isChecking else { return }
         let told = status.shapes.first { $0.schemaVersion == target.schemaVersion }
-        // What a newer program may tell in another form is no reason to refuse an action.
+        // Shapes that this version can't read, from a newer program, are no reason to refuse an
+        // action.
         catalog = told.flatMap { try? ActionCatalog(json: $0.json) }
     }
 
-    /// Checks an action and encodes it: the tool's own states' by their types, others' by their shapes.
+    /// Checks an action and encodes it. Actions of the tool's own states are checked by their types, others by their
+    /// shapes.
     ///
     /// - Parameter text: JSON, or the bare name of an action without fields.
     /// - Returns: The payload.
-    /// - Throws: What was expected, and where.
+    /// - Throws: ``CommandFailure``, with what was expected and where.
     func payload(_ text: [UInt8]) throws(CommandFailure) -> [UInt8] {
         let payload = try encoded(text)
-        // The node would say so, too; but what it is given it must take (rule 11).
+        // The node would detect this, too. But in a resumable run it must take every action that it
+        // is given (rule 11).
         guard payload.count <= payloadBytesMax else {
             throw CommandFailure(
                 .invalidInput, code: "invalidAction",

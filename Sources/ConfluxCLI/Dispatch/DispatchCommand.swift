@@ -3,9 +3,9 @@ import ConfluxNode
 import ConfluxProtocol
 import ConfluxWorker
 
-/// `conflux dispatch`: sends actions to the log, and says what became of each.
+/// `conflux dispatch`: sends actions to the log, and reports the outcome of each.
 enum DispatchCommand {
-    /// What is waited for.
+    /// What to wait for.
     enum Wait: String, CaseIterable, Sendable {
         case applied
         case committed
@@ -112,7 +112,7 @@ enum DispatchCommand {
         if let text = arguments[action], text != "-" {
             do throws(CommandFailure) {
                 input = .payload(try encoder.payload(Array(text.utf8)))
-                // One action needs nobody to be present.
+                // A single action needs no joined node.
                 role = .visitor
             } catch {
                 report.failed(line: 1, error)
@@ -164,7 +164,7 @@ enum DispatchCommand {
 }
 
 extension ValueParser where Value == SessionKey {
-    /// What a session is found by.
+    /// A session key.
     fileprivate static var sessionKey: ValueParser<SessionKey> {
         ValueParser("KEY", expecting: "a key: 1 to \(SessionKey.bytesMax) bytes of UTF-8") {
             SessionKey($0)

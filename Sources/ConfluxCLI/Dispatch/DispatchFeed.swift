@@ -5,35 +5,36 @@ import Dispatch
 import Foundation
 import Synchronization
 
-/// Reads, checks and submits actions on a thread of its own, so that neither a slow input nor a
-/// full outbox holds up anything else.
+/// Reads, checks and submits actions. For a stream it does this on a thread of its own, so that
+/// neither a slow input nor a full outbox holds up anything else.
 ///
-/// What it submitted comes out as portions, in the order of the lines. Bounded: the outbox bounds
-/// what the sequencer has not taken, `itemsMax` what nobody has asked the outcome of.
+/// What it has submitted comes out as portions, in the order of the lines. All is bounded: the
+/// outbox limits the actions that the sequencer has not taken, and `itemsMax` limits the items that
+/// nobody has finished with.
 ///
-/// Where a run is resumed, a line's number is its action's counter (rule 11): each line takes one,
-/// and one without an action takes it for nothing.
+/// In a resumable run, a line's number is its action's counter (rule 11). Each line uses up a
+/// counter, even a line without an action.
 final class DispatchFeed: Sendable {
-    /// Where actions come from.
+    /// The source of the actions.
     enum Input: Sendable {
         case payload([UInt8])
         case lines(LineReader)
     }
 
-    /// What became of one line.
+    /// The result of one line.
     enum Item: Sendable {
         case submitted(line: Int, DispatchHandle)
         case failed(line: Int, CommandFailure)
-        /// A run before this one printed how it ended.
+        /// An earlier run printed the line's outcome.
         case resumed(line: Int)
     }
 
-    /// What became of some lines, the empty ones among them left out.
+    /// The results of consecutive lines, without empty lines.
     struct Portion: Sendable {
         var items: [Item] = []
         /// The last line, empty or not; 0 before the first.
         var lastLine = 0
-        /// Which part of the file was read up to there; nil if nobody knows how much there is.
+        /// The share of the file that was read up to there; nil if the input's size is unknown.
         var share: Double?
     }
 
@@ -42,7 +43,7 @@ final class DispatchFeed: Sendable {
 
     let portions: AsyncStream<Portion>
     private let continuation: AsyncStream<Portion>.Continuation
-    /// Where the run continues, if it is one that was begun before.
+    /// Where the run continues; nil if the run has no session key.
     let resumption: Resumption?
     private let room = DispatchSemaphore(value: itemsMax / batchItemsMax)
     private let isAtEnd = Atomic(false)
@@ -76,20 +77,20 @@ final class DispatchFeed: Sendable {
         }
     }
 
-    /// Has it read no further. What was submitted still comes out.
+    /// Stops reading. What was submitted still comes out.
     func stop() {
         if case .lines(let reader) = input { reader.stop() }
     }
 
-    /// Whether it was told to read no further.
+    /// Whether it was told to stop reading.
     var isStopped: Bool {
         if case .lines(let reader) = input { reader.isStopped } else { false }
     }
 
-    /// Whether everything there was to read was read, and none of it given up.
+    /// Whether the whole input was read and submitted.
     var isComplete: Bool { isAtEnd.load(ordering: .acquiring) }
 
-    /// Whoever takes a portion says when it is done with it.
+    /// Makes room for another portion. Call it when you are done with one.
     func finished() {
         room.signal()
     }
@@ -111,7 +112,7 @@ final class DispatchFeed: Sendable {
         } catch {
             room.wait()
             continuation.yield(Portion(items: [.failed(line: line + 1, error)], lastLine: line))
-            // The failure is a line's, and decides how the run ends.
+            // The failure is reported for a line, and decides the exit code.
             isAtEnd.store(true, ordering: .releasing)
         }
         continuation.finish()
@@ -124,9 +125,11 @@ final class DispatchFeed: Sendable {
         for (line, text) in zip(first..., lines) {
             if reader.isStopped { break }
             let item = item(line, text)
-            // What is up to there was judged before; no batch may reach over it.
+            // The sequencer has already judged all counters up to this one, so no batch may extend
+            // across it.
             if UInt64(line) == resumption?.lastCounter { core.endBatch() }
-            // What the node took no more because all is to end counts as not read.
+            // If the node did not accept an action because the run is ending, its line counts as
+            // not read.
             if reader.isStopped, case .submitted(_, let handle) = item,
                 case .failed(let error)? = handle.outcome, error.code == .notConnected
             {
@@ -138,7 +141,7 @@ final class DispatchFeed: Sendable {
         continuation.yield(portion)
     }
 
-    /// - Returns: nil for an empty line.
+    /// - Returns: The line's result; nil for an empty line.
     private func item(_ line: Int, _ text: LineReader.Line) -> Item? {
         if let resumption, UInt64(line) <= resumption.settled {
             return Self.isEmpty(text) ? nil : .resumed(line: line)

@@ -3,12 +3,13 @@ import ConfluxWorker
 import Foundation
 import Synchronization
 
-/// What `conflux dispatch` prints: one line of JSON for each action, or a summary for people.
+/// Prints the output of `conflux dispatch`: a line of JSON for each action, or a summary for
+/// people.
 final class DispatchReport: Sendable {
     private struct Tally {
         var succeeded = 0
         var failed = 0
-        /// Lines that a run before this one had done with.
+        /// Lines whose outcome an earlier run printed.
         var resumed = 0
         var first: SequenceNumber?
         var last: SequenceNumber?
@@ -16,9 +17,9 @@ final class DispatchReport: Sendable {
         var exitCode: ExitCode?
     }
 
-    /// What is dispatched to.
+    /// The target of the actions.
     let target: Target
-    /// What is waited for.
+    /// What to wait for.
     let wait: DispatchCommand.Wait
     private let isStream: Bool
     private let environment: CommandEnvironment
@@ -39,7 +40,7 @@ final class DispatchReport: Sendable {
         progress = ProgressLine(isOn: isStream)
     }
 
-    /// An action has what was waited for.
+    /// An action reached what was waited for.
     func succeeded(_ receipt: Receipt) {
         tally.withLock { tally in
             tally.succeeded += 1
@@ -59,7 +60,7 @@ final class DispatchReport: Sendable {
         """
     }
 
-    /// A run before this one printed how a line ended.
+    /// An earlier run printed a line's outcome.
     func resumed(line: Int) {
         tally.withLock { $0.resumed += 1 }
         if environment.isJSON {
@@ -106,9 +107,9 @@ final class DispatchReport: Sendable {
         return .object(fields)
     }
 
-    /// Nothing follows at once.
+    /// Flushes the output and shows the progress, after a portion.
     ///
-    /// - Parameter share: Which part of the file is done with; nil if nobody knows how much there is.
+    /// - Parameter share: The share of the file that is done; nil if the input's size is unknown.
     func batchDone(_ share: Double?) {
         environment.output.flush()
         progress.show(
@@ -117,10 +118,10 @@ final class DispatchReport: Sendable {
                 elapsed: ContinuousClock.now - started))
     }
 
-    /// Says how it all ended.
+    /// Prints the summary.
     ///
     /// - Parameter isComplete: Whether the whole input was read.
-    /// - Returns: How the process ends.
+    /// - Returns: The exit code of the process.
     func finish(isComplete: Bool) -> ExitCode {
         progress.clear()
         let (tally, isInterrupted) = (

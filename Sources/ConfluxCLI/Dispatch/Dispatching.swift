@@ -5,16 +5,16 @@ import ConfluxWorker
 /// One run of `conflux dispatch`: waits for the outcomes in the order of the lines, and reports
 /// them.
 ///
-/// Where no outcome comes within the timeout, or the process is to end, nothing more is read and
-/// the node leaves: so every action that was submitted gets an outcome, and an honest one. After
-/// the timeout it is withdrawn first (rule 12), so that its outcome is known; but not where the run
-/// is to be resumed: what is withdrawn could not be dispatched by the next one.
+/// If no outcome comes within the timeout, or the process must end, reading stops and the node
+/// leaves. So every submitted action gets an outcome, if only that its outcome is unknown. After
+/// the timeout the actions are withdrawn first (rule 12), so that their outcomes are known. In a
+/// resumable run nothing is withdrawn: the next run could not dispatch a withdrawn action.
 struct Dispatching: Sendable {
-    /// How one action ended.
+    /// The outcome of one action.
     private typealias Fate = Result<Receipt, CommandFailure>
 
     private static let questionsMax = 64
-    /// How long the sequencer has to answer what was withdrawn.
+    /// How long to wait for the sequencer's answers to the withdrawals.
     private static let withdrawalPatience = Duration.seconds(2)
     private let connection: Connection
     private let feed: DispatchFeed
@@ -60,11 +60,12 @@ struct Dispatching: Sendable {
         ending.cancel()
         let exitCode = report.finish(isComplete: feed.isComplete)
         guard exitCode == .success, !feed.isComplete else { return exitCode }
-        // Everything that was read has its receipt, and not everything was read.
+        // Everything that was read succeeded, but not everything was read.
         return watchdog.hasFired ? .timedOut : .nodeRefused
     }
 
-    /// Where the run is resumed, its session can end under way: what follows can't be sent then.
+    /// Stops reading when the session ends early, which can happen in a resumable run: then the
+    /// rest can't be sent.
     private func stopWithNode(_ events: AsyncStream<NodeEvent>) async {
         guard feed.resumption != nil else { return }
         for await event in events {
@@ -100,7 +101,7 @@ struct Dispatching: Sendable {
         }
         await connection.close()
         guard let last else { return }
-        // The node sends in order: what became of the last says whether all were sent.
+        // The node sends in order, so the outcome of the last action tells whether all were sent.
         do throws(DispatchError) {
             try await last.handle.receipt()
         } catch {
@@ -150,7 +151,8 @@ struct Dispatching: Sendable {
         watchdog.cancel()
     }
 
-    /// What is printed is done with: the next run with the key does not ask for it.
+    /// Records that the outcomes up to here are printed: the next run with the key does not ask for
+    /// them.
     private func tellAll(of portion: DispatchFeed.Portion) {
         guard feed.resumption != nil, portion.lastLine > 0 else { return }
         connection.core.told(through: UInt64(portion.lastLine))
@@ -175,7 +177,7 @@ struct Dispatching: Sendable {
     private func fate(of handle: DispatchHandle) async -> Fate {
         do throws(DispatchError) {
             if case .committed(let receipt)? = handle.outcome { return .success(receipt) }
-            // Nothing follows at once: whoever reads sees what there is.
+            // The next line may take a while, so readers get what there is.
             environment.output.flush()
             watchdog.arm()
             defer { watchdog.disarm() }
@@ -220,7 +222,7 @@ struct Dispatching: Sendable {
         }
     }
 
-    /// What the first hosting node made of an entry.
+    /// Asks whether the first hosting node applied or refused an entry.
     private func effect(of receipt: Receipt) async -> Fate {
         do throws(NodeError) {
             let answer = try await connection.core.ask(

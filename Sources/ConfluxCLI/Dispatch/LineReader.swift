@@ -2,12 +2,12 @@ import ConfluxWorker
 import Foundation
 import Synchronization
 
-/// Reads a file or a pipe line by line, on the thread that calls it, and can be stopped by another.
+/// Reads a file or a pipe line by line, on the calling thread. Another thread can stop it.
 ///
-/// Lines are counted from 1. A line beyond the bound is reported and skipped, so that one mistake
-/// takes no more memory than that.
+/// Lines are counted from 1. A line that is too long is reported and skipped, so that it needs no
+/// more memory than the bound.
 final class LineReader: Sendable {
-    /// One line, without its end.
+    /// One line, without its line break.
     enum Line: Equatable {
         case text([UInt8])
         case tooLong
@@ -15,7 +15,7 @@ final class LineReader: Sendable {
 
     private struct Content {
         var rest: [UInt8] = []
-        /// Whether the line that is being read is beyond the bound already.
+        /// Whether the current line has already exceeded the bound.
         var isSkipping = false
         var number = 0
     }
@@ -25,14 +25,14 @@ final class LineReader: Sendable {
     private let lineBytesMax: Int
     private let state = Mutex(Content())
     private let isStoppedFlag = Atomic(false)
-    /// What wakes a reader that waits for input. Written once.
+    /// Wakes a reader that waits for input.
     private let stopPipe: (read: Int32, write: Int32)
 
-    /// How many bytes the file has; nil for what is no file.
+    /// The size of the file in bytes; nil if the input is not a file.
     private let bytesTotal: Int?
     private let bytesRead = Atomic(0)
 
-    /// Which part of a file was read, from 0 to 1; nil if nobody knows how much there is.
+    /// The share of the file that was read, from 0 to 1; nil if the input's size is unknown.
     var share: Double? {
         bytesTotal.map { min(1, Double(bytesRead.load(ordering: .relaxed)) / Double(max($0, 1))) }
     }
@@ -42,7 +42,7 @@ final class LineReader: Sendable {
     /// - Parameters:
     ///   - path: The file; `-` for standard input.
     ///   - lineBytesMax: The most bytes of a line.
-    /// - Throws: What the system says when it can't be read.
+    /// - Throws: ``CommandFailure`` with the system's words if it can't be read.
     init(path: String, lineBytesMax: Int) throws(CommandFailure) {
         self.lineBytesMax = lineBytesMax
         var ends: [Int32] = [-1, -1]
@@ -70,20 +70,21 @@ final class LineReader: Sendable {
         close(stopPipe.write)
     }
 
-    /// Whether it was stopped before the end of the input.
+    /// Whether it was told to stop.
     var isStopped: Bool { isStoppedFlag.load(ordering: .acquiring) }
 
-    /// Has the reader end as soon as it can. Any thread may call it.
+    /// Makes the reader end as soon as it can. Any thread may call it.
     func stop() {
         isStoppedFlag.store(true, ordering: .releasing)
         var byte: UInt8 = 0
         _ = write(stopPipe.write, &byte, 1)
     }
 
-    /// Waits for input and takes the lines that are there.
+    /// Waits for input, and takes the complete lines.
     ///
-    /// - Returns: The number of the first line, and the lines; nil at the end, and when stopped.
-    /// - Throws: What the system says when it can't be read.
+    /// - Returns: The number of the first line, and the lines; nil at the end, or if it was
+    ///   stopped.
+    /// - Throws: ``CommandFailure`` with the system's words if it can't be read.
     func next() throws(CommandFailure) -> (first: Int, lines: [Line])? {
         var chunk = [UInt8](repeating: 0, count: Self.chunkBytes)
         while true {
@@ -108,7 +109,7 @@ final class LineReader: Sendable {
         }
     }
 
-    /// - Returns: Whether there is input, or its end; not when stopped.
+    /// - Returns: Whether there is input or its end; false if it was stopped.
     private func waitForInput() -> Bool {
         var files = [
             pollfd(fd: stopPipe.read, events: Int16(POLLIN), revents: 0),
@@ -145,7 +146,7 @@ final class LineReader: Sendable {
         }
     }
 
-    /// What stands behind the last end of a line.
+    /// Takes the text after the last line break.
     private static func takeLast(_ state: inout Content) -> (first: Int, lines: [Line])? {
         guard state.isSkipping || !state.rest.isEmpty else { return nil }
         let line = state.isSkipping ? Line.tooLong : .text(state.rest)

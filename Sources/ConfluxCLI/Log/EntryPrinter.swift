@@ -3,31 +3,31 @@ import ConfluxProtocol
 import ConfluxWorker
 import Synchronization
 
-/// Prints the entries of commits, in the order in which it is given them, on the thread that gives
-/// them: so a slow reader of the output slows that thread, and nothing gathers.
+/// Prints the entries of commits, in the order of the commits, on the thread that passes them. So a
+/// slow reader of the output slows that thread, and nothing accumulates.
 final class EntryPrinter: Sendable {
     private struct Content {
         var first = SequenceNumber.zero
-        /// Nil to continue for ever.
+        /// nil to continue without an end.
         var last: SequenceNumber?
-        /// The names of the keys that opened the sessions which are remembered.
+        /// The names of the keys of the sessions that it remembers.
         var owners: [Incarnation: Name] = [:]
-        /// The visits among them, oldest first. *Invariant*: at most `visitsMax`.
+        /// The visits among these sessions, oldest first. *Invariant*: at most `visitsMax`.
         var visits: [Incarnation] = []
         var isEnded = false
         var failure: CommandFailure?
         var waiter: CheckedContinuation<Void, Never>?
     }
 
-    /// Of how many visits it knows the keys.
+    /// The most visits whose keys it remembers.
     private static let visitsMax = 4_096
-    /// Where lines go, and what is said behind each commit that is followed.
+    /// Take each line, and end each commit that is followed.
     private let add: @Sendable ([UInt8]) -> Void
     private let flush: @Sendable () -> Void
     private let isJSON: Bool
     private let look: Appearance
     private let target: Target?
-    /// Nothing older is printed.
+    /// Older entries are not printed.
     private let since: Timestamp?
     private let state = Mutex(Content())
     private let printed = Atomic(false)
@@ -44,7 +44,7 @@ final class EntryPrinter: Sendable {
         self.since = since
     }
 
-    /// Has every entry as a line for people.
+    /// Passes every entry, as a line for people, to a function.
     init(_ add: @escaping @Sendable ([UInt8]) -> Void) {
         self.add = add
         flush = {}
@@ -54,13 +54,13 @@ final class EntryPrinter: Sendable {
         since = nil
     }
 
-    /// Says which entries are printed.
+    /// Sets which entries are printed.
     ///
     /// - Parameters:
-    ///   - first: From where.
-    ///   - last: Up to where; nil for no end.
-    ///   - owners: The keys of the sessions that have entries there. Of those that join there it learns
-    ///     itself.
+    ///   - first: The first of them.
+    ///   - last: The last of them; nil for no end.
+    ///   - owners: The keys of the sessions that have entries there. It learns the keys of sessions that join there
+    ///     by itself.
     func begin(
         from first: SequenceNumber, through last: SequenceNumber?, owners: [Incarnation: Name]
     ) {
@@ -71,14 +71,14 @@ final class EntryPrinter: Sendable {
         }
     }
 
-    /// Whether any of these entries is one that is printed.
+    /// Whether any of these entries is to be printed.
     func wants(_ first: SequenceNumber, _ last: SequenceNumber) -> Bool {
         state.withLock { state in
             state.last.map { first <= $0 } ?? true && state.first <= last
         }
     }
 
-    /// Ends the printing; only the first end counts.
+    /// Ends the printing. Only the first call counts.
     func end(_ failure: CommandFailure? = nil) {
         let waiter = state.withLock { state -> CheckedContinuation<Void, Never>? in
             guard !state.isEnded else { return nil }
@@ -90,7 +90,7 @@ final class EntryPrinter: Sendable {
         waiter?.resume()
     }
 
-    /// Waits for the end.
+    /// Waits for the end of the printing.
     ///
     /// - Returns: Why it ended early, if it did.
     func ended() async -> CommandFailure? {
@@ -104,7 +104,7 @@ final class EntryPrinter: Sendable {
         return state.withLock { $0.failure }
     }
 
-    /// Prints what is wanted of a commit.
+    /// Prints the wanted entries of a commit.
     func take(_ commit: Commit) {
         let (first, last, isEnded) = state.withLock { ($0.first, $0.last, $0.isEnded) }
         guard !isEnded else { return }
@@ -146,7 +146,7 @@ final class EntryPrinter: Sendable {
                 let incarnation = Incarnation(sequence.rawValue)
                 state.owners[incarnation] = owner
                 state.visits.append(incarnation)
-                // Nobody says of a visit that it is over.
+                // Visits have no end in the log.
                 if state.visits.count > Self.visitsMax {
                     state.owners[state.visits.removeFirst()] = nil
                 }

@@ -4,11 +4,11 @@ import ConfluxVocabulary
 import ConfluxWorker
 import Foundation
 
-/// Entries as they are printed.
+/// The text of entries, for people or as JSON.
 enum EntryText {
     // MARK: What is wanted
 
-    /// Whether an action for one target concerns another.
+    /// Whether an action for `target` is among the wanted ones.
     static func concerns(_ wanted: Target?, _ target: Target) -> Bool {
         switch (wanted, target) {
         case (nil, _): true
@@ -18,7 +18,7 @@ enum EntryText {
         }
     }
 
-    /// Whether an event concerns a target.
+    /// Whether an event is among the wanted ones.
     static func concerns(_ wanted: Target?, _ event: LogEvent) -> Bool {
         guard let wanted else { return true }
         switch event {
@@ -52,16 +52,16 @@ enum EntryText {
         return Array(head.utf8) + action + Array(tail.utf8)
     }
 
-    /// A payload as JSON on one line: as it is, where it is that already; what can't be read as its
-    /// bytes in base64.
+    /// A payload as JSON on one line. If it can't be converted, it is given as base64.
     static func json(_ payload: Bytes, of state: Name?, _ coding: PayloadCoding) -> Bytes {
-        // No action is encoded in no bytes: this key may not observe it.
+        // An encoded action is never empty. An empty payload means that this key may not observe
+        // it.
         guard !payload.isEmpty else { return Array(#"{"hidden":true}"#.utf8)[...] }
         do throws(CodingFailure) {
             switch coding {
             case .json:
                 let value = try JSONValue(json: payload)
-                // A line break between two tokens is JSON, and no longer one line.
+                // JSON allows line breaks between tokens, but this must be one line.
                 guard payload.contains(where: { $0 == 0x0A || $0 == 0x0D }) else { return payload }
                 return try value.canonicalBytes()[...]
             case .compact:
@@ -161,7 +161,7 @@ enum EntryText {
         }
     }
 
-    /// Which entry, and when.
+    /// The entry's number and time.
     private static func start(
         _ sequence: SequenceNumber, _ commit: Commit, _ look: Appearance
     ) -> String {

@@ -5,7 +5,7 @@ import ConfluxProtocol
 import ConfluxWorker
 import Foundation
 
-/// `conflux log`: the entries of the log, in their order.
+/// `conflux log`: shows the entries of the log in their order.
 enum LogCommand {
     private static let number = ValueParser<UInt64>.integer(in: 1...UInt64(Int64.max))
         .map { SequenceNumber($0) }
@@ -85,7 +85,7 @@ enum LogCommand {
         ],
         subcommands: [SkipCommand.description], runsAlone: true)
 
-    /// Checks the range before anything else is done.
+    /// Checks the options, before the command runs.
     static func make(
         _ arguments: Invocation
     ) throws(UsageError) -> (CommandEnvironment) async throws(CommandFailure) -> ExitCode {
@@ -152,7 +152,7 @@ enum LogCommand {
             await connection.close()
             throw error
         }
-        // Ends the events, so that none is missed.
+        // This ends the stream of events, so that none is missed.
         await connection.close()
         let isWhole = await telling.value
         environment.output.flush()
@@ -160,9 +160,9 @@ enum LogCommand {
         return .logFailed
     }
 
-    /// Says what can't be shown, until the node ends, and ends the printing with the node.
+    /// Reports what can't be shown, and ends the printing when the node ends.
     ///
-    /// - Returns: Whether all that is wanted could be read.
+    /// - Returns: Whether all wanted entries could be read.
     private static func tell(
         of events: AsyncStream<NodeEvent>, _ environment: CommandEnvironment,
         _ printer: EntryPrinter
@@ -184,7 +184,7 @@ enum LogCommand {
         return isWhole
     }
 
-    /// Whether there is such a store, or a store or a bridge of such a state.
+    /// Whether a store or a bridge fits the target.
     private static func isKnown(_ target: Target, to status: SequencerStatus) -> Bool {
         status.stores.contains { target.concerns($0.store) }
             || status.sessions.contains { session in
@@ -215,7 +215,7 @@ enum LogCommand {
         let last = isFollowing ? nil : min(arguments[to] ?? status.last, status.last)
         if let last, first > last { return .success }
 
-        // Three things end it: the last entry, the wish to end, and the end of the node.
+        // Three things end the printing: the last entry, an interruption, and the end of the node.
         environment.interruption.whenFired { printer.end() }
         let owners = status.sessions.compactMap { session in
             session.owner.map { (session.incarnation, $0) }

@@ -1,18 +1,18 @@
 import Dispatch
 import Foundation
 
-/// How far a command is that copies a log, and then checks it, on a terminal.
+/// Shows on a terminal the progress of a command that copies a log and then checks it.
 ///
-/// One thread uses it. While a log is copied, a queue of its own looks how large the copy is.
+/// Only one thread uses it. While a log is copied, a queue of its own measures the copy.
 final class LogProgress {
-    // Each look is 200 ms, or 8 MiB of entries, behind the one before.
+    // Without an interval: updates already come only every 200 ms, or every 8 MiB of entries.
     private let line = ProgressLine(isOn: true, interval: .zero)
     private let queue = DispatchQueue(label: "conflux-progress")
     private var timer: (any DispatchSourceTimer)?
     private var look: (@Sendable () -> Void)?
     private var started = ContinuousClock.now
 
-    /// The copying begins.
+    /// Begins to show the progress of the copying.
     ///
     /// - Parameters:
     ///   - source: The folder of the log.
@@ -34,33 +34,34 @@ final class LogProgress {
         self.timer = timer
     }
 
-    /// The copy is written, and its check begins.
+    /// Ends the copying; the check begins.
     func copied() {
         guard let timer, let look else { return started = ContinuousClock.now }
         timer.cancel()
         self.timer = nil
-        // Behind a look that is under way.
+        // This waits for a measurement that is under way.
         queue.sync(execute: look)
         started = ContinuousClock.now
     }
 
-    /// Entries were checked.
+    /// Shows how many entries were checked.
     ///
     /// - Parameters:
-    ///   - count: How many.
+    ///   - count: How many were checked.
     ///   - total: How many there are.
     func checked(_ count: Int, of total: Int) {
         line.show(
             ProgressLine.text(count, of: total, .entries, elapsed: ContinuousClock.now - started))
     }
 
-    /// Takes the line away. Nothing is shown any more.
+    /// Removes the line. Nothing is shown afterwards.
     func end() {
         copied()
         line.clear()
     }
 
-    /// The bytes of a folder's files whose names end so; 0 if there is no such folder.
+    /// The total size of a folder's files whose names have this ending; 0 if there is no such
+    /// folder.
     private static func bytes(in folder: String, ending suffix: String) -> Int {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
         return names.filter { $0.hasSuffix(suffix) }.reduce(0) { sum, name in

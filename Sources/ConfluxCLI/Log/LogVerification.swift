@@ -4,12 +4,13 @@ import ConfluxProtocol
 import ConfluxVocabulary
 import ConfluxWorker
 
-/// Reads a log on disk from its beginning, and checks it as a sequencer does that starts: every
-/// checksum, that no number is missing, that each commit follows from those before it, and every
-/// snapshot. Besides, it follows the chain of hashes, which shows what was changed on purpose.
+/// Reads a log on disk from its beginning, and checks the same things as a sequencer that starts:
+/// every checksum, that no number is missing, that each commit follows from those before it, and
+/// every snapshot. It also follows the chain of hashes, which reveals deliberate changes.
 ///
-/// What was before the floor is known by a checkpoint alone. The oldest that can be read takes its
-/// place, and all behind it must follow from it; a log with none of them can't be served.
+/// Only a checkpoint tells what was before the floor. The check begins with the oldest readable
+/// checkpoint, and all later commits must follow from it. A log above floor 1 that has no readable
+/// checkpoint can't be served.
 struct LogVerification {
     let log: LogID
     let last: SequenceNumber
@@ -17,25 +18,25 @@ struct LogVerification {
     private(set) var commitCount = 0
     private(set) var epoch = Epoch.none
     private(set) var snapshotCount = 0
-    /// The first number that is chained; behind `last` where nothing is.
+    /// The first number with a hash; above `last` if there is none.
     private(set) var chained = SequenceNumber.zero
-    /// Where the chain ends; nil if nothing is chained.
+    /// The end of the chain; nil if there is no chain.
     private(set) var anchor: LogAnchor?
     private let expected: LogAnchor?
-    /// The hash that the log has at the number of `expected`.
+    /// The log's hash at the number of `expected`.
     private var found: ChainHash?
 
-    /// How much is read at once.
+    /// How many bytes are read at once.
     private static let pieceBytes = 8 << 20
-    /// How often it is begun again, since its sequencer truncated the log meanwhile.
+    /// How often the check begins again because the sequencer truncated the log meanwhile.
     private static let attemptsMax = 10
 
     /// - Parameters:
     ///   - file: The log.
     ///   - expected: An anchor that the log must have; nil if none is known.
-    ///   - isEnded: Asked now and then; true ends the work.
-    ///   - progress: Told now and then how many entries were checked, of how many.
-    /// - Throws: What is wrong, and where; or that the wait was ended.
+    ///   - isEnded: Called now and then; true ends the work.
+    ///   - progress: Called now and then with the number of checked entries and their total.
+    /// - Throws: ``CommandFailure``: what is wrong and where, or that the work was ended.
     init(
         of file: SQLiteLogFile, expecting expected: LogAnchor? = nil,
         unless isEnded: () -> Bool = { false }, progress: (Int, Int) -> Void = { _, _ in }
@@ -65,7 +66,7 @@ struct LogVerification {
         }
     }
 
-    /// - Returns: Where the log begins now, if that is above where it was read; nil when it is whole.
+    /// - Returns: The log's new floor, if the log was truncated meanwhile; nil if all entries are whole.
     private mutating func readEntries(
         of file: SQLiteLogFile, unless isEnded: () -> Bool, _ progress: (Int, Int) -> Void
     ) throws -> SequenceNumber? {
@@ -82,7 +83,7 @@ struct LogVerification {
                 from: next, through: last, limitBytes: Self.pieceBytes)
             for link in piece {
                 let logged = link.commit
-                // Nothing is passed over but what was given up.
+                // A gap means only that the log was truncated meanwhile.
                 if logged.first > next { return logged.first }
                 guard chain.follow(link) else { throw Self.unchained(logged) }
                 note(chain)
@@ -109,14 +110,14 @@ struct LogVerification {
         return nil
     }
 
-    /// Notes how far the chain was followed.
+    /// Records how far the chain was followed.
     private mutating func note(_ chain: LogChain) {
         chained = chain.first
         anchor = chain.end.number >= chain.first ? chain.end : nil
         if chain.end.number == expected?.number { found = chain.end.hash }
     }
 
-    /// Looks whether the log, which is whole, has the anchor that is expected.
+    /// Checks whether the log, which is whole, has the expected anchor.
     private func checkAnchor() throws(CommandFailure) {
         guard let expected, found != expected.hash else { return }
         let number = expected.number
@@ -138,7 +139,7 @@ struct LogVerification {
                 + "changed since, or this is another log. Compare it with your backups.")
     }
 
-    /// What is known where the log begins, or a little further.
+    /// The state at the log's floor, or at the oldest readable checkpoint above it.
     private func beginning(of file: SQLiteLogFile) throws -> LogFold {
         guard floor > SequenceNumber(1) else { return LogFold(log: log) }
         var oldest: LogFold?
@@ -182,7 +183,7 @@ struct LogVerification {
                 try Self.check(isEnded)
                 let bytes = try file.readSnapshot(
                     of: snapshot.key, from: hasher.byteCount, limitBytes: Self.pieceBytes)
-                // Its sequencer has retired it meanwhile.
+                // The sequencer has retired it meanwhile.
                 guard let bytes, !bytes.isEmpty else {
                     isThere = false
                     break
@@ -236,7 +237,7 @@ struct LogVerification {
         return .object(values)
     }
 
-    /// A line of what there is, and one with the anchor.
+    /// A line with the content, and one with the anchor.
     var text: String {
         let content =
             "entries \(floor) to \(last) of log \(log), in \(commitCount) commits up to epoch \(epoch), "

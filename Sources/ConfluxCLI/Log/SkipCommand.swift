@@ -4,7 +4,7 @@ import ConfluxProtocol
 import ConfluxWorker
 import Synchronization
 
-/// `conflux log skip`: takes an entry's effect away, in every process.
+/// `conflux log skip`: removes an entry's effect in every process.
 enum SkipCommand {
     private static let sequence = Operand(
         "SEQ",
@@ -60,7 +60,7 @@ enum SkipCommand {
         return .success
     }
 
-    /// What an action is for.
+    /// The target of an action.
     private static func target(
         of sequence: SequenceNumber, _ environment: CommandEnvironment
     ) async throws(CommandFailure) -> Target {
@@ -102,7 +102,8 @@ enum SkipCommand {
 }
 
 extension CommandFailure {
-    /// What the sequencer would not decide; whatever it has against it, it is a rejection.
+    /// The failure for a skip that the sequencer did not decide. Any rejection by the sequencer
+    /// counts as one.
     fileprivate init(deciding error: NodeError) {
         guard let rejection = error.rejection else {
             self.init(error)
@@ -114,7 +115,7 @@ extension CommandFailure {
     }
 }
 
-/// One entry, looked for in the commits of the feed.
+/// Looks for one entry in the delivered commits.
 private final class EntrySearch: Sendable {
     enum Found: Sendable {
         case action(Target)

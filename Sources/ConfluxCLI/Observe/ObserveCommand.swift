@@ -3,7 +3,7 @@ import ConfluxNode
 import ConfluxProtocol
 import ConfluxWorker
 
-/// `conflux observe`: the state of a store, in every node that hosts it.
+/// `conflux observe`: shows the state of a store in every node that hosts it.
 enum ObserveCommand {
     private static let store = Operand(
         "STORE", parse: .storeName,
@@ -52,7 +52,7 @@ enum ObserveCommand {
             }
         } catch {
             await connection.close()
-            // Who follows is done when told so.
+            // With --follow, an interruption is the normal end.
             if arguments[follow], environment.interruption.reason != nil { return .success }
             throw error
         }

@@ -4,7 +4,7 @@ import ConfluxVocabulary
 import ConfluxWorker
 import Synchronization
 
-/// Asks the nodes that host a store for its state, once or again and again.
+/// Asks the nodes that host a store for its state, once or repeatedly.
 final class StoreObservation: Sendable {
     /// The state of a store in one node.
     private struct Sighting: Sendable {
@@ -13,11 +13,11 @@ final class StoreObservation: Sendable {
         var state: Bytes
     }
 
-    /// For how long one question waits for a change.
+    /// How long one question waits for a change.
     private static let followPatience = Duration.seconds(10)
-    /// How long to wait before it is looked again for a host.
+    /// How long to wait before it looks for a host again.
     private static let hostPause = Duration.milliseconds(200)
-    /// How long to wait before a node that is gone is asked again.
+    /// How long to wait before a node that failed to answer is asked again.
     private static let retryPause = Duration.seconds(1)
 
     private let environment: CommandEnvironment
@@ -39,7 +39,7 @@ final class StoreObservation: Sendable {
 
     // MARK: Once
 
-    /// Shows the state in every node, or in one, as it is now.
+    /// Shows the current state in every node, or in one.
     func show(_ node: Name?) async throws(CommandFailure) {
         if node == nil { try await awaitHost() }
         var failure: CommandFailure?
@@ -61,8 +61,8 @@ final class StoreObservation: Sendable {
         if let failure { throw failure }
     }
 
-    /// Waits until a node hosts the store, if there is such a store: its nodes may be on their way back, as behind a
-    /// restart of the sequencer. Where the time is over the question for the state has its own answer.
+    /// Waits until a node hosts the store, if there is such a store: after a restart of the sequencer, for example,
+    /// its nodes may not be back yet. If the time runs out, the question for the state gets its own answer.
     private func awaitHost() async throws(CommandFailure) {
         let deadline = ContinuousClock.now + connection.timeout
         var isNoted = false
@@ -82,7 +82,7 @@ final class StoreObservation: Sendable {
 
     // MARK: Again and again
 
-    /// Shows the state in every node, or in one, and each that follows, until cancelled.
+    /// Shows the state in every node, or in one, and each later state, until cancelled.
     func follow(_ node: Name?) async throws(CommandFailure) {
         let outcome = await withTaskGroup(of: Result<Void, CommandFailure>.self) { group in
             if let node {
@@ -101,11 +101,11 @@ final class StoreObservation: Sendable {
         try outcome.get()
     }
 
-    /// Follows every node that hosts the store, also those that come later.
+    /// Follows every node that hosts the store, including those that come later.
     private func discover() async -> Result<Void, CommandFailure> {
         await withDiscardingTaskGroup { group in
             do throws(CommandFailure) {
-                // Nobody at the beginning is most likely a mistake; later, a pause.
+                // No host at the beginning is most likely a mistake; later, it is a pause.
                 try await awaitHost()
                 guard !(try await hosts()).isEmpty else {
                     try await show(nil)
@@ -135,7 +135,7 @@ final class StoreObservation: Sendable {
                 let sessions = try await connection.status().sessions
                 return Set(sessions.filter { $0.isLive && $0.hosted.contains(store) }.map(\.name))
             } catch  where error.exitCode == .timedOut {
-                // The sequencer is away for now; the node tries to reach it.
+                // The sequencer is away at the moment; the node tries to reach it.
                 continue
             }
         }
@@ -166,10 +166,11 @@ final class StoreObservation: Sendable {
                 return .failure(error)
             }
             if let failure, failure.exitCode == .notFound {
-                // Who is not there at the beginning is most likely misspelt; later, it comes back.
+                // A node that is missing at the beginning is most likely misspelt; later, it will
+                // come back.
                 if isFirst, isAlone { return .failure(failure) }
             }
-            // What failed at once would fail at once again.
+            // A question that failed at once would fail at once again.
             if let failure, failure.exitCode != .timedOut {
                 await Pause.wait(for: Self.retryPause)
             }
@@ -201,7 +202,8 @@ final class StoreObservation: Sendable {
                 .sequencers, .handingOver:
                 break
             }
-            // A node without a name can't be asked alone: the others' answers are not waited for.
+            // A node without a name can't be asked alone. Its answer is enough: the others' are not
+            // waited for.
             if node == nil, after > .zero, answer.node == nil { break }
         }
         if Task.isCancelled { throw CommandFailure(.interrupted, "Interrupted.") }

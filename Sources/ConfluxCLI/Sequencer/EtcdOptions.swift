@@ -48,11 +48,11 @@ enum EtcdOptions {
             --bind, which must then be no wildcard.
             """)
 
-    /// How etcd is reached, and what space it has.
+    /// The options for reaching etcd, and for its space.
     static let connection: [any ParameterKey] = [authority, certificate, key, user, quota]
     static let parameters = connection + [advertise]
 
-    /// What a sequencer keeps its log in.
+    /// The storage for a sequencer whose log is on etcd.
     static func storage(
         at address: EtcdAddress, _ arguments: Invocation
     ) throws(CommandFailure) -> SequencerConfiguration.Storage {
@@ -60,7 +60,7 @@ enum EtcdOptions {
         return .shared { () throws(LogError) in try EtcdLog(settings) }
     }
 
-    /// How a log on etcd is reached.
+    /// The settings of a log on etcd.
     static func settings(
         at address: EtcdAddress, _ arguments: Invocation
     ) throws(CommandFailure) -> EtcdLogSettings {

@@ -3,7 +3,7 @@ import ConfluxNode
 import ConfluxProtocol
 import ConfluxWorker
 
-/// `conflux handover`: has the sequencer that serves give its place to one that stands by.
+/// `conflux handover`: asks the serving sequencer to hand over to a standby.
 enum HandoverCommand {
     private static let successor = Option<String?>(
         "--to", valueName: "ADDRESS", parse: .text,

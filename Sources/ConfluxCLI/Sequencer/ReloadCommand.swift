@@ -2,7 +2,7 @@ import ConfluxArguments
 import ConfluxNode
 import ConfluxWorker
 
-/// `conflux reload`: has the sequencer read its file of authorised keys again.
+/// `conflux reload`: asks the sequencer to read its file of authorised keys again.
 enum ReloadCommand {
     static let description = Command(
         "reload", summary: "Make the sequencer read its authorised keys again.",

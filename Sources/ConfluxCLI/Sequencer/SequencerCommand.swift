@@ -6,7 +6,7 @@ import ConfluxSequencer
 import ConfluxWorker
 import Foundation
 
-/// `conflux sequencer`: owns the end of the log until it is asked to stop.
+/// `conflux sequencer`: runs a sequencer, until it is asked to stop.
 enum SequencerCommand {
     private static let bind = Option(
         "--bind", valueName: "ENDPOINT", default: "tcp://127.0.0.1:7400", parse: .text,
@@ -27,7 +27,7 @@ enum SequencerCommand {
             What a receipt proves. fsync: the action outlives a crash of the machine. os: it \
             outlives a crash of the process.
             """)
-    /// The most events that wait to be printed. *At the bound* the oldest are lost.
+    /// The most events that may wait to be printed. *At the bound* the oldest are lost.
     private static let eventsMax = 4_096
     private static let payloadMax = Option(
         "--payload-max", default: 1 << 20, parse: .byteSize(in: 1...32 << 20),
@@ -163,7 +163,7 @@ enum SequencerCommand {
         }
     }
 
-    /// Whether it does its part from now on: it serves, or it could take over.
+    /// Whether the sequencer is ready after this event: it serves, or it could take over.
     private static func isReady(_ event: SequencerEvent) -> Bool {
         switch event {
         case .serving: true
@@ -172,7 +172,7 @@ enum SequencerCommand {
         }
     }
 
-    /// What is served over HTTP.
+    /// What the monitoring server provides over HTTP.
     private static func monitored(
         _ sequencer: Sequencer, _ environment: CommandEnvironment
     ) -> Monitored {
@@ -232,7 +232,7 @@ enum SequencerCommand {
         do {
             let file = try FileHandle(forReadingFrom: URL(filePath: path))
             defer { try? file.close() }
-            // One byte more than there may be shows that there are too many.
+            // One byte beyond the limit shows that the file is too large.
             let bytes = try file.read(upToCount: AuthorizedKeys.textBytesMax + 1) ?? Data()
             text = String(decoding: bytes, as: UTF8.self)
         } catch {
@@ -249,8 +249,8 @@ enum SequencerCommand {
         }
     }
 
-    /// What is given up of the log. Nothing is before there are two checkpoints behind it: so they are
-    /// made as often as the log's size asks for.
+    /// Sets how much of the log is kept. An entry is given up only after two newer checkpoints exist, so the size to
+    /// keep also decides how often they are made.
     static func keep(_ arguments: Invocation, _ configuration: inout SequencerConfiguration) {
         let bytes = arguments[keepBytes]
         configuration.retention.bytesMax = UInt64(bytes)

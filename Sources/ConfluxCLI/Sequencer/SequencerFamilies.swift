@@ -1,10 +1,10 @@
 import ConfluxMonitoring
 import ConfluxSequencer
 
-/// The metrics of a sequencer, as Prometheus has them.
+/// The metrics of a sequencer, for Prometheus.
 struct SequencerFamilies {
     let metrics: SequencerMetrics
-    /// The folder of the log; nil if it is in memory.
+    /// The folder of the log; nil if the log is in memory or on etcd.
     let folder: String?
 
     var all: [MetricFamily] { tenure + log + admission + nodes + shelf }

@@ -3,7 +3,7 @@ import ConfluxProtocol
 import ConfluxSequencer
 import ConfluxWorker
 
-/// What a sequencer prints that stands by.
+/// Prints what happens to a standby.
 extension SequencerTelling {
     func tell(_ standing: SequencerEvent.Standing, _ last: SequenceNumber) {
         if let failure = standing.failure {

@@ -3,21 +3,20 @@ import ConfluxProtocol
 import ConfluxSequencer
 import ConfluxWorker
 
-/// What a sequencer prints of what happens, line by line.
+/// Prints what happens to a sequencer, line by line.
 struct SequencerTelling {
     let sequencer: Sequencer
     let environment: CommandEnvironment
     /// Whether everybody may connect.
     private let isInsecure: Bool
-    /// Where metrics are served, if they are.
+    /// The address of the metrics, if they are served.
     let http: String?
-    /// Where the log is, if an engine has it.
+    /// The address of the log, if it is on etcd.
     let place: String?
-    /// What the nodes are called that are there and have a name. *Invariant*: no more than there are
-    /// sessions.
+    /// The names of the live nodes that have one. *Invariant*: not more than there are sessions.
     private var names: [Incarnation: Name] = [:]
-    /// What was told last of the stores whose replicas differ. While they do, each digest point says so
-    /// again; only what is new is told.
+    /// What was last printed about the stores whose replicas differ. Each digest point reports them again; only what
+    /// is new is printed.
     private var divergences: [StoreName: DivergenceStatus] = [:]
 
     init(
@@ -63,7 +62,7 @@ struct SequencerTelling {
                 ],
                 text: "\(kind): and \(count) more in the last \(span.components.seconds) s")
         case .tenureFailed(let message, let pause):
-            // It is an event, and somebody has to do something about it.
+            // It is reported twice: as an event, and as an error that somebody has to act upon.
             environment.diagnostics.report(
                 CommandFailure(.logFailed, "The log failed; trying again in \(pause): \(message)"))
             let milliseconds = UInt64(clamping: Int64(pause / .milliseconds(1)))

@@ -2,8 +2,7 @@ import ConfluxNode
 import ConfluxProtocol
 import ConfluxWorker
 
-/// Where replicas of a store differ, as it is printed: by `conflux status`, and by the sequencer when
-/// it is found out.
+/// The text about a divergence, which `conflux status` prints, and the sequencer when it detects one.
 enum DivergenceText {
     static func json(_ status: DivergenceStatus, _ names: [Incarnation: Name]) -> JSONObject {
         var fields: JSONObject = [
@@ -29,7 +28,7 @@ enum DivergenceText {
     }
 }
 
-/// A node, as it is printed.
+/// The text about a node.
 enum NodeText {
     static func json(_ node: Incarnation, _ names: [Incarnation: Name]) -> JSONObject {
         var fields: JSONObject = ["incarnation": .number(node)]
@@ -43,7 +42,7 @@ enum NodeText {
 }
 
 extension SequencerStatus {
-    /// What the nodes are called that have a name.
+    /// The names of the nodes that have one.
     var names: [Incarnation: Name] {
         var names: [Incarnation: Name] = [:]
         for session in sessions { names[session.incarnation] = session.name }

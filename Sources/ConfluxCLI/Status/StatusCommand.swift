@@ -4,7 +4,7 @@ import ConfluxProtocol
 import ConfluxWorker
 import Foundation
 
-/// `conflux status`: the sequencer's view of itself, of the nodes and of the stores.
+/// `conflux status`: shows the sequencer's view of itself, of the nodes and of the stores.
 enum StatusCommand {
     private static let watch = Flag(
         "--watch", summary: "Show it again each second, until SIGINT.")
@@ -48,7 +48,7 @@ enum StatusCommand {
             }
         } catch {
             await connection.close()
-            // Who watches is done when told so.
+            // With --watch, an interruption is the normal end.
             if isWatching, environment.interruption.reason != nil { return .success }
             throw error
         }
@@ -56,7 +56,7 @@ enum StatusCommand {
         return .success
     }
 
-    /// Prints a status; `replacing`: a terminal shows it in place of what it showed.
+    /// Prints a status. With `replacing`, a terminal shows it in place of the previous one.
     private static func show(
         _ status: SequencerStatus, of sequencers: [SequencerPlace],
         _ environment: CommandEnvironment, replacing: Bool
@@ -69,7 +69,7 @@ enum StatusCommand {
         let look = environment.output.appearance
         var lines = StatusText.lines(status, of: sequencers, at: address, look)
         if replacing, look.canRedraw {
-            // Home; each line to its end, then all below.
+            // Goes to the top, and clears the rest of each line and everything below.
             lines = lines.enumerated().map { ($0 == 0 ? "\u{1B}[H" : "") + "\($1)\u{1B}[K" }
             lines[lines.count - 1] += "\u{1B}[J"
         }
@@ -136,8 +136,8 @@ enum StatusCommand {
         return .object(fields)
     }
 
-    /// How many entries a session's replicas have not applied yet; nil if it has none, and before it
-    /// has reported for the first time.
+    /// How many entries a session's replicas have not applied yet; nil if it has no replicas, or has not reported
+    /// yet.
     static func lag(of session: SessionStatus, last: SequenceNumber) -> UInt64? {
         guard !session.hosted.isEmpty || !session.bridged.isEmpty, session.applied != .zero
         else { return nil }

@@ -2,7 +2,7 @@ import ConfluxNode
 import ConfluxProtocol
 import ConfluxWorker
 
-/// `conflux status` for people, in 80 columns unless names are too long for that.
+/// The text of `conflux status` for people, in 80 columns unless names are too long for that.
 enum StatusText {
     private static let columns = 80
     static let storeTitles = ["STORE", "SINCE", "HOSTS", "VERSION", "SNAPSHOT", "IS"]
@@ -36,7 +36,7 @@ enum StatusText {
         return lines
     }
 
-    /// Whether nobody looks for it: a node without a name that has left, like one of `conflux dispatch`.
+    /// Whether to leave a session out: a node without a name that has left, such as that of `conflux dispatch`.
     static func isForgettable(_ session: SessionStatus) -> Bool {
         session.name == nil && !session.isLive
     }
@@ -47,7 +47,7 @@ enum StatusText {
             list: [place.last.description])
     }
 
-    /// A session's row. Its last cell, the stores, is cut by the table.
+    /// A session's row. The table shortens its last cell, the stores.
     private static func row(
         _ session: SessionStatus, last: SequenceNumber
     ) -> TextTable.Row {
@@ -75,7 +75,7 @@ enum StatusText {
         ].compactMap(\.self)
     }
 
-    /// Where replicas differ, and where they go no further.
+    /// Sentences about replicas that differ or have stopped.
     private static func findings(_ status: SequencerStatus) -> [String] {
         let names = status.names
         let divergences = status.stores.compactMap { store in
@@ -90,7 +90,7 @@ enum StatusText {
         return divergences + stops
     }
 
-    /// A sentence in lines, of which all but the first are indented.
+    /// Wraps a sentence. All lines but the first are indented.
     private static func wrapped(_ text: String) -> [String] {
         var lines: [String] = []
         var line = ""

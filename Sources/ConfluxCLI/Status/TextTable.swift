@@ -5,7 +5,7 @@ struct TextTable {
     struct Row {
         /// One for each column but the last.
         var cells: [String]
-        /// What stands in the last column, as far as there is room.
+        /// The words of the last column, which are shown as far as there is room.
         var list: [String]
     }
 
@@ -20,9 +20,9 @@ struct TextTable {
     /// Lays the table out.
     ///
     /// - Parameters:
-    ///   - columns: How wide it is at most, unless a row has one word and that is too long.
-    ///   - look: How the titles look.
-    /// - Returns: The table behind an empty line; nothing where there are no rows.
+    ///   - columns: The most columns of the table. A row may be wider if even one word is too long.
+    ///   - look: How the terminal shows the titles.
+    /// - Returns: An empty line and the table; nothing if there are no rows.
     func lines(columns: Int, _ look: Appearance = .plain) -> [String] {
         guard !rows.isEmpty else { return [] }
         let widths = titles.indices.dropLast().map { column in
@@ -38,7 +38,7 @@ struct TextTable {
             + rows.map { line($0.cells, Self.cut($0.list, to: room)) }
     }
 
-    /// As many words as there is room for, one at least, and how many more there are.
+    /// As many words as there is room for, at least one, and how many more there are.
     private static func cut(_ list: [String], to room: Int) -> String {
         var shown = list
         while true {

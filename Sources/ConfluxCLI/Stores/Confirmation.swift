@@ -4,12 +4,13 @@ import Synchronization
 
 /// A question to the person at the terminal.
 enum Confirmation {
-    /// Asks, and continues only if the answer is yes. Where there is no terminal, nobody is asked.
+    /// Asks, and returns only if the answer is yes. Without a terminal it does not ask, and
+    /// returns.
     ///
     /// - Parameters:
-    ///   - question: What is asked.
-    ///   - interruption: The wish to end, which is an answer, too.
-    /// - Throws: `interrupted` where the answer is not yes.
+    ///   - question: The question.
+    ///   - interruption: An interruption counts as no.
+    /// - Throws: `interrupted` if the answer is not yes.
     static func require(
         _ question: String, _ interruption: Interruption
     ) async throws(CommandFailure) {

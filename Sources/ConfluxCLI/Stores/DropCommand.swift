@@ -3,7 +3,7 @@ import ConfluxNode
 import ConfluxProtocol
 import ConfluxWorker
 
-/// `conflux drop`: ends a store, in every process.
+/// `conflux drop`: ends a store in every process.
 enum DropCommand {
     private static let store = Operand(
         "STORE", parse: .storeName,

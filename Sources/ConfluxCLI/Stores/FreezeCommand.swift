@@ -3,7 +3,7 @@ import ConfluxNode
 import ConfluxProtocol
 import ConfluxWorker
 
-/// `conflux freeze` and `conflux thaw`: no action reaches a store, until it is thawed.
+/// `conflux freeze` and `conflux thaw`: a frozen store receives no action until it is thawed.
 enum FreezeCommand {
     private static let store = Operand(
         "STORE", parse: .storeName,
@@ -37,7 +37,7 @@ enum FreezeCommand {
             .init("Show which stores are frozen", "conflux status"),
         ])
 
-    /// Freezes a store, or thaws it.
+    /// Freezes or thaws a store.
     static func run(
         _ environment: CommandEnvironment, isFrozen: Bool
     ) async throws(CommandFailure) -> ExitCode {

@@ -2,13 +2,13 @@ import ConfluxNode
 import ConfluxProtocol
 import ConfluxWorker
 
-/// Something about one store that the sequencer writes into the log when it is asked for it.
+/// A request that the sequencer writes an entry about one store into the log.
 struct StoreDecision: Sendable {
-    /// What came of it.
+    /// The decision.
     struct Outcome: Sendable {
         /// The number of the entry that created the store.
         let life: SequenceNumber
-        /// The number of the entry that says it, or a later one.
+        /// The number of the entry with the decision, or a later one.
         let sequence: SequenceNumber
 
         func json(_ store: StoreName) -> JSONValue {
@@ -27,14 +27,13 @@ struct StoreDecision: Sendable {
         self.store = store
     }
 
-    /// Asks for it, waits until it is in the log, and closes the connection.
+    /// Asks for the entry, waits until it is in the log, and closes the connection.
     ///
     /// - Parameters:
-    ///   - environment: Says how long to wait.
-    ///   - goal: Names the entry; it is given the store's present life, so that asking twice decides
-    ///     about no other one.
-    /// - Returns: What was decided.
-    /// - Throws: Why it was not, or that the wait was ended.
+    ///   - environment: The command's environment.
+    ///   - goal: Names the wanted entry for the store's current life. A repeated request can't affect a later life.
+    /// - Returns: The decision.
+    /// - Throws: ``CommandFailure`` if it was not decided, or the wait was ended.
     func wait(
         _ environment: CommandEnvironment,
         for goal: @escaping @Sendable (SequenceNumber) -> Wait.Goal

@@ -2,15 +2,16 @@ import ConfluxWorker
 import Foundation
 import Synchronization
 
-/// The terminal as a screen of its own: what it showed comes back when the screen ends.
+/// The terminal as a separate screen. When the screen ends, the terminal shows again what it showed
+/// before.
 final class Screen: Sendable {
     let appearance = Appearance(of: STDOUT_FILENO)
     private let former: termios
     private let isOver = Mutex(false)
 
-    /// Takes the terminal.
+    /// Takes over the terminal.
     ///
-    /// - Throws: Where there is none.
+    /// - Throws: ``CommandFailure`` if there is no terminal.
     init() throws(CommandFailure) {
         var settings = termios()
         guard Appearance(of: STDIN_FILENO).isTerminal, appearance.canRedraw,
@@ -27,7 +28,7 @@ final class Screen: Sendable {
         Self.write("\u{1B}[?1049h\u{1B}[?25l")
     }
 
-    /// How large it is; 80 by 24 where the terminal does not say.
+    /// The size of the screen; 80 by 24 if the terminal does not report it.
     var size: (columns: Int, rows: Int) {
         var size = winsize()
         guard ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0, size.ws_row > 0
@@ -35,7 +36,7 @@ final class Screen: Sendable {
         return (Int(size.ws_col), Int(size.ws_row))
     }
 
-    /// Shows lines in place of what was shown.
+    /// Replaces the content with these lines.
     func show(_ lines: [String]) {
         isOver.withLock { isOver in
             guard !isOver else { return }
@@ -44,7 +45,7 @@ final class Screen: Sendable {
         }
     }
 
-    /// Gives the terminal back. Only the first call does something.
+    /// Restores the terminal. A further call does nothing.
     func end() {
         isOver.withLock { isOver in
             guard !isOver else { return }
@@ -56,7 +57,7 @@ final class Screen: Sendable {
     }
 
     private static func write(_ text: String) {
-        // Where nobody sees the terminal any more, the command is told to end by the system.
+        // A failure is ignored: when the terminal is gone, the system tells the command to end.
         _ = StandardOutput.write(Array(text.utf8), to: STDOUT_FILENO)
     }
 }

@@ -5,7 +5,8 @@ import ConfluxWorker
 import Foundation
 import Synchronization
 
-/// `conflux top`: nodes, stores and the newest entries on one screen, renewed each second.
+/// `conflux top`: shows nodes, stores and the newest entries on one screen, and updates it each
+/// second.
 enum TopCommand {
     static let description = Command(
         "top", summary: "Watch nodes, stores and the newest entries on a terminal.",
@@ -18,7 +19,7 @@ enum TopCommand {
         examples: [.init("Watch a sequencer", "conflux top --connect tcp://10.0.0.5:7400")])
 
     private static let interval = Duration.seconds(1)
-    /// How many entries are remembered: more than a screen has rows.
+    /// The most entries that are kept: more than a screen has rows.
     private static let entriesMax = 200
 
     static func run(_ environment: CommandEnvironment) async throws(CommandFailure) -> ExitCode {
@@ -44,14 +45,14 @@ enum TopCommand {
             }
         } catch {
             await connection.close()
-            // Whoever watches is done when told so.
+            // An interruption is the normal end.
             guard environment.interruption.reason != nil else { throw error }
         }
         await connection.close()
         return .success
     }
 
-    /// Renews the screen until the task is cancelled.
+    /// Updates the screen until the task is cancelled.
     private static func show(
         on screen: Screen, _ environment: CommandEnvironment, _ connection: Connection,
         _ printer: EntryPrinter, entries: () -> [String]
@@ -60,7 +61,8 @@ enum TopCommand {
         while !Task.isCancelled {
             let look = TopView.Look(status: try await connection.status(), at: .now)
             if former == nil {
-                // What is on the first screen already.
+                // Begins with entries that are in the log already, so that the first screen has
+                // some.
                 let count = UInt64(min(UInt64(entriesMax), look.status.last.rawValue))
                 let first = SequenceNumber(look.status.last.rawValue - count).next
                 printer.begin(from: max(first, look.status.floor), through: nil, owners: [:])
@@ -78,7 +80,7 @@ enum TopCommand {
         }
     }
 
-    /// Has `q` end the command, as SIGINT does.
+    /// Makes the key `q` end the command, like SIGINT.
     private static func readKeys(_ interruption: Interruption) {
         Thread {
             var key: UInt8 = 0

@@ -2,9 +2,9 @@ import ConfluxNode
 import ConfluxProtocol
 import ConfluxWorker
 
-/// What `conflux top` shows: how the sequencer, its nodes, stores and entries fare, in one screen.
+/// The screen of `conflux top`: the sequencer, its nodes, stores and newest entries.
 struct TopView {
-    /// A status, and when it was had.
+    /// A status and its time.
     struct Look {
         var status: SequencerStatus
         var at: ContinuousClock.Instant
@@ -12,7 +12,7 @@ struct TopView {
 
     let address: String
     let look: Look
-    /// The look before; nil at first, when there are no rates.
+    /// The previous look; nil at first, when there are no rates.
     let former: Look?
     /// The newest entries, oldest first.
     let entries: [String]
@@ -45,7 +45,7 @@ struct TopView {
             styles: sessions.map(style), columns: columns)
         let stores = Self.table(
             StatusText.storeTitles, status.stores.map(StatusText.row), columns: columns)
-        // A third of the screen each, and what one leaves goes to the next.
+        // Each part gets a third of the screen. What one part does not use goes to the others.
         let room = max(0, rows - head.count)
         let nodeLines = Self.cut(nodes, to: max(room / 3, room - stores.count - entries.count - 2))
         let storeLines = Self.cut(
@@ -103,7 +103,7 @@ struct TopView {
         return "\(Int(Double(now - before) / max(seconds, 0.001) + 0.5))"
     }
 
-    /// As many lines as there is room for; the last says how many more there are.
+    /// As many lines as there is room for. The last one says how many more there are.
     private static func cut(_ lines: [Line], to room: Int) -> [Line] {
         guard lines.count > room else { return lines }
         guard room > 2 else { return [] }

@@ -1,8 +1,8 @@
 import ConfluxLog
 import ConfluxVocabulary
 
-/// What sequencers say of themselves, as text: the values of `serving` and below `standbys/`. They are hints:
-/// an unreadable value counts as none.
+/// What sequencers say about themselves, as text: the values of `serving` and below `standbys/`. They are hints: an
+/// unreadable value counts as none.
 extension ServingWord {
     private static let left = "left"
     private static let serves = "serves"

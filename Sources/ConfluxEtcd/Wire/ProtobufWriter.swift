@@ -48,7 +48,7 @@ struct ProtobufWriter {
         put(second, as: two)
     }
 
-    /// The encoded size of a field with so many bytes.
+    /// The encoded size of a field with this many bytes.
     private static func size(_ count: Int, as field: Int) -> Int {
         width(UInt64(field) << 3 | 2) + width(UInt64(count)) + count
     }

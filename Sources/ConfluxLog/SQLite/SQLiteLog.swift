@@ -32,7 +32,7 @@ public final class SQLiteLog: CopiedLog {
     /// Whether every commit has a hash.
     var isChained: Bool { chain.first <= floor }
 
-    /// What is known from a claim on.
+    /// What is known after a claim.
     struct Tenure {
         let epoch: Epoch
         /// The hash of the last commit. It only changes together with ``last``.
@@ -290,7 +290,7 @@ public final class SQLiteLog: CopiedLog {
         }
     }
 
-    /// Continues from a new floor.
+    /// Takes over a new floor.
     func rise(to floor: SequenceNumber) {
         self.floor = floor
     }

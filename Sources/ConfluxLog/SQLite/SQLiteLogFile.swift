@@ -55,7 +55,7 @@ public final class SQLiteLogFile: LogReader {
             path: path, version: version, settings: SQLiteLogSettings())
     }
 
-    /// Reads and verifies commits, as `LogReader` says.
+    /// Reads and verifies commits, as described in `LogReader`.
     ///
     /// - Throws: `damaged` with the numbers concerned; `failed`, `closed`.
     public func read(

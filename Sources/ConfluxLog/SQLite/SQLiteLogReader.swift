@@ -49,7 +49,7 @@ final class SQLiteLogReader: LogReader {
             connection.statements, from: from, through: last, limitBytes: limitBytes)
     }
 
-    /// The log's present `meta` row.
+    /// The log's current `meta` row.
     func meta(in folder: String) throws(LogError) -> SQLiteMeta {
         guard let connection else { throw .closed }
         return try SQLiteMeta(connection.database, version: version, in: folder)

@@ -3,8 +3,8 @@ import ConfluxVocabulary
 import ConfluxZeroMQ
 import Synchronization
 
-/// Where a sequencer's threads publish what they count and measure. Readers block nobody for long: the lock
-/// is held only for a few additions or one copy.
+/// A sequencer's threads publish here what they count and measure. Readers block nobody for long: the lock is held
+/// only for a few additions or one copy.
 final class SequencerMeter: Sendable {
     fileprivate struct State {
         var metrics = SequencerMetrics()

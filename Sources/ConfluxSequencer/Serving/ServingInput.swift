@@ -2,7 +2,7 @@ import ConfluxLog
 import ConfluxProtocol
 import ConfluxVocabulary
 
-/// What other threads tell the serving thread.
+/// A message from another thread to the serving thread.
 enum ServingInput: Sendable {
     /// An answer from the log's thread.
     case log(LogThread.Answer)

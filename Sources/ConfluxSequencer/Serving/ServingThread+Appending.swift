@@ -33,7 +33,7 @@ extension ServingThread {
         if end == nil { perform(.drained) }
     }
 
-    /// What the log's thread calls after each sleep. It returns how long that thread may sleep next.
+    /// The function that the log's thread calls after each sleep. It returns how long that thread may sleep next.
     var relief: () -> Duration? {
         { [weak self] in
             guard let self else { return nil }

@@ -27,7 +27,7 @@ struct TenureRenewal {
     /// watching.
     mutating func stoodBy() { hasServed = true }
 
-    /// The log has failed.
+    /// Notes that the log has failed.
     ///
     /// - Returns: How long to wait; nil if no further tenure is to begin. That is also the case if this
     ///   process has neither served nor stood by yet: then whoever started it is still there to see the

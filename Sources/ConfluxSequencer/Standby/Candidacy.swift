@@ -4,9 +4,9 @@ import ConfluxVocabulary
 
 /// Decides when a standby tries to take over, and where it redirects nodes meanwhile.
 ///
-/// It knows only hints: what the serving sequencer says of itself, and when the log last changed. So it
-/// decides only when to try; the log decides whether the claim succeeds (rule 47). Time in which the log was
-/// slow or did not answer does not count as silence of the serving sequencer.
+/// It knows only hints: what the serving sequencer says about itself, and when the log last changed. So it decides
+/// only when to try; the log decides whether the claim succeeds (rule 47). Time in which the log was slow or did not
+/// answer does not count as silence of the serving sequencer.
 ///
 ///     serves ── silent for twice its usual pause plus a random delay ──▶ try
 ///     has left ── names this standby as successor ──▶ try at once; names none ──▶ try after the random delay
@@ -69,7 +69,7 @@ package struct Candidacy: Sendable {
         slowness = .zero
     }
 
-    /// What the newest tenure says of itself; nil if it has said nothing yet. Words of earlier tenures don't
+    /// What the newest tenure says about itself; nil if it has said nothing yet. Words of earlier tenures don't
     /// count.
     private var serving: ServingWord? {
         guard let view, view.serving?.epoch == view.epoch else { return nil }

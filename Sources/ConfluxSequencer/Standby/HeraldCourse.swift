@@ -2,13 +2,14 @@ import ConfluxLog
 import ConfluxProtocol
 import ConfluxVocabulary
 
-/// Decides when a tenure says that it serves, and when it is given up because it can't (rule 47).
+/// Decides when a tenure says that it serves, and when the tenure is given up because it can't say
+/// so (rule 47).
 ///
 /// If for a while neither such a word nor an append has succeeded, other sequencers assume that this one is
 /// gone and may claim the log. So the tenure is given up. That only spares nodes a sequencer that can't
 /// commit; the log alone fences.
 package struct HeraldCourse: Sendable {
-    /// How often to say it.
+    /// The pause between two words.
     private static let pause = Duration.milliseconds(250)
     /// The pause after a failure.
     private static let failurePause = Duration.milliseconds(50)

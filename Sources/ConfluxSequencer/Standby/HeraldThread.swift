@@ -4,19 +4,19 @@ import ConfluxVocabulary
 import ConfluxZeroMQ
 import Synchronization
 
-/// What the herald thread is told.
+/// A job for the herald thread.
 enum HeraldJob: Sendable {
     /// A tenure has begun.
     case begin(Handover<any TenureHerald>, Epoch)
     /// The tenure is over. The standby with this address is to take over; without an address, any standby
     /// may.
     case leave(successor: String?)
-    /// The tenure ended in another way: nothing more is said of it.
+    /// The tenure ended in another way: the thread says nothing more about it.
     case fall
     case close
 }
 
-/// What the herald thread has found.
+/// A finding of the herald thread.
 enum HeraldNews: Sendable {
     /// The sequencers that stand by.
     case standbys([StandbyWord])
@@ -120,7 +120,7 @@ struct Heralds: Sendable {
     let signs: TenureSigns
     fileprivate let thread: NamedThread
 
-    /// What the log's worker gets of it.
+    /// The part that the log's worker needs.
     func sharing(hint: @escaping @Sendable () -> Void) -> LogSharing {
         LogSharing(
             address: address,

@@ -3,9 +3,8 @@ import ConfluxProtocol
 import ConfluxVocabulary
 import ConfluxZeroMQ
 
-/// The course of a sequencer whose log several may serve: it stands by, takes over, and stands by again after
-/// its tenure (rule 47). Each tenure has a machine of its own, which begins with what the log says and
-/// nothing else.
+/// Runs a sequencer whose log several sequencers may serve: it stands by, takes over, and stands by again after its
+/// tenure (rule 47). Each tenure has a machine of its own, which begins only with what is in the log.
 extension ServingThread {
     /// What a sequencer needs in order to stand by.
     struct Standby {
@@ -87,7 +86,7 @@ extension ServingThread {
         return false
     }
 
-    /// Has the log looked at, if it is time.
+    /// Requests a look at the log, if it is time.
     ///
     /// - Returns: How long to wait for the next step.
     private func look() -> Duration {
@@ -199,8 +198,8 @@ extension ServingThread {
 }
 
 extension SequencerInput {
-    /// A reason as the machine is told it. A process that stands by again tells nodes only that its tenure is
-    /// over.
+    /// The form in which the machine gets this input. If the process stands by again, nodes are told only that its
+    /// tenure is over.
     package func told(standsBy: Bool) -> SequencerInput {
         if standsBy, case .logFailed(let reason) = self { .deposed(reason) } else { self }
     }

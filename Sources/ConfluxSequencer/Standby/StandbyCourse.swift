@@ -50,7 +50,7 @@ package struct StandbyCourse: Sendable {
     /// damage may appear.
     private static let damagePause = Duration.seconds(1)...Duration.seconds(60)
 
-    /// What is known of the serving sequencer.
+    /// What is known about the serving sequencer.
     package private(set) var candidacy: Candidacy
     /// Whether a claim can follow at once: the log was followed to its end, or it is damaged, which the claim
     /// will find too.

@@ -36,7 +36,8 @@ final class Truth {
         try branch.append(logged) { records[$1] }
     }
 
-    /// The log lost its end, or all of it together with its id.
+    /// Begins another history with what is left after the log has lost its end, or all of it
+    /// together with its id.
     func lost(keeping commits: [LoggedCommit], of log: LogID) throws(Violation) {
         former.append(branch)
         let next = Branch(log: log, states: states, savedState: snapshots.state)

@@ -60,14 +60,14 @@ final class SimulatedCluster {
     let etcd: SimulatedEtcd?
     /// Reads the log in the etcd.
     var observer: EtcdLog?
-    /// Until when the etcd answers nobody.
+    /// The time until which the etcd answers nobody.
     var etcdStoppedUntil = Duration.zero
-    /// Until when each sequencer is cut off from the etcd, and from the nodes.
+    /// The times until which sequencers are cut off from the etcd, and from the nodes.
     var cutFromLog: [Int: Duration] = [:]
     var cutFromNodes: [Int: Duration] = [:]
     /// The last number of a commit that some sequencer has published.
     var toldThrough = SequenceNumber.zero
-    /// The additional time that the present call of the log takes.
+    /// The additional time that the current call of the log takes.
     var slowness = Duration.zero
     var nodes: [Int: SimulatedNode] = [:]
     var connections: [UInt64: Connection] = [:]

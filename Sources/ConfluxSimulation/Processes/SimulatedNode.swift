@@ -90,7 +90,7 @@ final class SimulatedNode {
     let states: [SimulatedState]
     /// The stores whose states were corrupted, until they are reloaded.
     var spoilt: Set<StoreName> = []
-    /// The highest number of a snapshot that each store got; then, the number up to which the log was passed
+    /// The highest number of a snapshot that each store got, and below, the number up to which entries were passed
     /// over.
     var restoredAt: [StoreName: SequenceNumber] = [:]
     var passedOver = SequenceNumber.zero

@@ -55,7 +55,7 @@ final class SimulatedSequencer {
         var confirmedAt = Duration.zero
     }
 
-    /// Which answers count, and whose jobs the worker does.
+    /// Decide which answers count, and whose jobs the worker does.
     var gate = TenureGate()
     private var workedTenure: UInt64 = 1
 

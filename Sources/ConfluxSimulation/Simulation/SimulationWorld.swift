@@ -31,7 +31,8 @@ public enum SimulationWorld: String, Sendable, Hashable, CaseIterable {
 
     /// The shape of the world of a seed.
     init(of seed: UInt64) {
-        // From another number, so that the other seeds keep the worlds that they had before.
+        // Drawn with another number than the rest, so that the other seeds keep the worlds that
+        // they had before.
         var chance = SimulationRandom(seed: seed ^ 0x1f83_d9ab_fb41_bd6b)
         guard !chance.chance(0.1) else {
             self = .standbys

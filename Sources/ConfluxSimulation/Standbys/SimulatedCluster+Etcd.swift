@@ -20,7 +20,7 @@ extension SimulatedCluster {
         etcd.changed = { [unowned self] in look(at: $0) }
     }
 
-    /// How a process reaches the log.
+    /// The settings with which a process reaches the log.
     func etcdSettings(of process: Int, _ clock: DriftingClock) -> EtcdLogSettings {
         guard let etcd else { preconditionFailure("nobody has an etcd here") }
         return settings { [unowned self] in

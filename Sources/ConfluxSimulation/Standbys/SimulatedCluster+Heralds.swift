@@ -38,7 +38,7 @@ extension SimulatedCluster {
         )
     }
 
-    /// Takes the outcome of saying it.
+    /// Takes the outcome of saying the word.
     func heard(_ sequencer: SimulatedSequencer, _ epoch: Epoch) throws(Violation) {
         guard var herald = sequencer.standby?.herald, herald.course.epoch == epoch,
             let (begun, result) = herald.answer

@@ -61,7 +61,7 @@ extension SimulatedCluster {
         watch(sequencer)
     }
 
-    /// Has the log looked at, if it is time, or takes over.
+    /// Requests a look at the log, if it is time, or takes over.
     func watch(_ sequencer: SimulatedSequencer) {
         guard var standby = sequencer.standby, standby.isStandingBy else { return }
         let reading = sequencer.clock.reading(at: now)

@@ -13,32 +13,32 @@ import Foundation
 /// }
 /// ```
 ///
-/// Several processes commit the same actions, in the same order and with the same contexts, and the states are
-/// compared, by their canonical JSON as replicas are: before the first action, after each one, or of a large
-/// state after every few, and after the last. Each process has other hash seeds and addresses and one of three
-/// time zones, and one commits more than a second later. One more commits each action in a store that was
-/// loaded from the snapshot of the one before, as in a replica that joins late. Where two states differ, or an
-/// action is refused in one process alone, the test fails, and the action and the place are named.
+/// Several processes commit the same actions, in the same order and with the same contexts. The states are compared
+/// before the first action, after each one, and after the last; a large state is compared only after every few
+/// actions. Like replicas, they are compared by their canonical JSON. Each process has different hash seeds and
+/// addresses, and one of three time zones. One process commits more than a second later. One more process replaces
+/// its store after each comparison with a new one, which it loads from the snapshot, like a replica that joins late.
+/// If two states differ, or an action is refused in some processes only, the test fails, and the failure names the
+/// action and the place.
 ///
-/// The processes are this test program again, told to run the present test alone; there, the same call
-/// commits the actions and ends the process, and what the test does *before* that call is done there, too.
-/// Hence this works under `swift test`: with Swift Testing, and with XCTest on Linux, in a method of the test
-/// case whose name begins with `test`. Run by anything else the program may not know how to run one test
-/// alone; then the check fails, and says so. What an action does to its process, as by a trap, it does not do
-/// to the test.
+/// The processes run this test program again, with the present test alone. There, the same call commits the actions
+/// and ends the process. What the test does *before* that call happens in these processes, too. This works under
+/// `swift test`: with Swift Testing, and with XCTest on Linux, in a method of the test case whose name begins with
+/// `test`. Other programs that run tests may not know how to run one test alone; then the check fails, and says so.
+/// An action that ends its process, such as by a trap, does not end the test.
 ///
-/// What is no check of: a clock that is read in minutes, and whatever is the same in all processes of this
+/// It does not detect a clock that is read in minutes, nor anything that is the same in all processes of this
 /// machine.
 public struct DeterminismChecker<State: ReplicatedState>: Sendable {
-    /// How many processes commit the actions one after the other, 2 to 16; 4 by default. The more there are,
-    /// the less likely a `Set` of two elements has the same order in all of them.
+    /// How many processes commit all actions in one store, 2 to 16; 4 by default. The more there are, the less likely
+    /// it is that a `Set` of two elements has the same order in all of them.
     public var processes = 4 {
         didSet {
             precondition(
                 (2...16).contains(processes), "expected 2 to 16 processes, found \(processes)")
         }
     }
-    /// How long each of them may take before it is ended; 2 minutes by default.
+    /// How long each process may take; then it is killed. 2 minutes by default.
     public var timeout = Duration.seconds(120)
 
     /// Makes a checker of a state.
@@ -47,12 +47,12 @@ public struct DeterminismChecker<State: ReplicatedState>: Sendable {
     /// Makes a checker of a model.
     public init<Model: Conflux.Model>(_ model: Model.Type) where State == ModelState<Model> {}
 
-    /// Checks by actions that are given.
+    /// Checks with these actions.
     ///
     /// - Parameters:
     ///   - actions: The actions, at least one.
-    ///   - snapshot: The state before the first; as it is made, if left out.
-    ///   - isolation: The actor of the test: the caller's.
+    ///   - snapshot: The state before the first action; by default the state as it is made.
+    ///   - isolation: The actor of the test; by default the caller's.
     ///   - fileID: The file of the call.
     ///   - filePath: The file of the call.
     ///   - function: The test.
@@ -70,20 +70,20 @@ public struct DeterminismChecker<State: ReplicatedState>: Sendable {
         }
     }
 
-    /// Checks by actions that a function generates.
+    /// Checks with actions that a function generates.
     ///
     /// - Parameters:
     ///   - count: How many actions.
-    ///   - seed: Chooses the actions: the same ones each time. Another one each time, if left out; a
-    ///     failure says which.
-    ///   - snapshot: The state before the first; as it is made, if left out.
-    ///   - isolation: The actor of the test: the caller's.
+    ///   - seed: Decides which actions are generated: a seed always gives the same ones. By default the seed is
+    ///     random; a failure names it.
+    ///   - snapshot: The state before the first action; by default the state as it is made.
+    ///   - isolation: The actor of the test; by default the caller's.
     ///   - fileID: The file of the call.
     ///   - filePath: The file of the call.
     ///   - function: The test.
     ///   - line: The line of the call.
     ///   - column: The column of the call.
-    ///   - generate: Makes an action, by random numbers of the generator alone.
+    ///   - generate: Makes an action. It must use no random numbers but the generator's.
     public func check(
         count: Int = 200, seed: UInt64? = nil, from snapshot: State.Snapshot? = nil,
         isolation: isolated (any Actor)? = #isolation, fileID: StaticString = #fileID,
@@ -103,19 +103,19 @@ public struct DeterminismChecker<State: ReplicatedState>: Sendable {
         }
     }
 
-    /// Checks by actions that were recorded: those in a log, as `conflux log` prints it.
+    /// Checks with recorded actions: those of a log, as `conflux log` prints it.
     ///
-    /// Their sequence numbers, times and origins are those of the log. An action that stands there as
-    /// `{"compact":"<base64>"}`, as one of your own states in the compact coding does, is decoded.
+    /// The actions keep their sequence numbers, times and origins. An action that the log has as
+    /// `{"compact":"<base64>"}`, such as one of your own states in the compact coding, is decoded.
     ///
     /// - Parameters:
-    ///   - log: What `conflux log --json` has printed, or lines of JSON with the member `action`, and
-    ///     `sequence`, `timestamp` (nanoseconds since the start of 1970) and `origin` (as in `6:1`) if these
-    ///     matter. Entries of other kinds and for other targets are passed over.
-    ///   - store: The store whose actions are meant, as in `stock/north`: those for it, and those for all stores
-    ///     of the state. `stock/shared`, which is what a node opens without a name, if left out.
-    ///   - snapshot: The state before the first; as it is made, if left out.
-    ///   - isolation: The actor of the test: the caller's.
+    ///   - log: The output of `conflux log --json`, or lines of JSON with the member `action`, and with `sequence`,
+    ///     `timestamp` (nanoseconds since the start of 1970) and `origin` (as in `6:1`) if these matter. Entries of
+    ///     other kinds and for other targets are skipped.
+    ///   - store: The store whose actions to take, as in `stock/north`: those for it, and those for all stores of the
+    ///     state. By default the store that a node opens without a name, as in `stock/shared`.
+    ///   - snapshot: The state before the first action; by default the state as it is made.
+    ///   - isolation: The actor of the test; by default the caller's.
     ///   - fileID: The file of the call.
     ///   - filePath: The file of the call.
     ///   - function: The test.
@@ -150,7 +150,8 @@ public struct DeterminismChecker<State: ReplicatedState>: Sendable {
     ) async {
         let key = "\(place.fileID):\(place.line):\(place.column) \(State.name)"
         if let order = RepeatOrder.current {
-            // This is another process. There may be other checks before the one that is meant.
+            // This is one of the other processes. The test may call other checks before the one
+            // that this process is for.
             if order.key == key { order.carryOut(as: State.self) }
             return
         }
@@ -171,9 +172,9 @@ public struct DeterminismChecker<State: ReplicatedState>: Sendable {
         repeated.map { "\(message)\n\n\($0)" } ?? message
     }
 
-    /// Has the actions committed, and compares.
+    /// Lets the processes commit the actions, and compares the histories.
     ///
-    /// - Returns: What differs; nil if nothing does.
+    /// - Returns: A message about the first difference; nil if there is none.
     private func failure(
         of work: Work<State>, in function: StaticString, at place: SourcePlace, _ key: String,
         isolation: isolated (any Actor)? = #isolation

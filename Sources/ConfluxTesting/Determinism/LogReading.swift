@@ -2,7 +2,7 @@ import Conflux
 import ConfluxVocabulary
 import Foundation
 
-/// What is read of a line of a log.
+/// The parts of a log's line that are used.
 private struct LogLine: Decodable {
     var kind: String?
     var target: String?
@@ -12,18 +12,18 @@ private struct LogLine: Decodable {
     var timestamp: Int64?
     /// The node's incarnation and the number of its action, as in `6:1`.
     var origin: String?
-    /// The number of the entry that has no effect.
+    /// The number of the entry that this one declares to have no effect.
     var skipped: UInt64?
 }
 
 extension Work {
-    /// The actions of a log, as `conflux log --json` prints it.
+    /// Reads the actions of a log, as `conflux log --json` prints it.
     ///
     /// - Parameters:
     ///   - log: The lines.
-    ///   - store: The store whose actions are meant. It gets those for all stores of the state, too.
-    ///   - snapshot: The state before the first.
-    /// - Throws: ``CheckFailure`` for a line that is none of a log's.
+    ///   - store: The store whose actions to take. Those for all stores of the state are taken, too.
+    ///   - snapshot: The state before the first action.
+    /// - Throws: ``CheckFailure`` for a line that is not of a log.
     init(log: String, store: String, from snapshot: State.Snapshot?) throws(CheckFailure) {
         self.init(from: snapshot)
         guard let name = StoreName(store) else {
@@ -47,7 +47,7 @@ extension Work {
             }
         }
         for (number, line) in lines {
-            // Without an effect everywhere.
+            // The entry has no effect in any replica.
             if let sequence = line.sequence, skipped.contains(sequence) { continue }
             guard let json = line.action else {
                 throw CheckFailure(message: "line \(number): it has no member `action`")
@@ -65,8 +65,8 @@ extension Work {
         }
     }
 
-    /// An action as it is printed: as JSON, or, where it travelled in the compact coding of a state that the
-    /// tool does not know, as its bytes in base 64.
+    /// Decodes a printed action: JSON, or base 64 of its bytes in the compact coding if the tool does not know the
+    /// state.
     private static func action(_ json: JSONValue) throws(CodingFailure) -> State.Action {
         let coder = ActionCoder<State.Action>()
         func read() throws(CodingFailure) -> State.Action {
@@ -85,14 +85,14 @@ extension Work {
     }
 }
 
-/// Who dispatched an action of a log.
+/// The origin of an action in a log.
 struct RecordedOrigin: Codable {
     private let incarnation: UInt64
     private let counter: UInt64
 
-    /// Reads what `conflux log` prints.
+    /// Reads an origin as `conflux log` prints it.
     ///
-    /// - Throws: ``CheckFailure`` when it is none.
+    /// - Throws: ``CheckFailure`` if the text is not an origin.
     init(_ text: String) throws(CheckFailure) {
         let numbers = text.split(separator: ":", omittingEmptySubsequences: false)
             .map { UInt64($0) }

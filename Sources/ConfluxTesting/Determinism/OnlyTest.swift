@@ -1,20 +1,20 @@
 import Foundation
 import Testing
 
-/// How this program is told to run the present test and no other.
+/// How to start this program so that it runs the present test and no other.
 struct OnlyTest {
     let program: URL
     let arguments: [String]
 
-    /// How this program is told so.
+    /// Finds out how to do that.
     ///
     /// - Parameters:
     ///   - place: A place in the test.
     ///   - function: The function around it.
-    ///   - files: Where to write meanwhile.
+    ///   - files: Has a file for the list of tests.
     ///   - isolation: The caller's actor.
-    /// - Returns: That.
-    /// - Throws: ``CheckFailure`` where it can't be found out.
+    /// - Returns: The program and its arguments.
+    /// - Throws: ``CheckFailure`` if it can't be found out.
     static func current(
         at place: SourcePlace, in function: StaticString, _ files: RepeatFiles,
         isolation: isolated (any Actor)? = #isolation
@@ -39,7 +39,7 @@ struct OnlyTest {
         return try await xctest(program, at: place, in: function, files)
     }
 
-    /// Where the tests are, in case the program is one that loads them.
+    /// The argument that names the bundle of the tests, if the program is one that loads them.
     private static var bundle: [String] {
         let arguments = CommandLine.arguments
         guard let index = arguments.firstIndex(of: "--test-bundle-path"),
@@ -48,12 +48,13 @@ struct OnlyTest {
         return Array(arguments[index...(index + 1)])
     }
 
-    /// A text as a regular expression that matches it.
+    /// A regular expression that matches exactly this text.
     private static func escaped(_ text: String) -> String {
         text.map { $0.isASCII && !$0.isLetter && !$0.isNumber ? "\\\($0)" : "\($0)" }.joined()
     }
 
-    /// XCTest does not say which test runs; it is found by its name among all there are.
+    /// XCTest does not say which test is running, so the test is looked up by its name in the list
+    /// of all tests.
     private static func xctest(
         _ program: URL, at place: SourcePlace, in function: StaticString, _ files: RepeatFiles,
         isolation: isolated (any Actor)? = #isolation

@@ -10,9 +10,9 @@ final class OtherProcess: Sendable {
     enum End {
         case exit(Int32)
         case signal(Int32)
-        /// It was ended, since it took too long.
+        /// It was killed because it took too long.
         case late
-        /// It was ended, since nobody waits for it any more.
+        /// It was killed because the task that waited for it was cancelled.
         case cancelled
     }
 
@@ -34,15 +34,15 @@ final class OtherProcess: Sendable {
     private let content = Mutex(Content())
     private let deadline = Mutex<Deadline?>(nil)
 
-    /// Starts it, without input.
+    /// Starts the process, without input.
     ///
     /// - Parameters:
     ///   - program: The program.
     ///   - arguments: Its arguments.
-    ///   - environment: All of its environment.
-    ///   - output: Where it writes what it prints.
-    ///   - timeout: How long it may take; it is ended then.
-    /// - Throws: ``CheckFailure`` when it can't be started.
+    ///   - environment: Its whole environment.
+    ///   - output: The file for what it prints.
+    ///   - timeout: How long it may take; then it is killed.
+    /// - Throws: ``CheckFailure`` if it can't be started.
     init(
         _ program: URL, _ arguments: [String], environment: [String: String], output: URL,
         timeout: Duration

@@ -1,7 +1,7 @@
 import Conflux
 import Foundation
 
-/// The folder of one check, in which its processes write.
+/// The folder of one check, into which its processes write.
 struct RepeatFolder {
     let files: RepeatFiles
     private let key: String
@@ -9,9 +9,9 @@ struct RepeatFolder {
     /// Makes the folder.
     ///
     /// - Parameters:
-    ///   - work: What is to be done.
-    ///   - key: Which check is meant.
-    /// - Throws: ``CheckFailure`` when that can't be written; then there is no folder.
+    ///   - work: The actions to commit.
+    ///   - key: Identifies the check.
+    /// - Throws: ``CheckFailure`` if the work can't be written; then there is no folder.
     init(work: Work<some ReplicatedState>, key: String) throws(CheckFailure) {
         self.key = key
         files = RepeatFiles(
@@ -37,22 +37,22 @@ struct RepeatFolder {
         try? FileManager.default.removeItem(at: files.folder)
     }
 
-    /// Other places in which a process finds itself.
+    /// The time zones and locales in which the processes run.
     private static let surroundings = [
         ["TZ": "Pacific/Kiritimati", "LC_ALL": "tr_TR.UTF-8", "LANG": "tr_TR.UTF-8"],
         ["TZ": "America/St_Johns", "LC_ALL": "de_DE.UTF-8", "LANG": "de_DE.UTF-8"],
         ["TZ": "Asia/Kathmandu", "LC_ALL": "ar_EG.UTF-8", "LANG": "ar_EG.UTF-8"],
     ]
 
-    /// Has the actions committed by other processes, all at the same time.
+    /// Lets other processes commit the actions, all at the same time.
     ///
     /// - Parameters:
-    ///   - tests: Which tests they run.
-    ///   - kinds: A process each.
+    ///   - tests: How to start them.
+    ///   - kinds: The kind of each process.
     ///   - timeout: How long each may take.
     ///   - isolation: The caller's actor.
-    /// - Returns: What became of the state in each.
-    /// - Throws: ``CheckFailure`` when one of them did not come to the end.
+    /// - Returns: The state's history in each.
+    /// - Throws: ``CheckFailure`` if one of them did not finish.
     func run(
         _ tests: OnlyTest, _ kinds: [RepeatOrder.Kind], timeout: Duration,
         isolation: isolated (any Actor)? = #isolation
@@ -80,9 +80,9 @@ struct RepeatFolder {
         _ tests: OnlyTest, _ kind: RepeatOrder.Kind, _ index: Int, _ timeout: Duration
     ) throws(CheckFailure) -> OtherProcess {
         var environment = ProcessInfo.processInfo.environment
-        // It would have all processes hash alike.
+        // It would give all processes the same hash seeds.
         environment["SWIFT_DETERMINISTIC_HASHING"] = nil
-        // What ended it is said without it, too.
+        // The reason for its end is printed without a backtrace, too.
         environment["SWIFT_BACKTRACE"] = "enable=no"
         environment.merge(Self.surroundings[index % Self.surroundings.count]) { $1 }
         environment[RepeatOrder.folderVariable] = files.folder.path
@@ -106,7 +106,7 @@ struct RepeatFolder {
             }
         let output = (try? String(contentsOf: files.output(index), encoding: .utf8)) ?? ""
         let lines = output.split(separator: "\n")
-        // A trap says why, and then where, in many lines.
+        // A trap prints its reason, and then many lines about its place.
         let reasons = lines.filter {
             $0.contains("Fatal error") || $0.hasPrefix("the actions could not")
         }

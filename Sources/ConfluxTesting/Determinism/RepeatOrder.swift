@@ -2,30 +2,30 @@ import Conflux
 import ConfluxThreads
 import Foundation
 
-/// What another process of this program is told: to commit the actions of one check, and to end.
+/// The order to a child process: to commit the actions of one check, and to end.
 struct RepeatOrder {
     static let folderVariable = "CONFLUX_TESTING_REPEAT_FOLDER"
     static let keyVariable = "CONFLUX_TESTING_REPEAT_KEY"
     static let indexVariable = "CONFLUX_TESTING_REPEAT_INDEX"
     static let kindVariable = "CONFLUX_TESTING_REPEAT_KIND"
 
-    /// In what a process differs from the others, besides all that processes differ in.
+    /// How a process differs from the others, apart from its environment.
     enum Kind: String {
-        /// In nothing.
+        /// Not at all.
         case plain
-        /// It commits later, by more than a second.
+        /// It commits more than a second later.
         case late
-        /// It loads the store from its snapshots.
+        /// It goes on in a new store, loaded from the snapshot, after each comparison.
         case restored
     }
 
-    /// Which check is meant.
+    /// Identifies the check.
     let key: String
     private let files: RepeatFiles
     private let index: Int
     private let kind: Kind
 
-    /// The order of this process; nil if it has none, as it is where the tests run.
+    /// The order to this process; nil in the process that runs the tests.
     static var current: RepeatOrder? {
         let environment = ProcessInfo.processInfo.environment
         guard let folder = environment[folderVariable], let key = environment[keyVariable],
@@ -37,14 +37,14 @@ struct RepeatOrder {
             kind: kind)
     }
 
-    /// How much later a process commits that does so late: enough for a clock of whole seconds.
+    /// How much later the late process commits: long enough for a clock of whole seconds to differ.
     private static let lateness = Duration.milliseconds(1_200)
 
-    /// Commits the actions, writes down what becomes of the state, and ends the process.
+    /// Commits the actions, writes the state's history to a file, and ends the process.
     func carryOut<State: ReplicatedState>(as state: State.Type) -> Never {
         do {
             if kind == .late {
-                // Nothing is waited for but that time passes.
+                // It waits only for time to pass.
                 Latch().wait(for: Self.lateness)
             }
             let bytes = Array(try Data(contentsOf: files.work))
@@ -52,7 +52,7 @@ struct RepeatOrder {
             try Data().write(to: files.progress(index))
             let progress = try FileHandle(forWritingTo: files.progress(index))
             let history = try work.history(isRestored: kind == .restored) { step in
-                // Should it trap, this says where. What can't be written is missed in a message only.
+                // If it traps, this says at which action. A failed write only affects a message.
                 try? progress.seek(toOffset: 0)
                 try? progress.write(contentsOf: Data("\(step)".utf8))
             }
@@ -66,7 +66,7 @@ struct RepeatOrder {
     }
 }
 
-/// What processes of one check have in common.
+/// The files that the processes of one check share.
 struct RepeatFiles {
     let folder: URL
 

@@ -1,18 +1,18 @@
 import Conflux
 
-/// What became of a state by several actions: which of them were refused, and what the state was.
+/// A state's history over several actions: which of them were refused, and what the state was.
 ///
-/// The state is looked at before the first action, behind the last, and between them as often as that costs no
-/// more than ``bytesPerAction`` of JSON for each action: a small state after each, a large one now and then.
-/// Where it is looked at depends on its size alone, so that histories that are alike are so in this, too.
+/// A look records the state: before the first action, after the last, and in between as often as this costs at most
+/// ``bytesPerAction`` of JSON for each action. So a small state is recorded after each action, a large one only after
+/// every few. When a look is due depends on the state's size alone, so equal states are recorded at the same actions.
 struct StateHistory {
     static let bytesPerAction = 1_024
 
-    /// A look at the state.
+    /// A recorded state.
     private struct Look {
-        /// What became of each action since the last look.
+        /// The outcome of each action since the last look.
         var outcomes: [UInt8] = []
-        /// The state's canonical JSON; empty where it is that of the last look.
+        /// The state's canonical JSON; empty if it is the same as at the last look.
         var json: [UInt8] = []
     }
 
@@ -21,7 +21,7 @@ struct StateHistory {
 
     private var looks: [Look] = []
     private var pending = Look()
-    /// The state as it was last looked at.
+    /// The state at the last look.
     private(set) var last: [UInt8] = []
 
     init(_ json: [UInt8]) {
@@ -41,7 +41,7 @@ struct StateHistory {
 
     /// Whether there were actions since the last look.
     var isPending: Bool { !pending.outcomes.isEmpty }
-    /// Whether the state is to be looked at now.
+    /// Whether a look is due.
     var isDue: Bool { pending.outcomes.count * Self.bytesPerAction >= last.count }
     /// Whether any action was committed.
     var hasCommits: Bool { looks.contains { $0.outcomes.contains(Self.committed) } }
@@ -60,7 +60,7 @@ struct StateHistory {
         return bytes
     }
 
-    /// Reads what ``bytes`` has written.
+    /// Reads what ``bytes`` returned.
     init(bytes: [UInt8]) {
         for line in bytes.split(separator: Self.newline) {
             let end = line.firstIndex(of: Self.separator) ?? line.endIndex
@@ -101,9 +101,9 @@ struct StateHistory {
 
 /// Where two histories begin to differ, and how.
 struct HistoryDifference {
-    /// Behind which actions, from 1 on; 0 for before the first.
+    /// After which of the actions, from 1 on; 0 for before the first.
     let steps: ClosedRange<Int>
-    /// The first place at which the states differ; nil if what became of the action does.
+    /// The first place at which the states differ; nil if the action's outcome differs.
     let pointer: JSONPointer?
     let first: String
     let other: String
@@ -128,7 +128,7 @@ extension HistoryDifference {
         return text.count <= charactersMax ? text : "\(text.prefix(charactersMax))…"
     }
 
-    /// The place in words, with a space before; nothing where there is none.
+    /// The place in words, after a space; empty if there is none.
     var inPlace: String {
         guard let pointer else { return "" }
         return pointer.tokens.isEmpty ? " as a whole" : " at \(pointer)"

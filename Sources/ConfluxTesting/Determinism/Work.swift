@@ -3,24 +3,24 @@ import ConfluxVocabulary
 import Foundation
 import Synchronization
 
-/// Actions that are to be committed in several processes alike.
+/// The actions that several processes commit, each in the same way.
 struct Work<State: ReplicatedState>: Codable {
     struct Step: Codable {
-        /// The action as it travels, in base 64.
+        /// The encoded action in base 64.
         let payload: String
         let sequence: UInt64
         /// Nanoseconds since the start of 1970.
         let timestamp: Int64
-        /// Who dispatched it; nil if that is not known.
+        /// The action's origin; nil if that is not known.
         let origin: RecordedOrigin?
     }
 
     private(set) var snapshot: State.Snapshot?
     private(set) var steps: [Step] = []
 
-    /// Chooses the random numbers of the contexts.
+    /// The seed of the contexts' random numbers.
     private static var seed: UInt64 { 0x5EED }
-    /// When the first action is ordered, unless that is given: in November 2023.
+    /// The first action's time if none is given: in November 2023.
     private static var start: Int64 { 1_700_000_000_000_000_000 }
 
     init(from snapshot: State.Snapshot?) {
@@ -31,11 +31,11 @@ struct Work<State: ReplicatedState>: Codable {
     ///
     /// - Parameters:
     ///   - action: The action.
-    ///   - sequence: Its number; the next one if nil.
-    ///   - timestamp: Its time; a millisecond later than the last one if nil.
-    ///   - origin: Who dispatched it.
-    /// - Throws: ``CheckFailure`` when it does not come back from its coding, or its number is none that can
-    ///   follow.
+    ///   - sequence: Its sequence number; nil for the next one.
+    ///   - timestamp: Its time; nil for a millisecond after the last one.
+    ///   - origin: Its origin.
+    /// - Throws: ``CheckFailure`` if decoding the encoded action gives a different action, or if its number does not
+    ///   follow the last one.
     mutating func add(
         _ action: State.Action, sequence: UInt64? = nil, timestamp: Int64? = nil,
         origin: RecordedOrigin? = nil
@@ -54,14 +54,15 @@ struct Work<State: ReplicatedState>: Codable {
                 origin: origin))
     }
 
-    /// An action as it travels.
+    /// Encodes an action, and checks that decoding gives it back.
     private static func payload(of action: State.Action) throws(CheckFailure) -> [UInt8] {
         let coder = ActionCoder<State.Action>()
         let name = ValueText.line(of: action)
         do {
             let bytes = try coder.encode(action, as: State.coding)
             let again = try coder.decode(bytes[...], as: State.coding)
-            // Canonical, since a coding of actions leaves sets in an order that differs each time.
+            // Compared in the canonical coding, since in a coding of actions the order of a set's
+            // elements differs each time.
             let canonical = CanonicalCoder()
             if try canonical.encode(again) == canonical.encode(action) { return bytes }
         } catch {
@@ -75,7 +76,7 @@ struct Work<State: ReplicatedState>: Codable {
                 """)
     }
 
-    /// The action of a step, from 0 on.
+    /// The action of a step; the first is 0.
     func action(_ step: Int) -> State.Action? {
         guard steps.indices.contains(step), let data = Data(base64Encoded: steps[step].payload)
         else { return nil }
@@ -87,11 +88,11 @@ struct Work<State: ReplicatedState>: Codable {
     /// Commits the actions one after the other.
     ///
     /// - Parameters:
-    ///   - isRestored: Whether, whenever the state has been looked at, the next is committed in a new store,
-    ///     loaded from the snapshot.
-    ///   - reached: Called before each, with its place from 1 on.
-    /// - Returns: What became of the state.
-    /// - Throws: ``CheckFailure`` when a state can't be encoded, or decoded.
+    ///   - isRestored: Whether each look is followed by a new store, loaded from the snapshot, which commits the next
+    ///     actions.
+    ///   - reached: Called before each action, with its number from 1 on.
+    /// - Returns: The state's history.
+    /// - Throws: ``CheckFailure`` if a state can't be encoded or decoded.
     func history(
         isRestored: Bool, reached: (Int) -> Void
     ) throws(CheckFailure) -> StateHistory {
@@ -119,7 +120,7 @@ struct Work<State: ReplicatedState>: Codable {
     }
 
     private func makeStore() -> Store<State> {
-        // In a scope of its own: nothing else reaches it.
+        // In a scope of its own, so that nothing else reaches it.
         Scope().run { Store(state: State(), mutations: State.mutations, executor: .immediate) }
     }
 
@@ -145,7 +146,7 @@ struct Work<State: ReplicatedState>: Codable {
     }
 
     private func json(of store: Store<State>) throws(CheckFailure) -> [UInt8] {
-        // Nobody else uses the store, so that this thread is in its lane.
+        // Nobody else uses the store, so this thread is in its lane.
         do {
             return try CanonicalCoder().encode(store.computed.state.snapshot)
         } catch {

@@ -1,8 +1,8 @@
 import Conflux
 
-/// Holds what a `CompactCodable` writes and reads by hand against its `Codable`.
+/// Compares the handwritten coding of a `CompactCodable` with its `Codable`.
 public enum CompactForm {
-    /// Returns where the two differ. Call it in a test with at least one value of each case:
+    /// Returns how the two differ. Call it in a test with at least one value of each case:
     ///
     /// ```swift
     /// for move in [Move.stop, .go(speed: 3, to: "home")] {
@@ -10,8 +10,9 @@ public enum CompactForm {
     /// }
     /// ```
     ///
-    /// - Parameter value: A value, which must not be too large to be written by hand.
-    /// - Returns: What is wrong; nil if both have the same bytes and read them.
+    /// - Parameter value: A value, which must not be too large for the handwritten coding.
+    /// - Returns: What is wrong; nil if both write the same bytes, and the handwritten coding reads
+    ///   them back as the same value.
     public static func difference<Value: CompactCodable & Sendable>(of value: Value) -> String? {
         let coder = ActionCoder<Value>()
         guard let quick = coder.quick, let hand = write(value, quick) else {

@@ -1,18 +1,18 @@
-/// What two values differ by, in lines.
+/// Shows the difference of two values line by line.
 enum Difference {
-    /// Lines around a difference that are shown.
+    /// How many equal lines are shown around a difference.
     private static let contextLines = 3
-    /// Lines that are shown at all.
+    /// The most lines that are shown.
     private static let linesMax = 200
-    /// Above as many lines that differ, they are not matched with each other: the cost is their square.
+    /// If more lines differ than this, they are not matched with each other: the cost grows with their square.
     private static let matchedLinesMax = 2_000
 
-    /// The lines of two values, with `-` before those of the expected one alone and `+` before those of the
-    /// actual one alone.
+    /// The lines of two values. Lines that only the expected value has begin with `-`, and lines that only the actual
+    /// value has begin with `+`.
     ///
     /// - Parameters:
-    ///   - expected: What was expected.
-    ///   - actual: What there is; not equal to that.
+    ///   - expected: The expected value.
+    ///   - actual: The actual value; not equal to the expected one.
     /// - Returns: Several lines, indented.
     static func text(expected: Any, actual: Any) -> String {
         var marked = mark(ValueText.lines(of: expected), ValueText.lines(of: actual))
@@ -89,7 +89,7 @@ enum Difference {
         return lines
     }
 
-    /// Leaves out what is alike and far from what differs.
+    /// Leaves out equal lines that are far from a difference.
     private static func shorten(_ lines: [MarkedLine]) -> [String] {
         var isNear = Array(repeating: false, count: lines.count)
         for index in lines.indices where lines[index].mark != " " {
@@ -101,7 +101,7 @@ enum Difference {
         var index = 0
         while index < lines.count {
             let end = lines[index...].indices.first { isNear[$0] } ?? lines.count
-            // One line takes no more room than saying that it is left out.
+            // A single line takes no more room than the note that it was left out.
             if end - index > 1 {
                 shown.append("  … (\(end - index) lines alike)")
                 index = end

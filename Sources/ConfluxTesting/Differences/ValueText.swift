@@ -1,18 +1,18 @@
 import Conflux
 
-/// Writes a value in lines, a property each, so that two values can be compared by eye and line by line.
+/// Writes a value as lines, one for each property, so that two values can be compared by eye and line by line.
 ///
-/// What has no order of its own is sorted, so that equal values have equal lines. It is bounded: what is
-/// nested deeper than ``depthMax``, or comes after ``linesMax`` lines, is an ellipsis.
+/// Unordered elements are sorted, so that equal values have equal lines. The text is bounded: values nested deeper
+/// than ``depthMax``, and those after ``linesMax`` lines, are written as an ellipsis.
 struct ValueText {
     static let depthMax = 64
     static let linesMax = 10_000
-    /// Up to this many characters an enumeration's case stands on one line.
+    /// An enumeration's case is written on one line if it has at most this many characters.
     private static let shortMax = 72
 
-    /// Whether also what describes itself is written by its parts.
+    /// Whether values that describe themselves are written by their parts, too.
     private let isDeep: Bool
-    /// Classes on the way to the present value: a cycle ends there.
+    /// The objects that contain the current value: a cycle ends at one of them.
     private var path: Set<ObjectIdentifier> = []
     private var lineCount = 0
 
@@ -24,21 +24,21 @@ struct ValueText {
     ///
     /// - Parameters:
     ///   - value: The value.
-    ///   - isDeep: Whether also what the standard library and Foundation describe in a word is written by its
-    ///     parts, as a date, whose description leaves out fractions.
-    /// - Returns: At least one.
+    ///   - isDeep: Whether values of the standard library and Foundation are written by their parts, too. An example
+    ///     is a date, whose description leaves out fractions.
+    /// - Returns: At least one line.
     static func lines(of value: Any, isDeep: Bool = false) -> [String] {
         var text = ValueText(isDeep: isDeep)
         return text.lines(value, label: nil, depth: 0)
     }
 
-    /// A value on one line, cut off where it is long.
+    /// A value on one line, cut off if it is long.
     static func line(of value: Any) -> String {
         let line = join(lines(of: value))
         return line.count <= 200 ? line : "\(line.prefix(200))…"
     }
 
-    /// Lines as one, without what belongs to lines alone: `Point(x: 1, y: 2)`.
+    /// Joins lines to one, as in `Point(x: 1, y: 2)`. Indentation and the last comma are left out.
     private static func join(_ lines: [String]) -> String {
         var line = ""
         var isOpened = true
@@ -54,7 +54,7 @@ struct ValueText {
         return line
     }
 
-    /// An action in a sentence: marked as code, where it can be written.
+    /// An action for use in a sentence: marked as code if it can be written.
     static func quotation(of action: Any) -> String {
         let line = line(of: action)
         return action is any FunctionWrapping ? line : "`\(line)`"
@@ -82,7 +82,8 @@ struct ValueText {
         case .collection:
             return wrap("[", items(mirror.children.lazy.map(\.value), depth), "]")
         case .set:
-            // Sorted before what is too much is left out: else it would be another part each time.
+            // Sorted before elements are left out: otherwise different ones would be left out each
+            // time.
             let sorted = mirror.children.map { (key: Self.line(of: $0.value), value: $0.value) }
                 .sorted { $0.key < $1.key }
             return wrap("[", items(sorted.lazy.map(\.value), depth), "]")
@@ -98,8 +99,8 @@ struct ValueText {
         }
     }
 
-    /// Whether a value is written as it describes itself: what has no parts, and what the standard library
-    /// and Foundation make of theirs.
+    /// Whether a value is written as it describes itself: a value without parts, or one of the standard library or
+    /// Foundation.
     private func isLeaf(_ value: Any, _ mirror: Mirror) -> Bool {
         switch mirror.displayStyle {
         case .collection, .set, .dictionary, .tuple, .optional: return false
@@ -126,7 +127,7 @@ struct ValueText {
 
     private mutating func members(_ mirror: Mirror, _ depth: Int) -> [[String]] {
         mirror.children.map { child in
-            // The parts of a tuple without labels are called ".0" and so on.
+            // The parts of a tuple without labels have the labels ".0", ".1" and so on.
             let label = child.label.flatMap { $0.hasPrefix(".") ? nil : $0 }
             return lines(child.value, label: label, depth: depth + 1)
         }
@@ -183,7 +184,7 @@ struct ValueText {
         }
     }
 
-    /// Puts parts between an opening and a closing, each on lines of its own.
+    /// Puts parts between an opening and a closing line. Each part has its own lines.
     private func wrap(_ opening: String, _ parts: [[String]], _ closing: String) -> [String] {
         if parts.isEmpty { return [opening + closing] }
         var lines = [opening]
@@ -194,7 +195,7 @@ struct ValueText {
         return lines + [closing]
     }
 
-    /// Lines as one, if that is short.
+    /// Joins lines to one, if that is short.
     private func short(_ lines: [String]) -> [String] {
         guard lines.count > 1 else { return lines }
         let line = Self.join(lines)
@@ -202,7 +203,7 @@ struct ValueText {
     }
 }
 
-/// An action of any type, which is written as the action itself.
+/// A type-erased action, which is written as the action itself.
 private protocol ActionWrapping {
     associatedtype Value
     var value: Value { get }
@@ -210,7 +211,7 @@ private protocol ActionWrapping {
 
 extension TypedAction: ActionWrapping {}
 
-/// A commit that is only a function, of which nothing can be written.
+/// A commit that is only a function, which can't be written.
 private protocol FunctionWrapping {}
 
 extension StorageCommit: FunctionWrapping {}

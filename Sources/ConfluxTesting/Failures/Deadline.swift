@@ -2,7 +2,7 @@ import Conflux
 import Dispatch
 import Synchronization
 
-/// Runs a function when a time has passed, unless it is cancelled before.
+/// Runs a function after some time, unless it is cancelled before.
 final class Deadline: Sendable {
     private let body: Mutex<(@Sendable () -> Void)?>
 
@@ -13,7 +13,7 @@ final class Deadline: Sendable {
         }
     }
 
-    /// Runs the function no more.
+    /// Prevents the function from running, unless it runs already.
     func cancel() {
         _ = take()
     }

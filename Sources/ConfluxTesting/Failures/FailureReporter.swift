@@ -3,13 +3,13 @@ import Synchronization
 import Testing
 import XCTest
 
-/// Reports failures of a test to the framework that runs it.
+/// Reports a test's failures to the framework that runs the test.
 ///
-/// Both frameworks let a failure pass without a word that is reported while the other one runs: so which
-/// one it is must be known. Swift Testing says which test a task belongs to, though not in detached tasks
-/// and not in a `deinit` that runs elsewhere; hence it is asked where the test is known, and remembered.
-/// XCTest does not say it on every system, but tells observers of each failure: one that nobody was told of
-/// went nowhere.
+/// Each framework silently ignores a failure that is reported to it while the other one runs a test. So the reporter
+/// must know which framework runs the test. Swift Testing knows the test of a task, but not in detached tasks, nor in
+/// a `deinit` that runs elsewhere; so the reporter asks when it is made, and remembers the answer. XCTest does not
+/// provide this on every system, but it tells observers about each failure: if no observer is told, the failure was
+/// ignored.
 struct FailureReporter: Sendable {
     private static let hasSeenSwiftTesting = Atomic(false)
     private let isSwiftTesting: Bool
@@ -22,12 +22,12 @@ struct FailureReporter: Sendable {
 
     /// Reports a failure.
     ///
-    /// Ends the program with the message where no test framework runs: else the failure would pass
-    /// unseen.
+    /// If no test framework runs, it ends the program with the message: otherwise nobody would see
+    /// the failure.
     ///
     /// - Parameters:
     ///   - message: What is wrong, and what to do.
-    ///   - place: Where the test says what was expected.
+    ///   - place: The place in the test that stated the expectation.
     func report(_ message: String, at place: SourcePlace) {
         if isSwiftTesting || Test.current != nil { return record(message, at: place) }
         if XCTestWatch.shared.fail(message, at: place) { return }
@@ -57,7 +57,7 @@ struct FailureReporter: Sendable {
     }
 }
 
-/// Sees whether a failure reaches a test of XCTest's.
+/// Detects whether a failure reaches a test of XCTest.
 private final class XCTestWatch: NSObject, XCTestObservation, Sendable {
     static let shared: XCTestWatch = {
         let watch = XCTestWatch()
@@ -67,9 +67,9 @@ private final class XCTestWatch: NSObject, XCTestObservation, Sendable {
 
     private let failureCount = Mutex(0)
 
-    /// Fails the test that runs.
+    /// Fails the running test of XCTest.
     ///
-    /// - Returns: false if none does.
+    /// - Returns: False if there is none.
     func fail(_ message: String, at place: SourcePlace) -> Bool {
         let before = failureCount.withLock { $0 }
         XCTFail(message, file: place.filePath, line: place.line)

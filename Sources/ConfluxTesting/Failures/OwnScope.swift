@@ -10,9 +10,9 @@ public struct OwnScopeTrait: TestTrait, SuiteTrait, TestScoping {
     /// Runs a test in a scope.
     ///
     /// - Parameters:
-    ///   - test: The test, or the suite, which needs no scope of its own.
+    ///   - test: The test or suite. A suite gets no scope of its own.
     ///   - testCase: The case; nil for a suite.
-    ///   - function: Runs it.
+    ///   - function: Runs the test.
     /// - Throws: What the test throws.
     public func provideScope(
         for test: Test, testCase: Test.Case?,
@@ -24,7 +24,7 @@ public struct OwnScopeTrait: TestTrait, SuiteTrait, TestScoping {
 }
 
 extension Trait where Self == OwnScopeTrait {
-    /// Runs each test in a `Scope` of its own, as the trait of a test or of a suite.
+    /// Runs each test in a `Scope` of its own. Use it as the trait of a test or of a suite.
     ///
     /// Tests run in parallel: without it they share `Scope.process`, where a global action reaches the stores of
     /// all of them.

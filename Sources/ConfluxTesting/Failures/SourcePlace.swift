@@ -1,4 +1,4 @@
-/// Where a test calls this library: where its failures are reported.
+/// The place at which a test calls this library. Failures are reported there.
 struct SourcePlace: Sendable {
     let fileID: StaticString
     let filePath: StaticString

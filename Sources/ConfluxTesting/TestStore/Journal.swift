@@ -2,58 +2,57 @@ import Conflux
 import ConfluxVocabulary
 import Synchronization
 
-/// A commit that a store under test made.
-// Sendable: that actions may be committed on another thread is the contract of `State.Action`; all else
-// is immutable.
+/// A commit of a store under test.
+// Sendable: the contract of `State.Action` allows a commit on another thread; all else is immutable.
 struct JournalCommit<State: Conflux.State, Value: Sendable>: @unchecked Sendable {
     let action: State.Action
     let label: String?
     let context: ActionContext
-    /// The value that the commit before left.
+    /// The value before this commit.
     let before: Value
-    /// The value that it left.
+    /// The value after this commit.
     let value: Value
-    /// Why it was refused; nil if it was not.
+    /// Why the action was refused; nil if it was not.
     let refusal: (any Error)?
 
-    /// What the dispatcher called it, or the action as it describes itself.
+    /// The dispatch's label, or else the text of the action.
     var name: String { label ?? ValueText.line(of: action) }
-    /// The name in a sentence.
+    /// The name for use in a sentence.
     var quotation: String { label.map { "`\($0)`" } ?? ValueText.quotation(of: action) }
 }
 
-/// What a store under test did and the test has not said yet.
+/// What a store under test did and the test has not stated yet.
 ///
-/// Commits and activities are kept apart: how the two follow each other depends on where observers run. No
-/// code of the user's runs under the lock. Of what a test never takes, the newest is kept.
+/// Commits and activities are separate lists, since their relative order depends on where observers run. No user code
+/// runs under the lock. If the test never takes them, only the newest are kept.
 final class Journal<State: Conflux.State, Value: Sendable>: Sendable {
     typealias Commit = JournalCommit<State, Value>
 
-    /// How many commits, and how many activities, are kept.
+    /// The most commits that are kept, and the most activities.
     static var keptMax: Int { 65_536 }
 
     struct Content: Sendable {
-        /// The value that the last commit left; nil until the first look at it.
+        /// The value after the last commit; nil until the value was read for the first time.
         var last: Value?
         var commits: [Commit] = []
         var activities: [any Sendable] = []
-        /// How much was noted at all.
+        /// How many changes were noted in all.
         fileprivate(set) var noteCount = 0
-        /// Those who wait for more.
+        /// The tasks that wait for a change.
         fileprivate var waiting: [Int: AsyncStream<Void>.Continuation] = [:]
         fileprivate var waitCount = 0
     }
 
     private let content = Mutex(Content())
 
-    /// What is noted.
+    /// The current content.
     var present: Content { content.withLock { $0 } }
 
     // MARK: Noting
 
-    /// Begins with a value, and forgets what was noted before. Called in the lane.
+    /// Begins with a value, and discards what was noted before. Called in the lane.
     func begin(with value: Value) {
-        // Let go outside the lock: it is the user's.
+        // The old content is returned, so that the user's values are released outside the lock.
         _ = note { content in
             defer { (content.commits, content.activities) = ([], []) }
             content.last = value
@@ -93,14 +92,14 @@ final class Journal<State: Conflux.State, Value: Sendable>: Sendable {
         return result
     }
 
-    /// Takes another value for the one that the last commit left.
+    /// Replaces the value that counts as the one after the last commit.
     func correct(to value: Value) {
         content.withLock { $0.last = value }
     }
 
     // MARK: Taking
 
-    /// Takes out commits, or activities, or both. One task takes at a time.
+    /// Removes commits, activities or both. Only one task at a time may do so.
     func remove(commits: Range<Int> = 0..<0, activities: Range<Int> = 0..<0) {
         content.withLock { content in
             content.commits.removeSubrange(commits.clamped(to: content.commits.indices))
@@ -108,13 +107,13 @@ final class Journal<State: Conflux.State, Value: Sendable>: Sendable {
         }
     }
 
-    /// Waits until what is noted is as wanted.
+    /// Waits until the content has what is wanted.
     ///
     /// - Parameters:
     ///   - timeout: How long to wait.
     ///   - isolation: The caller's actor.
-    ///   - find: Finds what is wanted; nil if it isn't there yet.
-    /// - Returns: What was found; nil if it did not come in time.
+    ///   - find: Finds what is wanted; nil if it is not there yet.
+    /// - Returns: What was found; nil if it was not there in time.
     func wait<Result>(
         within timeout: Duration, isolation: isolated (any Actor)? = #isolation,
         _ find: (Content) -> Result?
@@ -137,10 +136,10 @@ final class Journal<State: Conflux.State, Value: Sendable>: Sendable {
     }
 }
 
-/// Notes what a store does.
+/// Notes in a journal what a store does.
 struct JournalTap<State: Conflux.State, Value: Sendable>: Middleware {
     let journal: Journal<State, Value>
-    /// Reads the value that a commit left; called in the lane.
+    /// Reads the value after a commit; called in the lane.
     let read: @Sendable (CommittedAction<State>) -> Value
 
     func didCommit<S: Conflux.State>(_ commit: CommittedAction<S>, refusal: (any Error)?) {

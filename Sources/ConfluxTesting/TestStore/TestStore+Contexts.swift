@@ -1,6 +1,6 @@
 import Conflux
 
-/// Steps whose closures get the action's context: for a state that keeps the time, or draws random numbers.
+/// Steps whose closures get the action's context: for a state that uses the time or random numbers.
 extension TestStore {
     /// Dispatches an action to the store, waits until it is committed, and compares the resulting value
     /// with what the test states, which may take the time and the random numbers from the action's
@@ -14,19 +14,19 @@ extension TestStore {
     /// }
     /// ```
     ///
-    /// The context is the one that the state got: its time is the present one, and its random numbers are
-    /// others in each store. What a state does at one certain time is tested without a store: call the model's
-    /// `check` or `apply` with an `ActionContext(timestamp:seed:)`.
+    /// The context is the one that the state got: its time is the current time, and its random numbers differ in each
+    /// store. To test what a state does at a given time, you need no store: call the model's `check` or `apply` with
+    /// an `ActionContext(timestamp:seed:)`.
     ///
     /// - Parameters:
-    ///   - action: What happens.
-    ///   - isolation: The actor of the test: the caller's.
+    ///   - action: The action.
+    ///   - isolation: The actor of the test; by default the caller's.
     ///   - fileID: The file of the call.
     ///   - filePath: The file of the call.
     ///   - line: The line of the call.
     ///   - column: The column of the call.
-    ///   - change: Makes of the value before the one that is expected. Where ``exhaustivity`` is off it gets the
-    ///     value that the action left, and sets what it expects.
+    ///   - change: Turns the value before the action into the expected value. If ``exhaustivity`` is off, it gets the
+    ///     value after the action, and sets the parts that it expects.
     public func send(
         _ action: State.Action, isolation: isolated (any Actor)? = #isolation,
         fileID: StaticString = #fileID, filePath: StaticString = #filePath, line: UInt = #line,
@@ -42,12 +42,12 @@ extension TestStore {
     /// - Parameters:
     ///   - expected: The action.
     ///   - isRefused: Whether the state's check refused it.
-    ///   - isolation: The actor of the test: the caller's.
+    ///   - isolation: The actor of the test; by default the caller's.
     ///   - fileID: The file of the call.
     ///   - filePath: The file of the call.
     ///   - line: The line of the call.
     ///   - column: The column of the call.
-    ///   - change: Makes of the value before the one that is expected, as for `send`.
+    ///   - change: Turns the value before the action into the expected value, as for `send`.
     public func receive(
         _ expected: State.Action, isRefused: Bool = false,
         isolation: isolated (any Actor)? = #isolation, fileID: StaticString = #fileID,
@@ -58,18 +58,18 @@ extension TestStore {
         await receive(expected, isRefused: isRefused, change, at: place)
     }
 
-    /// Waits for the next commit of an action that the test did not send, and that is as the test says; the
+    /// Waits for the next commit of an action that the test did not send, and checks the action with a function. The
     /// closure may take the time and the random numbers from the action's context.
     ///
     /// - Parameters:
-    ///   - isExpected: Whether an action is.
+    ///   - isExpected: Whether an action is the expected one.
     ///   - isRefused: Whether the state's check refused it.
-    ///   - isolation: The actor of the test: the caller's.
+    ///   - isolation: The actor of the test; by default the caller's.
     ///   - fileID: The file of the call.
     ///   - filePath: The file of the call.
     ///   - line: The line of the call.
     ///   - column: The column of the call.
-    ///   - change: Makes of the value before the one that is expected, as for `send`.
+    ///   - change: Turns the value before the action into the expected value, as for `send`.
     public func receive(
         where isExpected: @Sendable (State.Action) -> Bool, isRefused: Bool = false,
         isolation: isolated (any Actor)? = #isolation, fileID: StaticString = #fileID,
@@ -81,20 +81,20 @@ extension TestStore {
     }
 }
 
-/// The same for actions that have a type each.
+/// The same steps for actions that each have their own type.
 extension TestStore
 where State: ValueHolder, State.Value: ReducedModel, State.Action == TypedAction<State.Value> {
-    /// Dispatches an action of a type that has a reducer, as `send` with a `TypedAction` does; the closure may
-    /// take the time and the random numbers from the action's context.
+    /// Dispatches an action of a type that has a reducer, like `send` with a `TypedAction`. The closure may take the
+    /// time and the random numbers from the action's context.
     ///
     /// - Parameters:
-    ///   - action: What happens.
-    ///   - isolation: The actor of the test: the caller's.
+    ///   - action: The action.
+    ///   - isolation: The actor of the test; by default the caller's.
     ///   - fileID: The file of the call.
     ///   - filePath: The file of the call.
     ///   - line: The line of the call.
     ///   - column: The column of the call.
-    ///   - change: Makes of the value before the one that is expected.
+    ///   - change: Turns the value before the action into the expected value.
     @_disfavoredOverload
     public func send(
         _ action: some Codable & Sendable, isolation: isolated (any Actor)? = #isolation,
@@ -111,12 +111,12 @@ where State: ValueHolder, State.Value: ReducedModel, State.Action == TypedAction
     /// - Parameters:
     ///   - expected: The action.
     ///   - isRefused: Whether it was refused.
-    ///   - isolation: The actor of the test: the caller's.
+    ///   - isolation: The actor of the test; by default the caller's.
     ///   - fileID: The file of the call.
     ///   - filePath: The file of the call.
     ///   - line: The line of the call.
     ///   - column: The column of the call.
-    ///   - change: Makes of the value before the one that is expected, as for `send`.
+    ///   - change: Turns the value before the action into the expected value, as for `send`.
     @_disfavoredOverload
     public func receive<Action: Codable & Equatable & Sendable>(
         _ expected: Action, isRefused: Bool = false, isolation: isolated (any Actor)? = #isolation,

@@ -1,13 +1,13 @@
 import Conflux
 import ConfluxVocabulary
 
-/// Comparing what the store does with what the test says, and saying what is wrong.
+/// Compares what the store does with what the test states, and reports what is wrong.
 extension TestStore {
     // MARK: Taking
 
-    /// Before a step: fails the test at what it has not said.
+    /// Begins a step: fails the test if there is anything that it has not stated.
     ///
-    /// - Returns: Whether the test can continue; else it has failed.
+    /// - Returns: Whether the store responds; if not, the test has failed.
     func begin(
         before step: String? = nil, at place: SourcePlace,
         isolation: isolated (any Actor)? = #isolation
@@ -17,7 +17,7 @@ extension TestStore {
         return true
     }
 
-    /// Takes the commit of an action that the test sent; what was committed before it is still to be received.
+    /// Takes the commit of an action that the test sent. The test still has to receive earlier commits.
     func takeCommit(
         _ sequence: SequenceNumber, _ quotation: String, at place: SourcePlace
     ) -> Journal<State, Value>.Commit? {
@@ -35,7 +35,7 @@ extension TestStore {
         return commits[index]
     }
 
-    /// Takes the next commit that the test did not send, and judges it.
+    /// Takes the next commit that the test did not send, and compares it.
     func receive(
         _ expectation: String, isRefused: Bool, at place: SourcePlace, _ change: Expectation?,
         isolation: isolated (any Actor)? = #isolation,
@@ -87,15 +87,15 @@ extension TestStore {
 
     // MARK: Judging
 
-    /// What a step's closure is: it makes of the value before a commit the one that is expected.
+    /// A step's closure: it turns the value before a commit into the expected value.
     typealias Expectation = (inout Value, ActionContext) throws -> Void
 
-    /// A step's closure that looks at the value alone.
+    /// Makes an expectation of a closure without a context.
     static func plain(_ change: ((inout Value) throws -> Void)?) -> Expectation? {
         change.map { change in { value, _ in try change(&value) } }
     }
 
-    /// Compares what a commit did with what the test says.
+    /// Compares what a commit did with what the test states.
     func judge(
         _ commit: Journal<State, Value>.Commit, after step: String, _ change: Expectation?,
         at place: SourcePlace
@@ -105,7 +105,7 @@ extension TestStore {
             change.map { change in { value in try change(&value, commit.context) } }, at: place)
     }
 
-    /// Compares what a step did with what the test says.
+    /// Compares what a step did with what the test states.
     func judge(
         from before: Value, to actual: Value, after step: String,
         _ change: ((inout Value) throws -> Void)?, at place: SourcePlace
@@ -153,7 +153,7 @@ extension TestStore {
         }
     }
 
-    /// Fails the test if the value is another one than the last commit left.
+    /// Fails the test if the value differs from the one after the last commit.
     func judgeUnsaid(_ actual: Value, at place: SourcePlace) {
         let last = journal.present.last
         journal.correct(to: actual)
@@ -170,7 +170,7 @@ extension TestStore {
 
     // MARK: What is left
 
-    /// Fails the test if there is anything that it has not said at its end.
+    /// Fails the test at its end if there is anything that it has not stated.
     ///
     /// - Returns: Whether there is.
     @discardableResult
@@ -179,7 +179,7 @@ extension TestStore {
         return reportUnsaid(before: "the test ends", at: place)
     }
 
-    /// Fails the test if there is anything that it has not said, and forgets that.
+    /// Fails the test if there is anything that it has not stated, and discards that.
     ///
     /// - Returns: Whether there is.
     @discardableResult
@@ -198,7 +198,7 @@ extension TestStore {
         return true
     }
 
-    /// What there is besides what was waited for; nil if there is nothing.
+    /// A list of what the journal has; nil if it has nothing.
     func listRest() -> String? {
         let rest = journal.present
         if rest.commits.isEmpty, rest.activities.isEmpty { return nil }
@@ -209,7 +209,7 @@ extension TestStore {
         "A test that is not about it sets `exhaustivity` to `.off`."
     }
 
-    /// Words at the beginning of a sentence.
+    /// The words with a capital letter, to begin a sentence.
     static func begun(_ words: String) -> String {
         words.prefix(1).uppercased() + words.dropFirst()
     }

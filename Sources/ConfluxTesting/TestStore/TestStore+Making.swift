@@ -4,7 +4,7 @@ extension TestStore {
     /// Tests a new store of a model, in the current scope.
     ///
     /// - Parameters:
-    ///   - model: What the model is at first.
+    ///   - model: The model at first.
     ///   - fileID: The file of the test.
     ///   - filePath: The file of the test.
     ///   - line: The line of the test.
@@ -19,11 +19,11 @@ extension TestStore {
 
     /// Tests a new storage, in the current scope.
     ///
-    /// What it does by `Store.commit` and the like is to be received:
-    /// see ``receive(commit:isRefused:isolation:fileID:filePath:line:column:_:)``.
+    /// The test has to receive the commits that it makes by `Store.commit` and the like: see
+    /// ``receive(commit:isRefused:isolation:fileID:filePath:line:column:_:)``.
     ///
     /// - Parameters:
-    ///   - value: What is held at first.
+    ///   - value: The value at first.
     ///   - fileID: The file of the test.
     ///   - filePath: The file of the test.
     ///   - line: The line of the test.
@@ -36,10 +36,10 @@ extension TestStore {
             Storage(value), fileID: fileID, filePath: filePath, line: line, column: column)
     }
 
-    /// Tests a store of a model, or a storage, that there is.
+    /// Tests an existing store of a model, or an existing storage.
     ///
     /// - Parameters:
-    ///   - store: The store. What it does from now on is to be said by the test.
+    ///   - store: The store. The test has to state what it does from now on.
     ///   - fileID: The file of the test.
     ///   - filePath: The file of the test.
     ///   - line: The line of the test.
@@ -51,19 +51,19 @@ extension TestStore {
         self.init(store, fileID: fileID, filePath: filePath, line: line, column: column) { $0 }
     }
 
-    /// Tests a part of what a store of a model, or a storage, has.
+    /// Tests a part of the value of a store of a model, or of a storage.
     ///
     /// ```swift
     /// let counts = TestStore(stock) { $0.counts }
     /// ```
     ///
     /// - Parameters:
-    ///   - store: The store. What it does from now on is to be said by the test.
+    ///   - store: The store. The test has to state what it does from now on.
     ///   - fileID: The file of the test.
     ///   - filePath: The file of the test.
     ///   - line: The line of the test.
     ///   - column: The column of the test.
-    ///   - reading: The part. Called where the store commits, behind each commit.
+    ///   - reading: Reads the part. The store calls it in its lane after each commit.
     public convenience init(
         _ store: Store<State>, fileID: StaticString = #fileID, filePath: StaticString = #filePath,
         line: UInt = #line, column: UInt = #column,
@@ -74,7 +74,7 @@ extension TestStore {
         self.init(store, at: place) {
             reading(state._read { $0 })
         } left: { commit in
-            // In a transaction the value itself may be that of a later commit already.
+            // In a transaction, the store's own value may already be that of a later commit.
             reading(commit.result as? State.Value ?? state._read { $0 })
         }
     }

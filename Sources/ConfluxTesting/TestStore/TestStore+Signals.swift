@@ -1,6 +1,6 @@
 import Conflux
 
-/// Hearing what a state of your own sends.
+/// Observes what a state of your own sends.
 extension TestStore {
     /// Observes a signal from now on: the test has to receive each of its values in turn, like an activity.
     ///
@@ -15,15 +15,15 @@ extension TestStore {
     /// await counter.receive(activity: Milestone(reached: 100))
     /// ```
     ///
-    /// A variable's latest value comes at once, and is the first to be received. Values of two signals can't
-    /// be told apart if they are of one type: make them some of two types by `map`.
+    /// A variable sends its latest value at once, so that is the first value to receive. Values of two signals can't
+    /// be told apart if they have the same type: give them different types with `map`.
     ///
     /// The test store records the signal's values on the thread that sends them.
     /// ``finish(isolation:fileID:filePath:line:column:)`` does not wait for a signal that sends on an
     /// executor or a queue of its own: receive its values.
     ///
     /// - Parameters:
-    ///   - signal: The signal. It is heard until the test store is released.
+    ///   - signal: The signal. The test store observes it until it is released.
     ///   - isolation: The actor of the test: the caller's.
     ///   - fileID: The file of the call.
     ///   - filePath: The file of the call.
@@ -35,7 +35,7 @@ extension TestStore {
         column: UInt = #column
     ) async {
         let place = SourcePlace(fileID: fileID, filePath: filePath, line: line, column: column)
-        // What was sent before the first look belongs to what was before the test.
+        // What was sent before the first read of the value does not concern the test.
         guard await begin(at: place) else { return }
         let observation = signal.observe { [journal] value in journal.note(activity: value) }
         content.withLock { $0.heard.append(observation) }

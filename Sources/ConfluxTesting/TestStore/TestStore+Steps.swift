@@ -1,19 +1,20 @@
 import Conflux
 
-/// What a test says its store does.
+/// The steps with which a test states what its store does.
 extension TestStore {
     /// Dispatches an action to the store, waits until it is committed, and compares the resulting value
     /// with what the test states.
     ///
     /// - Parameters:
-    ///   - action: What happens.
-    ///   - isolation: The actor of the test: the caller's.
+    ///   - action: The action.
+    ///   - isolation: The actor of the test; by default the caller's.
     ///   - fileID: The file of the call.
     ///   - filePath: The file of the call.
     ///   - line: The line of the call.
     ///   - column: The column of the call.
-    ///   - change: Makes of the value before the one that is expected; nothing changes if it is left out.
-    ///     Where ``exhaustivity`` is off it gets the value that the action left, and sets what it expects.
+    ///   - change: Turns the value before the action into the expected value. Leave it out if the value does not
+    ///     change. If ``exhaustivity`` is off, it gets the value after the action, and sets the parts that it
+    ///     expects.
     public func send(
         _ action: State.Action, isolation: isolated (any Actor)? = #isolation,
         fileID: StaticString = #fileID, filePath: StaticString = #filePath, line: UInt = #line,
@@ -23,20 +24,20 @@ extension TestStore {
         await send(action, Self.plain(change), at: place)
     }
 
-    /// Dispatches an action that fails, as one that the state's check refuses, or that middleware stops.
+    /// Dispatches an action that fails, for example because the state's check refuses it or middleware stops it.
     ///
     /// The value must stay as it is.
     ///
     /// - Parameters:
-    ///   - action: What shall happen, and does not.
-    ///   - code: How it fails.
-    ///   - isolation: The actor of the test: the caller's.
+    ///   - action: The action, which fails.
+    ///   - code: The expected error's code.
+    ///   - isolation: The actor of the test; by default the caller's.
     ///   - fileID: The file of the call.
     ///   - filePath: The file of the call.
     ///   - line: The line of the call.
     ///   - column: The column of the call.
-    ///   - examine: Looks at the error, if it has the code; the error that a check threw is its
-    ///     `reason`.
+    ///   - examine: Examines the error, if it has the code. Its `reason` is the error that a check
+    ///     threw.
     public func send(
         _ action: State.Action, failing code: DispatchError.Code,
         isolation: isolated (any Actor)? = #isolation, fileID: StaticString = #fileID,
@@ -82,21 +83,20 @@ extension TestStore {
         }
     }
 
-    /// Waits for the next commit of an action that the test did not send, as one that an observer,
-    /// middleware or an event dispatched, and compares it with what the test states.
+    /// Waits for the next commit of an action that the test did not send, such as one that an
+    /// observer, middleware or an event dispatched, and compares it with what the test states.
     ///
-    /// The state's actions have to be `Equatable` for that; those that are not are received by
-    /// `receive(where:)`.
+    /// The state's actions have to be `Equatable`. If they are not, use `receive(where:)`.
     ///
     /// - Parameters:
     ///   - expected: The action.
     ///   - isRefused: Whether the state's check refused it.
-    ///   - isolation: The actor of the test: the caller's.
+    ///   - isolation: The actor of the test; by default the caller's.
     ///   - fileID: The file of the call.
     ///   - filePath: The file of the call.
     ///   - line: The line of the call.
     ///   - column: The column of the call.
-    ///   - change: Makes of the value before the one that is expected, as for `send`.
+    ///   - change: Turns the value before the action into the expected value, as for `send`.
     public func receive(
         _ expected: State.Action, isRefused: Bool = false,
         isolation: isolated (any Actor)? = #isolation, fileID: StaticString = #fileID,
@@ -107,17 +107,17 @@ extension TestStore {
         await receive(expected, isRefused: isRefused, Self.plain(change), at: place)
     }
 
-    /// Waits for the next commit of an action that the test did not send, and that is as the test says.
+    /// Waits for the next commit of an action that the test did not send, and checks the action with a function.
     ///
     /// - Parameters:
-    ///   - isExpected: Whether an action is.
+    ///   - isExpected: Whether an action is the expected one.
     ///   - isRefused: Whether the state's check refused it.
-    ///   - isolation: The actor of the test: the caller's.
+    ///   - isolation: The actor of the test; by default the caller's.
     ///   - fileID: The file of the call.
     ///   - filePath: The file of the call.
     ///   - line: The line of the call.
     ///   - column: The column of the call.
-    ///   - change: Makes of the value before the one that is expected, as for `send`.
+    ///   - change: Turns the value before the action into the expected value, as for `send`.
     public func receive(
         where isExpected: @Sendable (State.Action) -> Bool, isRefused: Bool = false,
         isolation: isolated (any Actor)? = #isolation, fileID: StaticString = #fileID,
@@ -128,24 +128,24 @@ extension TestStore {
         await receive(where: isExpected, isRefused: isRefused, Self.plain(change), at: place)
     }
 
-    /// Waits for the next commit of a storage, by its name.
+    /// Waits for the next commit of a storage, and checks its name.
     ///
     /// ```swift
     /// screen.store.commit("increment") { $0.update(\.count, to: $0.value.count + 1) }
     /// await screen.receive(commit: "increment") { $0.count = 1 }
     /// ```
     ///
-    /// `replace`, `update` and `updateIfChanged` are commits of these names.
+    /// `replace`, `update` and `updateIfChanged` make commits with these names.
     ///
     /// - Parameters:
-    ///   - name: What the one who committed called it; empty for a commit without a name.
+    ///   - name: The commit's name; empty for a commit without one.
     ///   - isRefused: Whether the commit threw, and so changed nothing.
-    ///   - isolation: The actor of the test: the caller's.
+    ///   - isolation: The actor of the test; by default the caller's.
     ///   - fileID: The file of the call.
     ///   - filePath: The file of the call.
     ///   - line: The line of the call.
     ///   - column: The column of the call.
-    ///   - change: Makes of the value before the one that is expected, as for `send`.
+    ///   - change: Turns the value before the action into the expected value, as for `send`.
     public func receive(
         commit name: String, isRefused: Bool = false,
         isolation: isolated (any Actor)? = #isolation, fileID: StaticString = #fileID,
@@ -165,8 +165,8 @@ extension TestStore {
     /// store hears, and compares it with what the test states.
     ///
     /// - Parameters:
-    ///   - expected: What happened.
-    ///   - isolation: The actor of the test: the caller's.
+    ///   - expected: The activity or the value.
+    ///   - isolation: The actor of the test; by default the caller's.
     ///   - fileID: The file of the call.
     ///   - filePath: The file of the call.
     ///   - line: The line of the call.
@@ -205,16 +205,16 @@ extension TestStore {
         }
     }
 
-    /// Compares the present value with what the test states, such as after a change without an
+    /// Compares the current value with what the test states, such as after a change without an
     /// action.
     ///
     /// - Parameters:
-    ///   - isolation: The actor of the test: the caller's.
+    ///   - isolation: The actor of the test; by default the caller's.
     ///   - fileID: The file of the call.
     ///   - filePath: The file of the call.
     ///   - line: The line of the call.
     ///   - column: The column of the call.
-    ///   - change: Makes of the value so far the one that is expected, as for `send`.
+    ///   - change: Turns the value so far into the expected value, as for `send`.
     public func expect(
         isolation: isolated (any Actor)? = #isolation, fileID: StaticString = #fileID,
         filePath: StaticString = #filePath, line: UInt = #line, column: UInt = #column,
@@ -233,12 +233,12 @@ extension TestStore {
     /// Ends the test of the store: waits until it has nothing more to do, and fails the test at
     /// everything that it has not stated.
     ///
-    /// It waits for actions dispatched to stores of its scope, in any mode, and for all that follows from
-    /// them. It does not wait for tasks and queues of your own that have not dispatched yet: wait for these
-    /// before.
+    /// It waits for actions dispatched to stores of its scope, in any mode, and for all that follows from them. It
+    /// does not wait for tasks and queues of your own that have not dispatched yet: wait for them before you call
+    /// this.
     ///
     /// - Parameters:
-    ///   - isolation: The actor of the test: the caller's.
+    ///   - isolation: The actor of the test; by default the caller's.
     ///   - fileID: The file of the call.
     ///   - filePath: The file of the call.
     ///   - line: The line of the call.

@@ -1,18 +1,18 @@
 import Conflux
 
-/// Steps by actions that have a type each.
+/// Steps for actions that each have their own type.
 extension TestStore
 where State: ValueHolder, State.Value: ReducedModel, State.Action == TypedAction<State.Value> {
-    /// Dispatches an action of a type that has a reducer, as `send` with a `TypedAction` does.
+    /// Dispatches an action of a type that has a reducer, like `send` with a `TypedAction`.
     ///
     /// - Parameters:
-    ///   - action: What happens.
-    ///   - isolation: The actor of the test: the caller's.
+    ///   - action: The action.
+    ///   - isolation: The actor of the test; by default the caller's.
     ///   - fileID: The file of the call.
     ///   - filePath: The file of the call.
     ///   - line: The line of the call.
     ///   - column: The column of the call.
-    ///   - change: Makes of the value before the one that is expected.
+    ///   - change: Turns the value before the action into the expected value.
     @_disfavoredOverload
     public func send(
         _ action: some Codable & Sendable, isolation: isolated (any Actor)? = #isolation,
@@ -24,17 +24,17 @@ where State: ValueHolder, State.Value: ReducedModel, State.Action == TypedAction
             line: line, column: column, change)
     }
 
-    /// Dispatches an action of a type that has a reducer, or has none, and that fails.
+    /// Dispatches an action that fails. Its type need not have a reducer.
     ///
     /// - Parameters:
-    ///   - action: What shall happen, and does not.
-    ///   - code: How it fails.
-    ///   - isolation: The actor of the test: the caller's.
+    ///   - action: The action, which fails.
+    ///   - code: The expected error's code.
+    ///   - isolation: The actor of the test; by default the caller's.
     ///   - fileID: The file of the call.
     ///   - filePath: The file of the call.
     ///   - line: The line of the call.
     ///   - column: The column of the call.
-    ///   - examine: Looks at the error, if it has the code.
+    ///   - examine: Examines the error, if it has the code.
     @_disfavoredOverload
     public func send(
         _ action: some Codable & Sendable, failing code: DispatchError.Code,
@@ -53,12 +53,12 @@ where State: ValueHolder, State.Value: ReducedModel, State.Action == TypedAction
     /// - Parameters:
     ///   - expected: The action.
     ///   - isRefused: Whether it was refused.
-    ///   - isolation: The actor of the test: the caller's.
+    ///   - isolation: The actor of the test; by default the caller's.
     ///   - fileID: The file of the call.
     ///   - filePath: The file of the call.
     ///   - line: The line of the call.
     ///   - column: The column of the call.
-    ///   - change: Makes of the value before the one that is expected, as for `send`.
+    ///   - change: Turns the value before the action into the expected value, as for `send`.
     @_disfavoredOverload
     public func receive<Action: Codable & Equatable & Sendable>(
         _ expected: Action, isRefused: Bool = false, isolation: isolated (any Actor)? = #isolation,

@@ -1,9 +1,9 @@
 import Conflux
 import ConfluxVocabulary
 
-/// Waiting for the store, with a deadline.
+/// Waits for the store, with a deadline.
 extension TestStore {
-    /// How a dispatch ends; nil if it does not in time.
+    /// Waits for the outcome of a dispatch; nil if there is none in time.
     func end(
         of handle: DispatchHandle, isolation: isolated (any Actor)? = #isolation
     ) async -> Result<Receipt, DispatchError>? {
@@ -21,9 +21,9 @@ extension TestStore {
         return result
     }
 
-    /// Waits until the store has come to the first look at its value.
+    /// Waits until the store's value was read for the first time.
     ///
-    /// - Returns: Whether it has; else the test has failed.
+    /// - Returns: Whether it was; if not, the test has failed.
     func hasBegun(
         at place: SourcePlace, isolation: isolated (any Actor)? = #isolation
     ) async -> Bool {
@@ -32,7 +32,7 @@ extension TestStore {
         return false
     }
 
-    /// The value as it is behind all that is in the store's line; nil if the store does not come to it.
+    /// The value after all jobs that are in the store's lane now; nil if the store does not get that far in time.
     func present(
         at place: SourcePlace, isolation: isolated (any Actor)? = #isolation
     ) async -> Value? {
@@ -49,12 +49,10 @@ extension TestStore {
         return nil
     }
 
-    /// How often it is looked whether other stores of the scope, which may be another test's, have brought about
-    /// more.
+    /// After this many rounds, `settled` no longer waits for other stores of the scope, which may be another test's.
     private static var roundsWhileBusy: Int { 100 }
 
-    /// The value once nothing is under way in the store's scope, as far as dispatches go; nil if that does not
-    /// come about.
+    /// The value once no dispatch is under way in the store's scope; nil if that does not happen in time.
     func settled(
         at place: SourcePlace, isolation: isolated (any Actor)? = #isolation
     ) async -> Value? {
@@ -79,7 +77,7 @@ extension TestStore {
                     """, at: place)
                 return nil
             }
-            // What was committed meanwhile may have brought about more, also by way of other stores.
+            // What was committed meanwhile may have caused more dispatches, also through other stores.
             round += 1
             if journal.present.noteCount == before, !wasBusy || round >= Self.roundsWhileBusy {
                 return await present(at: place)

@@ -15,21 +15,20 @@ import Synchronization
 /// }
 /// ```
 ///
-/// `send` dispatches an action, waits for its commit, and compares the value with what the test states. The
-/// test has to *receive*, in turn, each action that it did not send, such as one of an observer, middleware
-/// or an event, and each activity that the store emits. The values of a class's `Sink` have to be received
-/// once the test observes its signal: ``hear(_:isolation:fileID:filePath:line:column:)``. Where the state
-/// takes the time or random numbers from its context, the closure may have that, too: `send(.roll) { dice,
-/// context in … }`.
+/// `send` dispatches an action, waits for its commit, and compares the value with what the test states. The test has
+/// to *receive*, in turn, each action that it did not send, such as one of an observer, middleware or an event, and
+/// each activity that the store emits. The values of a class's `Sink` have to be received once the test observes its
+/// signal: ``hear(_:isolation:fileID:filePath:line:column:)``. If the state takes the time or random numbers from its
+/// context, the closure may take the context, too: `send(.roll) { dice, context in … }`.
 ///
-/// ``finish(isolation:fileID:filePath:line:column:)`` is a test's last step: it waits for what is under way,
-/// and fails the test at what is left. Without it, what was seen until then fails the test when the test
-/// store is released, at the line where it was made; one that a test case of XCTest's has as a property is
-/// not released before all tests have ended.
+/// ``finish(isolation:fileID:filePath:line:column:)`` is a test's last step: it waits for what is under way, and
+/// fails the test if anything is left that the test has not stated. Without it, such a failure is reported when the
+/// test store is released, at the line where it was made. A test store in a property of an XCTest test case is
+/// released only after all tests have ended.
 ///
-/// Give each test a scope of its own. Tests run in parallel; without one they share `Scope.process`, in which
-/// a global action reaches each other's stores. For Swift Testing that is the trait `.ownScope`, of a test or
-/// of a suite; with XCTest the test runs in one:
+/// Give each test a scope of its own. Tests run in parallel; without one they share `Scope.process`, in which a
+/// global action reaches each other's stores. In Swift Testing, use the trait `.ownScope` of a test or a suite. In
+/// XCTest, run the test in a scope:
 ///
 /// ```swift
 /// func testWhatIsTakenIsGone() async {
@@ -44,8 +43,8 @@ import Synchronization
 /// Failures go to the framework that runs the test, Swift Testing or XCTest, at the line of the call.
 /// After a failure the test store continues from the real value.
 ///
-/// Methods may be called on any thread, one after the other; while one waits, its thread is free. A node's
-/// store can be tested as one without a node.
+/// You may call the methods on any thread, one after the other. While a method waits, its thread is free. You can
+/// test a node's store in the same way as one without a node.
 public final class TestStore<State: Conflux.State, Value: Equatable & Sendable>: Sendable {
     /// How much of what the store does the test has to state.
     public enum Exhaustivity: Sendable, Hashable {
@@ -60,7 +59,7 @@ public final class TestStore<State: Conflux.State, Value: Equatable & Sendable>:
     struct Content: Sendable {
         var exhaustivity = Exhaustivity.on
         var timeout = Duration.seconds(30)
-        /// The signals that it hears.
+        /// The observed signals.
         var heard: [any Disposable & Sendable] = []
     }
 
@@ -69,31 +68,31 @@ public final class TestStore<State: Conflux.State, Value: Equatable & Sendable>:
     let journal = Journal<State, Value>()
     let content = Mutex(Content())
     let reporter = FailureReporter()
-    /// Reads the value as it is; called in the lane.
+    /// Reads the current value; called in the lane.
     let reading: @Sendable () -> Value
     private let registration: any Disposable & Sendable
     private let place: SourcePlace
 
-    /// Tests a store, of whose computed properties a function reads what the test looks at.
+    /// Tests a value that a function reads from a store's computed properties.
     ///
     /// ```swift
     /// let counter = TestStore(store) { $0.count }
     /// ```
     ///
     /// - Parameters:
-    ///   - store: The store. What it does from now on is to be said by the test.
+    ///   - store: The store. The test has to state what it does from now on.
     ///   - fileID: The file of the test.
     ///   - filePath: The file of the test.
     ///   - line: The line of the test.
     ///   - column: The column of the test.
-    ///   - computing: Makes a value of what may be read of the state. Called where the store commits, behind
-    ///     each commit.
+    ///   - computing: Makes the value from what may be read of the state. The store calls it in its lane after each
+    ///     commit.
     public convenience init(
         _ store: Store<State>, fileID: StaticString = #fileID, filePath: StaticString = #filePath,
         line: UInt = #line, column: UInt = #column,
         computing: @escaping @Sendable (Computed<State>) -> Value
     ) {
-        // Sendable: it is read in the store's lane alone, by one thread at a time.
+        // Sendable: it is read only in the store's lane, by one thread at a time.
         nonisolated(unsafe) let computed = store.computed
         let place = SourcePlace(fileID: fileID, filePath: filePath, line: line, column: column)
         self.init(store, at: place) {
@@ -105,9 +104,9 @@ public final class TestStore<State: Conflux.State, Value: Equatable & Sendable>:
 
     /// - Parameters:
     ///   - store: The store.
-    ///   - place: Where the test makes this.
-    ///   - reading: Reads the value as it is; called in the lane.
-    ///   - left: Reads the value that a commit left; called in the lane.
+    ///   - place: The place at which the test makes this.
+    ///   - reading: Reads the current value; called in the lane.
+    ///   - left: Reads the value after a commit; called in the lane.
     init(
         _ store: Store<State>, at place: SourcePlace, reading: @escaping @Sendable () -> Value,
         left: @escaping @Sendable (CommittedAction<State>) -> Value
@@ -117,7 +116,7 @@ public final class TestStore<State: Conflux.State, Value: Equatable & Sendable>:
         self.reading = reading
         let journal = journal
         registration = store.core.scope.use(JournalTap(journal: journal, read: left), for: store)
-        // What was committed before this look belongs to the first value.
+        // What was committed before this read is part of the first value.
         store.core.inspect { state, _ in if state != nil { journal.begin(with: reading()) } }
     }
 

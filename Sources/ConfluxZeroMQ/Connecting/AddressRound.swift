@@ -1,17 +1,19 @@
-/// Where a socket connects to next: the addresses that it was given, one after the other, and now and then one
-/// that its owner was told of.
+/// Decides which address a socket connects to next. The socket's addresses take turns, and its owner may insert a
+/// hint: another address to try next.
 ///
-///     first ──▶ second ──▶ … ──▶ first      each failure moves on; behind as many as there are addresses a pause
+///     first ──▶ second ──▶ … ──▶ first      each failure moves on; after a failure of each address, a pause
 ///        ▲         │
-///        └─ hint ◀─┘                        tried once, at once; a failure continues with the next of the others
+///        └─ hint ◀─┘                        tried once, without a pause; after a failure, the next address follows
 package struct AddressRound {
-    /// *Invariant*: one at least.
+    /// *Invariant*: at least one.
     let addresses: [Endpoint]
     private var index = 0
     private var hint: Endpoint?
-    /// How many attempts in a row have failed since the last pause, or since something was heard.
+    /// How many attempts in a row have failed since the last pause, or since something was last
+    /// received.
     private var failures = 0
-    /// How many have failed in all. *Use*: of a host with several addresses another one is first each time.
+    /// How many attempts have failed in all. *Use*: if a host has several addresses, each attempt begins with a
+    /// different one.
     private(set) var failureCount = 0
 
     package init(_ addresses: [Endpoint]) {
@@ -19,16 +21,16 @@ package struct AddressRound {
         self.addresses = addresses
     }
 
-    /// The one that is tried now.
+    /// The address that is being tried.
     package var current: Endpoint { hint ?? addresses[index] }
 
-    /// Tries this one next. Behind it the addresses continue where they were.
+    /// Tries the hint next. After it, the addresses continue where they were.
     package mutating func follow(_ hint: Endpoint) {
         advance()
         self.hint = hint
     }
 
-    /// The present one has failed, or is given up.
+    /// Moves on from the current address, which has failed or is abandoned.
     ///
     /// - Returns: Whether a pause is due.
     package mutating func moveOn() -> Bool {
@@ -40,11 +42,11 @@ package struct AddressRound {
         return true
     }
 
-    /// Something was heard from the present one.
+    /// Something was received from the current address.
     package mutating func heard() { failures = 0 }
 
     private mutating func advance() {
-        // Behind a hint it is the next one's turn already.
+        // If a hint was current, `index` points to the next address already.
         if hint == nil { index = (index + 1) % addresses.count }
         hint = nil
     }

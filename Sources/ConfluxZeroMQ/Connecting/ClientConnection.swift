@@ -7,12 +7,12 @@ import ConfluxVocabulary
     import Glibc
 #endif
 
-/// The function of the system's, where a method has its name.
+/// The system's `close`, for types whose own `close` method hides it.
 func closeDescriptor(_ descriptor: Int32) { close(descriptor) }
 
-/// One connection of a socket that connects.
+/// One connection of a client socket.
 ///
-/// Confined to the thread that owns the socket. Whoever has it ends it, once.
+/// Confined to the thread that owns the socket. Its owner must end it, exactly once.
 final class ClientConnection {
     let descriptor: Int32
     var decoder: ZMTPDecoder
@@ -30,9 +30,10 @@ final class ClientConnection {
         self.budget = budget
     }
 
-    /// Sends a message of one frame, unless too much waits. That the connection is broken is told by reading it.
+    /// Sends a message of one frame, unless too much is queued. It does not report a broken connection: reading from
+    /// the connection does.
     ///
-    /// - Returns: Whether it was sent, or is queued.
+    /// - Returns: Whether it was sent or queued.
     func send(_ message: UnsafeRawBufferPointer, isCommand: Bool = false) -> Bool {
         guard queue.hasRoom else { return false }
         var frame = OutgoingFrame(
@@ -40,7 +41,7 @@ final class ClientConnection {
         return outbound.send(&frame, counting: queue, to: descriptor) != .broken
     }
 
-    /// Says something of the handshake's.
+    /// Sends bytes of the handshake.
     func say(_ bytes: [UInt8]) {
         var frame = OutgoingFrame(handshake: bytes, in: budget)
         _ = outbound.send(&frame, counting: queue, to: descriptor)
@@ -51,7 +52,7 @@ final class ClientConnection {
         _ = ZMTP.pong(context).withUnsafeBytes { send($0, isCommand: true) }
     }
 
-    /// Writes what waits, for so long at most.
+    /// Writes what is queued, for at most this long.
     func linger(_ most: Duration) {
         let until = Moment.now.monotonic + most
         while !outbound.isClear, outbound.write(to: descriptor, atMost: .max), !outbound.isClear,
@@ -59,7 +60,7 @@ final class ClientConnection {
         { _ = conflux_await_writable(descriptor, left.wholeMilliseconds) }
     }
 
-    /// Ends it. What waits is lost.
+    /// Ends the connection. What is queued is lost.
     func end(_ piece: UnsafeMutableRawBufferPointer) {
         conflux_end(
             descriptor, piece.baseAddress, piece.count, StreamServer.drainedBytesMax)

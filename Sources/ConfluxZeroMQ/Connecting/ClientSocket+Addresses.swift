@@ -1,19 +1,20 @@
 import ConfluxVocabulary
 
-/// Where a socket connects to.
+/// The addresses that a socket connects to.
 extension ClientSocket {
-    /// Begins to connect, and connects again whenever the connection breaks.
+    /// Begins to connect, and reconnects whenever the connection breaks.
     ///
-    /// - Parameter endpoint: Whereto; it need not be there yet.
+    /// - Parameter endpoint: The address. Nobody has to listen there yet.
     /// - Throws: `invalidEndpoint` for `*` and port 0; `closed`.
     public func connect(_ endpoint: Endpoint) throws(ZeroMQError) {
         try connect(toAnyOf: [endpoint])
     }
 
-    /// Begins to connect to the first of some addresses, and to the next one whenever that fails.
+    /// Begins to connect to the first of several addresses, and moves on to the next one after each
+    /// failure.
     ///
-    /// - Parameter endpoints: Whereto, one at least; nobody need be there yet.
-    /// - Throws: `invalidEndpoint` for `*`, port 0, and no address; `closed`.
+    /// - Parameter endpoints: The addresses, at least one. Nobody has to listen there yet.
+    /// - Throws: `invalidEndpoint` for `*`, for port 0, and if there is no address; `closed`.
     public func connect(toAnyOf endpoints: [Endpoint]) throws(ZeroMQError) {
         guard !isClosed else { throw .socketClosed }
         guard !endpoints.isEmpty else {
@@ -25,13 +26,14 @@ extension ClientSocket {
         phase = .pausing(until: .zero)
     }
 
-    /// Where it is connected, or connects to next; nil before it was told.
+    /// The address that the socket is connected to, or connects to next; nil before the first
+    /// `connect`.
     public var endpoint: Endpoint? { round?.current }
 
-    /// Gives up the present connection and connects to this address, at once. Where that fails, the addresses that it
-    /// was given have their turn again.
+    /// Drops the current connection, and connects to this address at once. If that fails, the socket goes on with the
+    /// addresses that it was given before.
     ///
-    /// - Parameter endpoint: Whereto.
+    /// - Parameter endpoint: The address.
     /// - Throws: `invalidEndpoint` for `*` and port 0; `closed`.
     public func move(to endpoint: Endpoint) throws(ZeroMQError) {
         guard !isClosed else { throw .socketClosed }
@@ -42,8 +44,8 @@ extension ClientSocket {
         phase = .pausing(until: .zero)
     }
 
-    /// Gives up the present connection, or the attempt at it, and continues with the next address; does nothing where
-    /// there is none but the present one, or a pause is under way: no pause is cut short.
+    /// Drops the current connection, or the attempt to connect, and continues with the next address. Does nothing if
+    /// there is no other address, or during a pause: a pause is never cut short.
     public func moveOn() {
         guard hasAlternatives, !isClosed else { return }
         if case .pausing = phase { return }
@@ -53,7 +55,7 @@ extension ClientSocket {
             until: isRoundOver ? Moment.now.monotonic + settings.reconnectInterval : .zero)
     }
 
-    /// Whether there is an address to try but the present one. That a host has several is known once it was looked up.
+    /// Whether there is another address to try. Whether a host has several is known only after it was looked up.
     var hasAlternatives: Bool {
         hostAddressCount > 1 || round.map { $0.addresses != [$0.current] } ?? false
     }

@@ -7,33 +7,33 @@ import ConfluxVocabulary
     import Glibc
 #endif
 
-/// What has happened on a socket that connects.
+/// What has happened on a client socket.
 public enum ClientEvent: Sendable, Hashable {
-    /// A connection is being made to an address, or a further one of the host.
+    /// The socket connects to an address. It reports this for each address of the host that it tries.
     case connecting
-    /// Whoever listens has accepted the connection, and has not said yet what it is.
+    /// The server has accepted the connection, and has not identified itself yet.
     case accepted
-    /// Both sides have said what they are, and who: messages flow. What was sent on the connection before may
-    /// be lost.
+    /// The handshake is complete: messages flow. What was sent on an earlier connection may be lost.
     case connected
     /// A message of one frame.
     case message(Bytes)
-    /// An attempt to connect to this address failed, or the connection ended. The next attempt follows by itself.
+    /// An attempt to connect to this address failed, or the connection ended. The socket makes the next attempt by
+    /// itself.
     case failed(ConnectionFailure, at: Endpoint)
 }
 
-/// The side that connects to a serving socket, and again whenever its connection breaks: to one of several
-/// addresses, if it has several (``connect(toAnyOf:)``). It has a socket of the system's own, and speaks ZMTP itself.
+/// The side that connects to a serving socket, and reconnects whenever the connection breaks. It may have several
+/// addresses to try (``connect(toAnyOf:)``). It uses a socket of the system, and speaks ZMTP itself.
 ///
 ///     idle ── connect ─▶ looking up ─▶ connecting ─▶ shaking hands ─▶ established
 ///                            ▲             │               │               │
 ///                            └── pausing ◀─┴───────────────┴───────────────┘
 ///
-/// Owned by one thread at a time, whose poller says when ``receive()`` has something to do. No call blocks, but
-/// closing while something waits to be sent. What is received is bounded by what one call takes from the
-/// system, and one message; what waits to be sent, by 64 MiB.
+/// Owned by one thread at a time, whose poller says when ``receive()`` has something to do. No call blocks, except
+/// closing while messages are queued. At most one read from the system and one message are held of what is received,
+/// and at most 64 MiB are queued to be sent.
 public final class ClientSocket: PolledSocket {
-    /// What it is to whom it connects to.
+    /// Which type of socket it is to its peer.
     public enum Kind: Sendable, Hashable {
         /// The peer of a router (`DEALER`).
         case dealer
@@ -53,10 +53,10 @@ public final class ClientSocket: PolledSocket {
         case closed
     }
 
-    /// What is left of an attempt when the address at hand fails.
+    /// What is left to try when the current address of a host fails.
     struct Attempt {
         var others: ArraySlice<conflux_address>
-        /// Why the first address failed, of those that did.
+        /// Why the first of the failed addresses failed.
         var failure: ConnectionFailure?
     }
 
@@ -67,30 +67,29 @@ public final class ClientSocket: PolledSocket {
     private var pause: ReconnectPause
     /// How many addresses the host had when it was looked up last.
     var hostAddressCount = 1
-    /// What has happened and nobody has taken, the next one behind `taken`.
+    /// Events that `receive()` has yet to return: those from index `taken` on.
     private var events: [ClientEvent] = []
     private var taken = 0
-    /// Whether the last piece was all that the system had. *Use*: the system is not asked again before the owner
-    /// has been told that nothing waits.
+    /// Whether the last read took all that the system had. *Use*: `receive()` returns nil before it reads again.
     private var isDrained = false
     private var messages: [ZMTPDecoder.Event] = []
     private let pool = FramePool()
     private let budget = OutboundQueue.Budget(bytesMax: 2 * ClientSocket.sendBytesMax)
     private let piece: UnsafeMutableRawBufferPointer
 
-    /// The most bytes that wait to be sent. *At the bound* what is sent is not queued.
+    /// The most bytes that may be queued. *At the bound* a message is not queued.
     static let sendBytesMax = 64 << 20
-    /// How many bytes are taken from the system at once.
+    /// How many bytes one read takes from the system.
     static let pieceBytes = 64 << 10
-    /// How many pieces are taken for one event before the owner has its turn.
+    /// How many reads one call of `receive()` makes before it returns.
     private static let piecesMax = 16
-    /// How long a connection may take to say what it is where there is another address to try.
+    /// How long a handshake may take if there is another address to try.
     private static let handshakePatience = Duration.seconds(2)
 
-    /// Opens a socket that connects.
+    /// Opens a client socket.
     ///
     /// - Parameters:
-    ///   - kind: What it is.
+    ///   - kind: The type of the socket.
     ///   - settings: Limits and times.
     /// - Throws: `invalidSetting`.
     public init(
@@ -114,8 +113,8 @@ public final class ClientSocket: PolledSocket {
         if case .pausing = phase { phase = .pausing(until: .zero) }
     }
 
-    /// Ends the connection; what waits to be sent is sent before, for as long as the linger setting says. Doing
-    /// it again does nothing.
+    /// Sends what is queued, for as long as the linger setting allows, and ends the connection. A further call does
+    /// nothing.
     public func close() {
         if case .established(let connection) = phase {
             connection.linger(settings.linger)
@@ -126,18 +125,18 @@ public final class ClientSocket: PolledSocket {
         phase = .closed
     }
 
-    /// Gives up the present connection and what has come by it.
+    /// Drops the current connection and the events that nobody has taken.
     func abandon() {
         drop()
         (events, taken) = ([], 0)
     }
 
-    /// Whether the connection stands.
+    /// Whether the connection is established.
     public var isConnected: Bool {
         if case .established = phase { true } else { false }
     }
 
-    /// Whether something waits to be sent, for the poller to say when it can be.
+    /// Whether something is queued. The poller wakes the owner when the connection can take more of it.
     public var hasUnsent: Bool {
         if case .established(let connection) = phase { !connection.outbound.isClear } else { false }
     }
@@ -182,10 +181,10 @@ public final class ClientSocket: PolledSocket {
 
     // MARK: Messages
 
-    /// Takes the next message, or what else has happened. Call it whenever the poller says that the socket is
-    /// readable: it also connects, and writes what waits.
+    /// Takes the next message or other event. Call it whenever the poller says that the socket is readable: this call
+    /// also connects, and writes what is queued.
     ///
-    /// - Returns: nil when nothing waits. Messages of several frames are thrown away and counted in
+    /// - Returns: The event; nil if there is none. Messages of several frames are discarded and counted in
     ///   `malformedCount`.
     /// - Throws: `closed`.
     public func receive() throws(ZeroMQError) -> ClientEvent? {
@@ -198,7 +197,7 @@ public final class ClientSocket: PolledSocket {
                 isDrained = false
                 return nil
             }
-            // Whoever sends much that comes to nothing keeps nobody waiting: the poller tells of the rest.
+            // A peer whose bytes complete no message must not hold up the owner: the poller reports the rest.
             pieces += 1
             guard pieces <= Self.piecesMax, advance() else { return nil }
         }
@@ -206,10 +205,10 @@ public final class ClientSocket: PolledSocket {
         return events[taken]
     }
 
-    /// Sends one frame, or queues it in one copy.
+    /// Sends one frame, or queues a copy of it.
     ///
     /// - Parameter frame: The whole frame.
-    /// - Returns: What became of it; that no connection stands, or that its queue is full, is no error.
+    /// - Returns: The outcome. A missing connection or a full queue is not an error.
     /// - Throws: `closed`.
     public func send(_ frame: Bytes) throws(ZeroMQError) -> SendOutcome {
         guard !isClosed else { throw .socketClosed }
@@ -219,16 +218,16 @@ public final class ClientSocket: PolledSocket {
         return frame.withRawBytes { connection.send($0) ? .sent : .wouldBlock }
     }
 
-    /// Sends one frame, or queues it in one copy.
+    /// Sends one frame, or queues a copy of it.
     ///
     /// - Parameter frame: The whole frame.
-    /// - Returns: What became of it; that no connection stands, or that its queue is full, is no error.
+    /// - Returns: The outcome. A missing connection or a full queue is not an error.
     /// - Throws: `closed`.
     public func send(_ frame: [UInt8]) throws(ZeroMQError) -> SendOutcome { try send(frame[...]) }
 
     // MARK: Connecting
 
-    /// Does what is next.
+    /// Does the next step of the current phase.
     ///
     /// - Returns: Whether something was done.
     private func advance() -> Bool {
@@ -260,7 +259,7 @@ public final class ClientSocket: PolledSocket {
         }
     }
 
-    /// Begins to connect to the first of some addresses that the system can reach.
+    /// Begins to connect to the first of these addresses that the system accepts.
     private func connect(_ attempt: Attempt) {
         var attempt = attempt
         while let address = attempt.others.popFirst() {
@@ -269,7 +268,7 @@ public final class ClientSocket: PolledSocket {
             }
             if descriptor >= 0 {
                 events.append(.connecting)
-                // Other addresses have their turn while whoever waits for a connection still does.
+                // The other addresses must have their turn before the caller stops waiting for a connection.
                 let isLast = attempt.others.isEmpty && !hasAlternatives
                 let patience = settings.connectTimeout / (isLast ? 1 : 5)
                 phase = .connecting(descriptor, attempt, until: Moment.now.monotonic + patience)
@@ -312,18 +311,18 @@ public final class ClientSocket: PolledSocket {
         return true
     }
 
-    /// The attempt, or the connection, is over. The next one follows.
+    /// Ends the attempt or the connection, and schedules the next attempt.
     private func fail(_ failure: ConnectionFailure) {
         drop()
         guard let failed = round?.current else { return }
         events.append(.failed(failure, at: failed))
-        // Other addresses are tried at once.
+        // The other addresses are tried without a pause.
         let isRoundOver = round?.moveOn() ?? true
         phase = .pausing(
             until: isRoundOver ? Moment.now.monotonic + pause.next(after: failure) : .zero)
     }
 
-    /// Gives up what there is of a connection, without a word.
+    /// Drops what there is of a connection, without reporting it.
     private func drop() {
         switch phase {
         case .connecting(let descriptor, _, _): closeDescriptor(descriptor)
@@ -337,7 +336,7 @@ public final class ClientSocket: PolledSocket {
 
     // MARK: Bytes
 
-    /// Writes what waits, and reads once.
+    /// Writes what is queued, and reads once.
     ///
     /// - Returns: Whether something was read.
     private func exchange(_ connection: ClientConnection) -> Bool {
@@ -349,7 +348,7 @@ public final class ClientSocket: PolledSocket {
             if count < 0, errno == EAGAIN || errno == EWOULDBLOCK { return false }
             return end(connection)
         }
-        // What fits leaves nothing behind; if something has come meanwhile the poller says so.
+        // A read that doesn't fill the buffer took everything. The poller reports what arrives later.
         isDrained = count < piece.count
         take(UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(piece)[..<count]), connection)
         return true
@@ -361,7 +360,7 @@ public final class ClientSocket: PolledSocket {
     }
 
     private func take(_ bytes: UnsafeRawBufferPointer, _ connection: ClientConnection) {
-        // Else the last frames' memory could not be used again.
+        // Otherwise the pool could not reuse the memory of these frames.
         defer { messages.removeAll(keepingCapacity: messages.capacity <= 4_096) }
         var fault: ZMTPFault?
         do throws(ZMTPFault) {
@@ -374,7 +373,7 @@ public final class ClientSocket: PolledSocket {
         for message in messages {
             switch message {
             case .message(let body):
-                // Not before: a server that is full ends a connection as soon as it stands.
+                // Not earlier: a full server ends a connection as soon as it is established.
                 pause.reset()
                 round?.heard()
                 events.append(.message(body))
@@ -383,7 +382,7 @@ public final class ClientSocket: PolledSocket {
             case .answer, .identified, .subscription: break
             }
         }
-        // One answer says that this side lives, however many came at once.
+        // One answer is enough, however many pings arrived together.
         if let ping { connection.pong(ping) }
         if let fault { fail(fault.failure) }
     }

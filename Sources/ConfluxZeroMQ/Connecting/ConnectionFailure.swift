@@ -10,31 +10,34 @@ public enum ConnectionFailure: Sendable, Hashable {
     case unresolvable(String)
     /// Nothing listens there.
     case refused
-    /// Nobody answers, for the reason that the system gives.
+    /// The system could not connect, for the reason that it gives.
     case unreachable(String)
-    /// Whoever listens there said nothing and ended the connection.
+    /// The connection ended, or the handshake took too long, before the other side had sent a
+    /// greeting.
     case silent
-    /// Whoever listens there does not speak ZMTP.
+    /// The other side does not speak ZMTP.
     case stranger
-    /// One side encrypts its connections and the other does not.
+    /// One side encrypts its connections, and the other does not.
     case otherMechanism
-    /// A ZMTP socket that takes nothing from this one listens there, such as a sequencer's feed.
+    /// The other side is a ZMTP socket of a type that does not fit this one, such as a sequencer's
+    /// feed.
     case otherSocket
-    /// The other side refuses this connection, with this status: see ``otherServer`` and ``full``; with any
-    /// other one it does not admit the key.
+    /// The other side refuses this connection, with this status: ``otherServer`` or ``full``. Any other status means
+    /// that it does not admit the key.
     case denied(status: Int)
-    /// The other side broke ZMTP, or a bound, in this way.
+    /// The other side violated ZMTP, or a bound, in this way.
     case broken(String)
-    /// The connection stood, or was about to, and has ended.
+    /// The connection ended after the other side's greeting, or the backlog of a local server is
+    /// full.
     case ended
 
-    /// The status of ``denied(status:)`` where a serving socket was taken for another one.
+    /// The status of ``denied(status:)`` if the client expected another server's key.
     public static let otherServer = Int(ZMTP.otherServerStatus) ?? 0
 
-    /// The status of ``denied(status:)`` where a serving socket has no room for a connection.
+    /// The status of ``denied(status:)`` if the serving socket has no room for another connection.
     public static let full = Int(ZMTP.fullStatus) ?? 0
 
-    /// Whether a further attempt is of little use, before somebody changes something.
+    /// Whether another attempt is unlikely to succeed before somebody changes something.
     public var isRefusal: Bool {
         switch self {
         case .stranger, .otherMechanism, .otherSocket, .denied, .broken: true
@@ -42,7 +45,7 @@ public enum ConnectionFailure: Sendable, Hashable {
         }
     }
 
-    /// Whether the two sides' keys do not fit.
+    /// Whether the failure concerns the keys of the two sides.
     public var isOfKeys: Bool {
         switch self {
         case .otherMechanism, .denied: true
@@ -52,12 +55,12 @@ public enum ConnectionFailure: Sendable, Hashable {
 }
 
 extension ConnectionFailure {
-    /// Why the system could not connect.
+    /// The failure for an `errno` of the system.
     init(systemNumber number: Int32) {
         switch number {
-        // A path at which there is no socket, and one that nobody listens at any more.
+        // There is no socket at the path, or nobody listens on it any more.
         case ECONNREFUSED, ENOENT: self = .refused
-        // Whoever listens at a path has as many connections as it has yet to accept.
+        // The listener's backlog at a path is full.
         case EAGAIN: self = .ended
         default: self = .unreachable(ZeroMQError.systemWords(number))
         }

@@ -7,8 +7,8 @@ import Synchronization
     import Glibc
 #endif
 
-/// Where an endpoint is: the addresses of its host. What takes long is done on another thread, one lookup of a
-/// socket at a time.
+/// Looks up the addresses of an endpoint's host. A name is looked up on another thread, since that may take long. A
+/// socket has at most one lookup at a time.
 final class Lookup: Sendable {
     private let result = Mutex<Result<[conflux_address], Failure>?>(nil)
 
@@ -17,14 +17,14 @@ final class Lookup: Sendable {
         let failure: ConnectionFailure
     }
 
-    /// How many addresses of one host are tried.
+    /// The most addresses of one host that are tried.
     static let addressesMax = 8
 
-    /// Begins to look.
+    /// Begins the lookup.
     ///
     /// - Parameters:
-    ///   - endpoint: What to look for.
-    ///   - waker: Wakes who waits for it.
+    ///   - endpoint: The endpoint to look up.
+    ///   - waker: Wakes the thread that waits for the result.
     init(_ endpoint: Endpoint, waker: Waker?) {
         switch endpoint.transport {
         case .ipc(let path):
@@ -36,13 +36,14 @@ final class Lookup: Sendable {
                     : .failure(
                         Failure(failure: .unreachable(ZeroMQError.systemWords(ENAMETOOLONG)))))
         case .tcp(let host, let port):
-            // Numbers need no looking up, and most addresses are numbers.
+            // Most addresses are numeric, and need no lookup of a name.
             let found = Self.look(host, port, isNumeric: true)
             if case .success = found {
                 finish(found)
                 return
             }
-            // A thread of its own: those of the system's queues may all wait for this connection.
+            // A thread of its own: all threads of the system's queues may be waiting for this
+            // connection.
             do throws(ZeroMQError) {
                 _ = try NamedThread("conflux-lookup", stackBytes: 1 << 20) { [self] in
                     finish(Self.look(host, port, isNumeric: false))
@@ -54,7 +55,7 @@ final class Lookup: Sendable {
         }
     }
 
-    /// What was found; nil before that.
+    /// The result; nil before there is one.
     var found: Result<[conflux_address], Failure>? { result.withLock { $0 } }
 
     private func finish(_ found: Result<[conflux_address], Failure>) {

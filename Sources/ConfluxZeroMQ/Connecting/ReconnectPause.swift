@@ -1,5 +1,5 @@
-/// How long to wait before the next attempt to connect: twice as long with each failure in a row, up to a bound.
-/// Who is refused waits longer.
+/// How long to wait before the next attempt to connect. The pause doubles with each failure in a row, up to a bound.
+/// After a refusal it is longer.
 struct ReconnectPause {
     private let settings: SocketSettings
     private var pause: Duration
@@ -12,17 +12,17 @@ struct ReconnectPause {
         pause = settings.reconnectInterval
     }
 
-    /// The other side has said something: the next failure is the first in a row.
+    /// Something was received: the next failure is the first in a row.
     mutating func reset() { self = ReconnectPause(settings) }
 
-    /// How long to wait behind a failure.
+    /// How long to wait after a failure.
     mutating func next(after failure: ConnectionFailure) -> Duration {
         guard !failure.isRefusal else {
             defer { refusedPause = min(refusedPause * 2, settings.refusedIntervalMax) }
             return refusedPause
         }
         defer { pause = min(pause * 2, settings.reconnectIntervalMax) }
-        // At random, so that the nodes of a sequencer that was away do not come all at once.
+        // Random, so that the nodes do not all reconnect at once to a sequencer that was away.
         return pause + settings.reconnectInterval * Double.random(in: 0..<1)
     }
 }

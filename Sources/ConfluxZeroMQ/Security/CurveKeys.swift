@@ -1,13 +1,14 @@
 import CSodium
 
-/// Half of a key pair that everybody may know: it names who has the other half.
+/// The public half of a key pair. Everybody may know it: it identifies the holder of the secret
+/// half.
 public struct CurvePublicKey: Hashable, Sendable, CustomStringConvertible {
     /// 32 bytes.
     let bytes: [UInt8]
 
     /// How many bytes a key has.
     static let byteCount = 32
-    /// How many characters it has in text.
+    /// How many characters a key has as text.
     public static let textCount = 40
 
     init(bytes: [UInt8]) {
@@ -15,7 +16,7 @@ public struct CurvePublicKey: Hashable, Sendable, CustomStringConvertible {
         self.bytes = bytes
     }
 
-    /// Reads a key; nil if it is none.
+    /// Reads a key; nil if the text isn't one.
     ///
     /// - Parameter text: 40 characters of [Z85](https://rfc.zeromq.org/spec/32/).
     public init?(_ text: String) {
@@ -27,12 +28,13 @@ public struct CurvePublicKey: Hashable, Sendable, CustomStringConvertible {
     public var description: String { Z85.encode(bytes) }
 }
 
-/// Half of a key pair that its owner alone may know. Nothing prints it, and its memory is cleared.
+/// The secret half of a key pair, which only its owner may know. Nothing prints it, and its memory
+/// is cleared when it is freed.
 final class CurveSecret: Sendable {
-    // No thread writes it once it is made, and the last one to let go frees it.
+    // No thread writes to it after `init`, and `deinit` frees it.
     private nonisolated(unsafe) let memory: UnsafeMutablePointer<UInt8>
 
-    /// - Parameter fill: Writes 32 bytes.
+    /// - Parameter fill: Writes the key: 32 bytes.
     init(_ fill: (UnsafeMutablePointer<UInt8>) -> Void) {
         Sodium.start()
         guard let memory = sodium_malloc(CurvePublicKey.byteCount) else {
@@ -48,13 +50,14 @@ final class CurveSecret: Sendable {
     var pointer: UnsafePointer<UInt8> { UnsafePointer(memory) }
 }
 
-/// Who somebody is on encrypted connections. Two of them are equal when their public keys are.
+/// The identity of one side of an encrypted connection. Two pairs are equal if their public keys
+/// are.
 public struct CurveKeyPair: Sendable, Hashable, CustomStringConvertible {
-    /// What others know of it.
+    /// The half that others may know.
     public let publicKey: CurvePublicKey
     let secret: CurveSecret
 
-    /// Makes a new pair, from the system's random numbers.
+    /// Makes a new pair from the system's random numbers.
     public static func random() -> CurveKeyPair {
         Sodium.start()
         var publicKey = [UInt8](repeating: 0, count: CurvePublicKey.byteCount)
@@ -67,7 +70,7 @@ public struct CurveKeyPair: Sendable, Hashable, CustomStringConvertible {
         self.secret = secret
     }
 
-    /// Makes the pair of a secret key; nil if it is none.
+    /// Makes the pair of a secret key; nil if the text isn't one.
     ///
     /// - Parameter secretText: 40 characters of Z85.
     public init?(secretText: String) {
@@ -79,7 +82,7 @@ public struct CurveKeyPair: Sendable, Hashable, CustomStringConvertible {
         self.publicKey = CurvePublicKey(bytes: publicKey)
     }
 
-    /// The secret key in 40 characters of Z85, to be written into a file that its owner alone reads.
+    /// The secret key in 40 characters of Z85. Write it only into a file that nobody but its owner can read.
     public var secretText: String {
         Z85.encode(
             Array(UnsafeBufferPointer(start: secret.pointer, count: CurvePublicKey.byteCount)))
@@ -100,12 +103,12 @@ public struct CurveKeyPair: Sendable, Hashable, CustomStringConvertible {
 enum Sodium {
     private static let state = sodium_init()
 
-    /// Must precede everything else of libsodium.
+    /// Initialises libsodium. Call it before any other function of libsodium.
     static func start() {
         precondition(state >= 0, "libsodium found no source of random numbers")
     }
 
-    /// Fills with random bytes.
+    /// Makes random bytes.
     static func random(_ count: Int) -> [UInt8] {
         start()
         var bytes = [UInt8](repeating: 0, count: count)

@@ -5,10 +5,10 @@ extension CurveSession {
     private static let welcomeBytes = 160
     private static let readyBytesMin = nonceBytes + macBytes
 
-    /// The client says which key it has for this connection.
+    /// Begins the handshake: the client sends its key for this connection.
     ///
     /// - Returns: The command that begins the handshake.
-    /// - Throws: ``ZMTPFault`` when the server's key is none.
+    /// - Throws: ``ZMTPFault`` if the server's key is not a valid key.
     func hello() throws(ZMTPFault) -> [UInt8] {
         guard case .client(_, let server) = side else { throw ZMTPFault("no client's side") }
         let handshake = Handshake()
@@ -22,13 +22,13 @@ extension CurveSession {
                     [UInt8](repeating: 0, count: 64), Array("CurveZMQHELLO---".utf8) + short, key))
     }
 
-    /// The server has proven who it is, and the client does so, too.
+    /// Takes the server's WELCOME, which proves who the server is, and proves who the client is.
     ///
     /// - Parameters:
-    ///   - body: What follows the name of the server's command.
-    ///   - metadata: What the client says of its socket.
-    /// - Returns: What is to be answered.
-    /// - Throws: ``ZMTPFault`` when the server does not prove it.
+    ///   - body: The server's command, without its name.
+    ///   - metadata: What the client states about its socket.
+    /// - Returns: The command to answer with.
+    /// - Throws: ``ZMTPFault`` if the server does not prove who it is.
     func initiate(_ body: Bytes, metadata: [UInt8]) throws(ZMTPFault) -> [UInt8] {
         guard case .client(let client, let server) = side, let handshake, shared.isEmpty,
             body.count == Self.welcomeBytes,
@@ -51,11 +51,11 @@ extension CurveSession {
         return ZMTP.header(bodyBytes: command.count, isCommand: true) + command
     }
 
-    /// The server admits the client.
+    /// Takes the server's READY, with which it admits the client.
     ///
-    /// - Parameter body: What follows the command's name.
-    /// - Returns: What the server says of its socket.
-    /// - Throws: ``ZMTPFault`` when it is not the server's.
+    /// - Parameter body: The command, without its name.
+    /// - Returns: What the server states about its socket.
+    /// - Throws: ``ZMTPFault`` if the server did not seal it.
     func takeReady(_ body: Bytes) throws(ZMTPFault) -> Bytes {
         let short = Array(body.prefix(Self.nonceBytes))
         guard !shared.isEmpty, body.count >= Self.readyBytesMin,

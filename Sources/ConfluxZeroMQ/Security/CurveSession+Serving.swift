@@ -2,11 +2,11 @@ import ConfluxVocabulary
 
 /// The server's side of the handshake.
 extension CurveSession {
-    /// The client says which key it has for this connection.
+    /// Takes the client's HELLO, which has the client's key for this connection.
     ///
-    /// - Parameter body: What follows the command's name.
-    /// - Returns: What is to be answered.
-    /// - Throws: ``ZMTPFault`` when it is meant for another server, or is none.
+    /// - Parameter body: The command, without its name.
+    /// - Returns: The command to answer with.
+    /// - Throws: ``ZMTPFault`` if it is meant for another server, or is malformed.
     func welcome(_ body: Bytes) throws(ZMTPFault) -> [UInt8] {
         guard case .server(let server) = side, handshake == nil, shared.isEmpty,
             body.count == Self.helloBytes, body.first == 1
@@ -30,11 +30,11 @@ extension CurveSession {
         return ZMTP.command("WELCOME", tail + box)
     }
 
-    /// The client proves who it is.
+    /// Takes the client's INITIATE, which proves who the client is.
     ///
-    /// - Parameter body: What follows the command's name.
-    /// - Returns: Its key, and what it says of its socket.
-    /// - Throws: ``ZMTPFault`` when it does not prove it.
+    /// - Parameter body: The command, without its name.
+    /// - Returns: The client's key, and what the client states about its socket.
+    /// - Throws: ``ZMTPFault`` if it doesn't prove that.
     func initiate(_ body: Bytes) throws(ZMTPFault) -> (key: CurvePublicKey, metadata: Bytes) {
         guard case .server(let server) = side, let handshake,
             body.count >= Self.initiateBytesMin
@@ -60,9 +60,9 @@ extension CurveSession {
         return (CurvePublicKey(bytes: key), content[128...])
     }
 
-    /// The client is admitted.
+    /// Admits the client.
     ///
-    /// - Parameter metadata: What the server says of its socket.
+    /// - Parameter metadata: What the server states about its socket.
     /// - Returns: The command that ends the handshake.
     func ready(_ metadata: [UInt8]) -> [UInt8] {
         let short = nextNonce()

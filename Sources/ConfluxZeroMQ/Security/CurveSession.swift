@@ -1,24 +1,25 @@
 import CSodium
 import ConfluxVocabulary
 
-/// One side of CurveZMQ on one connection: it proves who each side is, and encrypts what
-/// follows. See [the RFC](https://rfc.zeromq.org/spec/26/).
+/// One side of CurveZMQ on one connection. The handshake proves who each side is, and what follows
+/// is encrypted. See [the RFC](https://rfc.zeromq.org/spec/26/).
 ///
 ///     client                         server
-///       │ HELLO     C', box to S       │  it knows which server it speaks to
+///       │ HELLO     C', box to S       │  the client knows the server's key
 ///       │ WELCOME   S', cookie         │  the server has the secret half of S
 ///       │ INITIATE  cookie, C, vouch   │  the client has the secret half of C
 ///       │ READY                        │  the server admits C
 ///
-/// *Invariants*: a nonce is used once with a key, and those of the peer rise. What does not open ends the
+/// *Invariants*: no nonce is used twice with one key, and the peer's nonces rise. A box that doesn't open ends the
 /// connection.
 ///
 /// Confined to the thread that owns the socket.
 final class CurveSession {
-    /// What a command or a message of the mechanism needs before the box, at least.
+    /// How many bytes a HELLO has, and an INITIATE at least.
     static let helloBytes = 194
     static let initiateBytesMin = 248
-    /// What a sealed message has besides its payload: a name, a nonce, the box's seal and flags.
+    /// How many bytes a sealed message has besides its payload: the name, the nonce, the
+    /// authentication code and the flags.
     static let overheadBytes = 8 + nonceBytes + macBytes + 1
 
     static let nonceBytes = 8
@@ -32,19 +33,19 @@ final class CurveSession {
         case client(CurveKeyPair, server: CurvePublicKey)
     }
 
-    /// What is known of the other side until the handshake ends, and not kept for longer.
+    /// What is kept only until the handshake ends.
     struct Handshake {
-        /// This side's key of this connection.
+        /// This side's key pair for this connection.
         let own = CurveKeyPair.random()
-        /// The other side's.
+        /// The other side's key for this connection. Only the server's side has it here.
         var peerKey: [UInt8] = []
-        /// The server's.
+        /// The cookie that the server sent.
         var cookie: [UInt8] = []
     }
 
     let side: Side
     var handshake: Handshake?
-    /// What both sides' keys of this connection give.
+    /// The secret that both sides' keys for this connection give.
     var shared: [UInt8] = []
     private var nonce: UInt64 = 0
     var peerNonce: UInt64 = 0
@@ -68,8 +69,9 @@ final class CurveSession {
     /// Opens a message.
     ///
     /// - Parameter body: The frame's body.
-    /// - Returns: The flags, and behind them the payload.
-    /// - Throws: ``ZMTPFault`` when it was not sealed by the peer, or came before.
+    /// - Returns: The flags and the payload.
+    /// - Throws: ``ZMTPFault`` if the peer did not seal it, or if its nonce is not higher than the
+    ///   last.
     func open(_ body: Bytes) throws(ZMTPFault) -> (flags: UInt8, payload: Bytes) {
         guard body.count >= Self.overheadBytes, body.starts(with: Self.messageName) else {
             throw ZMTPFault("a message that is not sealed")
@@ -85,18 +87,18 @@ final class CurveSession {
         return (content[0], content.dropFirst())
     }
 
-    /// How many bytes a frame has with a sealed message of so many bytes, header included.
+    /// The size of the frame for a payload of this size, sealed, including the header.
     static func frameBytes(payloadBytes: Int) -> Int {
         let body = payloadBytes + overheadBytes
         return body + (body > 255 ? ZMTP.headerBytesMax : 2)
     }
 
-    /// Writes a frame with a sealed message.
+    /// Seals a message, and writes its frame.
     ///
     /// - Parameters:
-    ///   - payload: What is sealed.
+    ///   - payload: The message.
     ///   - isCommand: Whether it is a command.
-    ///   - frame: Where to; as long as ``frameBytes(payloadBytes:)`` says.
+    ///   - frame: Where to write it; of the size that ``frameBytes(payloadBytes:)`` gives.
     func seal(
         _ payload: UnsafeRawBufferPointer, isCommand: Bool = false,
         into frame: UnsafeMutableRawBufferPointer
@@ -112,7 +114,7 @@ final class CurveSession {
         let nonce =
             Array((isServer ? "CurveZMQMESSAGES" : "CurveZMQMESSAGEC").utf8) + short
         let bytes = content.bindMemory(to: UInt8.self)
-        // In place: the cipher is a stream.
+        // It may encrypt in place, since it is a stream cipher.
         crypto_box_detached_afternm(
             bytes.baseAddress!, box.bindMemory(to: UInt8.self).baseAddress!, bytes.baseAddress!,
             UInt64(bytes.count), nonce, shared)
@@ -131,7 +133,7 @@ final class CurveSession {
 
     // MARK: Boxes
 
-    /// What two keys give both their owners.
+    /// Computes the secret that two key pairs share.
     static func agree(
         _ publicKey: [UInt8], _ secret: CurveSecret
     ) throws(ZMTPFault) -> [UInt8] {

@@ -6,17 +6,17 @@ import CSodium
     import Glibc
 #endif
 
-/// Why a file of a key can't be used.
+/// Why a key file can't be used.
 public struct KeyFileError: Error, Sendable, CustomStringConvertible {
     /// What kind of failure it is.
     public enum Code: String, Sendable, Hashable, CaseIterable {
         /// There is no such file, or it can't be read.
         case unreadable
-        /// Others than its owner may read it.
+        /// Others besides its owner may read it.
         case tooOpen
-        /// It holds no key, or the other half of a pair.
+        /// It holds no key, or the wrong half of a pair.
         case notAKey
-        /// There is such a file already.
+        /// The file exists already.
         case exists
         /// It can't be written.
         case unwritable
@@ -31,21 +31,21 @@ public struct KeyFileError: Error, Sendable, CustomStringConvertible {
     public var description: String { message }
 }
 
-/// Key pairs in files: `NAME.secret`, which its owner alone may read, and `NAME.public`. Each has two
-/// lines: what it is, and the key in 40 characters of Z85.
+/// Key pairs in files: `NAME.secret`, which only its owner may read, and `NAME.public`. Each file has two lines: what
+/// it is, and the key in 40 characters of Z85.
 public enum KeyFile {
     private static let secretTitle = "conflux-secret-key"
     private static let publicTitle = "conflux-public-key"
-    /// No file of a key is longer.
+    /// The most bytes that are read of a key file.
     private static let byteCountMax = 256
 
     /// Writes a pair into two new files.
     ///
     /// - Parameters:
     ///   - pair: The pair.
-    ///   - name: The path that `.secret` and `.public` are appended to.
+    ///   - name: The path, to which `.secret` and `.public` are appended.
     /// - Returns: The paths of both.
-    /// - Throws: ``KeyFileError`` when one of them exists, or can't be written. What was there stays.
+    /// - Throws: ``KeyFileError`` if one of them exists, or can't be written. Existing files stay as they are.
     @discardableResult
     public static func write(
         _ pair: CurveKeyPair, name: String
@@ -65,7 +65,7 @@ public enum KeyFile {
     ///
     /// - Parameter path: The file with the secret half.
     /// - Returns: Both halves.
-    /// - Throws: ``KeyFileError``; also when others may read the file.
+    /// - Throws: ``KeyFileError``, also if others may read the file.
     public static func readPair(_ path: String) throws(KeyFileError) -> CurveKeyPair {
         let text = try read(path, title: secretTitle, isSecret: true)
         guard let pair = CurveKeyPair(secretText: text) else { throw notAKey(path, secretTitle) }
@@ -119,8 +119,8 @@ public enum KeyFile {
         return String(lines[1])
     }
 
-    /// A secret that this user owns must be readable by this user alone. One that another user provides,
-    /// as a supervisor does, may be readable by the group.
+    /// A secret key file that this user owns must be readable by nobody else. A file of another user, such as a
+    /// supervisor, may be readable by the group.
     private static func checkMode(_ descriptor: Int32, _ path: String) throws(KeyFileError) {
         var status = stat()
         guard fstat(descriptor, &status) == 0 else {
@@ -192,7 +192,7 @@ public enum KeyFile {
     }
 }
 
-// Outside the type, whose functions have the names of the system's.
+// Outside the type: inside it, its own functions hide the system's `read` and `write`.
 
 private func readBytes(_ descriptor: Int32, into bytes: inout [UInt8]) -> Int {
     while true {

@@ -1,18 +1,18 @@
-/// Keys in text: each four bytes are five characters. See [the RFC](https://rfc.zeromq.org/spec/32/).
+/// Keys as text: five characters for every four bytes. See [the RFC](https://rfc.zeromq.org/spec/32/).
 enum Z85 {
     private static let characters = Array(
         "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#".utf8
     )
-    /// What each character stands for, by its byte.
+    /// The value of each character.
     private static let values: [UInt8: UInt32] = Dictionary(
         uniqueKeysWithValues: characters.enumerated().map { ($1, UInt32($0)) })
 
-    /// - Returns: nil for what is not the text of a key.
+    /// - Returns: The key's bytes; nil if the text is not a key.
     static func decode(_ text: String) -> [UInt8]? {
         let text = Array(text.utf8)
         guard text.count == CurvePublicKey.textCount else { return nil }
         var bytes: [UInt8] = []
-        // It may be a secret: no copy of it is left behind where the array grows.
+        // It may be a secret. An array that never grows leaves no copy behind.
         bytes.reserveCapacity(CurvePublicKey.byteCount)
         for start in stride(from: 0, to: text.count, by: 5) {
             var number: UInt32 = 0

@@ -1,59 +1,59 @@
 import ConfluxVocabulary
 
-/// Who is connected with a serving socket, and what each may cost.
+/// The connections of a serving socket, and their limits.
 ///
-/// It says which connections must end, and the socket ends them. Times are monotonic.
+/// It decides which connections must end; the socket ends them. Times are monotonic.
 ///
-///     connected ─handshake, and a subscription where one is awaited─▶ established
+///     connected ─handshake, and a subscription if one is awaited──▶ established
 ///         ▲└─too long, or too many─▶ ended ◀─silent, or misbehaved─┘│
 ///         └────────────────────────unsubscribed──────────────────────┘
 ///
-/// *Invariant*: a connection that is established never ends for the sake of one that is not.
+/// *Invariant*: an established connection never ends to make room for one that is not.
 struct ConnectionTable {
-    /// What a socket gives its peers.
+    /// The socket's type, its key and its limits.
     struct Limits {
-        /// What the socket is, and its key, where connections are encrypted.
+        /// The socket's type, and its key if connections are encrypted.
         var type: ZMTP.SocketType
         var key: CurveKeyPair?
-        /// How many connections there may be that are established.
+        /// The most established connections.
         var connectionsMax: Int
-        /// How many there may be that are not. *At the bound* the one ends that has been so for longest.
+        /// The most connections that are not established. *At the bound* the oldest of them ends.
         var handshakesMax: Int
         /// The most bytes of a frame.
         var messageBytesMax: Int
-        /// The most bytes that are held of frames under way, of all connections together.
+        /// The most bytes that all connections together may hold of incomplete frames.
         var heldBytesMax: Int
-        /// How long a connection may take to be established, whatever it sends meanwhile.
+        /// How long a connection may take to become established, whatever it sends meanwhile.
         var handshakeMax: Duration
-        /// How long an established connection may say nothing; nil: for ever.
+        /// How long an established connection may be silent; nil for any time.
         var silenceMax: Duration?
-        /// How many bytes may wait to be sent, to one connection and to all.
+        /// The most bytes that may be queued, for one connection and for all.
         var outboundBytesMax = OutboundQueue.Limits(connection: 16 << 20, all: 256 << 20)
     }
 
     private struct Connection {
         var decoder: ZMTPDecoder
-        /// The key that the peer proved to have, once it is admitted.
+        /// The peer's key, once the peer has proved that it has it and is admitted.
         var key: CurvePublicKey?
-        /// What waits to be sent to it, from when it may be spoken to.
+        /// What is queued for it; nil before messages may be sent to it.
         var queue: OutboundQueue?
-        /// When it began to be established: when it connected, or ended its subscription.
+        /// When it connected, or ended its subscription.
         var openedAt: Duration
         var heardAt: Duration
-        /// When its frame under way began: the piece of all pieces.
+        /// When its incomplete frame began: the number of the piece, counted over all connections.
         var frameBegan: UInt64 = 0
-        /// How many of its messages nobody could read.
+        /// How many of its messages were unreadable.
         var refusals = 0
-        /// When it ends in any case; nil if nothing says so.
+        /// When it must end in any case; nil if no such time is set.
         var endsAt: Duration?
-        /// Whether its peer has said all that makes it one of those that are served. *Invariant*: those
-        /// that are not are in `opening`.
+        /// Whether its handshake is complete, and its subscription if one is awaited. *Invariant*: `opening` has
+        /// exactly the connections for which this is false.
         var isEstablished = false
 
         var heldBytes: Int { decoder.heldBytes }
     }
 
-    /// What the peers with one key have together.
+    /// What the connections of one key use together.
     private struct KeyUse {
         var connectionCount = 0
         let share = OutboundQueue.Share()
@@ -62,20 +62,20 @@ struct ConnectionTable {
     let limits: Limits
     private var connections: [RoutingID: Connection] = [:]
     private var pieces: UInt64 = 0
-    /// Those that are not established, the one first that has been so for longest.
+    /// The connections that are not established, oldest first.
     private var opening = ArrivalQueue<RoutingID>()
     /// How many are established.
     private(set) var establishedCount = 0
-    /// *Invariant*: one for each key that has a connection.
+    /// *Invariant*: an item for each key that has a connection, and no other.
     private var keys: [CurvePublicKey: KeyUse] = [:]
-    /// What waits to be sent to all.
+    /// What is queued for all connections.
     let budget: OutboundQueue.Budget
-    /// How many bytes are held of frames under way.
+    /// How many bytes are held of incomplete frames.
     private(set) var heldBytes = 0
 
-    /// How many messages of a connection may be such that nobody can read them.
+    /// At this number of unreadable messages, a connection must end.
     static let refusalsMax = 64
-    /// A frame that holds less than this is never what fills the memory.
+    /// A frame that holds less than this is never evicted.
     private static let evictedBytesMin = 16 << 10
 
     init(limits: Limits) {
@@ -88,7 +88,7 @@ struct ConnectionTable {
 
     func contains(_ id: RoutingID) -> Bool { connections[id] != nil }
 
-    /// A peer has connected. It has to say what it is, and who.
+    /// Adds the connection of a peer, which is not established yet.
     mutating func add(_ id: RoutingID, at now: Duration) {
         connections[id] = Connection(
             decoder: ZMTPDecoder(
@@ -98,17 +98,18 @@ struct ConnectionTable {
         opening.append(id)
     }
 
-    /// The connection that must end since too many are not established: the one that has been so for
-    /// longest. Who speaks in earnest is soon done. Those that are established are never in question.
+    /// The connection that must end because too many are not established: the oldest of them. An honest peer is
+    /// established soon. Established connections are never considered.
     var surplus: RoutingID? { opening.count > limits.handshakesMax ? opening.first : nil }
 
-    /// Who proved to have a key is admitted, if its connection is there still.
+    /// Admits a peer that has proved its key, if its connection still exists.
     ///
     /// - Parameters:
-    ///   - id: Whose connection.
+    ///   - id: The peer's connection.
     ///   - key: The key.
     ///   - most: How many connections the peers with this key may have.
-    /// - Returns: What is to be said to it; nil if it, or its key, has no room.
+    /// - Returns: The command to answer with; nil if there is no room for another connection, or
+    ///   for another of this key.
     mutating func admit(_ id: RoutingID, _ key: CurvePublicKey, most: Int) -> [UInt8]? {
         var use = keys[key] ?? KeyUse()
         guard use.connectionCount < most, establishedCount < limits.connectionsMax,
@@ -123,7 +124,7 @@ struct ConnectionTable {
         return answer
     }
 
-    /// The peer of a connection has said all that it must, if the connection is there still.
+    /// Marks a connection as established, if it still exists.
     ///
     /// - Returns: Whether there is room for it; if not, it must end.
     mutating func establish(_ id: RoutingID) -> Bool {
@@ -142,7 +143,7 @@ struct ConnectionTable {
         return true
     }
 
-    /// The peer of an established connection has taken back what made it one.
+    /// Marks an established connection as not established: its peer has ended its subscription.
     mutating func reopen(_ id: RoutingID, at now: Duration) {
         guard let index = connections.index(forKey: id),
             connections.values[index].isEstablished
@@ -153,13 +154,13 @@ struct ConnectionTable {
         opening.append(id)
     }
 
-    /// What waits to be sent to a peer; nil for one that nothing may be said to yet.
+    /// What is queued for a peer; nil if messages may not be sent to it yet.
     func queue(of id: RoutingID) -> OutboundQueue? { connections[id]?.queue }
 
-    /// The key of an admitted peer; nil if keys don't count.
+    /// The key of an admitted peer; nil if connections are not encrypted.
     func key(of id: RoutingID) -> CurvePublicKey? { connections[id]?.key }
 
-    /// What seals what is sent to a peer; nil if nothing is encrypted.
+    /// The session that seals messages to a peer; nil if connections are not encrypted.
     func curve(of id: RoutingID) -> CurveSession? { connections[id]?.decoder.curve }
 
     /// The connections of admitted peers whose keys are among these.
@@ -169,7 +170,7 @@ struct ConnectionTable {
         }
     }
 
-    /// A connection has ended.
+    /// Removes a connection that has ended.
     mutating func remove(_ id: RoutingID) {
         guard let connection = connections.removeValue(forKey: id) else { return }
         heldBytes -= connection.heldBytes
@@ -180,17 +181,17 @@ struct ConnectionTable {
         if keys[key]?.connectionCount == 0 { keys[key] = nil }
     }
 
-    /// A connection must end at a time, and is served until then.
+    /// Sets the time at which a connection must end. It is served until then.
     mutating func end(_ id: RoutingID, at time: Duration) { connections[id]?.endsAt = time }
 
-    /// Reads what a peer sent.
+    /// Decodes bytes that a peer sent.
     ///
     /// - Parameters:
     ///   - piece: The bytes.
-    ///   - id: Whose they are. Those of a connection that was removed are thrown away.
+    ///   - id: The peer. If its connection was removed, the bytes are discarded.
     ///   - now: The time.
-    ///   - events: What they complete is appended here, also where this throws.
-    /// - Throws: ``ZMTPFault`` when this connection must end.
+    ///   - events: What the bytes complete is appended here, even if this throws.
+    /// - Throws: ``ZMTPFault`` if this connection must end.
     mutating func read(
         _ piece: UnsafeRawBufferPointer, from id: RoutingID, at now: Duration,
         into events: inout [ZMTPDecoder.Event]
@@ -202,7 +203,7 @@ struct ConnectionTable {
         defer { heldBytes += connections.values[index].heldBytes - before }
         try connections.values[index].decoder.decode(piece, into: &events)
         connections.values[index].heardAt = now
-        // Whoever proves nothing may speak at once.
+        // Without keys and subscriptions, a connection is established after its handshake.
         if limits.key == nil, !limits.type.awaitsSubscription,
             connections.values[index].decoder.isReady, !establish(id)
         {
@@ -212,29 +213,29 @@ struct ConnectionTable {
         if before == 0 || events.count > count { connections.values[index].frameBegan = pieces }
     }
 
-    /// Nobody can read a message.
+    /// Counts an unreadable message of a connection.
     ///
-    /// - Returns: Whether the connection must end: its peer speaks something else, or means ill.
+    /// - Returns: Whether the connection must end: its peer speaks another protocol, or is hostile.
     mutating func refuse(_ id: RoutingID) -> Bool {
         guard let index = connections.index(forKey: id) else { return false }
         connections.values[index].refusals += 1
         return connections.values[index].refusals >= Self.refusalsMax
     }
 
-    /// The connection that must end since too much is held: the one whose frame has been under way
-    /// for longest. A frame that somebody sends in earnest is soon complete.
+    /// The connection that must end because too much is held: the one whose incomplete frame is
+    /// oldest. A frame of an honest peer is complete soon.
     var excess: RoutingID? {
         guard heldBytes > limits.heldBytesMax else { return nil }
         return connections.lazy.filter { $0.value.heldBytes >= Self.evictedBytesMin }
             .min { $0.value.frameBegan < $1.value.frameBegan }?.key
     }
 
-    /// Which connections were not established in time, have been silent for too long, or are to end. TCP
-    /// tells of most that are gone; this finds those of which it does not, and those that only hold a
+    /// The connections that were not established in time, have been silent for too long, or have reached the time at
+    /// which they must end. TCP reports most peers that are gone; this finds the others, and those that only occupy a
     /// place.
     ///
     /// - Parameter now: The time.
-    /// - Returns: Those to end.
+    /// - Returns: The connections to end.
     func overdue(at now: Duration) -> [RoutingID] {
         connections.compactMap { id, connection in
             if let end = connection.endsAt, now >= end { return id }

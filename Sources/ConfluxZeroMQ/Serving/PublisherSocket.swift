@@ -1,30 +1,30 @@
 import ConfluxVocabulary
 
-/// The socket that sends everything to all its subscribers. To its peers it is an `XPUB`.
+/// The socket that sends every message to all its subscribers. To its peers it is an `XPUB`.
 ///
-/// A subscriber whose queue is full loses messages; the others lose none, and sending never
-/// blocks. Whoever subscribes, to whatever, gets everything that is published from then on: what a
-/// subscription asks for is not kept.
+/// A subscriber whose queue is full loses messages; the others lose none, and sending never blocks.
+/// A subscriber gets everything that is published from then on, whatever it subscribes to: the
+/// prefix of a subscription is ignored.
 public final class PublisherSocket: ServingSocket {
     private var subscribers: [(id: RoutingID, queue: OutboundQueue)] = []
-    /// Where each stands in `subscribers`.
+    /// The index of each in `subscribers`.
     private var places: [RoutingID: Int] = [:]
     private var newSubscriptions = 0
 
-    /// The most bytes that wait for one subscriber. *At the bound* it loses what is published, and
-    /// fetches it.
+    /// The most bytes that may be queued for one subscriber. *At the bound* the subscriber loses
+    /// what is published, and has to fetch it.
     static let queueBytesMax = 16 << 20
-    /// The most bytes that wait for all subscribers. *At the bound* those lose what is published whose
-    /// key has most.
+    /// The most bytes that may be queued for all subscribers. *At the bound* the subscribers whose key has most
+    /// queued lose what is published.
     static let queuesBytesMax = 256 << 20
-    /// The most bytes that a subscriber may say at once: a subscription to a short prefix.
+    /// The most bytes of a message that a subscriber may send: a subscription to a short prefix.
     private static let messageBytesMax = 256
 
     /// Opens a publisher.
     ///
-    /// - Parameter settings: Limits and times. `messageBytesMax` concerns what subscribers send, which is
-    ///   short, and is at most 256 here. What waits for a subscriber is bounded in bytes, 16 MiB,
-    ///   and not by `sendQueueMessages`; what waits for all of them is, too, 256 MiB.
+    /// - Parameter settings: Limits and times. `messageBytesMax` limits what subscribers send, and is at most 256
+    ///   here. Bytes limit what may be queued, not `sendQueueMessages`: 16 MiB for one subscriber and 256 MiB for all
+    ///   of them.
     /// - Throws: `invalidSetting`, `tooManyOpen`.
     public init(
         settings: SocketSettings = SocketSettings()
@@ -32,7 +32,7 @@ public final class PublisherSocket: ServingSocket {
         var settings = settings
         settings.sendQueueMessages = OutboundQueue.messagesMax(bytesMax: Self.queueBytesMax)
         settings.messageBytesMax = min(settings.messageBytesMax, Self.messageBytesMax)
-        // Who has subscribed says nothing more.
+        // A subscriber sends nothing after its subscription, so silence has no limit.
         try super.init(
             as: .publisher, settings: settings, silenceMax: nil,
             outboundBytesMax: OutboundQueue.Limits(
@@ -41,9 +41,10 @@ public final class PublisherSocket: ServingSocket {
 
     /// Takes what peers have sent.
     ///
-    /// - Parameter limit: How many pieces to take at most, for a millisecond; the poller tells of what is left.
-    /// - Returns: How many peers have subscribed. What is published from now on is sent to them.
-    ///   What is no subscription is counted in `malformedCount`.
+    /// - Parameter limit: How many pieces to take at most. It takes them for at most a millisecond, and the poller
+    ///   reports what is left.
+    /// - Returns: How many peers have subscribed. They get everything that is published from now
+    ///   on. Other messages are counted in `malformedCount`.
     /// - Throws: `closed`.
     public func receiveSubscriptions(limit: Int = 256) throws(ZeroMQError) -> Int {
         newSubscriptions = 0
@@ -54,8 +55,8 @@ public final class PublisherSocket: ServingSocket {
         return newSubscriptions
     }
 
-    /// Queues one frame for every subscriber that has room for it. Where it has to wait they share one
-    /// copy, unless connections are encrypted.
+    /// Sends one frame to every subscriber that has room in its queue. The queues share one copy, unless connections
+    /// are encrypted.
     ///
     /// - Parameter frame: The whole frame.
     /// - Throws: `outOfMemory`, `closed`.
@@ -72,9 +73,10 @@ public final class PublisherSocket: ServingSocket {
         }
     }
 
-    /// Queues for every subscriber that has room a frame of its own, on an encrypted socket.
+    /// Sends each subscriber that has room in its queue a frame of its own. For an encrypted
+    /// socket.
     ///
-    /// - Parameter frame: The frame for whoever has the key; nil for none.
+    /// - Parameter frame: The frame for the subscriber with this key; nil to send nothing.
     /// - Throws: `outOfMemory`, `closed`.
     public func send(_ frame: (CurvePublicKey?) -> Bytes?) throws(ZeroMQError) {
         for (id, queue) in subscribers where queue.hasRoom {

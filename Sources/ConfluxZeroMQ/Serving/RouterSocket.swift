@@ -4,12 +4,12 @@ import ConfluxVocabulary
 public enum RouterInput: Sendable, Hashable {
     /// A message of one frame.
     case message(from: RoutingID, body: Bytes)
-    /// A message of this many frames, which is nothing that is spoken here. It was thrown away.
+    /// A message of this many frames, which no peer should send. It was discarded.
     case malformed(from: RoutingID, frames: Int)
-    /// A connection has ended. It may be told more than once.
+    /// A connection has ended. This may be reported more than once.
     case ended(RoutingID)
 
-    /// Who sent it, or has gone.
+    /// The peer that sent it, or whose connection ended.
     public var peer: RoutingID {
         switch self {
         case .message(let peer, _), .malformed(let peer, _), .ended(let peer): peer
@@ -17,23 +17,26 @@ public enum RouterInput: Sendable, Hashable {
     }
 }
 
-/// The socket that serves many peers, each by its routing id. To its peers it is a `ROUTER`.
+/// The socket that serves many peers, each identified by its routing id. To its peers it is a
+/// `ROUTER`.
 ///
-/// Sending to a peer that is gone, or whose queue is full, is reported and disturbs nobody else.
+/// If a peer is gone, or its queue is full, sending to it reports that, and affects no other peer.
 public final class RouterSocket: ServingSocket {
-    /// What the last piece brought and nobody has taken, last first.
+    /// What the last piece brought and `receive()` has yet to return, in reverse order.
     private var inputs: [RouterInput] = []
-    /// Connections whose end nobody has been told of.
+    /// Connections whose end `receive()` has yet to report.
     private var endings: [RoutingID] = []
 
-    /// For how long a peer may say nothing. Nodes speak more often; who is cut off connects again.
+    /// How long a peer may be silent. Nodes send more often than that; a peer that is cut off
+    /// connects again.
     private static let silenceMax = Duration.seconds(60)
-    /// The most bytes that wait for one peer. *At the bound* what is sent to it is lost, as where its
-    /// queue has as many messages as it may.
+    /// The most bytes that may be queued for one peer. *At the bound* what is sent to it is lost, just like when its
+    /// queue has the most messages.
     static let queueBytesMax = 64 << 20
-    /// The most bytes that wait for all peers. *At the bound* the same, for those whose key has most.
+    /// The most bytes that may be queued for all peers. *At the bound* what is sent to the peers whose key has most
+    /// queued is lost.
     static let queuesBytesMax = 256 << 20
-    /// How many pieces are taken for one message before the owner has its turn.
+    /// How many pieces one call of `receive()` takes before it returns.
     private static let piecesMax = 16
 
     /// Opens a router.
@@ -47,10 +50,10 @@ public final class RouterSocket: ServingSocket {
                 connection: Self.queueBytesMax, all: Self.queuesBytesMax))
     }
 
-    /// Takes the next message, if one waits, or the end of a connection.
+    /// Takes the next message or end of a connection.
     ///
-    /// - Returns: nil when nothing waits, and after many pieces that completed no message: the
-    ///   socket then stays readable.
+    /// - Returns: What was received; nil if there is nothing, and also after many pieces that
+    ///   completed no message: then the socket stays readable.
     /// - Throws: `closed`.
     public func receive() throws(ZeroMQError) -> RouterInput? {
         _ = try open()
@@ -61,10 +64,10 @@ public final class RouterSocket: ServingSocket {
         return inputs.popLast() ?? endings.popLast().map { .ended($0) }
     }
 
-    /// Says that a message could not be read. The connection ends once too many could not: what waits
-    /// of it is thrown away.
+    /// Reports that a message of a peer is unreadable. After too many of them the connection ends, and its messages
+    /// that nobody has taken are discarded.
     ///
-    /// - Parameter peer: Who sent it.
+    /// - Parameter peer: The peer that sent it.
     /// - Throws: `closed`.
     public func refuse(_ peer: RoutingID) throws(ZeroMQError) {
         try countRefusal(of: peer)
@@ -86,23 +89,23 @@ public final class RouterSocket: ServingSocket {
         }
     }
 
-    /// Sends one frame to a peer, or queues it in one copy.
+    /// Sends one frame to a peer, or queues a copy of it.
     ///
     /// - Parameters:
     ///   - frame: The whole frame.
-    ///   - peer: Whom to send it to.
-    /// - Returns: What became of it; neither a full queue nor a peer that is gone is an error.
+    ///   - peer: The peer to send it to.
+    /// - Returns: The outcome. Neither a full queue nor a peer that is gone is an error.
     /// - Throws: `outOfMemory`, `closed`.
     public func send(_ frame: Bytes, to peer: RoutingID) throws(ZeroMQError) -> SendOutcome {
         try frame.withRawBytes { bytes throws(ZeroMQError) in try sendMessage(bytes, to: peer) }
     }
 
-    /// Sends one frame to a peer, or queues it in one copy.
+    /// Sends one frame to a peer, or queues a copy of it.
     ///
     /// - Parameters:
     ///   - frame: The whole frame.
-    ///   - peer: Whom to send it to.
-    /// - Returns: What became of it; neither a full queue nor a peer that is gone is an error.
+    ///   - peer: The peer to send it to.
+    /// - Returns: The outcome. Neither a full queue nor a peer that is gone is an error.
     /// - Throws: `outOfMemory`, `closed`.
     public func send(_ frame: [UInt8], to peer: RoutingID) throws(ZeroMQError) -> SendOutcome {
         try send(frame[...], to: peer)

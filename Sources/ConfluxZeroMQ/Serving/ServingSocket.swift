@@ -6,28 +6,27 @@ import ConfluxVocabulary
     import Glibc
 #endif
 
-/// The side that peers connect to: it has sockets of the system's own, and speaks ZMTP itself, so that no
-/// peer can make it hold more than is stated, or end the process.
+/// The side that peers connect to. It uses sockets of the system, and speaks ZMTP itself, so that no peer can make it
+/// hold more than its bounds, or crash the process.
 ///
-/// libzmq's own ROUTER and XPUB can't serve peers that nobody trusts: a peer that fills its queue,
-/// sends pings and resets its connection makes libzmq abort; a message of many frames, and the
-/// subscriptions of one peer, are kept without a bound.
+/// libzmq's own ROUTER and XPUB can't serve untrusted peers. A peer that fills its queue, sends
+/// pings and resets its connection makes libzmq abort. And libzmq keeps a message of many frames,
+/// and the subscriptions of one peer, without a bound.
 ///
-/// What is held of frames under way, and of what goes out, is bounded in bytes for all connections
-/// together. It must be read all the time: see ``review(at:)``. No call blocks, but closing while something
-/// waits to be sent.
+/// The bytes of incomplete frames and of queued messages are bounded for all connections together. The owner must
+/// keep reading from the socket: see ``review(at:)``. No call blocks, except closing while messages are queued.
 public class ServingSocket: PolledSocket {
-    /// nil once closed.
+    /// nil once the socket is closed.
     private var server: StreamServer?
     private var table: ConnectionTable
     private var events: [ZMTPDecoder.Event] = []
-    /// When the last review was.
+    /// The time of the last review.
     private var now: Duration
-    /// How many connections the peers with a key may have; nil if the key may not connect. Asked once
-    /// for each connection, where connections are encrypted; see ``SocketSettings/security``.
+    /// How many connections the peers with a key may have; nil if the key may not connect. It is called once for each
+    /// connection if connections are encrypted; see ``SocketSettings/security``.
     public var connectionsMax: (CurvePublicKey) -> Int? = { _ in .max }
 
-    /// How often connections are looked at that may have been silent for too long.
+    /// How often connections are checked for silence.
     private static let reviewInterval = Duration.seconds(1)
 
     init(
@@ -55,7 +54,7 @@ public class ServingSocket: PolledSocket {
 
     override var isReady: Bool { hasTakenInput }
 
-    /// Whether something was taken from the system and waits to be received.
+    /// Whether there is input that was read from the system and not received yet.
     var hasTakenInput: Bool { false }
 
     final func open() throws(ZeroMQError) -> StreamServer {
@@ -65,25 +64,25 @@ public class ServingSocket: PolledSocket {
 
     /// Begins to accept connections at an endpoint.
     ///
-    /// - Parameter endpoint: Where; with port 0 the system chooses a port. `localhost` is
+    /// - Parameter endpoint: The endpoint. With port 0 the system chooses a port. `localhost` is
     ///   127.0.0.1; other hosts are `*` or an IP address of this machine.
     /// - Returns: The real endpoint, with the port that was chosen.
-    /// - Throws: `addressInUse`, `addressNotAvailable`, `permissionDenied` and others of the
-    ///   system, naming the endpoint.
+    /// - Throws: `addressInUse`, `addressNotAvailable`, `permissionDenied` and other errors of the
+    ///   system. They name the endpoint.
     @discardableResult
     public final func bind(_ endpoint: Endpoint) throws(ZeroMQError) -> Endpoint {
         try open().bind(endpoint)
     }
 
-    /// Ends all connections; what still waits to be sent is sent before, for as long as the linger
-    /// setting says. Repeated calls do nothing.
+    /// Sends what is queued, for as long as the linger setting allows, and ends all connections. A
+    /// further call does nothing.
     public final func close() {
         server?.close()
         server = nil
     }
 
-    /// Ends connections that have been silent, or have not said who they are, for too long. Call it now and then, and at least
-    /// whenever the poller has waited.
+    /// Ends connections that were not established in time, or have been silent for too long. Call it regularly, at
+    /// least after each wait of the poller.
     ///
     /// - Parameter now: The time, monotonic.
     /// - Throws: `closed`.
@@ -94,7 +93,7 @@ public class ServingSocket: PolledSocket {
         for id in table.overdue(at: now) { try end(id) }
     }
 
-    /// How full is what all peers share.
+    /// How full the resources are that all peers share.
     public final var levels: ServingLevels {
         ServingLevels(
             connections: (table.establishedCount, table.limits.connectionsMax),
@@ -102,16 +101,16 @@ public class ServingSocket: PolledSocket {
             queueBytes: (table.budget.heldBytes, table.budget.bytesMax))
     }
 
-    /// The key that a peer proved to have; nil if connections are not encrypted.
+    /// The key that a peer has proved to have; nil if connections are not encrypted.
     public final func key(of id: RoutingID) -> CurvePublicKey? { table.key(of: id) }
 
     /// Ends the connections of peers with some of the keys.
     ///
-    /// What waits to be sent to a connection that ends at once may be lost.
+    /// What is queued for a connection that ends at once may be lost.
     ///
     /// - Parameters:
-    ///   - delay: How long they are served until then; ``review(at:)`` ends them. nil: they end at once.
-    ///   - isMeant: Whether those of a key.
+    ///   - delay: How long they are still served; then ``review(at:)`` ends them. nil ends them at once.
+    ///   - isMeant: Whether to end the connections of this key.
     /// - Throws: `closed`.
     public final func end(
         after delay: Duration? = nil, connectionsOf isMeant: (CurvePublicKey) -> Bool
@@ -127,7 +126,7 @@ public class ServingSocket: PolledSocket {
 
     // MARK: For the sockets that are made of this one
 
-    /// Takes the next piece of what peers sent.
+    /// Reads the next piece of what peers sent.
     ///
     /// - Returns: Whether there was one.
     final func receivePiece() throws(ZeroMQError) -> Bool {
@@ -140,31 +139,32 @@ public class ServingSocket: PolledSocket {
         return true
     }
 
-    /// What a peer said that has shaken hands: a message, a malformed one, a subscription.
+    /// Takes what a peer sent after its handshake: a message, a malformed message or a
+    /// subscription.
     func take(_ event: ZMTPDecoder.Event, from id: RoutingID) throws(ZeroMQError) {}
 
-    /// A connection is gone, or will be at once.
+    /// Called when a connection has ended, or is about to end.
     func ended(_ id: RoutingID) {}
 
-    /// What waits to be sent to all peers.
+    /// What is queued for all peers.
     final var budget: OutboundQueue.Budget { table.budget }
 
-    /// What waits to be sent to a peer.
+    /// What is queued for a peer.
     final func queue(of id: RoutingID) -> OutboundQueue? { table.queue(of: id) }
 
-    /// A peer has said all that it must. Its connection ends where there is no room for it.
+    /// Marks a peer's connection as established, or ends it if there is no room for it.
     ///
-    /// - Returns: Whether there is.
+    /// - Returns: Whether there is room.
     final func establish(_ id: RoutingID) throws(ZeroMQError) -> Bool {
         if table.establish(id) { return true }
         try end(id)
         return false
     }
 
-    /// A peer has taken back what it must say.
+    /// Marks a peer's connection as not established: the peer has ended its subscription.
     final func reopen(_ id: RoutingID) { table.reopen(id, at: now) }
 
-    /// Queues a message of one frame for a peer, in one copy, unless its queue is full.
+    /// Sends a peer a message of one frame, or queues a copy of it, unless its queue is full.
     final func sendMessage(
         _ body: UnsafeRawBufferPointer, isCommand: Bool = false, to id: RoutingID
     ) throws(ZeroMQError) -> SendOutcome {
@@ -175,14 +175,14 @@ public class ServingSocket: PolledSocket {
         return try send(&frame, queue, to: id)
     }
 
-    /// Queues a frame for a peer, which counts in the peer's queue.
+    /// Sends a frame to a peer, or queues it. A queued frame counts in the peer's queue.
     final func send(
         _ frame: inout OutgoingFrame, _ queue: OutboundQueue?, to id: RoutingID
     ) throws(ZeroMQError) -> SendOutcome {
         try open().send(&frame, counting: queue, to: id)
     }
 
-    /// Ends a connection. What waits in both directions is lost.
+    /// Ends a connection. What is under way in both directions is lost.
     final func end(_ id: RoutingID) throws(ZeroMQError) {
         try open().close(id)
         forget(id)
@@ -191,13 +191,13 @@ public class ServingSocket: PolledSocket {
     /// Whether connections are encrypted.
     final var isEncrypted: Bool { table.limits.key != nil }
 
-    /// What seals what is sent to a peer.
+    /// The session that seals messages to a peer.
     final func curve(of id: RoutingID) -> CurveSession? { table.curve(of: id) }
 
-    /// Whether nothing of a connection counts any more.
+    /// Whether a connection has ended.
     final func hasEnded(_ id: RoutingID) -> Bool { !table.contains(id) }
 
-    /// Counts a message that nobody can read, and ends a connection that has sent too many.
+    /// Counts an unreadable message, and ends a connection that has sent too many of them.
     final func countRefusal(of id: RoutingID) throws(ZeroMQError) {
         if table.refuse(id) { try end(id) }
     }
@@ -233,7 +233,7 @@ public class ServingSocket: PolledSocket {
             case .message, .malformed, .subscription: try take(event, from: id)
             }
         }
-        // One answer says that this side lives, however many came at once.
+        // One answer is enough, however many pings arrived together.
         if let ping {
             _ = try ZMTP.pong(ping)[...].withRawBytes { body throws(ZeroMQError) in
                 try sendMessage(body, isCommand: true, to: id)
@@ -256,19 +256,19 @@ public class ServingSocket: PolledSocket {
         }
     }
 
-    /// Says something of the handshake's. Who doesn't read it will not miss it.
+    /// Sends bytes of the handshake. If they can't be sent, nothing has to be done about it.
     private func say(_ bytes: [UInt8], to id: RoutingID) throws(ZeroMQError) {
         var frame = OutgoingFrame(handshake: bytes, in: budget)
         _ = try send(&frame, table.queue(of: id), to: id)
     }
 }
 
-/// How full is what all peers of a serving socket share, and how full it may be.
+/// How full the resources are that all peers of a serving socket share, and how full they may be.
 public struct ServingLevels: Sendable {
-    /// Connections that are established.
+    /// Established connections.
     public let connections: (level: Int, most: Int)
-    /// Connections whose peers have not said yet what they are, and who.
+    /// Connections that are not established yet.
     public let handshakes: (level: Int, most: Int)
-    /// Bytes that wait to be sent.
+    /// Bytes that are queued.
     public let queueBytes: (level: Int, most: Int)
 }

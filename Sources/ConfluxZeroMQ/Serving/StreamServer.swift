@@ -6,14 +6,15 @@ import CSockets
     import Glibc
 #endif
 
-/// Stream sockets of the system that peers connect to, and that are read and written without waiting.
+/// Stream sockets of the system that peers connect to. They are read and written without blocking.
 ///
-/// One descriptor (``readiness``) is readable when any of them has something to do. What can't be written at
-/// once waits here, and is written when the connection takes it; how much may wait is the caller's matter,
-/// but for the number of frames.
+/// One descriptor (``readiness``) is readable when any of them has something to do. What can't be written at once is
+/// queued here, and is written when the connection takes it. This type limits only the number of queued frames; the
+/// caller limits their bytes.
 ///
-/// Owned by one thread at a time. *Invariant*: a number names one connection for ever, so that what was
-/// ready when its connection ended is never taken for another's.
+/// Owned by one thread at a time. *Invariant*: no two connections or listeners that exist at the same time have the
+/// same number, and numbers are reused only after all others were used. So an event of a connection that has ended is
+/// not taken for another connection's.
 final class StreamServer {
     /// What has happened.
     enum Event {
@@ -30,23 +31,25 @@ final class StreamServer {
         var outbound = OutboundFrames()
     }
 
-    /// Readable when something is to be done.
+    /// Readable if there is something to do.
     let readiness: Int32
     private var listeners: [UInt32: Int32] = [:]
-    /// Of local sockets: what they are, since their paths may be another's by the time that they end.
+    /// The paths of local sockets, and which file each path had. By the time they are closed, a path may belong to
+    /// another socket.
     private var places: [(path: String, identity: conflux_identity)] = []
     private var connections: [RoutingID: Connection] = [:]
     private var nextNumber: UInt32 = 1
-    /// What is ready and was not looked at.
+    /// Descriptors that were reported as ready; those from `readyIndex` on have yet to be handled.
     private var ready = [conflux_ready](repeating: conflux_ready(), count: StreamServer.readyMax)
     private var readyCount = 0
     private var readyIndex = 0
-    /// Whether descriptors have run out. *Use*: nothing is accepted before ``resume()``.
+    /// Whether the process has run out of descriptors. *Use*: nothing is accepted until
+    /// ``resume()``.
     private var isFull = false
     private let piece: UnsafeMutableRawBufferPointer
     private let settings: SocketSettings
 
-    /// How many bytes are taken of one connection before others have their turn.
+    /// How many bytes are read from one connection before others have their turn.
     private static let pieceBytes = 64 << 10
     private static let readyMax = 64
 
@@ -75,7 +78,7 @@ final class StreamServer {
         var bound = endpoint
         switch endpoint.transport {
         case .tcp(let host, var port):
-            // Nothing looks up names here, and `localhost` is the one that people write.
+            // Names are not looked up here, except `localhost`, which people write.
             let numeric = host == "localhost" ? "127.0.0.1" : host == "*" ? "0.0.0.0" : host
             var name = [CChar](repeating: 0, count: 128)
             descriptor = conflux_listen_tcp(
@@ -111,7 +114,7 @@ final class StreamServer {
         else { throw .system(errno, "Watching a connection") }
     }
 
-    /// Accepts again, where descriptors had run out.
+    /// Accepts connections again, if the process had run out of descriptors.
     func resume() throws(ZeroMQError) {
         guard isFull else { return }
         isFull = false
@@ -120,10 +123,10 @@ final class StreamServer {
 
     // MARK: Events
 
-    /// Does the next thing that is to be done.
+    /// Handles the next thing that is ready.
     ///
-    /// - Returns: What has happened; nil when nothing waits, or all that did was done once: then the
-    ///   descriptor says whether there is more.
+    /// - Returns: What has happened; nil if nothing is ready, or if everything that was ready has been handled once:
+    ///   then the descriptor says whether there is more.
     func next() throws(ZeroMQError) -> Event? {
         if readyIndex == readyCount {
             readyCount = max(
@@ -135,7 +138,7 @@ final class StreamServer {
             let item = ready[readyIndex]
             readyIndex += 1
             if let listener = listeners[item.number] {
-                // One at a time: whoever connects again and again keeps nobody waiting.
+                // One at a time: a peer that connects again and again must not hold up the others.
                 if let event = try accept(listener) { return event }
                 continue
             }
@@ -158,7 +161,7 @@ final class StreamServer {
         let descriptor = conflux_accept(listener, settings.keeping)
         guard descriptor >= 0 else {
             if errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS {
-                // It would be ready all the time, and nothing could be done.
+                // Otherwise the listener would be ready all the time, and nothing could be done.
                 isFull = true
                 for descriptor in listeners.values { conflux_unwatch(readiness, descriptor) }
             }
@@ -168,7 +171,7 @@ final class StreamServer {
         do {
             try watch(descriptor, number, isNew: true)
         } catch {
-            // The system watches no more: this connection goes, and no other.
+            // The system can't watch another descriptor: only this connection ends.
             closeDescriptor(descriptor)
             return nil
         }
@@ -178,7 +181,7 @@ final class StreamServer {
 
     private func end(_ id: RoutingID) -> Event {
         if let connection = connections.removeValue(forKey: id) {
-            // A process that was started meanwhile may have the descriptor, too.
+            // A child process may have the descriptor, too, so closing it does not end the watch.
             conflux_unwatch(readiness, connection.descriptor)
             closeDescriptor(connection.descriptor)
         }
@@ -187,10 +190,10 @@ final class StreamServer {
 
     // MARK: Writing
 
-    /// Writes a frame, or as much of it as the connection takes; the rest waits.
+    /// Writes as much of a frame as the connection takes, and queues the rest.
     ///
-    /// - Returns: `wouldBlock` where too many frames wait, `unreachable` where there is no such connection, or
-    ///   it is broken: its end is told by ``next()``.
+    /// - Returns: `wouldBlock` if too many frames are queued; `unreachable` if there is no such connection, or if it
+    ///   is broken: then ``next()`` reports its end.
     func send(
         _ frame: inout OutgoingFrame, counting queue: OutboundQueue?, to id: RoutingID
     ) throws(ZeroMQError) -> SendOutcome {
@@ -209,9 +212,9 @@ final class StreamServer {
         }
     }
 
-    /// Writes what waits, as far as the connection takes it, or a piece of it: others have their turn then.
+    /// Writes what is queued, as far as the connection takes it. After about one piece, others have their turn.
     ///
-    /// - Returns: Whether the connection is whole.
+    /// - Returns: False if the connection is broken.
     private func writeOn(_ id: RoutingID) throws(ZeroMQError) -> Bool {
         guard let index = connections.index(forKey: id) else { return true }
         let descriptor = connections.values[index].descriptor
@@ -223,14 +226,15 @@ final class StreamServer {
         return true
     }
 
-    /// Ends a connection. What waits in both directions is lost, but what the system has.
+    /// Ends a connection. What is queued here in either direction is lost; what the system has
+    /// taken is still sent.
     func close(_ id: RoutingID) {
         guard let connection = connections.removeValue(forKey: id) else { return }
         conflux_unwatch(readiness, connection.descriptor)
         conflux_end(connection.descriptor, piece.baseAddress, piece.count, Self.drainedBytesMax)
     }
 
-    /// Ends everything; what waits to be written is written for as long as `linger` says, to all at once.
+    /// Writes what is queued for all connections, for as long as `linger` allows, and closes everything.
     func close() {
         let until = ContinuousClock.now + settings.linger
         while let last = writeToAll(), case let left = until - .now, left > .zero {
@@ -244,7 +248,7 @@ final class StreamServer {
         places = []
     }
 
-    /// - Returns: The descriptor of one that something still waits for; nil if nothing does.
+    /// - Returns: The descriptor of a connection that still has something queued; nil if none has.
     private func writeToAll() -> Int32? {
         var last: Int32?
         for (id, connection) in connections where !connection.outbound.isClear {
@@ -258,6 +262,6 @@ final class StreamServer {
     }
 
     private static let lingerStepMilliseconds: Int32 = 10
-    /// The most bytes that are thrown away of a connection that ends.
+    /// The most bytes that are read and discarded from a connection that ends.
     static let drainedBytesMax = 256 << 10
 }

@@ -1,29 +1,29 @@
 /// An address that a socket binds or connects to: `tcp://host:port` or `ipc://path`.
 ///
-/// Parsing finds what cannot be right, before the system is asked and with a message that says what
-/// to write instead. It resolves no names.
+/// Parsing rejects what can't be right before the system sees it, with a message that says what to
+/// write instead. It resolves no names.
 public struct Endpoint: Hashable, Sendable, CustomStringConvertible {
-    /// How bytes travel, and to where.
+    /// The transport, and the address in it.
     public enum Transport: Hashable, Sendable {
         /// TCP. The host is a name, an IPv4 address, an IPv6 address without its brackets, or `*`
-        /// for every interface (only to bind). Port 0 is one that the system chooses (only to
+        /// for every interface (only to bind). With port 0 the system chooses a port (only to
         /// bind).
         case tcp(host: String, port: UInt16)
         /// A Unix socket at this path.
         case ipc(path: String)
     }
 
-    /// How bytes travel, and to where.
+    /// The transport, and the address in it.
     public let transport: Transport
 
-    /// The longest path of a Unix socket, in bytes: the smaller of what Linux and macOS take.
+    /// The longest path of a Unix socket, in bytes: the smaller of the limits of Linux and macOS.
     static let ipcPathBytesMax = 103
     static let hostBytesMax = 253
 
     /// Parses an endpoint.
     ///
-    /// - Parameter text: `tcp://host:port`, where the port is 0–65535 or `*` (which is 0);
-    ///   or `ipc://path`. An IPv6 address stands in brackets.
+    /// - Parameter text: `tcp://host:port`, where the port is 0–65535 or `*` (which is 0); or
+    ///   `ipc://path`. Write an IPv6 address in brackets.
     /// - Throws: `invalidEndpoint`, saying what is wrong with it.
     public init(_ text: String) throws(ZeroMQError) {
         if let rest = Self.rest(of: text, after: "tcp://") {
@@ -45,7 +45,7 @@ public struct Endpoint: Hashable, Sendable, CustomStringConvertible {
     /// - Parameters:
     ///   - host: A name, an IPv4 address, an IPv6 address without brackets, or `*`.
     ///   - port: The port; 0 lets the system choose when binding.
-    /// - Throws: `invalidEndpoint` for a host that cannot be one.
+    /// - Throws: `invalidEndpoint` for an invalid host.
     public init(host: String, port: UInt16) throws(ZeroMQError) {
         let written = host.utf8.contains(UInt8(ascii: ":")) ? "[\(host)]" : host
         try self.init("tcp://\(written):\(port)")
@@ -66,14 +66,14 @@ public struct Endpoint: Hashable, Sendable, CustomStringConvertible {
         if case .tcp(let host, let port) = transport { host == "*" || port == 0 } else { false }
     }
 
-    /// The most addresses of a list.
+    /// The most addresses in a list.
     public static let listMax = 16
 
     /// Parses addresses that are separated by commas.
     ///
     /// - Parameter text: One address or several, up to ``listMax``, each as ``init(_:)`` takes it.
-    /// - Returns: The addresses, one at least, in their order.
-    /// - Throws: `invalidEndpoint`, saying what is wrong with which.
+    /// - Returns: The addresses in their order, at least one.
+    /// - Throws: `invalidEndpoint`, saying which address is wrong, and how.
     public static func list(_ text: String) throws(ZeroMQError) -> [Endpoint] {
         let texts = text.split(separator: ",", omittingEmptySubsequences: false)
         guard texts.count <= listMax else {
@@ -95,14 +95,14 @@ public struct Endpoint: Hashable, Sendable, CustomStringConvertible {
     /// This endpoint, with a host in place of `*`.
     ///
     /// - Parameter host: The host, an IPv6 address without brackets; nil for this machine.
-    /// - Returns: An endpoint that can be connected to; this one where it has no `*`.
-    /// - Throws: `invalidEndpoint` for a host that cannot be one.
+    /// - Returns: An endpoint that you can connect to; this one if it has no `*`.
+    /// - Throws: `invalidEndpoint` for an invalid host.
     public func replacingWildcard(with host: String?) throws(ZeroMQError) -> Endpoint {
         guard self.host == "*", let port else { return self }
         return try Endpoint(host: host ?? "127.0.0.1", port: port)
     }
 
-    /// Whether it can be reached from this machine alone.
+    /// Whether only this machine can reach it.
     public var isLocal: Bool {
         guard case .tcp(let host, _) = transport else { return true }
         // 127/8, ::1 and the name that stands for them.
@@ -114,7 +114,7 @@ public struct Endpoint: Hashable, Sendable, CustomStringConvertible {
 
     var isIPv6Literal: Bool { host?.utf8.contains(UInt8(ascii: ":")) ?? false }
 
-    /// The endpoint as it is parsed.
+    /// The endpoint as text, in the form that ``init(_:)`` parses.
     public var description: String {
         switch transport {
         case .tcp(let host, let port):

@@ -4,10 +4,10 @@
     import Glibc
 #endif
 
-/// What a poller can wait for: a socket that connects, or one that serves.
+/// A socket that a poller can wait for: a client socket or a serving socket.
 public class PolledSocket {
-    /// How many messages were thrown away because they had not the form that is spoken here: one
-    /// frame. The sender speaks another protocol.
+    /// How many messages were discarded because they don't consist of one frame, as they must.
+    /// Their sender speaks another protocol.
     public internal(set) var malformedCount: UInt64 = 0
 
     init() {}
@@ -15,18 +15,19 @@ public class PolledSocket {
     /// Whether `close()` was called.
     public var isClosed: Bool { true }
 
-    /// What says that there is something to do; -1 while nothing does. It may change from one wait to the next.
+    /// The descriptor to wait for; -1 if there is none. It may change from one wait to the next.
     var descriptor: Int32 { -1 }
 
-    /// What of the descriptor to wait for, by the numbers of `poll`.
+    /// Which events of the descriptor to wait for, as in `poll`.
     var signals: Int16 { Int16(POLLIN) }
 
-    /// Whether there is something to do though the descriptor does not say so.
+    /// Whether there is something to do that the descriptor does not report.
     var isReady: Bool { false }
 
-    /// When there will be, at the latest; monotonic.
+    /// When there will be something to do at the latest; monotonic. nil for no such time.
     var deadline: Duration? { nil }
 
-    /// Wakes the thread that waits for this socket, where something is ready without a descriptor.
+    /// Wakes the thread that waits for this socket when something becomes ready that no descriptor
+    /// reports.
     var waker: Waker?
 }

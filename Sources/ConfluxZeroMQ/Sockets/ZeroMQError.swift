@@ -6,32 +6,32 @@
 
 /// Why a call on a socket, an endpoint or a thread failed.
 ///
-/// Conditions that belong to normal operation are not errors but results: nothing to receive, a
-/// full queue, a peer that is gone.
+/// Conditions of normal operation are results, not errors: nothing to receive, a full queue, a peer
+/// that is gone.
 public struct ZeroMQError: Error, Sendable, Equatable, CustomStringConvertible {
-    /// What kind of failure it is; a program decides by this.
+    /// What kind of failure it is. Programs use this to decide what to do.
     public enum Code: String, Sendable, Hashable {
         /// Another socket is bound to the address.
         case addressInUse
         /// No interface of this machine has the address.
         case addressNotAvailable
-        /// The text is no endpoint, or one that cannot be used in this way.
+        /// The text is not an endpoint, or the endpoint can't be used in this way.
         case invalidEndpoint
         /// A setting lies outside its bounds.
         case invalidSetting
-        /// The endpoint cannot be reached as things are.
+        /// The endpoint can't be reached at the moment.
         case unreachable
         /// The system does not permit it.
         case permissionDenied
-        /// The process has no more descriptors to give.
+        /// There are no descriptors left, or the poller holds no more sockets.
         case tooManyOpen
         /// There is not enough memory.
         case outOfMemory
-        /// The socket was closed before.
+        /// The socket is closed.
         case closed
         /// A thread could not be started.
         case threadNotStarted
-        /// Anything else; the message has the system's words.
+        /// Any other failure; the message has the system's words.
         case failed
     }
 
@@ -39,7 +39,7 @@ public struct ZeroMQError: Error, Sendable, Equatable, CustomStringConvertible {
     public let code: Code
     /// What happened, and what to do about it.
     public let message: String
-    /// The system's number for it; 0 if it was found before the system was asked.
+    /// The system's `errno`; 0 if the failure was found without a call of the system.
     public let systemNumber: Int32
 
     /// Makes an error.
@@ -65,7 +65,7 @@ public struct ZeroMQError: Error, Sendable, Equatable, CustomStringConvertible {
     /// - Parameters:
     ///   - number: The call's `errno`.
     ///   - attempt: What was tried, as the beginning of a sentence: "Binding to …".
-    /// - Returns: The error, with the system's words and our advice.
+    /// - Returns: The error. Its message has the system's words and advice.
     static func system(_ number: Int32, _ attempt: String) -> ZeroMQError {
         let (code, advice) = meaning(of: number)
         let words = systemWords(number)
@@ -73,7 +73,7 @@ public struct ZeroMQError: Error, Sendable, Equatable, CustomStringConvertible {
         return ZeroMQError(code, "\(attempt) failed: \(reason)", systemNumber: number)
     }
 
-    /// What the system calls an error.
+    /// The system's words for an error.
     static func systemWords(_ number: Int32) -> String { String(cString: strerror(number)) }
 
     private static func meaning(of number: Int32) -> (Code, String?) {

@@ -10,7 +10,7 @@ struct CommandReader {
         return String(decoding: try take(UInt64(count)), as: UTF8.self)
     }
 
-    /// The socket type among properties.
+    /// Reads properties, and returns the socket type among them.
     mutating func socketType() throws(ZMTPFault) -> String {
         var socketType: String?
         while !rest.isEmpty {
@@ -24,7 +24,7 @@ struct CommandReader {
         return socketType
     }
 
-    /// A property's value, with its length in four bytes.
+    /// A property's value, which its length in four bytes precedes.
     mutating func value() throws(ZMTPFault) -> Bytes {
         let count = try take(4).reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
         return try take(count)

@@ -1,31 +1,33 @@
 import ConfluxVocabulary
 
-/// The memory of large frames that were taken, for those to come: the system has provided it already, where new
-/// memory costs a page fault for each 4 KiB.
+/// Reuses the memory of large frames. The system has provided this memory already, whereas new memory costs a page
+/// fault for each 4 KiB.
 ///
-/// A frame is a slice of an array. Whoever still has it keeps its memory, and then the next frame gets new
-/// memory instead.
+/// A frame is a slice of an array. While somebody still has the frame, its memory can't be reused, and the next frame
+/// gets new memory.
 ///
 /// Confined to the thread that owns the socket.
 final class FramePool {
     private var frames: [[UInt8]] = []
     private var next = 0
 
-    /// How many frames' memory is kept.
+    /// The most frames whose memory is kept.
     static let framesMax = 8
-    /// The largest memory that is kept.
+    /// The most bytes of a frame whose memory is kept.
     static let frameBytesMax = 1 << 20
-    /// What is smaller costs no page faults anew: the allocator keeps it.
+    /// The fewest bytes of such a frame. Smaller memory causes no new page faults, since the
+    /// allocator keeps it.
     static let frameBytesMin = 32 << 10
 
-    /// An empty array for a frame of so many bytes, with memory for all of it unless it is very large, or so small
-    /// that the allocator keeps its memory anyway.
+    /// An empty array for a frame of this many bytes. It has memory for the whole frame, unless the frame is outside
+    /// the bounds above.
     func take(byteCount: Int) -> [UInt8] {
         var frame: [UInt8] = []
         guard byteCount >= Self.frameBytesMin, byteCount <= Self.frameBytesMax else { return frame }
         if !frames.isEmpty {
             next = (next + 1) % frames.count
-            // Whoever counts the bytes of frames that wait counts their memory, but for a quarter.
+            // At most a quarter of a frame's size may be unused, so that the bytes of waiting
+            // frames are a fair measure of their memory.
             if frames[next].capacity >= byteCount,
                 frames[next].capacity <= byteCount + byteCount / 4
             {
@@ -38,7 +40,7 @@ final class FramePool {
         return frame
     }
 
-    /// Keeps a frame's memory for when nobody has the frame any more.
+    /// Keeps a frame's memory, for reuse when nobody has the frame any more.
     func keep(_ frame: [UInt8]) {
         guard frame.capacity >= Self.frameBytesMin, frame.capacity <= Self.frameBytesMax else {
             return

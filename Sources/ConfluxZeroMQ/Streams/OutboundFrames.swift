@@ -4,37 +4,38 @@
     import Glibc
 #endif
 
-/// What one connection sends, in order: what it does not take at once waits here. How much may wait is the
-/// caller's matter.
+/// The frames that one connection sends, in order. What the connection does not take at once is queued here. The
+/// caller limits how much may be queued.
 struct OutboundFrames {
-    /// What became of a frame.
+    /// The outcome of sending a frame.
     enum Outcome {
         /// The system has all of it.
         case written
-        /// It waits, or a part of it: ``write(to:atMost:)`` continues when the connection takes more.
+        /// It, or a part of it, is queued: ``write(to:atMost:)`` continues when the connection takes more.
         case waits
-        /// The connection is broken. What reads it is told so.
+        /// The connection is broken. Reading from it reports that.
         case broken
     }
 
-    /// What waits to be written, the next one first, behind `head`.
+    /// The queued frames: those from index `head` on.
     private var waiting: [Delivery?] = []
     private var head = 0
-    /// How many bytes of the next one are written.
+    /// How many bytes of the next frame are written.
     private var written = 0
 
-    /// Whether nothing waits.
+    /// Whether nothing is queued.
     var isClear: Bool { head == waiting.count }
-    /// How many frames wait.
+    /// How many frames are queued.
     var count: Int { waiting.count - head }
 
-    /// Writes a frame behind what waits, or as much of it as the connection takes.
+    /// Sends a frame after those that are queued. If none is, it writes as much of the frame as the
+    /// connection takes, and queues the rest.
     ///
     /// - Parameters:
     ///   - frame: The frame.
-    ///   - queue: Where it counts while it waits.
+    ///   - queue: The queue in which the frame counts while it waits.
     ///   - descriptor: The connection.
-    /// - Returns: What became of it.
+    /// - Returns: The outcome.
     mutating func send(
         _ frame: inout OutgoingFrame, counting queue: OutboundQueue?, to descriptor: Int32
     ) -> Outcome {
@@ -48,12 +49,13 @@ struct OutboundFrames {
         return .waits
     }
 
-    /// Writes what waits, as far as the connection takes it, or some of it: others have their turn then.
+    /// Writes what is queued, as far as the connection takes it. After some bytes it stops, so that others have their
+    /// turn.
     ///
     /// - Parameters:
     ///   - descriptor: The connection.
-    ///   - bytesMax: After how many bytes it ends.
-    /// - Returns: Whether the connection is whole.
+    ///   - bytesMax: After how many bytes it stops.
+    /// - Returns: False if the connection is broken.
     mutating func write(to descriptor: Int32, atMost bytesMax: Int) -> Bool {
         var bytes = 0
         while bytes < bytesMax, !isClear, let frame = waiting[head]?.frame {
@@ -68,7 +70,7 @@ struct OutboundFrames {
         return true
     }
 
-    /// The first one is written: it is held no longer.
+    /// Releases the first frame, which is written.
     private mutating func letGoFirst() {
         waiting[head] = nil
         head += 1

@@ -1,40 +1,40 @@
 import Synchronization
 
-/// What waits to go out on one connection (rule 39).
+/// Counts what is queued for one connection (rule 39).
 ///
-/// A message has room where the connection's queue has less than its own bound, and where the peers with
-/// its key together have less than what is left of the socket's budget. So who has most is refused first,
-/// and whoever has little always finds room: one key fills half of the budget at most, two keys a third
-/// each, and so on. Where there are no keys each connection counts for itself.
+/// A message has room if the connection's queue is below its own bound, and if the queues of the connection's key
+/// together have less than what is left of the socket's budget. So the key that has most is refused first, and a key
+/// that has little always finds room: one key fills at most half of the budget, two keys a third each, and so on.
+/// Without keys each connection counts for itself.
 final class OutboundQueue: Sendable {
-    /// The most bytes that wait. *At the bound* a message is lost, as on a connection that breaks, and
-    /// asked for again.
+    /// The most bytes that may be queued. *At the bound* a message is lost, as on a connection that breaks, and the
+    /// receiver asks for it again.
     struct Limits: Sendable, Hashable {
         /// For one connection.
         var connection: Int
-        /// For all of a socket.
+        /// For all connections of a socket.
         var all: Int
     }
 
-    /// What waits for all connections of a socket, by the memory that it takes.
+    /// Counts the memory of what is queued for all connections of a socket.
     final class Budget: Sendable {
         let bytesMax: Int
         private let byteCount = Atomic<Int>(0)
 
         init(bytesMax: Int) { self.bytesMax = bytesMax }
 
-        /// What is held.
+        /// How many bytes are held.
         var heldBytes: Int { byteCount.load(ordering: .relaxed) }
 
         func count(_ bytes: Int) { byteCount.add(bytes, ordering: .relaxed) }
     }
 
-    /// What waits for the connections of one key.
+    /// Counts what is queued for the connections of one key.
     final class Share: Sendable {
         fileprivate let byteCount = Atomic<Int>(0)
     }
 
-    /// What a message costs besides its bytes.
+    /// How many bytes of memory a message costs besides its own.
     static let messageCost = 256
 
     private let bytesMax: Int
@@ -48,7 +48,7 @@ final class OutboundQueue: Sendable {
         self.budget = budget
     }
 
-    /// More messages than so many bytes can be.
+    /// A number of messages that always exceeds this many bytes.
     static func messagesMax(bytesMax: Int) -> Int { bytesMax / messageCost + 1 }
 
     /// Whether another message may be queued.
@@ -57,13 +57,13 @@ final class OutboundQueue: Sendable {
             && share.byteCount.load(ordering: .relaxed) < budget.bytesMax - budget.heldBytes
     }
 
-    /// A frame of so many bytes is queued.
+    /// Counts a frame of this many bytes, which is queued.
     func count(_ frameBytes: Int) {
         add(frameBytes + Self.messageCost)
         budget.count(Self.messageCost)
     }
 
-    /// A frame of so many bytes has been sent, or thrown away.
+    /// Stops counting a frame of this many bytes, which was sent or discarded.
     func uncount(_ frameBytes: Int) {
         add(-frameBytes - Self.messageCost)
         budget.count(-Self.messageCost)

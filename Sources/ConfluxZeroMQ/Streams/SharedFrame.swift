@@ -2,10 +2,10 @@ import CSockets
 import ConfluxVocabulary
 import Synchronization
 
-/// A frame that the queues of several connections share. It lives until the last of them lets go, and
-/// counts in the budget until then.
+/// A frame that the queues of several connections share. It lives until the last of them releases it, and counts in
+/// the budget until then.
 final class SharedFrame: Sendable {
-    // No thread writes it once it is made, and the last one to let go frees it.
+    // No thread writes to it after `init`, and `deinit` frees it.
     private nonisolated(unsafe) let bytes: UnsafeMutableRawBufferPointer
     private let budget: OutboundQueue.Budget
 
@@ -15,7 +15,7 @@ final class SharedFrame: Sendable {
         budget.count(byteCount)
     }
 
-    /// A message of one frame, sealed for one peer where there is a session with it.
+    /// A message of one frame. If there is a session, it is sealed for that session's peer.
     convenience init(
         _ message: UnsafeRawBufferPointer, isCommand: Bool = false, sealedBy curve: CurveSession?,
         in budget: OutboundQueue.Budget
@@ -33,7 +33,7 @@ final class SharedFrame: Sendable {
         }
     }
 
-    /// Bytes of the handshake, as they are.
+    /// Bytes of the handshake, sent as they are.
     convenience init(_ handshake: [UInt8], in budget: OutboundQueue.Budget) {
         self.init(byteCount: handshake.count, in: budget)
         bytes.copyBytes(from: handshake)
@@ -46,15 +46,15 @@ final class SharedFrame: Sendable {
 
     var byteCount: Int { bytes.count }
 
-    /// Writes it to a connection, from one of its bytes on.
+    /// Writes the frame to a connection, beginning at one of its bytes.
     ///
-    /// - Returns: How many bytes were written; -1 with `errno` set.
+    /// - Returns: How many bytes were written; -1 on failure, with `errno` set.
     func write(to descriptor: Int32, from start: Int) -> Int {
         conflux_send(descriptor, bytes.baseAddress! + start, bytes.count - start, nil, 0)
     }
 }
 
-/// A frame that waits for one connection, and counts in its queue, if it has one.
+/// A frame that is queued for one connection, and counts in that connection's queue if it has one.
 final class Delivery: Sendable {
     let frame: SharedFrame
     private let queue: OutboundQueue?
@@ -68,11 +68,11 @@ final class Delivery: Sendable {
     deinit { queue?.uncount(frame.byteCount) }
 }
 
-/// A frame that is about to be sent, to one connection or to several. It is copied once somebody does not
-/// take all of it at once, or where it is sealed, and not before.
+/// A frame that is about to be sent, to one connection or to several. It is copied only if it is sealed, or when a
+/// connection does not take all of it at once.
 struct OutgoingFrame {
     private enum Content {
-        /// A message, which is the caller's for as long as it sends.
+        /// A message that belongs to the caller, which keeps it valid while it sends.
         case message(ZMTP.Header, UnsafeRawBufferPointer)
         case copied(SharedFrame)
     }
@@ -84,9 +84,9 @@ struct OutgoingFrame {
     ///
     /// - Parameters:
     ///   - message: Its bytes, valid for as long as this is used.
-    ///   - isCommand: Whether it is a command of ZMTP's.
-    ///   - curve: What seals it; nil if nothing is encrypted.
-    ///   - budget: Where its memory counts.
+    ///   - isCommand: Whether it is a ZMTP command.
+    ///   - curve: The session that seals it; nil if connections are not encrypted.
+    ///   - budget: The budget in which a copy counts.
     init(
         _ message: UnsafeRawBufferPointer, isCommand: Bool = false, sealedBy curve: CurveSession?,
         in budget: OutboundQueue.Budget
@@ -101,7 +101,7 @@ struct OutgoingFrame {
             }
     }
 
-    /// Bytes of the handshake, as they are.
+    /// Bytes of the handshake, sent as they are.
     init(handshake: [UInt8], in budget: OutboundQueue.Budget) {
         self.budget = budget
         content = .copied(SharedFrame(handshake, in: budget))
@@ -114,9 +114,9 @@ struct OutgoingFrame {
         }
     }
 
-    /// Writes it to a connection.
+    /// Writes as much of the frame to a connection as it takes.
     ///
-    /// - Returns: How many bytes were written; -1 with `errno` set.
+    /// - Returns: How many bytes were written; -1 on failure, with `errno` set.
     func write(to descriptor: Int32) -> Int {
         switch content {
         case .message(let header, let message):
@@ -128,7 +128,7 @@ struct OutgoingFrame {
         }
     }
 
-    /// What can wait.
+    /// A copy that can be queued. The first call makes it.
     mutating func copied() -> SharedFrame {
         switch content {
         case .copied(let frame): return frame

@@ -1,16 +1,16 @@
 import ConfluxVocabulary
 
-/// The part of ZMTP 3.0 that is spoken here: the greeting, and the commands of the mechanisms NULL and
-/// CURVE. See [the RFC](https://rfc.zeromq.org/spec/23/).
+/// The part of ZMTP 3.0 that this module implements: the greeting, and the commands of the mechanisms NULL and CURVE.
+/// See [the RFC](https://rfc.zeromq.org/spec/23/).
 enum ZMTP {
-    /// Which socket one side says that it is.
+    /// The type of a socket, as one side states it.
     enum SocketType: String {
         case router = "ROUTER"
         case publisher = "XPUB"
         case dealer = "DEALER"
         case subscriber = "SUB"
 
-        /// The types of peers that it talks to.
+        /// The socket types that its peers may have.
         var peers: [String] {
             switch self {
             case .router: ["DEALER", "REQ", "ROUTER"]
@@ -23,27 +23,29 @@ enum ZMTP {
         /// Whether it is the side that peers connect to.
         var isServing: Bool { self == .router || self == .publisher }
 
-        /// Whether a peer is served once it has subscribed; else, once it has shaken hands.
+        /// Whether a peer is served only after it has subscribed. Otherwise it is served after the
+        /// handshake.
         var awaitsSubscription: Bool { self == .publisher }
     }
 
     static let greetingBytes = 64
     /// The longest header of a frame: its flags, and its length in eight bytes.
     static let headerBytesMax = 9
-    /// The most bytes of a command. What peers say of themselves is far shorter.
+    /// The most bytes of a command. What peers state about themselves is far shorter.
     static let commandBytesMax = 1_024
 
     static let moreFlag: UInt8 = 1
     static let longFlag: UInt8 = 2
     static let commandFlag: UInt8 = 4
 
-    /// How both sides of a connection know each other.
+    /// The security mechanism: how both sides of a connection identify each other.
     enum Mechanism: String {
         case null = "NULL"
         case curve = "CURVE"
     }
 
-    /// Version 3.0, so that subscriptions are messages; as a server where that matters.
+    /// The greeting. Its version is 3.0, so that subscriptions are messages. With CURVE it states
+    /// whether this side is the server.
     static func greeting(_ mechanism: Mechanism, isServing: Bool = true) -> [UInt8] {
         [0xFF] + [UInt8](repeating: 0, count: 8) + [0x7F, 3, 0]
             + padded(Array(mechanism.rawValue.utf8), to: 20)
@@ -53,26 +55,27 @@ enum ZMTP {
     /// A subscription to everything, as a message.
     static let subscription: [UInt8] = [1]
 
-    /// What a socket says of itself at the end of the handshake.
+    /// What a socket states about itself at the end of the handshake.
     static func metadata(_ type: SocketType) -> [UInt8] {
         let value = Array(type.rawValue.utf8)
         return string("Socket-Type") + [0, 0, 0, UInt8(value.count)] + value
     }
 
-    /// There is no room for a further connection of the client's key, or for any.
+    /// There is no room for another connection, or for another of the client's key.
     static let fullStatus = "300"
     /// The client's key is not authorised.
     static let refusedStatus = "400"
-    /// The client speaks to another server than it believes.
+    /// The client expected another server's key.
     static let otherServerStatus = "500"
 
-    /// Why the connection will end: a number of three digits, which libzmq passes on to its user.
+    /// The command that says why the connection will end. The status is a number of three digits,
+    /// which libzmq passes on to its user.
     static func error(_ status: String) -> [UInt8] { command("ERROR", string(status)) }
 
-    /// The answer to a ping: what stands in the frame.
+    /// The body of the answer to a ping.
     static func pong(_ context: Bytes) -> [UInt8] { string("PONG") + context }
 
-    /// What stands before a message of one frame.
+    /// The header of a frame.
     struct Header {
         private let bytes: (UInt64, UInt64)
         /// 2 or ``headerBytesMax``.
@@ -103,7 +106,7 @@ enum ZMTP {
         }
     }
 
-    /// The same in an array.
+    /// A frame's header as an array.
     static func header(bodyBytes: Int, isCommand: Bool = false) -> [UInt8] {
         Header(bodyBytes: bodyBytes, isCommand: isCommand).withBytes { Array($0) }
     }
@@ -120,12 +123,12 @@ enum ZMTP {
     }
 }
 
-/// A peer broke ZMTP, or a bound. Its connection ends.
+/// A peer violated ZMTP, or a bound. Its connection ends.
 struct ZMTPFault: Error, Equatable {
     let reason: String
-    /// What the peer is told before.
+    /// What is sent to the peer before the connection ends.
     let says: [UInt8]?
-    /// What that means to a side that connects.
+    /// What a client socket reports for it.
     let failure: ConnectionFailure
 
     init(_ reason: String, says: [UInt8]? = nil, failure: ConnectionFailure? = nil) {

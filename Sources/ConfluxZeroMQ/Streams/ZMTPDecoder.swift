@@ -1,24 +1,25 @@
 import ConfluxVocabulary
 
-/// Turns the bytes of one connection into what its peer said, in whatever pieces they come.
+/// Decodes the bytes of one connection, in whatever pieces they arrive.
 ///
-/// It keeps no more than the frame that is under way, and reserves memory only for bytes that
-/// have come, whatever length the frame announces.
+/// It keeps only the incomplete frame. Without a pool it reserves memory only for bytes that have
+/// arrived, whatever length the frame announces; with a pool it may reserve the whole frame's, up
+/// to ``FramePool/frameBytesMax``.
 struct ZMTPDecoder {
-    /// What the peer said.
+    /// What was decoded.
     enum Event: Equatable {
-        /// The handshake continues with these bytes to the peer.
+        /// The handshake continues: send the peer these bytes.
         case answer([UInt8])
-        /// The peer has proven which key it has. It is admitted by ``ZMTPDecoder/admit()``, or its
-        /// connection ends.
+        /// The peer has proved which key it has. Admit it with ``ZMTPDecoder/admit()``, or end its
+        /// connection.
         case identified(CurvePublicKey)
         /// A message of one frame.
         case message(Bytes)
-        /// A message of this many frames, which was thrown away.
+        /// A message of this many frames, which was discarded.
         case malformed(frames: Int)
-        /// It wants a pong with these bytes.
+        /// The peer asks for a pong with these bytes.
         case ping(Bytes)
-        /// A command of ZMTP 3.1: it subscribes, or ends a subscription.
+        /// A command of ZMTP 3.1 that begins or ends a subscription.
         case subscription(isOn: Bool)
     }
 
@@ -26,25 +27,25 @@ struct ZMTPDecoder {
 
     private let type: ZMTP.SocketType
     private let messageBytesMax: Int
-    /// What opens and seals messages; nil if nothing is encrypted.
+    /// The session that opens and seals messages; nil if connections are not encrypted.
     let curve: CurveSession?
     private var phase = Phase.greeting
-    /// What has come of the greeting, or of the frame under way: its header and its body.
+    /// What has arrived of the greeting, or of the incomplete frame with its header.
     private var unit: [UInt8] = []
-    /// Where the memory of large frames comes from, and goes to.
+    /// Reuses the memory of large frames.
     private let pool: FramePool?
-    /// How many frames of a message of several have passed.
+    /// How many frames of an incomplete message of several frames were discarded.
     private var framesPassed = 0
-    /// A message of more frames than this ends the connection: nobody sends one by mistake.
+    /// A message of more frames than this ends the connection: no peer sends one by mistake.
     static let framesMax = 64
 
     /// Makes a decoder for a new connection.
     ///
     /// - Parameters:
-    ///   - type: What this side's socket is.
+    ///   - type: The type of this side's socket.
     ///   - messageBytesMax: The most bytes of one message.
-    ///   - curve: What opens and seals messages, where connections are encrypted.
-    ///   - pool: The memory of frames that were; nil for new memory each time.
+    ///   - curve: The session that opens and seals messages, if connections are encrypted.
+    ///   - pool: Reuses the memory of earlier frames; nil for new memory each time.
     init(
         _ type: ZMTP.SocketType, messageBytesMax: Int, curve: CurveSession? = nil,
         pool: FramePool? = nil
@@ -55,35 +56,35 @@ struct ZMTPDecoder {
         self.pool = pool
     }
 
-    /// What this side says first.
+    /// What this side sends first.
     var greeting: [UInt8] { ZMTP.greeting(mechanism, isServing: type.isServing) }
 
     private var mechanism: ZMTP.Mechanism { curve == nil ? .null : .curve }
 
-    /// The peer is admitted that proved its key: messages come now.
+    /// Admits the peer, which has proved its key: from now on it may send messages.
     ///
-    /// - Returns: What is to be said to the peer; nil when none proved a key.
+    /// - Returns: The command to answer with; nil if the peer has not proved a key.
     mutating func admit() -> [UInt8]? {
         guard phase == .admission, let curve else { return nil }
         phase = .traffic
         return curve.ready(ZMTP.metadata(type))
     }
 
-    /// How many bytes are reserved for the frame under way.
+    /// How many bytes are reserved for the incomplete frame.
     var heldBytes: Int { unit.capacity }
 
     /// Whether the handshake is complete.
     var isReady: Bool { phase == .traffic }
 
-    /// Whether the peer has said that it speaks ZMTP.
+    /// Whether the peer has sent its greeting.
     var isGreeted: Bool { phase != .greeting }
 
     /// Takes the next bytes.
     ///
     /// - Parameters:
-    ///   - input: The bytes. None of them is kept by reference.
-    ///   - events: What they complete is appended here, also where this throws.
-    /// - Throws: ``ZMTPFault`` when the peer broke the protocol or a bound; the connection must end.
+    ///   - input: The bytes. They are copied, never kept by reference.
+    ///   - events: What the bytes complete is appended here, even if this throws.
+    /// - Throws: ``ZMTPFault`` if the peer violated the protocol or a bound; the connection must end.
     mutating func decode(
         _ input: UnsafeRawBufferPointer, into events: inout [Event]
     ) throws(ZMTPFault) {
@@ -91,7 +92,7 @@ struct ZMTPDecoder {
         while true {
             if unit.isEmpty, phase == .traffic, let layout = try readLayout(of: rest) {
                 if rest.count >= layout.wholeBytes {
-                    // Most frames are whole: they are copied once.
+                    // Most frames arrive whole, and are copied only once.
                     try takeWhole(rest, layout, into: &events)
                     rest = UnsafeRawBufferPointer(rebasing: rest[layout.wholeBytes...])
                     continue
@@ -150,7 +151,7 @@ struct ZMTPDecoder {
         let wholeBytes: Int
     }
 
-    /// How many bytes there must be before more can be told: when `unit` has them it is complete.
+    /// How many bytes `unit` needs for the next step: a header, or the whole unit.
     private func neededBytes() throws(ZMTPFault) -> Int {
         if phase == .greeting {
             if let first = unit.first, first != 0xFF {
@@ -164,7 +165,7 @@ struct ZMTPDecoder {
         return layout?.wholeBytes ?? (unit.count < 2 ? 2 : ZMTP.headerBytesMax)
     }
 
-    /// - Returns: nil while the header is not complete.
+    /// - Returns: The layout; nil if the header is incomplete.
     private func readLayout(of bytes: UnsafeRawBufferPointer) throws(ZMTPFault) -> Layout? {
         guard let flags = bytes.first else { return nil }
         let isCommand = flags & ZMTP.commandFlag != 0
@@ -197,7 +198,7 @@ struct ZMTPDecoder {
         if flags & ZMTP.commandFlag != 0 {
             try takeCommand(body, into: &events)
         } else if flags & ZMTP.moreFlag != 0 {
-            // Nothing of it is kept.
+            // The frame is discarded.
             framesPassed += 1
             guard framesPassed < Self.framesMax else {
                 throw ZMTPFault("a message of more than \(Self.framesMax) frames")
@@ -241,7 +242,7 @@ struct ZMTPDecoder {
         switch (phase, name) {
         case (.handshake, "READY") where curve == nil:
             try checkType(reader)
-            // Whoever proves nothing may speak at once.
+            // Without CURVE the peer needs no admission.
             phase = .traffic
             return
         case (.handshake, "READY"):
@@ -276,7 +277,7 @@ struct ZMTPDecoder {
         guard phase == .traffic else { throw ZMTPFault("\(name) in the handshake") }
         switch name {
         case "PING":
-            // Behind the time to live come up to 16 bytes of its own.
+            // After the time to live, a ping has up to 16 bytes of context.
             events.append(.ping(reader.rest.dropFirst(2).prefix(16)))
         case "SUBSCRIBE": events.append(.subscription(isOn: true))
         case "CANCEL": events.append(.subscription(isOn: false))

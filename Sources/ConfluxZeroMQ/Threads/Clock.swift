@@ -7,7 +7,7 @@ import ConfluxVocabulary
 #endif
 
 extension Moment {
-    /// What the clocks of this machine say: the input that the shells give to the pure layers.
+    /// Reads the clocks of this machine. The shells pass the result to the pure layers as an input.
     package static var now: Moment {
         var wall = timespec()
         clock_gettime(CLOCK_REALTIME, &wall)

@@ -8,39 +8,40 @@ import Synchronization
     import Glibc
 #endif
 
-/// Who drives something that must never stand still, such as a thread's sockets: whoever has the lead.
+/// The right to drive something that must never stand still, such as a thread's sockets.
 ///
-/// Its own thread has it, except while it sleeps, and while it does by itself what another thread would have to
-/// be woken for (``aside(_:wakingBy:wakingReliefBy:)``). That mostly takes less time than to wake the other
-/// thread. Where it takes long nevertheless, the other thread, which has nothing to do meanwhile, drives in its
-/// stead (``relieve(isOver:turn:)``):
+/// The owner is the thread of these sockets. It has the lead, except while it sleeps or does the work of another
+/// thread (``aside(_:wakingBy:wakingReliefBy:)``). Doing the work itself mostly takes less time than waking the other
+/// thread. If it takes long nevertheless, the other thread, which has nothing to do meanwhile, drives instead
+/// (``relieve(isOver:turn:)``):
 ///
 ///     owner         turn ── turn ── aside ············ long ·········· back ── turn
 ///     other thread                          ╰─ after `asideMax`: turn ── turn ─╯
 ///
-/// *Invariant*: at most one thread makes turns. The owner comes back when it is told that the other one has
-/// left.
+/// *Invariant*: at most one thread makes turns. The owner continues only after the other thread has left.
 public final class Lead: @unchecked Sendable {  // What is not atomic is guarded by the lock.
     private let mutex: UnsafeMutablePointer<pthread_mutex_t>
-    /// Since when the owner is aside; nil while it is not.
+    /// When the owner went aside; nil if it is not aside.
     private var asideSince: Duration?
     private var isRelieved = false
-    /// Whether the owner is done aside, and wants the lead back.
+    /// Whether the owner's work aside is done, and it wants the lead back.
     private let isBack = Atomic(false)
     private let hasLeft = DispatchSemaphore(value: 0)
-    /// How often the owner went aside. *Use*: the other one watches while it does.
+    /// How often the owner went aside. *Use*: the other thread watches only while this number
+    /// rises.
     private let asides = Atomic<UInt64>(0)
     private let isWatched = Atomic(false)
-    /// What the other thread has seen of `asides`, and how often in a row.
+    /// The value of `asides` that the other thread saw last, and how often in a row it saw no
+    /// change.
     private var seen: UInt64 = 0
     private var quietWatches = 0
 
-    /// For how long the owner may be aside before it is relieved, and how often the other one looks.
+    /// How long the owner may be aside before it is relieved. Also the other thread's interval between two looks.
     private static let asideMax = Duration.milliseconds(5)
-    /// How often it looks in vain before it looks no more.
+    /// After how many looks without a change the other thread stops watching.
     private static let quietWatchesMax = 20
 
-    /// Makes one that nobody has.
+    /// Makes a lead that nobody has.
     public init() {
         mutex = .allocate(capacity: 1)
         pthread_mutex_init(mutex, nil)
@@ -51,7 +52,7 @@ public final class Lead: @unchecked Sendable {  // What is not atomic is guarded
         mutex.deallocate()
     }
 
-    /// Takes the lead, when whoever has it lets it go.
+    /// Takes the lead. Blocks while another thread has it.
     public func take() { pthread_mutex_lock(mutex) }
 
     /// Takes the lead if nobody has it.
@@ -59,17 +60,17 @@ public final class Lead: @unchecked Sendable {  // What is not atomic is guarded
     /// - Returns: Whether it was taken.
     public func takeIfFree() -> Bool { pthread_mutex_trylock(mutex) == 0 }
 
-    /// Lets the lead go.
+    /// Releases the lead.
     public func letGo() { pthread_mutex_unlock(mutex) }
 
     // MARK: The owner
 
-    /// Does something without the lead, which the calling thread has before and behind it.
+    /// Does something without the lead. The calling thread has the lead before and afterwards.
     ///
     /// - Parameters:
-    ///   - body: What may take long.
-    ///   - wake: Ends a sleep of the one that relieves.
-    ///   - wakeRelief: Ends a sleep of the thread that is to relieve.
+    ///   - body: The work, which may take long.
+    ///   - wake: Ends a sleep in a turn of the thread that relieves the owner, so that it leaves.
+    ///   - wakeRelief: Ends the sleep of the other thread, so that it begins to watch.
     public func aside(
         _ body: () -> Void, wakingBy wake: () -> Void, wakingReliefBy wakeRelief: () -> Void
     ) {
@@ -91,17 +92,18 @@ public final class Lead: @unchecked Sendable {  // What is not atomic is guarded
 
     // MARK: The other thread
 
-    /// How long the other thread may sleep at most; nil for as long as it likes.
+    /// How long the other thread may sleep at most; nil for any time.
     public var watchInterval: Duration? {
         isWatched.load(ordering: .acquiring) ? Self.asideMax : nil
     }
 
-    /// Drives while the owner is held up, if it is. To be called after each sleep. It waits for nobody: as
-    /// long as somebody has the lead, there is nothing to relieve.
+    /// Drives in place of the owner, for as long as the owner is held up. Call it after each sleep. It does not
+    /// block: if another thread has the lead, there is nothing to do.
     ///
     /// - Parameters:
-    ///   - isOver: Whether nothing is to be driven any more.
-    ///   - turn: Waits for what is next, and does it. It is called with the lead, and may let it go meanwhile.
+    ///   - isOver: Whether there is nothing left to drive.
+    ///   - turn: Waits for the next thing to do, and does it. It is called with the lead, and may release it
+    ///     meanwhile.
     public func relieve(isOver: () -> Bool, turn: () -> Void) {
         watch()
         guard takeIfFree() else { return }
@@ -110,7 +112,8 @@ public final class Lead: @unchecked Sendable {  // What is not atomic is guarded
             !isBack.load(ordering: .acquiring)
         else { return }
         isRelieved = true
-        // A turn need not let the lead go: so it ends where the owner waits for that.
+        // A turn may keep the lead throughout, so the loop also ends when the owner waits for the
+        // lead.
         while asideSince != nil, !isBack.load(ordering: .acquiring), !isOver() { turn() }
         isRelieved = false
         if asideSince == nil { hasLeft.signal() }
@@ -124,7 +127,7 @@ public final class Lead: @unchecked Sendable {  // What is not atomic is guarded
         guard quietWatches >= Self.quietWatchesMax else { return }
         quietWatches = 0
         isWatched.store(false, ordering: .sequentiallyConsistent)
-        // One that went aside just now has seen that it is watched.
+        // An owner that went aside just now has seen that it is watched, and has woken nobody.
         if asides.load(ordering: .sequentiallyConsistent) != seen {
             isWatched.store(true, ordering: .sequentiallyConsistent)
         }

@@ -1,38 +1,38 @@
 import Synchronization
 
-/// What became of an element that was posted.
+/// The outcome of posting an element.
 public enum PostOutcome: Sendable, Hashable {
     /// It is in the mailbox.
     case accepted
-    /// As many wait as the mailbox holds. It was not taken; try again when some were drained.
+    /// The mailbox is full. The element was not taken; try again after a drain.
     case full
-    /// The mailbox was closed. It was not taken and never will be.
+    /// The mailbox is closed. The element was not taken and never will be.
     case closed
 }
 
-/// A bounded queue from many threads to one, which takes everything that waits at once.
+/// A bounded queue from many threads to one, its owner, which takes all waiting elements at once.
 ///
-/// Elements of one poster arrive in its order. Posting takes a lock for some nanoseconds, and
-/// wakes the owner only if the mailbox was empty and the owner sleeps. Several mailboxes of one
-/// owner may share its waker; woken, it must drain them all.
+/// Elements of one thread arrive in the order in which it posted them. Posting takes a lock for
+/// some nanoseconds, and wakes the owner only if the mailbox was empty and the owner sleeps.
+/// Several mailboxes of one owner may share its waker; when it is woken, it must drain them all.
 public final class Mailbox<Element: Sendable>: Sendable {
     private struct State {
         var waiting: [Element] = []
         var isClosed = false
-        /// Whether the owner was woken for what waits, or need not be.
+        /// Whether the owner was woken for the waiting elements, or is about to be.
         var isAnnounced = false
     }
 
     private let state = Mutex(State())
     private let waker: Waker
 
-    /// How many elements wait at most.
+    /// The most elements that may wait.
     public let capacity: Int
 
     /// Makes an empty mailbox.
     ///
     /// - Parameters:
-    ///   - capacity: How many elements wait at most, 1 or more.
+    ///   - capacity: The most elements that may wait, 1 or more.
     ///   - waker: The waker of the thread that drains it.
     public init(capacity: Int, waker: Waker) {
         precondition(capacity > 0, "a mailbox holds 1 or more elements, not \(capacity)")
@@ -43,8 +43,8 @@ public final class Mailbox<Element: Sendable>: Sendable {
     /// Puts an element at the end. Any thread may call it; it never waits for the owner.
     ///
     /// - Parameters:
-    ///   - element: What to put there.
-    ///   - isQuiet: Whether the owner sleeps on. It takes the element when it wakes next, for a later one or
+    ///   - element: The element.
+    ///   - isQuiet: Whether not to wake the owner. It takes the element when it wakes next, for a later element or
     ///     for ``announce()``.
     /// - Returns: Whether it was taken, and if not, why.
     @discardableResult
@@ -61,7 +61,7 @@ public final class Mailbox<Element: Sendable>: Sendable {
         return outcome
     }
 
-    /// Wakes the owner, if it was not woken for what waits.
+    /// Wakes the owner, unless it was already woken for the waiting elements.
     public func announce() {
         let mustWake = state.withLock { state in
             defer { state.isAnnounced = true }
@@ -73,18 +73,18 @@ public final class Mailbox<Element: Sendable>: Sendable {
     /// Wakes the owner.
     public func wake() { waker.wake() }
 
-    /// Whether something waits that the owner was woken for, or is to be.
+    /// Whether elements wait for which the owner was woken, or is about to be.
     public var isAnnounced: Bool { state.withLock { $0.isAnnounced && !$0.waiting.isEmpty } }
 
-    /// Waits until an element is announced, or the time is over; takes nothing. For an owner that has no
-    /// sockets, and no other mailbox with the same waker.
+    /// Waits until an element is announced or the time is over, and takes nothing. For an owner that has no sockets,
+    /// and no other mailbox with the same waker.
     ///
-    /// - Parameter timeout: How long at most; nil for as long as it takes.
+    /// - Parameter timeout: How long at most; nil for any time.
     public func awaitCall(timeout: Duration?) { _ = waker.waitForCall(timeout: timeout) }
 
-    /// Takes everything that waits. For the owner alone.
+    /// Takes all waiting elements. Only the owner may call it.
     ///
-    /// - Parameter batch: Emptied first, then given what waited, oldest first. Pass the same array
+    /// - Parameter batch: Emptied first, then given the elements, oldest first. Pass the same array
     ///   each time: it is exchanged with the mailbox's own, so that neither allocates.
     /// - Returns: Whether more may come: false once the mailbox is closed.
     @discardableResult
@@ -97,12 +97,12 @@ public final class Mailbox<Element: Sendable>: Sendable {
         }
     }
 
-    /// Takes everything that waits, and sleeps first while nothing does. For an owner that has no
+    /// Takes all waiting elements, and sleeps first until there are some. For an owner that has no
     /// sockets, and no other mailbox with the same waker.
     ///
     /// - Parameters:
     ///   - batch: As for `drain(into:)`; empty if the time was over or the mailbox is closed.
-    ///   - timeout: How long to sleep at most; nil for as long as it takes.
+    ///   - timeout: How long to sleep at most; nil for any time.
     /// - Returns: Whether more may come: false once the mailbox is closed.
     @discardableResult
     public func wait(into batch: inout [Element], timeout: Duration? = nil) -> Bool {
@@ -116,13 +116,13 @@ public final class Mailbox<Element: Sendable>: Sendable {
         }
     }
 
-    /// Takes no more elements from now on, and wakes the owner. What waits can still be drained.
-    /// May be repeated.
+    /// Takes no more elements from now on, and wakes the owner. Waiting elements can still be
+    /// drained. You may call it repeatedly.
     public func close() {
         state.withLock { $0.isClosed = true }
         waker.wake()
     }
 
-    /// How many elements wait at this instant.
+    /// How many elements are waiting now.
     public var count: Int { state.withLock { $0.waiting.count } }
 }

@@ -7,19 +7,19 @@ import CSockets
 #endif
 import Synchronization
 
-/// A thread of the system's, with a name that debuggers show and a stack of a stated size.
+/// A thread of the system, with a name that debuggers show and a stack of a given size.
 ///
-/// It runs one function and ends. Who never joins it lets it run on by itself.
+/// It runs one function and ends. You need not join it: an unjoined thread just runs to its end.
 public final class NamedThread: Sendable {
     private struct Handle: @unchecked Sendable {  // `Mutex` below guards it; the system owns it
         let thread: pthread_t
     }
 
-    /// Which threads go first where processors are busy.
+    /// Which threads go first when processors are busy.
     public enum Priority: Sendable {
         /// The priority of the process.
         case normal
-        /// Below the normal one: about a tenth of its share of a busy processor, all of an idle one.
+        /// Below normal: about a tenth of the normal share of a busy processor, and all of an idle one.
         case low
     }
 
@@ -35,7 +35,7 @@ public final class NamedThread: Sendable {
         }
     }
 
-    /// What the thread is called; Linux shows the first 15 bytes.
+    /// The thread's name; Linux shows the first 15 bytes.
     public let name: String
     /// nil once joined.
     private let handle: Mutex<Handle?>
@@ -43,13 +43,13 @@ public final class NamedThread: Sendable {
     /// Starts a thread.
     ///
     /// - Parameters:
-    ///   - name: What to call it.
-    ///   - stackBytes: The size of its stack, 64 KiB to 1 GiB, rounded up to pages. The 8 MiB that
-    ///     main threads have suit code that we do not know.
-    ///   - priority: Whether other threads go first. A thread that may not lower its priority keeps
-    ///     it.
-    ///   - body: What it runs. It may own what it captures, such as sockets.
-    /// - Throws: `invalidSetting`; `threadNotStarted` if the system has no room for one.
+    ///   - name: The thread's name.
+    ///   - stackBytes: The size of its stack, 64 KiB to 1 GiB, rounded up to pages. The default, 8
+    ///     MiB, is what main threads have, and suits code of any user.
+    ///   - priority: Whether other threads go first. If the system does not allow a lower priority,
+    ///     the thread keeps its own.
+    ///   - body: What the thread runs. It may own what it captures, such as sockets.
+    /// - Throws: `invalidSetting`; `threadNotStarted` if the system has no room for another thread.
     public init(
         _ name: String, stackBytes: Int = 8 << 20, priority: Priority = .normal,
         body: sending @escaping () -> Void
@@ -111,9 +111,9 @@ public final class NamedThread: Sendable {
 
     /// Lets the threads that wait for this processor run first.
     ///
-    /// Call it between the pieces of long work. The kernel takes a processor from a thread that computes
-    /// only at its clock's next tick, which is 4 ms on many machines; whoever waits meanwhile loses that
-    /// time. Any thread may call it.
+    /// Call it between the pieces of long work. The kernel takes a processor from a computing thread only at the next
+    /// clock tick. Ticks are 4 ms apart on many machines, and threads that wait lose that time. Any thread may call
+    /// it.
     public static func yield() {
         sched_yield()
     }
@@ -121,7 +121,7 @@ public final class NamedThread: Sendable {
     /// Waits until the thread has ended. Several threads may wait; once it has ended, this returns
     /// at once. A thread must not join itself: that traps.
     public func join() {
-        // Only joiners ever meet at this lock.
+        // Only threads that join contend for this lock.
         handle.withLock { handle in
             guard let running = handle else { return }
             precondition(

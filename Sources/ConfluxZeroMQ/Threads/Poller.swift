@@ -7,46 +7,46 @@ import ConfluxVocabulary
 
 /// Waits until one of several sockets is ready, or its thread is woken.
 ///
-/// Owned by the thread that owns the sockets and the waker. Readiness is a level: a socket of
-/// which not everything was taken is ready again at once.
+/// Owned by the thread that owns the sockets and the waker. Readiness is level-triggered: a socket
+/// from which not everything was taken is ready again at once.
 public final class Poller {
     /// The place of a socket in a poller.
     public struct Token: Hashable, Sendable {
         fileprivate let index: Int
     }
 
-    /// What a wait ended with.
+    /// The result of a wait.
     public struct Readiness: Sendable, Hashable {
         fileprivate var readable: UInt64 = 0
-        /// Whether the waker was called since the last wait.
+        /// Whether the waker was called since the previous wait.
         public fileprivate(set) var isWoken = false
 
-        /// Whether a socket has something to do, which its `receive` does: mostly, a message waits.
+        /// Whether a socket has something to do: mostly, a message is there. Its `receive` does it.
         public func isReadable(_ token: Token) -> Bool { readable & (1 << token.index) != 0 }
-        /// Whether the time was over before anything happened.
+        /// Whether the time ran out before anything happened.
         public var isTimeout: Bool { readable == 0 && !isWoken }
     }
 
-    /// How many sockets a poller holds: the bits of a word.
+    /// The most sockets of a poller: one for each bit of a word.
     public static let socketsMax = 64
 
     private let waker: Waker
     private var sockets: [PolledSocket?] = []
-    /// The waker first, then one for each of `sockets`.
+    /// The waker's item, then one for each of `sockets`.
     private var items: [pollfd]
 
     /// Makes a poller without sockets.
     ///
-    /// - Parameter waker: What others wake this thread with.
+    /// - Parameter waker: With it, other threads wake this one.
     public init(waker: Waker) {
         self.waker = waker
         items = [pollfd(fd: waker.readEnd, events: Int16(POLLIN), revents: 0)]
     }
 
-    /// Waits for a socket too, from now on.
+    /// Adds a socket: from now on, waits include it.
     ///
-    /// - Parameter socket: The socket; the poller keeps it until it is removed.
-    /// - Returns: The name by which a readiness is asked about it.
+    /// - Parameter socket: The socket. The poller retains it until it is removed.
+    /// - Returns: The token with which you ask a ``Readiness`` about it.
     /// - Throws: `closed`; `tooManyOpen` if there are `socketsMax` already.
     public func add(_ socket: PolledSocket) throws(ZeroMQError) -> Token {
         guard !socket.isClosed else { throw .socketClosed }
@@ -67,24 +67,24 @@ public final class Poller {
         return Token(index: index)
     }
 
-    /// Waits for a socket no more, and releases it. Do so before closing it.
+    /// Removes a socket, and releases it. Remove a socket before you close it.
     ///
-    /// - Parameter token: The socket; its token may be given to another one.
+    /// - Parameter token: The socket's token. Another socket may get it later.
     public func remove(_ token: Token) {
         sockets[token.index]?.waker = nil
         sockets[token.index] = nil
-        // The system passes over what has no descriptor.
+        // The system skips items without a descriptor.
         items[token.index + 1] = pollfd(fd: -1, events: 0, revents: 0)
     }
 
     /// Sleeps until a socket is ready, the waker is called, or the time is over.
     ///
     /// - Parameters:
-    ///   - timeout: How long at most, rounded up to milliseconds; nil for as long as it
-    ///     takes; zero to look only.
-    ///   - around: Given the sleep, and does it. While it lasts nothing of the sockets is touched, so that
-    ///     others may use them under a lock that is let go around it. Who does so wakes this thread where a
-    ///     socket is readable then.
+    ///   - timeout: How long at most, rounded up to milliseconds; nil for any time; zero to check
+    ///     without waiting.
+    ///   - around: Called with a function that sleeps, which it must call. During the sleep the poller does not touch
+    ///     the sockets. So `around` may release a lock for that time, and other threads may use the sockets under
+    ///     this lock. A thread that does so must wake this one if it leaves a socket readable.
     /// - Returns: What is ready.
     /// - Throws: `closed` if a socket was closed and not removed.
     public func wait(

@@ -9,11 +9,12 @@ import Synchronization
 
 /// Wakes one thread, its owner, from any other.
 ///
-/// A system call is made only when the owner is really asleep: otherwise waking is one atomic
-/// exchange. The owner sleeps in `Poller.wait` or in `waitForCall(timeout:)`. After it wakes it must
-/// look at everything that wakers announce: what was put there before `wake()` is visible to it.
+/// Waking makes a system call only if the owner is really asleep; otherwise it is one atomic exchange. The owner
+/// sleeps in `Poller.wait` or in `waitForCall(timeout:)`. After it wakes, it must check everything that other threads
+/// may have announced. It sees what they wrote before they called `wake()`.
 public final class Waker: Sendable {
-    // The owner runs and nobody has called → somebody has called; or the owner is asleep.
+    // `awake`: the owner runs, and nobody has called. `called`: somebody has called. `asleep`: the
+    // owner sleeps.
     private static let awake: UInt8 = 0
     private static let called: UInt8 = 1
     private static let asleep: UInt8 = 2
@@ -39,8 +40,8 @@ public final class Waker: Sendable {
         conflux_waker_close(readEnd, writeEnd)
     }
 
-    /// Makes the owner's current sleep end, or else its next one not begin. Any thread may call
-    /// it, as often as it likes.
+    /// Ends the owner's current sleep, or prevents its next one. Any thread may call it, as often
+    /// as it likes.
     public func wake() {
         let before = state.exchange(Self.called, ordering: .acquiringAndReleasing)
         if before == Self.asleep { conflux_waker_signal(writeEnd) }
@@ -48,8 +49,7 @@ public final class Waker: Sendable {
 
     /// Sleeps until somebody calls `wake()`. For an owner that has no sockets.
     ///
-    /// - Parameter timeout: How long at most; nil for as long as it takes. It is rounded up to
-    ///   milliseconds.
+    /// - Parameter timeout: How long at most; nil for any time. It is rounded up to milliseconds.
     /// - Returns: Whether it was woken; false when the time is over.
     public func waitForCall(timeout: Duration? = nil) -> Bool {
         let deadline = timeout.map { ContinuousClock.now + $0 }
@@ -62,26 +62,27 @@ public final class Waker: Sendable {
         }
     }
 
-    /// Declares that the owner is about to sleep.
+    /// Marks the owner as about to sleep.
     ///
-    /// - Returns: false if it must not, since it was called meanwhile.
+    /// - Returns: False if the owner must not sleep, since somebody has called meanwhile.
     func beginSleep() -> Bool {
         state.compareExchange(
             expected: Self.awake, desired: Self.asleep, ordering: .acquiringAndReleasing
         ).exchanged
     }
 
-    /// Declares that the owner is awake.
+    /// Marks the owner as awake.
     ///
-    /// - Parameter isSignalled: Whether the descriptor was readable. A caller that has changed the
-    ///   state may write only later; that signal then ends a later sleep early, and is taken there.
-    /// - Returns: Whether it was called.
+    /// - Parameter isSignalled: Whether the descriptor was readable. A caller writes to the
+    ///   descriptor only after it has changed the state. If it writes late, its signal ends a later
+    ///   sleep early, and is drained there.
+    /// - Returns: Whether somebody has called.
     func endSleep(isSignalled: Bool) -> Bool {
         if isSignalled { conflux_waker_drain(readEnd) }
         return state.exchange(Self.awake, ordering: .acquiringAndReleasing) == Self.called
     }
 
-    /// The time that is left, in milliseconds; -1 for ever.
+    /// The time that is left, in milliseconds; -1 without a limit.
     static func milliseconds(until deadline: ContinuousClock.Instant?) -> Int32 {
         guard let deadline else { return -1 }
         return (deadline - ContinuousClock.now).wholeMilliseconds

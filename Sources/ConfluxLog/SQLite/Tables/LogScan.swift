@@ -62,7 +62,7 @@ struct LogScan {
         _ statements: SQLiteReadStatements
     ) throws(DatabaseFailure) -> String? {
         statements.start.bind(Int64(from.rawValue), at: 1)
-        // Until then both statements see the log as it is at one moment, so no truncation comes between them.
+        // Until this reset, both statements see the log as it is at one moment, so no truncation comes between them.
         defer { statements.start.reset() }
         _ = try statements.start.step()
         let start = statements.start.integer(0)

@@ -52,7 +52,7 @@ struct SQLiteSnapshotReading {
     }
 
     private func gather(into found: inout Found) throws(DatabaseFailure) {
-        // Until then the other two statements see the log as it is at one moment.
+        // Until this reset, the other two statements see the log as it is at one moment, too.
         defer { count.reset() }
         guard try count.step() else { return }
         defer { index.reset() }
@@ -118,7 +118,7 @@ struct SQLiteSnapshotReading {
     private func gather(
         _ key: SavedSnapshot.Key, from offset: UInt64, limitBytes: Int
     ) throws(DatabaseFailure) -> Result<Bytes, LogError>? {
-        // Until then both statements see the log as it is at one moment.
+        // Until this reset, both statements see the log as it is at one moment.
         defer { one.reset() }
         guard let row = try row(of: key) else { return nil }
         let size = row.snapshot.byteCount

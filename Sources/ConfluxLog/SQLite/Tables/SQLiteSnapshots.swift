@@ -60,8 +60,8 @@ enum SQLiteSnapshots {
         version > 2 ? "copy = \(values)" : "true"
     }
 
-    /// The checksum of a piece and of everything that its snapshot's row says. So a changed row of
-    /// `snapshots` does not fit its pieces.
+    /// The checksum of a piece and of its snapshot's row. So a changed row of `snapshots` does not
+    /// fit its pieces.
     static func checksum(
         _ snapshot: SavedSnapshot, at offset: UInt64, _ bytes: UnsafeRawBufferPointer
     ) -> UInt64 {

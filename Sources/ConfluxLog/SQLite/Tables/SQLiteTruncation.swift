@@ -2,7 +2,7 @@ import ConfluxVocabulary
 
 /// The statements that discard commits and free space, prepared once.
 struct SQLiteTruncationStatements {
-    /// What a row counts for besides its bytes, towards the limit of a step.
+    /// How many bytes a row counts towards the limit of a step besides its own.
     private static let rowBytes = 64
 
     private let database: Database
@@ -12,7 +12,7 @@ struct SQLiteTruncationStatements {
     private let pages: Statement
     private let freePages: Statement
     private let pageBytes: Int
-    /// Whether the file can shrink. A file from before that was possible can't.
+    /// Whether the file can shrink. A file of a version that could not truncate can't.
     private let shrinks: Bool
 
     init(_ database: Database) throws(DatabaseFailure) {
