@@ -16,7 +16,7 @@ extension DiskTests {
             /// The highest floor that was requested. `reached` is the highest one that was surely reached.
             var asked = SequenceNumber(1)
             var reached = SequenceNumber(1)
-            /// The highest snapshot that was begun, and the highest one that is there for sure.
+            /// The highest snapshot that was begun. `saved` is the highest one that was surely saved.
             var begun = SequenceNumber.zero
             var saved = SequenceNumber.zero
             /// Whether a truncation is in progress.
