@@ -32,7 +32,7 @@ struct BridgeFeedTests {
                 .receipt()
             try await node.wait(for: receipt)
             #expect(store.computed.count == 1_100)
-            // A second one, when the feed is followed.
+            // A second store, while the node follows the feed.
             let second = self.store()
             _ = try await add(10_000)
             #expect(store.computed.count == 11_100)
