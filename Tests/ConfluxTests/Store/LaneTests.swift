@@ -21,7 +21,7 @@ struct LaneTests {
         DispatchQueue.concurrentPerform(iterations: threads) { thread in
             for number in 0..<each { store.actions.tell(thread * each + number) }
         }
-        // Behind everything that was dispatched before.
+        // This comes after everything that was dispatched before.
         try await store.actions.dispatch(-1).receipt()
 
         let numbers = store.computed.numbers.filter { $0 >= 0 }
@@ -122,7 +122,7 @@ struct LaneTests {
             hasReturned.store(true, ordering: .releasing)
             isDone.signal()
         }
-        // The third action stands in line before its sender waits.
+        // The third action is in the line before its sender waits.
         while core.waitingCount < 3 { sched_yield() }
         let returnedEarly = hasReturned.load(ordering: .acquiring)
         #expect(!returnedEarly)
