@@ -23,7 +23,7 @@ struct ReplicaRun {
     private var dispatchedCount: UInt64 = 0
     private var settledCount: UInt64 = 0
     private var lastSettled: UInt64 = 0
-    /// The most bytes of one answer to a fetch so far.
+    /// The most bytes of one answer to a fetch, or of one frame of the feed, so far.
     private var answerBytesMax = 0
     private var hasEnded = false
     private(set) var asked: [Question] = []
