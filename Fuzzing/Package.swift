@@ -6,8 +6,8 @@ let strict: [SwiftSetting] = [
     .treatAllWarnings(as: .error),
 ]
 
-// The layers that read what comes from outside stand here once more, by links, so that they are
-// built with libFuzzer's instrumentation, and so that the targets see what is internal to them.
+// The layers that read foreign input are built a second time here, through links, with the instrumentation of
+// libFuzzer, and so that the targets can use their internal declarations.
 let package = Package(
     name: "conflux-fuzzing",
     platforms: [.macOS(.v15)],
@@ -20,14 +20,14 @@ let package = Package(
         .target(
             name: "ConfluxZeroMQ", dependencies: ["ConfluxVocabulary", "CSockets", "CSodium"],
             swiftSettings: strict),
-        // Of the sequencer, who may connect.
+        // Only the sequencer's code about who may connect.
         .target(
             name: "ConfluxAccess",
             dependencies: ["ConfluxVocabulary", "ConfluxProtocol", "ConfluxZeroMQ"],
             swiftSettings: strict),
         .target(
             name: "ConfluxCoding", dependencies: ["ConfluxVocabulary"], swiftSettings: strict),
-        // Its `main` is libFuzzer's.
+        // libFuzzer has its `main`.
         .executableTarget(
             name: "ConfluxFuzz",
             dependencies: [

@@ -3,7 +3,7 @@ import Foundation
 import Testing
 
 struct CompletionTests {
-    /// What bash offers for a line, by its own machinery; the last word is being typed.
+    /// What bash itself offers for a line, whose last word is incomplete.
     private func bash(_ words: String...) throws -> Set<String> {
         let script = """
             \(Sample.program.completionScript(for: .bash))
@@ -108,7 +108,7 @@ struct CompletionTests {
     }
 }
 
-/// Runs a program to its end and gives what it printed to either output.
+/// Runs a program to its end, and returns both of its outputs.
 private func run(_ program: String, _ arguments: [String]) throws -> String {
     let process = Process()
     let output = Pipe()

@@ -1,7 +1,7 @@
 import ConfluxArguments
 import Testing
 
-/// A contradiction in a description is found when the program starts, and not by its users.
+/// A contradiction in a description is detected when the program starts, not when somebody uses it.
 struct DescriptionTests {
     @Test func `a key that the command doesn't describe traps`() async {
         await #expect(processExitsWith: .failure) {

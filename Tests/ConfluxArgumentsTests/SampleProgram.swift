@@ -1,7 +1,7 @@
 import ConfluxArguments
 import Testing
 
-/// A program with everything that a description can have.
+/// A program that uses everything that a description can have.
 enum Sample {
     enum Durability: String, CaseIterable, Sendable {
         case fsync
@@ -73,7 +73,7 @@ enum Sample {
             ]), version: "0.1.0")
 }
 
-/// Reads a line that must name a command to run.
+/// Parses a line that must run a command.
 func invoke(_ line: String..., environment: [String: String] = [:]) throws -> Invocation {
     switch try Sample.program.parse(line, environment: environment) {
     case .run(let invocation): return invocation
@@ -83,7 +83,7 @@ func invoke(_ line: String..., environment: [String: String] = [:]) throws -> In
     }
 }
 
-/// Reads a line that must have a text shown.
+/// Parses a line that must show a text.
 func show(_ line: String..., columns: Int = 80) throws -> String {
     switch try Sample.program.parse(line, columns: columns) {
     case .show(let text): return text
@@ -93,7 +93,7 @@ func show(_ line: String..., columns: Int = 80) throws -> String {
     }
 }
 
-/// Reads a line that must be a mistake.
+/// Parses a line that must have a mistake.
 func mistake(_ line: String..., environment: [String: String] = [:]) throws -> UsageError {
     try #require(throws: UsageError.self) {
         try Sample.program.parse(line, environment: environment)

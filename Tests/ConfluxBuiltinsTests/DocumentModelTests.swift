@@ -2,11 +2,11 @@ import Conflux
 import ConfluxBuiltins
 import Testing
 
-/// A document as a plain tree that every change copies: slow, and simple enough to be right.
+/// A document as a plain tree that every change copies. It is slow, but simple enough to be right.
 private indirect enum Tree: Equatable {
     case scalar(JSONValue)
     case list([Tree])
-    /// Members in no order.
+    /// The members, in any order.
     case table([(key: String, value: Tree)])
 
     struct Refused: Error {}
@@ -34,7 +34,7 @@ private indirect enum Tree: Equatable {
         }
     }
 
-    /// The tree with what is at a path replaced; nil in and out is nothing.
+    /// The tree, with the value at a path replaced. A nil value means that there is none.
     static func changed(
         _ tree: Tree?, _ path: [String], _ change: (Tree?) throws -> Tree?
     ) throws -> Tree? {
@@ -176,8 +176,8 @@ struct DocumentModelTests {
         document.apply(.set(at: "/a", value: [["list": .array(list)]]), ActionContext())
         document.apply(.set(at: "/a/0/list/8", value: [1, 2, 3]), ActionContext())
         document.apply(.set(at: "/a/0/list/9", value: ["x": 1]), ActionContext())
-        // Where the list lies in memory: a change that copied it would put it elsewhere, since the
-        // copy is made while the original is still there.
+        // The address of the list in memory. A change that copied the list would change the address, since the
+        // copy is made while the original still exists.
         func address() -> UInt {
             document.root["/a/0/list"]?.array?.withUnsafeBufferPointer {
                 UInt(bitPattern: $0.baseAddress)

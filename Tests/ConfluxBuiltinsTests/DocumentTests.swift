@@ -10,7 +10,7 @@ struct DocumentTests {
         try CanonicalCoder().decode(Document.self, from: Array(text.utf8))
     }
 
-    /// Checks and applies an action that is given as JSON.
+    /// Checks and applies an action in JSON.
     private func apply(_ action: String, to text: String) throws -> String {
         var document = try document(text)
         let action = try coder.decode(commandLine: action)

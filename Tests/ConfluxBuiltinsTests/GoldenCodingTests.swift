@@ -3,8 +3,8 @@ import ConfluxBuiltins
 import Foundation
 import Testing
 
-/// `docs/golden-codings.json`: what the document on the protocol says of codings and of the tool's own
-/// states, by example.
+/// Compares the code with `docs/golden-codings.json`: the examples in the protocol's document of codings
+/// and of the tool's own states.
 struct GoldenCodingTests {
     private struct Golden: Decodable {
         struct Canonical: Decodable {

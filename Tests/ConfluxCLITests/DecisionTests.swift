@@ -9,9 +9,9 @@ import Testing
 
 @testable import ConfluxCLI
 
-/// Keeping, freezing, thawing and skipping, and what is told of replicas that differ.
+/// Retention, freezing, thawing and skipping, and reports of replicas that differ.
 @Suite struct `What is decided about a log and its stores` {
-    // MARK: What is kept
+    // MARK: Retention
 
     private func configuration(_ options: String...) throws -> SequencerConfiguration {
         var configuration = SequencerConfiguration(bind: "tcp://127.0.0.1:0", storage: .memory)
@@ -116,7 +116,7 @@ import Testing
     @Test(.timeLimit(.minutes(5)))
     func `actions that a stopped store has not applied are not reported as refused`() async throws {
         try await `A tour of the commands`.withNodes("alpha") { connect in
-            // A newer program takes the store over and writes an action: the older one stops there.
+            // A newer program upgrades the store and dispatches an action. The older program's store stops there.
             let node = try await Node.connect(to: try #require(connect.last), scope: Scope())
             _ = try await node.store(NewerCounter.self)
             await node.close()

@@ -8,7 +8,7 @@ import Testing
     @Test func `a bounded number of lines is in flight, and reading resumes when some are done`()
         async throws
     {
-        // Empty lines: nothing is sent, so that nobody has to be there.
+        // Nothing is sent for empty lines, so no sequencer is needed.
         let core = try NodeCore(
             address: "tcp://127.0.0.1:9", settings: NodeSettings(), role: .member, scope: Scope())
         let total = DispatchFeed.itemsMax * 3 / 2
@@ -26,7 +26,7 @@ import Testing
         }
         #expect(last == DispatchFeed.itemsMax)
         #expect(!feed.isComplete)
-        // Only now there is room for the others.
+        // There is no room for more lines until now.
         for _ in 0..<open { feed.finished() }
         while let portion = await portions.next() {
             last = portion.lastLine

@@ -54,7 +54,7 @@ import Testing
 
     @Test(.timeLimit(.minutes(5)))
     func `a reader that waits for input is stopped by another thread`() async throws {
-        // A named pipe that nobody writes to, but that has a writer: reading would wait for ever.
+        // A named pipe with a writer that writes nothing: a read would block forever.
         let path = NSTemporaryDirectory() + "conflux-cli-pipe-\(UUID().uuidString)"
         try #require(mkfifo(path, 0o600) == 0)
         defer { unlink(path) }

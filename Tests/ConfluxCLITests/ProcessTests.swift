@@ -50,7 +50,7 @@ import Testing
         let interruption = Interruption()
         let running = Task {
             try await interruption.cancelling { () async throws(CommandFailure) in
-                // Waits for ever unless it is cancelled.
+                // Waits forever unless it is cancelled.
                 for await _ in AsyncStream<Int>(unfolding: { Task.isCancelled ? nil : 1 }) {
                     await Task.yield()
                 }

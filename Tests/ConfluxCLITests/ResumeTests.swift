@@ -60,7 +60,7 @@ import Testing
             #expect(more.lines.last?.contains(#""sequence":"#) == true)
             #expect(try await Self.count(connect) == 111)
 
-            // Another key is another run.
+            // A run with another key is another run.
             let other = try await Run.tool(
                 ["dispatch", "counter/*", "--file", first.path, "--resume", "other"] + connect)
             #expect(other.exitCode == .invalidInput)
@@ -88,7 +88,7 @@ import Testing
             }
             former.leave(timeout: .zero)
             await former.ended()
-            // Judged were three: a batch that reaches beyond them would lose what is behind.
+            // Three were judged. A batch that extends beyond them would lose the lines after them.
             let file = try TemporaryFile(String(repeating: "increment\n", count: 200))
             let run = try await Run.tool(
                 [
@@ -112,7 +112,7 @@ import Testing
             let file = try TemporaryFile("1\n\(long)\n3\n")
             let arguments =
                 ["dispatch", "counter/*", "--file", file.path, "--resume", "k"] + connect
-            // Of a state that the tool does not know; bridged, so that it is known to the log.
+            // The tool does not know this state. The log knows it, since it is bridged.
             let words = arguments.map { $0 == "counter/*" ? "plain/*" : $0 }
             let run = try await Run.tool(words + ["--payload-max", "100"])
             try #require(run.lines.count == 3)

@@ -5,7 +5,7 @@ import Testing
 
 @testable import ConfluxCLI
 
-/// What a command printed, and how it ended.
+/// The output of a command, and its exit code.
 struct Run {
     var exitCode: ExitCode
     var lines: [String]
@@ -19,7 +19,7 @@ struct Run {
             return Run(exitCode: .failed, lines: [])
         }
         let file = try TemporaryFile()
-        // A test that takes too long is cancelled, and then ends as a command does.
+        // A test that takes too long is cancelled, and then ends like an interrupted command.
         let exitCode = try await withTaskCancellationHandler {
             try await Tool.run(
                 invocation, interruption: interruption, output: file.descriptor)
@@ -29,7 +29,7 @@ struct Run {
         return Run(exitCode: exitCode, lines: file.lines)
     }
 
-    /// Why one command of the tool fails; nil if it does not.
+    /// The failure of one of the tool's commands, or nil if it succeeds.
     static func failure(
         of words: [String],
         _ command: (CommandEnvironment) async throws(CommandFailure) -> ExitCode
@@ -46,7 +46,7 @@ struct Run {
     }
 }
 
-/// A file that is gone when it is let go.
+/// A file that is removed with this object.
 final class TemporaryFile {
     let path: String
     let descriptor: Int32

@@ -7,7 +7,7 @@ import Testing
 
 @testable import ConfluxCLI
 
-/// The commands against a sequencer and nodes in this process.
+/// Runs the commands against a sequencer and nodes in this process.
 @Suite(.timeLimit(.minutes(5))) struct `A tour of the commands` {
     /// A sequencer, and nodes that host a counter and a document.
     static func withNodes(
@@ -30,7 +30,7 @@ import Testing
         await sequencer.stop()
     }
 
-    /// Waits until nodes have applied what was dispatched last.
+    /// Waits until nodes have applied the last dispatched action.
     private static func awaitApplied(
         _ run: Run, in store: String, by nodes: [String], _ connect: [String]
     ) async throws {
@@ -60,7 +60,7 @@ import Testing
                         + connect)
                 return "\(run.exitCode) \(run.lines.joined())"
             }
-            // There is document/prefs, and no document/shared.
+            // There is a document/prefs, but no document/shared.
             for words in [["observe", "document"], ["drop", "document"], ["freeze", "document"]] {
                 let run = try await Run.tool(words + connect)
                 #expect(run.exitCode == .notFound, "\(words)")
@@ -96,7 +96,7 @@ import Testing
             #expect(run.lines[2].hasPrefix(#"{"error":{"code":"refused","message":"#))
             #expect(run.lines[2].contains(#"},"line":4,"receipt":{"epoch":"#))
             #expect(run.lines[3].hasPrefix(#"{"epoch":"#))
-            // The first line that failed decides.
+            // The exit code is that of the first line that failed.
             #expect(run.exitCode == .invalidInput)
         }
     }
@@ -164,7 +164,7 @@ import Testing
             }
             try #require(!numbers.isEmpty)
             #expect(numbers == (1...numbers.count).map { JSONInteger($0) })
-            // Also from the middle of a commit.
+            // This also works in the middle of a commit.
             for from in 1...all.count {
                 let part = try await Run.tool(
                     ["log", "--from", "\(from)", "--to", "\(from + 2)"] + connect)

@@ -17,7 +17,7 @@ import Testing
         case put(item: Item, flags: [Bool], on: Bool, data: Data, any: JSONValue, at: Date)
         case guarded(Guarded)
     }
-    /// Its decoding does not accept what is made up.
+    /// Its decoding rejects values that are made up.
     private struct Guarded: Codable, Sendable {
         var text: String
         init(from decoder: any Decoder) throws {
@@ -82,7 +82,7 @@ import Testing
                 try ActionCatalog(json: Array(text.utf8)[...])
             }
         }
-        // A kind that comes later is not checked.
+        // A kind that is added later is not checked.
         let later = try ActionCatalog(json: Array(#"{"a":{"b":"colour"}}"#.utf8)[...])
         try later.check(try JSONValue(json: #"{"a":{"b":[1]}}"#)) { _, _ in nil }
     }

@@ -35,7 +35,7 @@ struct ActionCoderTests {
         for action in actions {
             let bytes = try coder.encode(action, as: coding)
             #expect(try coder.decode(bytes[...], as: coding) == action)
-            // A piece of a larger frame, whose indices do not begin at 0.
+            // A slice of a larger frame, whose indices don't begin at 0.
             let frame = [0xFF, 0xFF] + bytes + [0xFF]
             #expect(try coder.decode(frame[2..<(2 + bytes.count)], as: coding) == action)
         }
@@ -141,7 +141,7 @@ struct CompactFuzzTests {
         for _ in 0..<8_000 {
             let bytes = [1] + values.bytes(values.number(below: 40))
             _ = failure { try actions.decode(bytes[...], as: .compact) }
-            // Whatever is accepted is a value like any other.
+            // An accepted value can be encoded again.
             if let value = try? free.decode(bytes[...], as: .compact) {
                 let again = try free.encode(value, as: .compact)
                 #expect(try free.decode(again[...], as: .compact) == value, "seed \(seed)")
@@ -165,7 +165,7 @@ struct CompactFuzzTests {
                 _ = failure { try coder.decode(changed[...], as: .compact) }
                 changed = json
                 changed[values.number(below: json.count)] = values.bytes(1)[0]
-                // What is still JSON has a canonical form, and that form is its own.
+                // Bytes that are still JSON have a canonical form, which is its own canonical form.
                 if let value = try? coder.decode(changed[...], as: .json) {
                     let canonical = try value.canonicalBytes()
                     #expect(try JSONValue(json: canonical).canonicalBytes() == canonical)
@@ -176,18 +176,18 @@ struct CompactFuzzTests {
 
     @Test(
         arguments: [
-            // Counts and lengths far beyond the bytes that are left.
+            // Counts and lengths far beyond the remaining bytes.
             [0x01, 0x7F, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x01],
             [0x01, 0x7F, 0xF0, 0xFF, 0xFF, 0xFF, 0x0F], [0x01, 0x8F, 0xF0, 0xFF, 0xFF, 0xFF, 0x0F],
             [0x01, 0x5F, 0xF0, 0xFF, 0xFF, 0xFF, 0x0F], [0x01, 0x6F, 0xF0, 0xFF, 0xFF, 0xFF, 0x0F],
             // No kind, no format, nothing, too much.
             [0x01, 0x90], [0x02, 0x00], [], [0x01], [0x01, 0x00, 0x00], [0x01, 0x03],
-            // A varint too long, or longer than needed; a number below -2^63.
+            // A varint that is too long, or longer than necessary; a number below -2^63.
             [0x01, 0x1F, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x02],
             [0x01, 0x1F, 0x80, 0x00],
             [0x01, 0x2F, 0xF1, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x7F],
             [0x01, 0x2F, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x01],
-            // A key that has no number yet, a key twice, a text that is none, NaN.
+            // A key without a number, a duplicate key, an invalid text, NaN.
             [0x01, 0x81, 0x01, 0x00], [0x01, 0x82, 0x02, 0x61, 0x00, 0x01, 0x00],
             [0x01, 0x51, 0xFF], [0x01, 0x30, 0, 0, 0, 0, 0, 0, 0xF8, 0x7F],
         ] as [[UInt8]])

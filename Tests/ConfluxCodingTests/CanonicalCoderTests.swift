@@ -71,7 +71,7 @@ struct CanonicalCoderTests {
         let value = Everything()
         let bytes = try encoder.encode(value)
         #expect(try decoder.decode(Everything.self, from: bytes) == value)
-        // What is decoded and encoded again has the same bytes.
+        // A decoded value has the same bytes when it is encoded again.
         let again = try encoder.encode(decoder.decode(Everything.self, from: bytes))
         #expect(again == bytes)
         #expect(try JSONValue(json: bytes).canonicalBytes() == bytes)

@@ -4,10 +4,10 @@ import Testing
 
 @testable import ConfluxCoding
 
-/// Bytes that are a whole action pass by the tape, and nobody can tell.
+/// An action that consists of bytes only is not coded by the tape, and the result is the same.
 @Suite struct CompactBytesTests {
     private let quick = ActionCoder<Data>(sizeBytesMax: 1 << 21)
-    /// The same bytes in an optional take the tape.
+    /// The same bytes in an optional are coded by the tape.
     private let plain = ActionCoder<Data?>(sizeBytesMax: 1 << 21)
 
     @Test(arguments: [0, 1, 14, 15, 16, 63, 64, 142, 143, 300, 16_398, 16_399, 70_000, 1 << 20])
@@ -16,7 +16,7 @@ import Testing
         let bytes = try quick.encode(data, as: .compact)
         #expect(try bytes == plain.encode(data, as: .compact))
         #expect(try quick.decode(bytes[...], as: .compact) == data)
-        // Data of which the indices don't begin with 0.
+        // Data whose indices don't begin at 0.
         let slice = (Data([9, 9, 9]) + data).dropFirst(3)
         #expect(try quick.encode(slice, as: .compact) == bytes)
         #expect(try quick.decode(quick.encode(data, as: .json)[...], as: .json) == data)
@@ -33,7 +33,7 @@ import Testing
                 broken.append(bytes)
             }
         }
-        // A count that is not in its shortest form, and one of too many bits.
+        // A count that is not in its shortest form, and a count with too many bits.
         broken.append(Array(whole[..<2]) + [0x80 | whole[2], 0] + whole[3...])
         broken.append(Array(whole[..<2]) + [UInt8](repeating: 0xFF, count: 10) + whole[3...])
         for bytes in broken {
@@ -48,7 +48,7 @@ import Testing
                 #expect(found.code == expected.code && found.message == expected.message)
             case (.success(let found), .success(let expected)): #expect(found == expected)
             default:
-                // Null is an optional's nil and no bytes.
+                // Null means nil for the optional, but is invalid for the bytes.
                 #expect(bytes.count > 1 && bytes[1] >> 4 == 0, "\(bytes)")
             }
         }

@@ -3,7 +3,7 @@ import ConfluxVocabulary
 import Foundation
 import Testing
 
-/// One case for each way of writing.
+/// Has one case for each way of writing.
 private enum Move: CompactCodable, Hashable, Sendable {
     case stop
     case go(at: Double, by: Int8, far: Bool, to: String)
@@ -130,7 +130,7 @@ struct CompactCodableTests {
 
     @Test func `the bytes are the golden ones`() throws {
         let bytes = try coder.encode(.go2(go2: 20), as: .compact)
-        // The format, an object of one, the key of three bytes, an object of one, key 0 again, 15 and 5.
+        // The format, an object of one member, a key of three bytes, an object of one member, key 0 again, 15 and 5.
         #expect(bytes == [1, 0x81, 6] + Array("go2".utf8) + [0x81, 1, 0x1F, 5])
     }
 
@@ -203,6 +203,7 @@ struct CompactCodableTests {
             #expect(throws: CodingFailure.self) {
                 try coder.decode(bytes[..<count], as: .compact)
             }
+<<<<<<< HEAD
         }
         for place in bytes.indices {
             for bit in 0..<8 {
@@ -211,6 +212,17 @@ struct CompactCodableTests {
                 let plain = changed.withUnsafeBufferPointer { changed in
                     Result { () throws(CodingFailure) in
                         try coder.decodeByTape(changed, as: .compact)
+=======
+            // After a change of any byte, the result is an error or another action: the same as by the tape alone.
+            for place in bytes.indices {
+                for bit in 0..<8 {
+                    var changed = bytes
+                    changed[place] ^= 1 << UInt8(bit)
+                    let plain = changed.withUnsafeBufferPointer { changed in
+                        Result { () throws(CodingFailure) in
+                            try coder.decodeByTape(changed, as: .compact)
+                        }
+>>>>>>> e88f43218a7709952aa2e80ecf5a60d623f5fbb1
                     }
                 }
                 let quick = Result { () throws(CodingFailure) in

@@ -81,7 +81,7 @@ struct JSONValueTests {
     }
 
     @Test func `keys are sorted by their UTF-8 bytes`() throws {
-        // By UTF-16 units, 😀 (D83D …) would stand before U+FF5E.
+        // In the order of UTF-16 units, 😀 (D83D …) would come before U+FF5E.
         let value = try JSONValue(json: #"{"😀":1,"～":2,"z":3,"Z":4,"":5,"é":6}"#)
         #expect(value.object?.map(\.key) == ["", "Z", "z", "é", "～", "😀"])
     }

@@ -1,7 +1,7 @@
 import ConfluxCoding
 import ConfluxVocabulary
 
-/// Makes random JSON values, all decided by a seed that a failing test prints.
+/// Makes random JSON values. A seed decides them, and a failing test prints it.
 struct RandomValues {
     private var random: SplitMix64
 
@@ -41,7 +41,7 @@ struct RandomValues {
     }
 }
 
-/// The code of the failure that a function ends in; nil when it succeeds.
+/// The code of the failure that a function throws; nil if it succeeds.
 func failure(_ body: () throws -> some Any) -> CodingFailure? {
     do {
         _ = try body()

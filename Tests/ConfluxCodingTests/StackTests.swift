@@ -10,15 +10,15 @@ private indirect enum Chain: Codable, Sendable {
 }
 
 struct StackTests {
-    /// Secondary threads have half a MiB on some systems. Without optimisation a level takes more, and
-    /// with the thread sanitizer more than that.
+    /// Secondary threads have half a mebibyte on some systems. In a debug build, a level needs more, and
+    /// with the thread sanitizer even more.
     #if DEBUG
         private static let stackBytes = dlsym(nil, "__tsan_init") == nil ? 2 << 20 : 8 << 20
     #else
         private static let stackBytes = 512 << 10
     #endif
 
-    /// Runs a function on a thread with a small stack, and waits for its end.
+    /// Runs a function on a thread with a small stack, and waits until it ends.
     private func onSmallStack(_ body: @escaping @Sendable () throws -> Void) throws {
         let box = Box()
         let done = DispatchSemaphore(value: 0)

@@ -1,7 +1,7 @@
 import ConfluxEtcd
 import Testing
 
-/// What is an address of a log on etcd.
+/// Which texts are addresses of a log on etcd.
 @Suite struct AddressTests {
     @Test(arguments: [
         ("etcd://a/p", "etcd://a:2379/p"), ("etcd://a:1,b,c:3/p/q", "etcd://a:1,b:2379,c:3/p/q"),

@@ -37,7 +37,7 @@ import Testing
         } while offset < count
     }
 
-    /// Commits of four tenures, some of them large; a floor; checkpoints and snapshots of every kind.
+    /// Fills a log: commits of four tenures, some of them large, a floor, and all kinds of checkpoints and snapshots.
     private func fill(_ log: any ActionLog) throws {
         try log.fill(20, log.claim(raisingEpochBy: 7).epoch)
         try log.fill(3, log.claim(raisingEpochBy: 1_000).epoch, bytes: 400_000)
@@ -53,7 +53,7 @@ import Testing
         try log.truncateAll(below: 35)
     }
 
-    /// What a log has.
+    /// The content of a log.
     private struct Content: Equatable {
         let floor: SequenceNumber
         let commits: [LoggedCommit]
@@ -94,7 +94,7 @@ import Testing
         let third = try SQLiteLog(directory: "\(folder)/third", durability: .os)
         #expect(try Content(third) == content && third.id == first.id)
         #expect(try third.origin() == origin)
-        // It goes on behind every claim that there was.
+        // It continues with an epoch above all former claims.
         let last = try second.claim().epoch
         let epoch = try third.claim(raisingEpochBy: 2).epoch
         #expect(epoch > last)
@@ -106,7 +106,7 @@ import Testing
         #expect(links.count == content.commits.count + 1)
     }
 
-    /// The commits of a log on disk with their hashes, each of which follows from the one before.
+    /// The commits of a log on disk with their hashes. Expects that each hash follows from the one before.
     private func chain(of name: String) throws -> [ChainedCommit] {
         let file = try SQLiteLogFile(directory: "\(folder)/\(name)")
         defer { file.close() }
@@ -156,7 +156,7 @@ import Testing
                 #expect(
                     failure { try SQLiteLogFile(directory: "\(folder)/copy").close() }.error?.code
                         == .notALog)
-                // No new log begins in its place.
+                // No new log is created in its place.
                 #expect(
                     failure { try SQLiteLog(directory: "\(folder)/copy", durability: .os).close() }
                         .error?.code == .notALog)
@@ -169,7 +169,7 @@ import Testing
             : try SQLiteLog(directory: "\(folder)/copy", durability: .os)
         #expect(try Content(whole) == Content(source))
         whole.close()
-        // A log is no place for a copy.
+        // A copy can't be made over a log.
         #expect(failure { _ = try begin(try source.origin()) }.error?.code == .inUse)
     }
 

@@ -1,14 +1,14 @@
 import ConfluxLog
 import ConfluxVocabulary
 
-/// A log that passes everything on to another one, but for what a test does in between.
+/// Passes everything on to another log, except for the disturbances that a test wants.
 final class DisturbedLog: CopiedLog {
     private let log: any CopiedLog
-    /// Called after each confirmed claim.
+    /// Is called after each confirmed claim.
     var confirmed: () throws(LogError) -> Void = {}
-    /// Called once the log is adopted.
+    /// Is called after the log is adopted.
     var adopted: () throws(LogError) -> Void = {}
-    /// In place of the hash of the last commit.
+    /// Replaces the hash of the last commit.
     var wrongHead: ChainHash?
 
     init(_ log: any CopiedLog) { self.log = log }

@@ -5,7 +5,7 @@ import EtcdCluster
 import Foundation
 import Testing
 
-/// Members that die, hang and come back, and answers that are lost.
+/// Members that die, hang and return, and answers that are lost.
 @Suite(.serialized, .enabled(if: EtcdCluster.isInstalled)) struct FaultTests {
     private static let deadline = Duration.seconds(3)
 
@@ -91,7 +91,7 @@ import Testing
         #expect(proxy.cutCount == 3)
         #expect(try log.readAll() == commits)
 
-        // Where no answer comes through, the outcome is unknown; the same again tells it.
+        // If no answer gets through, the outcome is unknown. Repeating the append reports it.
         let before = log.last
         let commit = LoggedCommit.sample(before.rawValue + 1, epoch)
         proxy.withhold(.max)
@@ -126,11 +126,11 @@ import Testing
             sequence: SequenceNumber(4), bytes: [UInt8](repeating: 4, count: 100)[...])
         let pieces = checkpoint.pieces(of: 60)
         try log.save(pieces[0])
-        // The answers that its bytes are there, and which checkpoints there are, pass.
+        // Two answers pass: that its bytes are there, and which checkpoints exist.
         proxy.withhold(.max, passing: 2)
         #expect(failure { try log.save(pieces[1]) }.error?.code == .unknownOutcome)
         proxy.withhold(0)
-        // What comes next finds that it is listed, and leaves its bytes alone.
+        // The next save finds that the checkpoint is listed, and keeps its bytes.
         _ = failure { try log.save(checkpointAt: 6) }
         #expect(try log.checkpoint(through: SequenceNumber(4)) == checkpoint)
         try log.save(checkpointAt: 6)
@@ -162,7 +162,7 @@ import Testing
         let proxy = try CuttingProxy(before: cluster.endpoints[0])
         let log = try open("etcd://\(proxy.address)/conflux")
         let commits = try log.fill(3, try log.claim().epoch)
-        // The first answer is that of the epoch that stands, the second that of the claim.
+        // The first lost answer is that of the present epoch, the second that of the claim.
         proxy.withhold(2)
         let claim = try log.claim()
         #expect(proxy.cutCount == 2)
@@ -190,7 +190,7 @@ import Testing
             #expect(failure(body).error?.code == .superseded)
         }
         commits += try new.fill(1, claim.epoch)
-        // What it had appended before is there, and it is told so.
+        // Its earlier append is there, but it only learns that it was superseded.
         #expect(
             failure { try old.append(commits[2], expecting: .init(4), forced: false) }
                 .error?.code == .superseded)
@@ -204,7 +204,7 @@ import Testing
         _ = try old.claim()
         let told = DispatchSemaphore(value: 0)
         old.watchClaims { told.signal() }
-        // It is told as well when it begins to watch.
+        // The watcher is also told when it begins to watch.
         #expect(told.wait(timeout: .now() + 10) == .success)
         try old.confirm()
         #expect(told.wait(timeout: .now() + 0.2) == .timedOut)
@@ -212,7 +212,7 @@ import Testing
         _ = try new.claim()
         #expect(told.wait(timeout: .now() + 10) == .success)
         #expect(failure { try old.confirm() }.error?.code == .superseded)
-        // Also over a connection that ended meanwhile.
+        // This works even if the connection broke meanwhile.
         cluster.signal(SIGKILL, 0)
         try cluster.start(0)
         #expect(told.wait(timeout: .now() + 30) == .success)

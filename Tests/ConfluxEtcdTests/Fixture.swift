@@ -5,7 +5,7 @@ import EtcdCluster
 import Foundation
 import Testing
 
-/// Opens a log below a prefix.
+/// Opens a log with a prefix.
 func open(
     _ cluster: EtcdCluster, _ prefix: String = "conflux",
     _ adjust: (inout EtcdLogSettings) -> Void = { _ in }
@@ -21,10 +21,10 @@ func open(
     return try EtcdLog(settings)
 }
 
-/// A prefix that nobody else has, in the cluster that tests share.
+/// A new prefix in the cluster that the tests share.
 func ownPrefix() -> String { "test-\(Identifier.random())" }
 
-/// A cluster of so many members.
+/// A cluster with this number of members.
 func cluster(
     of count: Int, _ arguments: [String] = [], secure: (server: [String], client: [String])? = nil
 ) throws -> EtcdCluster {
@@ -35,7 +35,7 @@ func cluster(
     return try EtcdCluster(options)
 }
 
-/// What something threw, and how long it took.
+/// The error that a function threw, and how long it took.
 func failure(_ body: () throws -> Void) -> (error: LogError?, time: Duration) {
     let begun = ContinuousClock.now
     do {
@@ -58,7 +58,7 @@ extension LoggedCommit {
 }
 
 extension ActionLog {
-    /// Appends commits of two entries each, behind each other.
+    /// Appends commits of two entries each, one after the other.
     @discardableResult
     func fill(_ count: Int, _ epoch: Epoch, bytes: Int = 10) throws -> [LoggedCommit] {
         try (0..<count).map { _ in
@@ -68,7 +68,7 @@ extension ActionLog {
         }
     }
 
-    /// As a sequencer does: the very same again while it is not known what came of it.
+    /// Like a sequencer: repeats exactly the same append while its outcome is unknown.
     func insist(_ commit: LoggedCommit, within limit: Duration = .seconds(60)) throws {
         let deadline = ContinuousClock.now + limit
         let end = last

@@ -1,8 +1,8 @@
 import Foundation
 import Synchronization
 
-/// Passes on what clients and a server say, and holds one request back until it is told to let it go: the client
-/// has given up by then, and the server takes the request all the same.
+/// Passes on what clients and a server send, but holds one request back until it is told to release it. By then the
+/// client has given up, but the server takes the request all the same.
 final class HoldingProxy: Sendable {
     private let listener: Listener
     private let held: Held
@@ -10,7 +10,7 @@ final class HoldingProxy: Sendable {
     var address: String { listener.address }
 
     private final class Held: Sendable {
-        /// What the request contains that is held next; nil for none.
+        /// The words in the next request to hold; nil if none is to be held.
         let words = Mutex<[UInt8]?>(nil)
         let isReleased = DispatchSemaphore(value: 0)
         let isAnswered = DispatchSemaphore(value: 0)
@@ -38,7 +38,7 @@ final class HoldingProxy: Sendable {
             let isLate = Flag()
             let down = Thread {
                 relay(server, to: client) { count in
-                    // Settings, acknowledgements and pings have 40 bytes at most.
+                    // Settings, acknowledgements and pings have at most 40 bytes.
                     if isLate.value.withLock({ $0 }), count > 40 { held.isAnswered.signal() }
                     return true
                 }
@@ -63,7 +63,7 @@ final class HoldingProxy: Sendable {
                 guard sendAll(buffer[..<count], to: server) else { break }
                 continue
             }
-            // The end of the request may come by itself. What the client says when it gives up is not passed on.
+            // The request's end may arrive separately. What the client sends when it gives up is not passed on.
             var source = pollfd(fd: client, events: Int16(POLLIN), revents: 0)
             while count < buffer.count, poll(&source, 1, 200) > 0 {
                 let more = recv(client, &buffer[count], buffer.count - count, 0)
@@ -79,13 +79,13 @@ final class HoldingProxy: Sendable {
         shutdown(server, Int32(SHUT_RDWR))
     }
 
-    /// Holds the next request that has some words in it.
+    /// Holds the next request that contains these words.
     func hold(_ words: String) { held.words.withLock { $0 = Array(words.utf8) } }
 
     /// Whether a request is held.
     var isHolding: Bool { held.words.withLock { $0 == nil } }
 
-    /// Lets the held request go, and waits until the server answered it.
+    /// Releases the held request, and waits until the server has answered it.
     func release() -> Bool {
         held.isReleased.signal()
         return held.isAnswered.wait(timeout: .now() + 10) == .success

@@ -1,7 +1,7 @@
 import Foundation
 import Synchronization
 
-/// Listens on a free port, and does with each connection what a test says, on a thread of its own.
+/// Listens on a free port, and runs a test's function for each connection, on a new thread.
 final class Listener: Sendable {
     let address: String
     private let descriptor: Int32
@@ -30,7 +30,7 @@ final class Listener: Sendable {
         thread.start()
     }
 
-    /// Refuses who connects from now on.
+    /// Refuses all connections from now on.
     func refuse() { shutdown(descriptor, Int32(SHUT_RDWR)) }
 
     deinit {
@@ -39,8 +39,8 @@ final class Listener: Sendable {
     }
 }
 
-/// Passes on what a client and a server say, until it is told to withhold the server's answers: then it reads
-/// what comes and ends the connection.
+/// Passes on what a client and a server send. When it is told to withhold the server's answers, it reads
+/// an answer and then ends the connection.
 final class CuttingProxy: Sendable {
     private let listener: Listener
     private let cutsLeft: CutCount
@@ -92,31 +92,31 @@ final class CuttingProxy: Sendable {
             }
             let up = Thread { relay(client, to: server) { _ in true } }
             up.start()
-            // Short frames are no answers: settings, acknowledgements and pings have 40 bytes at most.
+            // Short frames are not answers: settings, acknowledgements and pings have at most 40 bytes.
             relay(server, to: client) { $0 <= 40 || !count.take() }
             shutdown(client, Int32(SHUT_RDWR))
             shutdown(server, Int32(SHUT_RDWR))
         }
     }
 
-    /// How many answers were withheld.
+    /// The number of withheld answers.
     var cutCount: Int { cutsLeft.count }
 
     /// Withholds the next answers.
     ///
     /// - Parameters:
-    ///   - count: How many.
-    ///   - passes: How many pass before.
-    ///   - tell: Called before the connection of each of them ends.
+    ///   - count: How many answers to withhold.
+    ///   - passes: How many answers to pass on before.
+    ///   - tell: Called before the connection of a withheld answer ends.
     func withhold(_ count: Int, passing passes: Int = 0, tell: (@Sendable () -> Void)? = nil) {
         cutsLeft.set(count, passes, tell)
     }
 
-    /// Refuses who connects from now on.
+    /// Refuses all connections from now on.
     func refuse() { listener.refuse() }
 }
 
-/// A connection to a port of this machine; nil if nobody listens.
+/// A connection to a port of this machine; nil if nothing listens there.
 func connected(to port: UInt16) -> Int32? {
     let server = newSocket()
     var place = loopback(port)
@@ -128,7 +128,7 @@ func connected(to port: UInt16) -> Int32? {
     return isConnected ? server : nil
 }
 
-/// - Returns: Whether all of it went.
+/// - Returns: Whether all bytes were sent.
 func sendAll(_ bytes: ArraySlice<UInt8>, to socket: Int32) -> Bool {
     var rest = bytes
     while !rest.isEmpty {

@@ -5,9 +5,9 @@ import EtcdCluster
 import Foundation
 import Testing
 
-/// What is no log, or is not for this program: a clear error each, in time.
+/// Places without a log, or with a log that this program can't use: each is reported clearly and in time.
 @Suite(.serialized, .enabled(if: EtcdCluster.isInstalled)) struct RefusalTests {
-    /// Opens what can't be opened.
+    /// Opens a log that can't be opened.
     private func refusal(
         _ address: String, _ adjust: (inout EtcdLogSettings) -> Void = { _ in }
     ) -> LogError? {
@@ -45,7 +45,7 @@ import Testing
         let foreign = refusal(cluster.address("\(prefix)/a"))
         #expect(foreign?.code == .notALog)
         #expect(foreign?.message.contains("/\(prefix)/a/other") == true)
-        // Nor does a log begin above another one.
+        // A log is not created above another one, either.
         _ = try open(cluster, "\(prefix)/b/log")
         #expect(refusal(cluster.address("\(prefix)/b"))?.code == .notALog)
 
@@ -104,7 +104,7 @@ import Testing
         }
         let epoch = try log.claim().epoch
         var commits = try log.fill(3, epoch)
-        // A member that was started again knows no token of before.
+        // A restarted member does not know former tokens.
         cluster.signal(SIGKILL, 0)
         try cluster.start(0)
         let commit = LoggedCommit.sample(7, epoch)
@@ -157,7 +157,7 @@ import Testing
     }
 }
 
-/// Log ids, from several threads.
+/// Log ids that several threads collect.
 private final class Ids: @unchecked Sendable {  // A lock guards it.
     private let lock = NSLock()
     private var ids: Set<LogID> = []

@@ -6,7 +6,7 @@ import Foundation
 import Spawning
 import Testing
 
-/// Connections that are encrypted, and certificates that are not what they should be.
+/// Encrypted connections, and certificates that are invalid.
 @Suite(.serialized, .enabled(if: EtcdCluster.isInstalled && Certificates.areAvailable))
 struct SecurityTests {
     private func refusal(_ cluster: EtcdCluster, _ security: EtcdSecurity) -> LogError? {
@@ -80,7 +80,7 @@ struct SecurityTests {
         let server = try files.make("server", by: "authority", days: -1)
         var options = EtcdCluster.Options()
         options.memberCount = 1
-        // Nobody else would take that certificate either.
+        // The client that waits for the cluster would not accept this certificate, either.
         options.isAwaited = false
         options.secure = (
             server: ["--cert-file", server.certificate, "--key-file", server.key], client: []
@@ -93,7 +93,7 @@ struct SecurityTests {
     }
 }
 
-/// Certificates of a test's own, made by `openssl`.
+/// Certificates that `openssl` makes for one test.
 private final class Certificates {
     static let areAvailable = FileManager.default.isExecutableFile(atPath: "/usr/bin/openssl")
 

@@ -6,9 +6,9 @@ import Foundation
 import Spawning
 import Testing
 
-/// What a log takes of etcd's space, and what is too large for one of its values.
+/// How much space of etcd a log uses, and contents that are too large for one of its values.
 @Suite(.serialized, .enabled(if: EtcdCluster.isInstalled)) struct SpaceTests {
-    /// The keys below a prefix that begin with a name.
+    /// The number of keys with this prefix and name.
     private func keys(_ cluster: EtcdCluster, _ prefix: String, _ name: String) throws -> Int {
         try cluster.control(["get", "/\(prefix)/\(name)", "--prefix", "--keys-only"])
             .split(separator: "\n").count { $0.hasPrefix("/") }
@@ -74,7 +74,7 @@ import Testing
                 SnapshotPiece(snapshot: snapshot, offset: 0, bytes: bytes.prefix(60)))
         }
         #expect(try keys(cluster, prefix, "parts/") == 50)
-        // Parts of an append that never was.
+        // Parts of an append that was never made.
         try cluster.control(["put", "/\(prefix)/large/00000000000000ff/0/1", "x"])
         let next = try open(cluster, prefix)
         _ = try next.claim()
@@ -164,7 +164,7 @@ import Testing
         let log = try open(cluster)
         let epoch = try log.claim().epoch
         try log.fill(5, epoch)
-        // The key of the log's end has a history as long as the log.
+        // The history of the end's key is as long as the log.
         try cluster.control(["get", "/conflux/end", "--rev=3"])
         for _ in 0..<2 { try log.fill(1, epoch, bytes: 33 << 20) }
         #expect(throws: Failure.self) {
@@ -190,7 +190,7 @@ import Testing
         try cluster.control(["del", key])
         let missing = failure { _ = try log.read(from: SequenceNumber(5), limitBytes: .max) }
         #expect(missing.error?.numbers == SequenceNumber(5)...SequenceNumber(6))
-        // The commit before is none of another log's.
+        // The previous commit's checkpoint is still found.
         try cluster.control(["put", "/\(prefix)/checkpoints/0000000000000006", "something"])
         let checkpoint = failure { _ = try log.checkpoint(through: log.last) }
         #expect(checkpoint.error?.numbers == SequenceNumber(6)...SequenceNumber(6))

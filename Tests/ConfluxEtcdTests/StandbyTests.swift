@@ -5,7 +5,7 @@ import EtcdCluster
 import Foundation
 import Testing
 
-/// Several programs with one log on etcd (rule 47).
+/// Several programs that share one log on etcd (rule 47).
 @Suite(.enabled(if: EtcdCluster.isInstalled)) struct StandbyTests {
     private let prefix = ownPrefix()
 
@@ -21,7 +21,7 @@ import Testing
         ServingWord(epoch: epoch, address: address, renewal: renewal, standing: standing)
     }
 
-    /// Claims a log behind the newest claim.
+    /// Claims a log after the newest claim.
     private func claim(
         _ log: EtcdLog, after epoch: Epoch, as address: String = "tcp://a:1"
     ) throws -> (claim: LogClaim, herald: any TenureHerald) {
@@ -46,7 +46,7 @@ import Testing
         #expect(found.floor == SequenceNumber(1))
         #expect(two.last == one.last)
         #expect(try two.readAll() == commits)
-        // To look is no claim.
+        // To look at the log does not claim it.
         #expect(
             failure { try two.append(.sample(7, epoch), expecting: two.last, forced: false) }
                 .error?.code == .notClaimed)
@@ -100,7 +100,7 @@ import Testing
         let (tenure, herald) = try claim(one, after: .none)
         var standby = StandbyWord(address: "tcp://b:1", last: SequenceNumber(4), renewal: 1)
         try two.standBy(standby)
-        // It did so itself once, and another one may be long gone.
+        // Standbys that don't count: the serving program's own former word, and one that may have ended long ago.
         try one.standBy(StandbyWord(address: "tcp://a:1", last: .zero, renewal: 9))
         try two.standBy(StandbyWord(address: "tcp://c:1", last: .zero, renewal: 3))
         #expect(try herald.say(word(tenure.epoch)).isEmpty)
@@ -122,7 +122,7 @@ import Testing
         #expect(try two.look().serving == nil)
         #expect(try herald.say(word(epoch, renewal: 2)).isEmpty)
         #expect(try two.look().serving == word(epoch, renewal: 2))
-        // A program that opens the log takes the keys for its own.
+        // For a program that opens the log, these keys belong to it.
         #expect(try open(cluster, prefix).id == one.id)
     }
 
@@ -132,7 +132,7 @@ import Testing
         let epoch = tenure.epoch
         let told = DispatchSemaphore(value: 0)
         two.watchServing { told.signal() }
-        // It is told as well when it begins to watch.
+        // The watcher is also told when it begins to watch.
         #expect(told.wait(timeout: .now() + 10) == .success)
         for renewal in 1...5 {
             _ = try herald.say(word(epoch, renewal: UInt64(renewal)))
@@ -141,7 +141,7 @@ import Testing
         two.close()
     }
 
-    /// Were it asked as long as others of its requests may take, this would not end in time.
+    /// If the member were given as much time as for other requests, this would not end in time.
     @Test(.timeLimit(.minutes(1)))
     func `a member that hangs does not delay noticing a silent tenure`() throws {
         let cluster = try cluster(of: 3)

@@ -2,9 +2,9 @@ import ConfluxLog
 import ConfluxVocabulary
 import Testing
 
-/// What every engine must do.
+/// The promises that every engine keeps.
 @Suite struct ActionLogTests {
-    /// A log and what keeps its files.
+    /// A log, and the object that keeps its files.
     private func make(_ engine: Engine) throws -> (any ActionLog, TemporaryFolder) {
         let folder = TemporaryFolder()
         return (try engine.open(folder), folder)

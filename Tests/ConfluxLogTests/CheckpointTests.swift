@@ -3,7 +3,7 @@ import ConfluxLog
 import ConfluxVocabulary
 import Testing
 
-/// What every engine does with checkpoints.
+/// Checkpoints in every engine.
 @Suite struct CheckpointTests {
     private func make(_ engine: Engine) throws -> (any ActionLog, TemporaryFolder) {
         let folder = TemporaryFolder()
@@ -45,7 +45,7 @@ import Testing
         try log.save(.sample(12), pieceBytes: 9)
         #expect(try log.checkpoint(through: SequenceNumber(11)) == .sample(4))
         #expect(try log.checkpoint(through: log.last) == .sample(12))
-        // A checkpoint may be saved anew, and an empty one is one.
+        // A checkpoint may be replaced, and may be empty.
         try log.save(SavedCheckpoint(sequence: SequenceNumber(12), bytes: []))
         #expect(try log.checkpoint(through: log.last)?.bytes.isEmpty == true)
         withExtendedLifetime(folder) {}
@@ -102,7 +102,7 @@ import Testing
     }
 }
 
-/// What only the log on disk does with them.
+/// Checkpoints, as only the log on disk has them.
 @Suite struct SQLiteCheckpointTests {
     private let folder = TemporaryFolder()
 
@@ -144,7 +144,7 @@ import Testing
         #expect(error?.code == .damaged)
         #expect(error?.numbers == SequenceNumber(8)...SequenceNumber(8))
         #expect(try log.checkpoint(through: SequenceNumber(7)) == .sample(4))
-        // The entries are none the worse for it.
+        // All entries can still be read.
         #expect(try log.readAll().count == 5)
     }
 

@@ -4,11 +4,11 @@ import EtcdCluster
 import Foundation
 import Testing
 
-/// Every engine of a log.
+/// The engines of logs.
 enum Engine: CaseIterable {
     case memory, fsync, os, etcd
 
-    /// Those that are on this machine.
+    /// The engines that this machine has.
     static var allCases: [Engine] {
         [.memory, .fsync, .os] + (EtcdCluster.isInstalled ? [.etcd] : [])
     }

@@ -4,11 +4,11 @@ import ConfluxVocabulary
 import Foundation
 import Testing
 
-/// A folder of its own, gone with this object.
+/// A new folder, which is removed with this object.
 final class TemporaryFolder {
     let path: String
 
-    /// - Parameter isQuick: Whether it may lie in memory, where a sync takes no time.
+    /// - Parameter isQuick: Whether the folder may be in memory, where a sync takes no time.
     init(isQuick: Bool = false) {
         let memory = URL(fileURLWithPath: "/dev/shm")
         let parent =
@@ -19,7 +19,7 @@ final class TemporaryFolder {
 
     var database: String { path + "/log.sqlite" }
 
-    /// What a crash of the process would leave: the files as they are while the log is open.
+    /// Copies the files while the log is open, as a crash of the process would leave them.
     func copyAsAfterKill() throws -> TemporaryFolder {
         let copy = TemporaryFolder()
         try FileManager.default.createDirectory(
@@ -31,7 +31,7 @@ final class TemporaryFolder {
         return copy
     }
 
-    /// Runs SQL as another program would.
+    /// Runs SQL like another program.
     func run(_ statements: String, flags: Int32 = SQLITE_OPEN_READWRITE) throws {
         var connection: OpaquePointer?
         try #require(sqlite3_open_v2(database, &connection, flags, nil) == SQLITE_OK)
@@ -41,7 +41,7 @@ final class TemporaryFolder {
         try #require(code == SQLITE_OK, "\(String(cString: sqlite3_errmsg(connection)))")
     }
 
-    /// The first number that SQL answers another program that only reads.
+    /// The first number of a query, run like another program that only reads.
     func number(_ query: String) throws -> Int64 {
         var connection: OpaquePointer?
         try #require(
@@ -66,7 +66,7 @@ final class TemporaryFolder {
 }
 
 extension SQLiteLogSettings {
-    /// Small files, so that a test is quick.
+    /// Settings with small files, so that a test is fast.
     static func small(_ durability: Durability = .fsync) -> SQLiteLogSettings {
         var settings = SQLiteLogSettings(durability: durability)
         settings.writeAheadBytes = 1 << 20
@@ -97,7 +97,7 @@ extension ActionLog {
         try read(from: SequenceNumber(1), limitBytes: .max)
     }
 
-    /// Claims, and appends commits of two entries each, 1–2, 3–4 …
+    /// Claims the log, and appends commits of two entries each: 1–2, 3–4 …
     @discardableResult
     func fill(_ count: Int, bytes: Int = 10) throws -> [LoggedCommit] {
         let claim = try claim()
@@ -113,7 +113,7 @@ extension ActionLog {
     }
 }
 
-/// The code of the error that something throws.
+/// The code of the error that a function throws.
 func code(of body: () throws -> Void) -> LogError.Code? {
     do {
         try body()

@@ -7,7 +7,7 @@ import Testing
 @Suite struct SQLiteDamageTests {
     private let folder = TemporaryFolder()
 
-    /// A log of 1–2, 3–4, 5–6, 7–8, tampered with by SQL, opened again.
+    /// A log of 1–2, 3–4, 5–6, 7–8 that was changed by SQL and opened again.
     private func damaged(by statements: String) throws -> (SQLiteLog, [LoggedCommit]) {
         let log = try SQLiteLog(directory: folder.path, settings: .small())
         let commits = try log.fill(4)
@@ -82,7 +82,7 @@ import Testing
         let log = try SQLiteLog(directory: folder.path, settings: .small())
         try log.fill(40, bytes: 12_000)
         log.close()
-        // Else the page would be read from the write-ahead log, where it is whole.
+        // Otherwise the page would be read from the write-ahead log, where it is intact.
         try folder.run("PRAGMA wal_checkpoint(TRUNCATE)")
         let url = URL(fileURLWithPath: folder.database)
         let file = try FileHandle(forUpdating: url)
@@ -101,8 +101,8 @@ import Testing
         reader.close()
     }
 
-    /// Who goes on behind each damage gets to the end of 40 commits, and is told of all that is not
-    /// there.
+    /// Expects that a reader that continues after each damage reaches the end of 40 commits, and is told of
+    /// all that are missing.
     private func expectDamagePassed(_ read: (UInt64) throws -> [LoggedCommit]) throws {
         var next: UInt64 = 1
         var whole = 0
@@ -124,7 +124,7 @@ import Testing
     }
 }
 
-/// A connection as another program has it.
+/// A connection like that of another program.
 final class OtherConnection {
     private var connection: OpaquePointer?
 

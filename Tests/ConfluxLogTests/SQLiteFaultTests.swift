@@ -81,7 +81,7 @@ import Testing
         try log.save(pieces[0])
         disk.failsToSync.store(true, ordering: .relaxed)
         #expect(code { try log.save(pieces[1]) } == .unknownOutcome)
-        // What the system holds in memory can't be trusted any more: nothing is written on top.
+        // The data in the system's memory can't be trusted any more, so nothing is written after it.
         #expect(code { try log.append(.sample(9...9)) } == .unknownOutcome)
         disk.failsToSync.store(false, ordering: .relaxed)
         log.close()
@@ -103,7 +103,7 @@ import Testing
         let large = SavedCheckpoint.sample(8, bytes: 2 << 20)
         #expect(code { try log.save(large, pieceBytes: 1 << 18) } == .full)
         #expect(try log.checkpoint(through: log.last) == .sample(4))
-        // The next checkpoint gives up what was saved of it, so that appends have room again.
+        // The next checkpoint removes the pieces of this one, so that appends have room again.
         try log.save(.sample(8))
         try log.append(.sample(9...9, bytes: 1 << 18))
         #expect(try log.checkpoint(through: log.last) == .sample(8))

@@ -3,7 +3,7 @@ import ConfluxVocabulary
 import Foundation
 import Testing
 
-/// A log that is read, and copied, beside whoever owns it.
+/// A log that is read and copied while another program owns it.
 @Suite struct SQLiteLogFileTests {
     private let folder = TemporaryFolder()
     private let other = TemporaryFolder()
@@ -33,7 +33,7 @@ import Testing
         #expect(
             code { () throws(LogError) in _ = try file.checkpoint(through: SequenceNumber(9)) }
                 == .closed)
-        // Its owner goes on, and the copy does not change.
+        // Its owner appends more, and the copy does not change.
         let more = try log.fill(2)
         #expect(try log.readAll() == commits + more)
         log.close()
@@ -58,7 +58,7 @@ import Testing
         try file.copy(to: target)
         #expect(!FileManager.default.fileExists(atPath: target + "/log.sqlite.partial"))
         #expect(code { () throws(LogError) in try file.copy(to: target) } == .inUse)
-        // Not into the log itself, which has an owner.
+        // A log can't be copied into its own folder, which has an owner.
         #expect(code { () throws(LogError) in try file.copy(to: folder.path) } == .inUse)
         #expect(
             code { () throws(LogError) in try file.copy(to: "/proc/conflux") } == .unusableFolder)

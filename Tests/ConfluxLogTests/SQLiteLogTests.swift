@@ -90,8 +90,8 @@ import Testing
         let log = try open()
         var lock = stat()
         #expect(stat(folder.path + "/lock", &lock) == 0)
-        // A duplicate shares the open file, as a child between fork and exec does.
-        // Other tests that run in this process have files open, too.
+        // A duplicated descriptor shares the open file, as a child does between fork and exec.
+        // Other tests that run in this process also have files open.
         let originals = (Int32(0)..<65_536).filter { descriptor in
             var file = stat()
             return fstat(descriptor, &file) == 0 && file.st_ino == lock.st_ino

@@ -3,7 +3,7 @@ import Testing
 
 @testable import ConfluxMonitoring
 
-/// Where metrics may be served, and by which token.
+/// Where metrics may be served, and with which token.
 struct AddressTests {
     @Test(arguments: [
         ("127.0.0.1:7480", true), ("127.8.9.1:0", true), ("localhost:7480", true),

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// A connection that says what it likes, byte by byte.
+/// A connection that can send anything, byte by byte.
 final class RawHTTP {
     private let descriptor: Int32
 
@@ -54,7 +54,7 @@ final class RawHTTP {
         }
     }
 
-    /// - Returns: Whether the other side took all of it.
+    /// - Returns: Whether the other side took all bytes.
     @discardableResult
     func send(_ text: String) -> Bool {
         var rest = Array(text.utf8)[...]
@@ -68,18 +68,18 @@ final class RawHTTP {
         return true
     }
 
-    /// Nothing more follows.
+    /// Closes the sending side.
     func endSending() {
         shutdown(descriptor, Int32(SHUT_WR))
     }
 
-    /// Everything until the other side ends the connection.
+    /// Reads everything until the other side ends the connection.
     func receiveAll() throws -> String {
         var all: [UInt8] = []
         var buffer = [UInt8](repeating: 0, count: 65_536)
         while true {
             let count = recv(descriptor, &buffer, buffer.count, 0)
-            // It may have ended with something unread.
+            // The other side may have ended the connection without reading everything.
             if count == 0 || (count < 0 && errno == ECONNRESET) { break }
             if count < 0, errno == EINTR { continue }
             try #require(count > 0, "nothing came: \(String(cString: strerror(errno)))")
@@ -88,7 +88,7 @@ final class RawHTTP {
         return String(decoding: all, as: UTF8.self)
     }
 
-    /// One request and its answer.
+    /// Sends one request, and returns its answer.
     static func ask(
         _ address: String, _ path: String, _ headers: [String] = []
     ) throws -> Answer {

@@ -4,9 +4,9 @@ import Testing
 
 @testable import ConfluxMonitoring
 
-/// What is served, and what bad input comes to, over real sockets.
+/// What the server serves, and how it handles bad input, over real sockets.
 struct ServerTests {
-    /// What a server serves, which tests change.
+    /// The data that a server serves. Tests change it.
     private final class Things: Sendable {
         let faults = Mutex<[String]>([])
     }
@@ -35,7 +35,7 @@ struct ServerTests {
         #expect(
             answer.body
                 == "# HELP things_total Things.\n# TYPE things_total counter\nthings_total 7\n")
-        // A query, which some scrapers add, changes nothing.
+        // Some scrapers add a query, which changes nothing.
         #expect(try RawHTTP.ask(server.address, "/metrics?x=y").status == 200)
     }
 
@@ -109,7 +109,7 @@ struct ServerTests {
         ] {
             let connection = try RawHTTP(server.address)
             let lines = ["GET \(path) HTTP/1.1", "Host: x"] + headers
-            // It ends before all of it is sent.
+            // The server ends the connection before everything is sent.
             connection.send(lines.map { "\($0)\r\n" }.joined() + "\r\n")
             let answer = RawHTTP.Answer(try connection.receiveAll())
             #expect(answer.status == nil || [413, 414, 431].contains(answer.status))
@@ -133,7 +133,7 @@ struct ServerTests {
         #expect(try Self.isServed(server))
     }
 
-    /// Waiting for bytes would keep one of the few threads that run all tests.
+    /// Runs a function on another thread. To wait for bytes would block one of the few threads that run all tests.
     private static func offPool<Value: Sendable>(
         _ body: @escaping @Sendable () throws -> Value
     ) async throws -> Value {
@@ -153,7 +153,7 @@ struct ServerTests {
         let address = server.address
         let answer = try await Self.offPool { try RawHTTP.ask(address, "/livez") }
         #expect(answer.status == 200)
-        // Nobody was let in before the first of them had been silent for too long.
+        // No new connection was accepted before the first one had been silent for too long.
         #expect(ContinuousClock.now - began > MonitoringServer.silenceMax / 2)
         for connection in idle { #expect(try connection.receiveAll() == "") }
     }

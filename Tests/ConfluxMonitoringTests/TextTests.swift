@@ -73,7 +73,7 @@ struct TextTests {
     }
 }
 
-/// What is said of the process.
+/// The figures of the process.
 struct ProcessFigureTests {
     @Test func `memory, files and free space are known`() throws {
         #expect(try #require(ProcessFigures.residentBytes) > 1 << 20)

@@ -4,9 +4,9 @@ import Testing
 @testable import ConfluxProtocol
 @testable import ConfluxSequencer
 
-/// What the log's thread does for stores that nobody hosts (rule 21), in steps.
+/// How the log's thread keeps entries aside for stores that nobody hosts (rule 21), step by step.
 struct AsideRunTests {
-    /// A log of which every entry is for both stores, and a worker on it.
+    /// A log whose entries all concern both stores, and its worker.
     private final class Setup {
         let log = MemoryLog()
         private(set) var kept: [AsideKept] = []
@@ -49,7 +49,7 @@ struct AsideRunTests {
             AsideJob(store: stores[index], life: life, after: after, former: former)
         }
 
-        /// Does a pass to its end.
+        /// Runs a pass to its end.
         func pass(
             _ jobs: [AsideJob], through last: UInt64, heldBytesMax: Int = .max
         ) -> [AsideKept] {
@@ -61,7 +61,7 @@ struct AsideRunTests {
             return kept
         }
 
-        /// Reads all that a pass needs.
+        /// Reads everything that a pass needs.
         func gather(_ run: AsideRun) -> AsideRun? {
             var rest: ReaderJob? = .gather(run)
             while let job = rest { rest = reads.work(job) }
@@ -83,7 +83,7 @@ struct AsideRunTests {
     @Test func `a pass that holds too much ends early, and undoes nothing`() throws {
         let setup = Setup(entries: 1_800)
         let life = setup.life
-        // The second store is ahead: it has everything up to 1,500.
+        // The second store is ahead: it has all entries up to 1,500.
         let ahead = try #require(setup.pass([setup.job(1, after: life)], through: 1_500).first)
         #expect(try setup.numbers(of: ahead) == Array(2...1_500))
         let jobs = [
@@ -96,7 +96,7 @@ struct AsideRunTests {
         #expect(try setup.numbers(of: first) == Array(2...first.through.rawValue))
         #expect(kept.last?.through == ahead.through && kept.last?.reference == ahead.reference)
         #expect(try setup.numbers(of: ahead) == Array(2...1_500))
-        // The next one goes on.
+        // The next pass continues.
         let next = setup.pass(
             [
                 setup.job(0, after: first.through, former: first.reference),
@@ -127,7 +127,7 @@ struct AsideRunTests {
         setup.worker.work(.renew(.random()))
         #expect(setup.worker.work(rest) == nil)
         #expect(setup.kept.isEmpty)
-        // The first step was done before.
+        // The first step was already done.
         #expect(try setup.log.snapshots().map(\.store) == [setup.stores[0]])
     }
 }

@@ -5,7 +5,7 @@ import Foundation
 import Testing
 
 struct CheckpointTests {
-    /// A folder that is gone after the body.
+    /// Runs a body with a folder that is removed afterwards.
     private func withFolder(_ body: (URL) async throws -> Void) async throws {
         let folder = FileManager.default.temporaryDirectory
             .appendingPathComponent("conflux-\(Identifier.random())")
@@ -53,7 +53,7 @@ struct CheckpointTests {
                 if case .note(.recovered) = $0 { true } else { false }
             }
             guard case .note(.recovered(let from, let last)) = recovered else { return }
-            // Only what stands behind the checkpoint was read.
+            // It read only the entries after the checkpoint.
             #expect(from >= number && from <= last)
             let late = try await Node.connect(to: again.address, scope: Scope())
             let replica = try await late.store(TallyState.self)
@@ -78,7 +78,7 @@ struct CheckpointTests {
             await sequencer.stop()
             let log = try SQLiteLog(directory: folder.path)
             _ = try log.claim()
-            // Bytes that were never a checkpoint, though the log keeps them well.
+            // The log stores these bytes properly, but they are not a checkpoint.
             for piece in SavedCheckpoint(sequence: log.last, bytes: [1, 2, 3]).pieces() {
                 try log.save(piece)
             }

@@ -40,7 +40,7 @@ struct ConnectionTests {
     @Test func `nodes continue with a sequencer that restarts at the same address`()
         async throws
     {
-        // The log is in memory: a new sequencer has a new one, so stores begin anew.
+        // The log is in memory, so the new sequencer has a new one, and stores are created again.
         try await withAddress { address in
             let world = try World(bind: address)
             let node = try await world.node()
@@ -50,7 +50,7 @@ struct ConnectionTests {
             await world.sequencer.stop()
             let again = try World(bind: address)
             _ = try await first(of: events) { if case .historyLost = $0 { true } else { false } }
-            // Until the store has begun anew, what is dispatched to its former life is rejected.
+            // Until the store is created again, actions for its former life are rejected.
             try await withDeadline {
                 while true {
                     let error = await Self.failure(of: store.actions.dispatch(.add(1)))

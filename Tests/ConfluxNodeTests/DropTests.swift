@@ -16,7 +16,7 @@ struct DropTests {
             let other = try await beta.store(TallyState.self)
             try await store.actions.dispatch(.add(3)).receipt()
             try await alpha.drop(store)
-            // It is over here when the call returns, and there when the entry has come.
+            // When the call returns, the store has ended here. In other nodes, it ends with the entry.
             #expect(await alpha.status.stores.isEmpty)
             let event = try await first(of: events) { event in
                 if case .storeDropped = event { true } else { false }
@@ -45,7 +45,7 @@ struct DropTests {
             node.close(store)
             let error = await #expect(throws: NodeError.self) { try await node.drop(store) }
             #expect(error?.code == .notHosted)
-            // It lives on.
+            // The store still exists.
             let again = try await node.store(TallyState.self)
             try await node.drop(again)
             let twice = await #expect(throws: NodeError.self) { try await node.drop(again) }

@@ -2,7 +2,7 @@ import Conflux
 import ConfluxNode
 import Testing
 
-/// What nodes decide about stores: that they are frozen, and that an entry has no effect.
+/// Freezing stores and skipping entries, on request of a node.
 struct FreezeTests {
     @Test func `no action reaches a frozen store, in any node, until it is thawed`() async throws {
         let scope = Scope()
@@ -14,7 +14,7 @@ struct FreezeTests {
             let theirs = try await beta.store(TallyState.self)
             try await store.actions.dispatch(.add(1)).receipt()
             try await alpha.freeze(store)
-            // Once more changes nothing.
+            // To freeze it once more changes nothing.
             try await beta.freeze(theirs)
             for frozen in [store, theirs] {
                 let error = await #expect(throws: DispatchError.self) {
@@ -23,12 +23,12 @@ struct FreezeTests {
                 #expect(error?.code == .rejected)
                 #expect(error?.message.contains("frozen") == true)
             }
-            // What is for the whole state passes it by, and is not made up for.
+            // An action for the whole state leaves the store out, even after it is thawed.
             try await scope.run {
                 _ = try await Store<TallyState>.actions.dispatch(.add(10)).receipt()
             }
             #expect(store.computed.count == 1 && other.computed.count == 10)
-            // Who opens it now finds it as it is.
+            // A node that opens the store now gets its present state.
             let gamma = try await world.node("gamma")
             let late = try await gamma.store(TallyState.self)
             #expect(late.computed.count == 1)
@@ -62,7 +62,7 @@ struct FreezeTests {
             let receipt = try await store.actions.dispatch(.add(1)).receipt()
             let name = try #require(StoreName("tally"))
             let error = await #expect(throws: NodeError.self) {
-                // Its word that it has applied it may be on its way.
+                // The report that the replica has applied it may still be in transit.
                 while true {
                     do throws(NodeError) {
                         try await node.skip(receipt.sequence, for: .store(name))
@@ -74,7 +74,7 @@ struct FreezeTests {
             }
             #expect(error?.code == .rejected && error?.rejection == .passed)
             #expect(error?.message.contains("alpha has applied entry") == true)
-            // For what it is not for, nobody has.
+            // The entry is not for that store, so no replica of it has applied it.
             try await node.skip(receipt.sequence, for: .store(try #require(StoreName("other"))))
             #expect(store.computed.count == 1)
             await node.close()

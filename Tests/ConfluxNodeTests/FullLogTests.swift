@@ -7,9 +7,9 @@ import Testing
 @testable import ConfluxProtocol
 @testable import ConfluxSequencer
 
-/// A log that has reached its bound makes room by itself, where retention lets it.
+/// A log at its limit makes room by itself, if the retention permits it.
 struct FullLogTests {
-    /// What it counts takes more room in the log than in it.
+    /// A model whose actions are large, but whose state is small.
     private struct Vessel: Model {
         static let name = "vessel"
         var drops = 0
@@ -27,7 +27,7 @@ struct FullLogTests {
         let node: Node
         let store: ModelStore<Vessel>
 
-        /// A log of 2 MiB, which has no checkpoint by itself.
+        /// A log of 2 MiB, with no checkpoints unless the log needs room.
         init(retainedBytes: UInt64) async throws {
             folder = FileManager.default.temporaryDirectory
                 .appendingPathComponent("conflux-\(Identifier.random())")
@@ -67,7 +67,7 @@ struct FullLogTests {
     {
         let setup = try await Setup(retainedBytes: 64 << 10)
         let store = setup.store
-        // About twice what the log takes.
+        // About twice as much as fits into the log.
         for _ in 1...40 {
             try await withDeadline {
                 var last: DispatchHandle?
@@ -96,7 +96,7 @@ struct FullLogTests {
         let full = try await first(of: setup.events, where: Self.isFull)
         guard case .note(.logNearlyFull(let retained)) = full else { return }
         #expect(retained.contains("\(1 << 30) bytes"))
-        // Actions wait; the tenure goes on.
+        // Actions wait, but the tenure continues.
         let node = setup.node
         try await withDeadline { try await node.barrier() }
         let another = try await Node.connect(to: setup.sequencer.address, scope: Scope())

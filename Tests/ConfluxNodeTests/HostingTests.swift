@@ -2,7 +2,7 @@ import ConfluxNode
 import Dispatch
 import Testing
 
-/// Opening and closing while other things happen.
+/// Opening and closing stores while other things happen.
 struct HostingTests {
     @Test func `stores of one state can be opened at once`() async throws {
         try await withWorld { world in
@@ -29,7 +29,7 @@ struct HostingTests {
             let busy = try await node.store(TallyState.self, named: "busy")
             let victim = try await node.store(TallyState.self, named: "victim")
             try await victim.actions.dispatch(.add(3)).receipt()
-            // The thread that applies is in user code meanwhile.
+            // Meanwhile the applying thread is in user code.
             let entered = AsyncStream.makeStream(of: Void.self)
             let gate = DispatchSemaphore(value: 0)
             let observation = busy.computed.counts.observe { count in
@@ -43,7 +43,7 @@ struct HostingTests {
             let reopening = Task {
                 try await withDeadline { try await node.store(TallyState.self, named: "victim") }
             }
-            // Each answer shows that the link has taken what was posted before.
+            // Each answer shows that the link has processed the earlier posts.
             for _ in 0..<200 { _ = await node.status }
             gate.signal()
             let again = try await reopening.value
@@ -75,7 +75,7 @@ struct HostingTests {
 
     @Test func `closing waits until a store with a queue of its own has applied`() async throws {
         try await withWorld { world in
-            // Longer than the looks below take on a busy machine.
+            // Longer than the checks below take on a busy machine.
             let node = try await world.node { $0.closeTimeout = .seconds(120) }
             let observer = try await world.node()
             let queue = DispatchQueue(label: "slow")
@@ -85,7 +85,7 @@ struct HostingTests {
             let handle = store.dispatch(.write("x"))
             try await wait(for: there) { $0.lines == ["x"] }
             let closing = Task { await node.close() }
-            // The outbox takes no more once the node has begun to leave.
+            // Once the node has begun to leave, the outbox accepts no more actions.
             for _ in 0..<200 { _ = await node.status }
             queue.resume()
             try await handle.receipt()
@@ -98,7 +98,7 @@ struct HostingTests {
     @Test func `a wait for a store that another task opens can be cancelled`() async throws {
         try await withWorld { world in
             let node = try await world.node()
-            // A sequencer that is stopped gives up its port, and another test's may get it.
+            // The sequencer is not stopped: it would give up its port, and another test might get it.
             let queue = DispatchQueue(label: "stuck")
             queue.suspend()
             let opener = Task { try await node.store(TallyState.self, executor: .queue(queue)) }
@@ -128,7 +128,7 @@ struct HostingTests {
                     ended.continuation.yield(error)
                 }
             }
-            // The state is bridged before the store is asked for its own.
+            // The state is bridged before the store is asked for its initial state.
             for _ in 0..<200 { _ = await node.status }
             opener.cancel()
             let error: (any Error)?
@@ -164,14 +164,14 @@ struct HostingTests {
                 _ = try await Store<TallyState>.actions.dispatch(.add(1)).receipt()
             }
             #expect(store.computed.count == 1)
-            // Once the first is closed, the second may.
+            // Once the first node is closed, the second one may bridge the state.
             await first.close()
             try await second.bridge(TallyState.self)
             try await scope.run {
                 _ = try await Store<TallyState>.actions.dispatch(.add(1)).receipt()
             }
             #expect(store.computed.count == 2)
-            // What the first one gives up is not the second one's bridge.
+            // If the first node now ends its bridge, the second one's bridge stays.
             first.unbridge(TallyState.self)
             let third = try await world.node()
             let there = try await third.store(TallyState.self, named: "there")

@@ -2,9 +2,9 @@ import ConfluxNode
 import ConfluxSequencer
 import Testing
 
-/// What was open and can't be opened again after the log was lost.
+/// Stores and bridges that can't be opened again after the log was lost.
 struct LostHostingTests {
-    /// A node, and a sequencer that is replaced by one with another log in memory and other bounds.
+    /// Runs a node while its sequencer is replaced by one with another log in memory and other limits.
     private func withReplacedLog(
         adjust: @escaping @Sendable (inout SequencerSettings) -> Void,
         before: (Node, Scope) async throws -> Void,
@@ -69,12 +69,12 @@ struct LostHostingTests {
                 #expect((error?.reason as? NodeError)?.code == .openFailed)
                 #expect(store.computed.count == 3)
                 #expect(await node.status.stores.isEmpty == true)
-                // Nor does a global dispatch change what is no replica any more.
+                // A global dispatch doesn't change the former replica, either.
                 try await scope.run {
                     _ = try await Store<TallyState>.actions.dispatch(.add(5)).receipt()
                 }
                 #expect(store.computed.count == 3)
-                // The name can be asked for anew.
+                // The name can be opened again.
                 let second = await #expect(throws: NodeError.self) {
                     _ = try await node.store(TallyState.self)
                 }
@@ -102,7 +102,7 @@ struct LostHostingTests {
                 }
                 #expect(error?.code == .storeStopped)
                 #expect(store.computed.count == 0)
-                // Who gives the bridge up has a store of this process again.
+                // If the node ends its bridge, the state's stores belong to this process again.
                 node.unbridge(TallyState.self)
                 try await scope.run {
                     _ = try await Store<TallyState>.actions.dispatch(.add(1)).receipt()

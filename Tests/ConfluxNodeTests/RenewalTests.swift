@@ -9,14 +9,14 @@ import Testing
 @testable import ConfluxProtocol
 @testable import ConfluxSequencer
 
-/// When the log fails the tenure ends, and the next one goes on from the log (rule 3).
+/// When the log fails, the tenure ends, and the next one continues from the log (rule 3).
 struct RenewalTests {
-    /// How many tenures have failed.
+    /// Counts the failed tenures.
     private final class Failures: Sendable {
         let count = Atomic<Int>(0)
     }
 
-    /// A sequencer on a disk that fails when it is told to, its events, and a node with a store.
+    /// A sequencer on a disk that fails on demand, its events, and a node with a store.
     private final class Setup {
         let disk: FaultyDisk
         let folder: URL
@@ -36,7 +36,7 @@ struct RenewalTests {
             var configuration = SequencerConfiguration(
                 bind: "tcp://127.0.0.1:0", storage: .folder(folder.path, settings))
             configuration.renewalPauseMax = .milliseconds(200)
-            // Checkpoints are made, and fail, all the while.
+            // Checkpoints are made all the time, and fail.
             configuration.checkpointBytes = 2_048
             adjust(&configuration)
             let (events, continuation) = AsyncStream.makeStream(of: SequencerEvent.self)
@@ -50,8 +50,8 @@ struct RenewalTests {
             store = try await node.store(TallyState.self)
         }
 
-        /// Waits until so many tenures have failed. Events of failures before may still be waiting to
-        /// be read, and do not count.
+        /// Waits until this many tenures have failed. Events of earlier failures may still wait to be read, and
+        /// do not count.
         func hasFailed(_ count: Int) async throws {
             while failures.count.load(ordering: .relaxed) < count {
                 _ = try await first(of: events) {
@@ -109,14 +109,14 @@ struct RenewalTests {
         let numbers = receipts.map(\.sequence)
         #expect(numbers == numbers.sorted() && Set(numbers).count == receipts.count)
 
-        // The log has each action at the number of its receipt, and no action besides.
+        // The log has each action at the number of its receipt, and no other action.
         await setup.node.close()
         await setup.sequencer.stop()
         let log = try SQLiteLog(directory: setup.folder.path)
         var found: [SequenceNumber] = []
         var epoch = Epoch.none
         for logged in try log.read(from: SequenceNumber(1), limitBytes: .max) {
-            // An append that failed may be in the log all the same, as of its own tenure.
+            // A failed append may be in the log all the same, with its own tenure's epoch.
             epoch = logged.epoch
             let commit = try Commit.decode(body: logged.bytes)
             var sequence = commit.first
@@ -166,7 +166,7 @@ struct RenewalTests {
         setup.setFault(.full, false)
         try await joined
         _ = try await withDeadline { try await handle.receipt() }
-        // When the log fails again, that is news. Who follows the feed hears that the tenure has ended.
+        // If the log fails again, it is reported again. A node that follows the feed learns that the tenure ended.
         worker.follow(from: SequenceNumber(1))
         let heardAgain = worker.eventStream
         let failures = setup.failures.count.load(ordering: .relaxed)
@@ -188,7 +188,7 @@ struct RenewalTests {
         setup.setFault(.full, true)
         let handle = setup.store.actions.dispatch(.add(1))
         try await setup.hasFailed(1)
-        // A file where the folder was: the message of this failure names it.
+        // A file replaces the folder. The message of this failure has the path.
         let aside = setup.folder.appendingPathExtension("aside")
         try FileManager.default.moveItem(at: setup.folder, to: aside)
         try Data().write(to: setup.folder)
@@ -319,7 +319,7 @@ struct RenewalTests {
             count.add(1, ordering: .relaxed)
             passed.yield()
         }
-        // The thread that owns the sockets has come to the probe before it answers.
+        // The thread that owns the sockets reaches the probe before it answers.
         _ = try await setup.node.sequencerStatus()
         #expect(count.load(ordering: .relaxed) == 0)
 

@@ -4,7 +4,7 @@ import Foundation
 import Synchronization
 import Testing
 
-/// A sequencer on free ports with a log in memory, and any number of nodes with scopes of their own.
+/// A sequencer on free ports with a log in memory, and any number of nodes, each with its own scope.
 final class World: Sendable {
     let sequencer: Sequencer
 
@@ -27,7 +27,7 @@ final class World: Sendable {
     }
 }
 
-/// Runs a test's body with a world, and ends the world whatever happened.
+/// Runs a test's body with a world, and closes the world in any case.
 func withWorld(
     adjust: @escaping @Sendable (inout SequencerSettings) -> Void = { _ in },
     _ body: (World) async throws -> Void
@@ -42,7 +42,7 @@ func withWorld(
     await world.sequencer.stop()
 }
 
-/// An address that can be bound again: a path, since a free port may be anybody's.
+/// An address that can be bound again. It is a path, since another process may take a free port.
 func withAddress(_ body: (String) async throws -> Void) async throws {
     let folder = FileManager.default.temporaryDirectory
         .appendingPathComponent("conflux-\(Identifier.random())")
@@ -51,7 +51,7 @@ func withAddress(_ body: (String) async throws -> Void) async throws {
     try await body("ipc://\(folder.path)/sequencer")
 }
 
-/// Waits for the first element that fits, within the deadline.
+/// Waits for the first matching element, within the deadline.
 func first<Elements: AsyncSequence & Sendable>(
     of elements: Elements, where isWanted: @escaping @Sendable (Elements.Element) -> Bool
 ) async throws -> Elements.Element where Elements.Element: Sendable {
@@ -61,7 +61,7 @@ func first<Elements: AsyncSequence & Sendable>(
     }
 }
 
-/// Waits until a model's store fits, within the deadline.
+/// Waits until the model of a store matches, within the deadline.
 func wait<M: Model>(
     for store: ModelStore<M>, until isWanted: @escaping @Sendable (M) -> Bool
 ) async throws {
@@ -70,7 +70,7 @@ func wait<M: Model>(
     _ = try await first(of: changes) { isWanted($0.new) }
 }
 
-/// Runs work that must end in time.
+/// Runs work that must end before the deadline.
 func withDeadline<Value: Sendable>(
     seconds: Double = 90, _ work: @escaping @Sendable () async throws -> Value
 ) async throws -> Value {

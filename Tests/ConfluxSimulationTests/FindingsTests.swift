@@ -3,7 +3,7 @@ import Testing
 @testable import ConfluxSimulate
 @testable import ConfluxSimulation
 
-/// What a campaign makes of what it found.
+/// How a campaign groups its findings.
 struct FindingsTests {
     private func report(_ seed: UInt64, _ promise: String, _ message: String) -> SimulationReport {
         SimulationReport(

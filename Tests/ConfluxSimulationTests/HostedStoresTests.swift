@@ -6,7 +6,7 @@ import Testing
 @testable import ConfluxProtocol
 @testable import ConfluxSimulation
 
-/// What the checks hold outcomes and effects against: the stores that a node's applier has.
+/// The stores that a node's applier has. The checks compare outcomes and effects with these.
 struct HostedStoresTests {
     private static let state = SimulatedState.model(SimulationTests.Stock.self, instances: 1) { _ in
         .add(amount: 1)
@@ -22,7 +22,7 @@ struct HostedStoresTests {
         Self.state.host(name, node.scope, node.outbox, nil)
     }
 
-    /// The applier begins a store with its first state; it is not told to be open.
+    /// Makes the applier start a store from its initial state, without the report that it is open.
     private func begin(_ store: any SimulatedStore, request: UInt64, life: SequenceNumber) {
         node.replicas.append(store)
         let registration = store.open(
@@ -42,7 +42,7 @@ struct HostedStoresTests {
         let (former, next) = (make(), make())
         node.replicas = [former]
         node.noteClosing(former)
-        // Before the applier hears it, the store is dropped, and another one is opened.
+        // Before the applier learns it, the store is dropped, and another one is opened.
         node.noteEnd(of: former)
         node.replicas.append(next)
         node.noteEnd(by: .unregister(.store(name)))

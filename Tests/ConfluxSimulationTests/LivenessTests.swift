@@ -2,7 +2,7 @@ import Testing
 
 @testable import ConfluxSimulation
 
-/// What a world is not waited for, since nothing in it will bring it about.
+/// What the simulation must not wait for, since nothing in the world will bring it about.
 struct LivenessTests {
     @Test(arguments: UInt64(1)...4)
     func `nobody waits for a snapshot whose encodings no node has room for`(seed: UInt64) {

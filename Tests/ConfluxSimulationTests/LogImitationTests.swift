@@ -4,9 +4,9 @@ import Testing
 
 @testable import ConfluxSimulation
 
-/// The log on the simulated disk does what the log in memory does, whatever it is asked.
+/// The log on the simulated disk behaves like the log in memory, whatever it is asked.
 struct LogImitationTests {
-    /// What came of a call.
+    /// The result of a call.
     private enum Answer: Equatable {
         case done(String)
         case failed(LogError.Code)
@@ -22,7 +22,7 @@ struct LogImitationTests {
         }
     }
 
-    /// One call with its arguments, to be made of each log.
+    /// Draws a call and its arguments, to be made to each log.
     private static func draw(
         _ random: inout SimulationRandom, endingAt last: SequenceNumber, epoch: Epoch
     ) -> (any ActionLog) throws -> Any {
@@ -50,7 +50,7 @@ struct LogImitationTests {
             }
         case 9: return { try $0.save(SnapshotPiece(snapshot: snapshot, offset: 0, bytes: [7])) }
         default:
-            // Now and then behind an end that is not there, or of an epoch that is over.
+            // Sometimes after an end that doesn't exist, or with a former epoch.
             let end = random.chance(0.9) ? last : number
             let epoch = random.chance(0.9) ? epoch : Epoch(1)
             let commit = LoggedCommit(
@@ -65,7 +65,7 @@ struct LogImitationTests {
         var random = SimulationRandom(seed: seed)
         let disk = SimulatedDisk(id: .random(), durability: .fsync)
         let memory = MemoryLog()
-        // Two processes each: the one that claimed last has the log.
+        // Each log has two processes. The one with the latest claim owns it.
         let simulated = (0..<2).map { _ in
             SimulatedLog(
                 disk: disk, nextFault: { _ in .none }, appended: { _ in }, saved: { _, _ in })

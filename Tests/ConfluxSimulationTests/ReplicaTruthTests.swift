@@ -7,7 +7,7 @@ import Testing
 @testable import ConfluxProtocol
 @testable import ConfluxSimulation
 
-/// What the checks take for true of a store is what a replica makes of the same entries.
+/// What the checks consider to be a store's history is what a replica makes of the same entries.
 struct ReplicaTruthTests {
     private static let state = SimulatedState.model(SimulationTests.Stock.self) { _ in
         .add(amount: 1)
@@ -16,7 +16,7 @@ struct ReplicaTruthTests {
     private static let initial = EncodedState(
         coding: .json, bytes: Array("{\"left\":0}".utf8)[...])
 
-    /// One node's replicas, without a network.
+    /// The replicas of one node, without a network.
     private final class Replicas {
         let scope = Scope()
         let applier: Applier
@@ -57,7 +57,7 @@ struct ReplicaTruthTests {
         }
     }
 
-    /// Draws a log, which both stores are created in.
+    /// Draws a random log in which both stores are created.
     private struct Author {
         let log: LogID
         var random: SimulationRandom
@@ -92,7 +92,7 @@ struct ReplicaTruthTests {
                 })
         }
 
-        /// Batches, and words on the stores.
+        /// Appends batches, and events about the stores.
         mutating func next() throws -> LoggedCommit {
             try commit(
                 (0..<random.int(in: 1...4)).map { _ in
@@ -182,7 +182,7 @@ struct ReplicaTruthTests {
         for _ in 0..<40 {
             try append(author.next())
             let commit = try #require(author.commits.last)
-            // Who has applied what is skipped has no part in what is true.
+            // A replica that has applied a skipped entry does not have to match the truth.
             guard author.skipped.isEmpty else { continue }
             follower.deliver(.commit(commit, byteCount: 100))
             try check(

@@ -4,7 +4,7 @@ import Testing
 
 @testable import ConfluxSimulation
 
-/// The simulated log keeps and loses what a log on disk does.
+/// The simulated log keeps and loses what a real log on disk would.
 struct SimulatedLogTests {
     private let store = StoreName(state: .shared, instance: .shared)
 
@@ -12,7 +12,7 @@ struct SimulatedLogTests {
         SimulatedLog(disk: disk, nextFault: { _ in fault }, appended: { _ in }, saved: { _, _ in })
     }
 
-    /// Adds an entry, and its checkpoint and snapshot, which are of one byte.
+    /// Adds an entry, its checkpoint and its snapshot, each of one byte.
     private func extend(_ log: SimulatedLog, _ disk: SimulatedDisk, forced: Bool = false) throws {
         let next = log.last.next
         try log.append(
@@ -41,7 +41,7 @@ struct SimulatedLogTests {
         let log = open(disk)
         _ = try log.claim()
         for number in 1...6 { try extend(log, disk, forced: number == 4) }
-        // With the commit at 4 all before it is on the disk, and not yet what came behind it.
+        // The commit at 4 brings everything before it to the disk, but nothing after it.
         try truncate(log, below: 6)
         #expect(log.floor == SequenceNumber(6))
         #expect(try numbers(log) == [6])
@@ -66,7 +66,7 @@ struct SimulatedLogTests {
         #expect(try log.snapshots() == [snapshot(7), snapshot(8)])
         #expect(try log.readSnapshot(of: snapshot(8).key, from: 0, limitBytes: 9) == [1])
         #expect(throws: LogError.self) { try truncate(log, below: 9) }
-        // What is given up is not served, but happened.
+        // Discarded commits are not served, but they did happen.
         #expect(disk.commits.count == 8)
         #expect(disk.restoreCopy())
         #expect(try numbers(log) == [1, 2, 3, 4])

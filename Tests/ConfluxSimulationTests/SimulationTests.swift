@@ -2,7 +2,7 @@ import Conflux
 import ConfluxSimulation
 import Testing
 
-/// The simulator as a user of it sees it. Thousands of seeds run in `script/simulate`.
+/// The simulator, as its users see it. `script/simulate` runs thousands of seeds.
 struct SimulationTests {
     @Test func `a seed decides everything`() {
         func run(_ seed: UInt64) -> SimulationReport {
@@ -30,8 +30,8 @@ struct SimulationTests {
         #expect((report.marks.counts[.takeOverTried] ?? 0) > 0)
     }
 
-    /// Snapshots that took the place of others, votes that came late or with what was skipped, and
-    /// loads that never ended were found in these worlds.
+    /// These worlds once revealed snapshots that replaced others, votes that were late or included skipped
+    /// entries, and loads that never ended.
     @Test(arguments: [UInt64](arrayLiteral: 19, 84, 189, 496, 603, 1_958, 2_014))
     func `a violation found before is not found again`(seed: UInt64) {
         let report = Simulation(seed: seed, world: .mixed).run()
@@ -51,7 +51,7 @@ struct SimulationTests {
         }
     }
 
-    /// A user's own model, in a hostile world.
+    /// A user's own model, in a world with faults.
     struct Stock: Model {
         static let name = "stock"
         var left = 0
@@ -75,8 +75,8 @@ struct SimulationTests {
         random.chance(0.5) ? .add(amount: random.int(in: 1...9)) : .take(amount: 3)
     }
 
-    /// Refusals that depend on the state were told wrongly in these worlds, where one store refused
-    /// an action for the whole state and another caught up with it.
+    /// In these worlds, refusals that depend on the state were once reported wrongly: one store refused
+    /// an action for the whole state while another one caught up with it.
     @Test(arguments: [UInt64](arrayLiteral: 87))
     func `a user's model keeps the promises that were broken once`(seed: UInt64) {
         let report = Simulation(seed: seed, states: [Self.stock], world: .mixed).run()
@@ -98,7 +98,7 @@ struct SimulationTests {
         }
     }
 
-    /// A state as a class, in VueFlux's style.
+    /// A state that is a class, in the style of VueFlux.
     final class Tally: ReplicatedState, @unchecked Sendable {
         static let name = "tally"
         var count = 0
@@ -124,7 +124,7 @@ struct SimulationTests {
         }
     }
 
-    /// A reducer that does not do the same everywhere.
+    /// A reducer whose result differs from process to process.
     struct Careless: Model {
         static let name = "careless"
         var numbers: [Int] = []

@@ -6,7 +6,7 @@ import Testing
 @testable import ConfluxProtocol
 @testable import ConfluxSimulation
 
-/// What the checks take for true where the log says something of the past.
+/// What the checks consider to be true when the log says something about the past.
 struct TruthTests {
     private static let state = SimulatedState.model(SimulationTests.Stock.self, instances: 1) { _ in
         .add(amount: 1)
@@ -17,7 +17,7 @@ struct TruthTests {
 
     private let log = LogID.random()
 
-    /// A log whose entries come one commit after the other.
+    /// Makes the entries of a log, one commit after the other.
     private struct Author {
         let log: LogID
         var last = SequenceNumber.zero
@@ -76,8 +76,8 @@ struct TruthTests {
             try branch.append(commit) { records[Int($1.counter) - 1] }
         }
         try append { $0.append(.created(Self.store, schemaVersion: 1, initial: Self.initial)) }
-        // Entries 2 and 3; processes die of 3, which 4 skips; then 5, 6 and 7, of which 6 is the
-        // next that they die of.
+        // Entries 2 and 3: processes die at 3, which 4 skips. Then 5, 6 and 7: the next entry at which they die
+        // is 6.
         try append { $0.append(batch([1, 2]), from: Incarnation(1)) }
         try append { $0.append(.skipped(SequenceNumber(3), .store(Self.store))) }
         try append { $0.append(batch([3, 4, 5], from: 3), from: Incarnation(1)) }
@@ -85,7 +85,7 @@ struct TruthTests {
         let stopped = SequenceNumber(5)
         #expect(history.isRight(try digest(4), of: 1, inside: stopped))
         #expect(!history.isRight(try digest(6), of: 1, inside: stopped))
-        // Who had not come to the word has what was skipped.
+        // A replica that has not reached the skip still has the effect of the skipped entry.
         #expect(history.isRight(try digest(3), of: 1, at: SequenceNumber(3)))
         #expect(history.isRight(try digest(1), of: 1, at: SequenceNumber(3)))
         #expect(!history.isRight(try digest(3), of: 1, at: SequenceNumber(4)))
@@ -108,7 +108,7 @@ struct TruthTests {
         try truth.place(lost, at: key(1, 1))
         let tail = try author.commit { $0.append(batch([7]), from: Incarnation(1)) }
         try truth.appended(tail)
-        // The power fails: the last commit is gone, and its action is withdrawn. Another one gets
+        // The power fails: the last commit is lost, and its action is withdrawn. Another action gets
         // its number and its counter.
         try truth.lost(keeping: [created], of: log)
         lost.isWithdrawalAsked = true
@@ -119,7 +119,7 @@ struct TruthTests {
         var second = Author(log: log, last: SequenceNumber(1), epoch: Epoch(1))
         try truth.appended(
             second.commit(in: Epoch(2)) { $0.append(batch([8]), from: Incarnation(1)) })
-        // A copy is put back that was made before the power failed.
+        // The log is restored from a copy that was made before the power failed.
         try truth.lost(keeping: [created, tail], of: log)
         #expect(truth.branch.place(of: lost) == SequenceNumber(2))
         #expect(truth.branch.place(of: other) == nil)
@@ -159,7 +159,7 @@ struct TruthTests {
         try truth.lost(keeping: [created], of: log)
         try truth.lost(keeping: [created, tail], of: log)
         #expect(isRight() == true)
-        // In another log it is not.
+        // In another log, the agreement does not hold.
         try truth.lost(keeping: [], of: LogID.random())
         #expect(isRight() == nil)
     }

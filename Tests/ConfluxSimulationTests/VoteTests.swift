@@ -4,7 +4,7 @@ import Testing
 @testable import ConfluxProtocol
 @testable import ConfluxSimulation
 
-/// Whose votes the checks count.
+/// Which votes the checks count.
 struct VoteTests {
     @Test func `a vote that arrives after its node has left is counted`() throws {
         let cluster = SimulatedCluster(

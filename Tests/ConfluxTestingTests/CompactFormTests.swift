@@ -30,11 +30,11 @@ private enum Move: CompactCodable, Sendable {
     }
 }
 
-/// Writes its fields in another order than `Codable`, and reads one of them wrongly.
+/// Writes its fields in another order than `Codable`, and reads one of them incorrectly.
 private struct Pair: CompactCodable, Sendable {
     var a = 1
     var b = 2
-    /// Whether it is written in order.
+    /// Whether the fields are written in order.
     var isSorted: Bool { a == 1 }
 
     init(a: Int) { self.a = a }

@@ -4,7 +4,7 @@ import ConfluxVocabulary
 import Foundation
 import Testing
 
-/// Bags of words, each with its mistake.
+/// Bags of words, each with a typical mistake.
 private protocol Bag: Model where Action == BagAction {
     var words: [String] { get set }
 }
@@ -120,7 +120,7 @@ private struct LargeBag: Bag {
     }
 }
 
-/// Two values of which only one travels.
+/// Has two values, only one of which is encoded.
 private struct CarelessAction: Codable, Sendable {
     var a: Int
     var b: Int
@@ -147,7 +147,7 @@ private struct CarelessBag: Model {
     }
 }
 
-/// What has no order of its own, in an action.
+/// An action with collections that have no order.
 private struct LabelAction: Codable, Sendable {
     struct Key: Codable, Hashable { var name: String }
 
@@ -167,7 +167,7 @@ private struct LabelBag: Model {
 
 private enum BriefAction: Codable, Sendable { case put(String) }
 
-/// Takes actions of one origin alone.
+/// Takes only actions of one origin.
 private struct BriefBag: Model {
     static let name = "brief-bag"
     static let coding = PayloadCoding.compact
@@ -198,7 +198,7 @@ private struct PackedBag: Model {
     }
 }
 
-// One after the other: each check runs five processes, and other tests run beside them.
+// One after the other, since each check runs five processes beside other tests.
 @Suite(.serialized, .timeLimit(.minutes(10)))
 struct DeterminismTests {
     @Test func `a deterministic state passes, with given and generated actions`() async {

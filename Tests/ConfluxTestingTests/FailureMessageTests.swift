@@ -3,7 +3,7 @@ import ConfluxTesting
 import Dispatch
 import Testing
 
-/// What a test store says, word by word, and where.
+/// The exact messages of a test store, and their places.
 @Suite(.ownScope, .timeLimit(.minutes(2)))
 struct FailureMessageTests {
     @Test func `a change that is not said`() async {
@@ -29,7 +29,7 @@ struct FailureMessageTests {
                         If that is right, say what changes in a trailing closure: `{ $0.… = … }`.
                         """, line: line)
             ])
-        // It goes on from what is there.
+        // The test store continues from the actual state.
         await stock.send(.add("pear", 1)) { $0.counts["pear"] = 4 }
         await stock.finish()
     }
@@ -329,7 +329,7 @@ struct FailureMessageTests {
         #expect(found.last?.message.contains("    committed .close") == true)
     }
 
-    /// A store whose queue does nothing until it is resumed.
+    /// A store whose queue is suspended.
     private func heldStore() -> (ModelStore<Stock>, DispatchQueue) {
         let queue = DispatchQueue(label: "held")
         return (ModelStore(Stock(), executor: .queue(queue)), queue)
@@ -392,7 +392,7 @@ struct FailureMessageTests {
         let count = 70_000
         for number in 1...count { stock.store.emit(number) }
         let found = await failures { await stock.finish() }
-        // The first of those that are kept, 20 of them, and how many more there are.
+        // The first of the kept actions, 20 of them, and the number of the others.
         #expect(found.first?.message.contains("    emitted \(count - 65_536 + 1)\n") == true)
         #expect(found.first?.message.contains("    … (\(65_536 - 20) more)") == true)
     }

@@ -2,7 +2,7 @@ import Foundation
 import Synchronization
 import Testing
 
-/// A failure that a test of tests provoked.
+/// A failure that a test provoked on purpose.
 struct Failure: Sendable, Equatable, CustomStringConvertible {
     let message: String
     let line: Int
@@ -10,7 +10,7 @@ struct Failure: Sendable, Equatable, CustomStringConvertible {
     var description: String { "line \(line): \(message)" }
 }
 
-/// Runs what should fail, and returns its failures instead of failing.
+/// Runs code that should fail, and returns its failures instead of failing the test.
 func failures(
     isolation: isolated (any Actor)? = #isolation, _ body: () async -> Void
 ) async -> [Failure] {

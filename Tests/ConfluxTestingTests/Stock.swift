@@ -49,14 +49,14 @@ final class Counter: State {
 extension Computed where State == Counter {
     var count: Int { state.count.value }
     var counts: Signal<Int> { state.count.signal }
-    /// How many pairs there are, whenever one is complete.
+    /// The number of pairs, sent whenever a pair is complete.
     var pairs: Signal<Int> { state.pairs.signal }
 }
 
 struct Earn: Codable, Sendable, Equatable { var amount: Int }
 struct Lose: Codable, Sendable, Equatable {}
 
-/// A model whose actions have a type each.
+/// A model each of whose actions has its own type.
 struct Wallet: ReducedModel, Equatable {
     static let name = "wallet"
     static let reducers = Reducers<Wallet>()
@@ -68,7 +68,7 @@ struct Wallet: ReducedModel, Equatable {
     var earnedAt: Int64?
 }
 
-/// A model that keeps the time, and draws random numbers.
+/// A model that stores timestamps, and draws random numbers.
 struct Dice: Model, Equatable {
     static let name = "dice"
     var last = 0

@@ -4,7 +4,7 @@ import Dispatch
 import Synchronization
 import Testing
 
-/// A test store with a store that does as the test says.
+/// A test store whose store does what the test states.
 @Suite(.ownScope, .timeLimit(.minutes(2)))
 struct TestStoreTests {
     @Test func `a store that does what the test states passes`() async {
@@ -156,7 +156,7 @@ struct TestStoreTests {
             }
             scope.dispatch(.add("fig", 1), to: next, mode: .serial) { _ in hop(count - 1) }
         }
-        // From one to the other to the one that is tested, each on a queue of its own.
+        // From one store to the other to the tested one, each on its own queue.
         other.observe { [next] _ in next.dispatch(.add("pear", 1)) }
         next.changed(\.counts["pear"]).observe { [store = stock.store] count in
             if count != nil { store.dispatch(.close) }
@@ -184,7 +184,7 @@ struct TestStoreTests {
         await whole.finish()
     }
 
-    /// Dispatches another action before one.
+    /// Dispatches another action before each action.
     private struct Forerunner: Middleware {
         let store: ModelStore<Stock>
 
@@ -220,7 +220,7 @@ struct TestStoreTests {
         await wallet.finish()
     }
 
-    /// What a roll makes of the dice.
+    /// The effect of a roll on the dice.
     private func roll(_ dice: inout Dice, _ context: ActionContext) {
         var random = context.random
         dice.last = Int.random(in: 1...1_000_000_000, using: &random)

@@ -3,7 +3,7 @@ import Conflux
 import Foundation
 import Testing
 
-/// How values are written for people to compare.
+/// How values are written so that people can compare them.
 struct ValueTextTests {
     private final class Node {
         var name: String

@@ -5,7 +5,7 @@
     import Testing
     import XCTest
 
-    /// Tests of XCTest's that fail on purpose; run by ``XCTestRunTests`` alone.
+    /// Tests of XCTest that fail on purpose. Only ``XCTestRunTests`` runs them.
     final class FailingOnPurpose: XCTestCase {
         static let variable = "CONFLUX_TESTING_FAIL_ON_PURPOSE"
 
@@ -63,10 +63,10 @@
         }
     }
 
-    /// Failures in tests of XCTest's: they must fail them, and not pass unheard.
+    /// Failures in tests of XCTest: they must fail these tests.
     @Suite(.timeLimit(.minutes(10)))
     struct XCTestRunTests {
-        /// Runs a test of XCTest's in a process of its own.
+        /// Runs a test of XCTest in a new process.
         private func run(_ name: String) throws -> (status: Int32, output: String) {
             let process = Process()
             let pipe = Pipe()
@@ -83,7 +83,7 @@
             return (process.terminationStatus, String(decoding: output, as: UTF8.self))
         }
 
-        /// The line of this file that ends with a comment.
+        /// The number of the line in this file that ends with this comment.
         private func line(_ comment: String) throws -> Int {
             let text = try String(contentsOfFile: #filePath, encoding: .utf8)
             let lines = text.split(separator: "\n", omittingEmptySubsequences: false)

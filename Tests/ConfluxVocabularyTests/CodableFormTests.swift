@@ -2,7 +2,7 @@ import ConfluxVocabulary
 import Foundation
 import Testing
 
-/// The encoded forms are promised: none of these texts may change.
+/// The encoded forms are stable: none of these texts may change.
 struct CodableFormTests {
     private func check<Value: Codable & Equatable>(
         _ value: Value, is json: String, sourceLocation: SourceLocation = #_sourceLocation

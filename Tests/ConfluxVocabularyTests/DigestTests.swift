@@ -1,7 +1,7 @@
 import ConfluxVocabulary
 import Testing
 
-/// XXH64's specification and its reference program give the numbers.
+/// The expected numbers are from XXH64's specification and its reference program.
 struct DigestTests {
     @Test func `known texts have their known digests`() {
         #expect("\(Digest(of: "".utf8))" == "ef46db3751d8e999")

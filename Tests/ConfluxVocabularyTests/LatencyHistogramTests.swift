@@ -1,7 +1,7 @@
 import ConfluxVocabulary
 import Testing
 
-/// How long things took, in fixed buckets.
+/// Durations, counted in fixed buckets.
 struct LatencyHistogramTests {
     @Test func `a duration equal to a bound is in its bucket, and a longer one in the next`() {
         for (index, bound) in LatencyHistogram.bounds.enumerated() {

@@ -11,7 +11,7 @@ import Testing
         var copies: [(TreeMap<Int, Int>, [Int: Int])] = []
         for step in 0..<6_000 {
             let key = Int.random(in: 0..<keys, using: &random)
-            // Grows, then shrinks, then grows again.
+            // The map grows, then shrinks, then grows again.
             let removes = (step / 1_500).isMultiple(of: 2) ? 3 : 7
             switch Int.random(in: 0..<10, using: &random) {
             case 0..<removes:

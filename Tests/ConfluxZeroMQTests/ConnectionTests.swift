@@ -3,7 +3,7 @@ import Testing
 
 @testable import ConfluxZeroMQ
 
-/// What a serving socket gives its peers.
+/// What a serving socket grants its peers.
 @Suite struct ConnectionTests {
     private static let handshake: [UInt8] =
         ZMTP.greeting(.null) + [4, 25] + Array("\u{5}READY\u{B}Socket-Type".utf8) + [0, 0, 0, 3]
@@ -38,7 +38,7 @@ import Testing
         table.remove(id(1))
         #expect(establish(4, in: &table))
         #expect(table.establishedCount == 3 && table.handshakeCount == 0)
-        // Who takes back its subscription gives up its place, and has to hurry as one that is new.
+        // A peer that unsubscribes gives up its place. It must subscribe again as fast as a new one.
         table.reopen(id(2), at: .seconds(20))
         #expect(table.establishedCount == 2 && table.handshakeCount == 1)
         #expect(table.overdue(at: .seconds(30)) == [])
@@ -62,7 +62,7 @@ import Testing
         }
         #expect(ended == (4...996).map { id($0) })
         #expect((1...3).allSatisfy { table.contains(id($0)) })
-        // Nor do those that have ended come back.
+        // Connections that have ended don't return.
         #expect(establish(4, in: &table) && table.establishedCount == 3)
     }
 

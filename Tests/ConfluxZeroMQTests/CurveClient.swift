@@ -9,7 +9,7 @@ final class CurveClient {
 
     private init(_ handshake: CurveHandshake) { self.handshake = handshake }
 
-    /// Shakes hands with a server's session.
+    /// Makes the handshake with a server's session.
     static func connect(
         to server: CurveKeyPair, as key: CurveKeyPair
     ) throws -> (CurveSession, CurveClient) {
@@ -22,6 +22,6 @@ final class CurveClient {
         return (ours, CurveClient(theirs))
     }
 
-    /// A sealed message, as it stands in a frame.
+    /// A sealed message, as a frame contains it.
     func seal(_ payload: [UInt8]) -> [UInt8] { handshake.seal(payload) }
 }

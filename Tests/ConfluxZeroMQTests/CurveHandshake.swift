@@ -2,16 +2,16 @@ import CSodium
 
 @testable import ConfluxZeroMQ
 
-/// The client's side of a CurveZMQ handshake, byte by byte, to say what libzmq would not.
+/// The client's side of a CurveZMQ handshake, byte by byte, so that it can send what libzmq would not.
 struct CurveHandshake {
-    /// What a dealer says of itself.
+    /// The metadata of a dealer.
     static let dealer: [UInt8] = [11] + Array("Socket-Type".utf8) + [0, 0, 0, 6] + "DEALER".utf8
 
     private let server: CurvePublicKey
     private let key: CurveKeyPair
     private let own = CurveKeyPair.random()
     private var nonce: UInt64 = 0
-    /// What both sides' keys of the connection give, behind ``initiate(_:)``.
+    /// The shared key of the connection, after ``initiate(_:)``.
     private(set) var shared: [UInt8] = []
 
     init(server: CurvePublicKey, key: CurveKeyPair) {
@@ -24,7 +24,7 @@ struct CurveHandshake {
         mutating get { ZMTP.greeting(.curve) + ZMTP.command("HELLO", hello) }
     }
 
-    /// What follows the name of HELLO.
+    /// The body of HELLO, after its name.
     var hello: [UInt8] {
         mutating get {
             let short = nextNonce()
@@ -35,7 +35,7 @@ struct CurveHandshake {
         }
     }
 
-    /// INITIATE, as a frame, in answer to WELCOME.
+    /// INITIATE as a frame, which answers a WELCOME.
     mutating func initiate(
         _ welcome: [UInt8], metadata: [UInt8] = CurveHandshake.dealer
     ) throws -> [UInt8] {
@@ -43,11 +43,11 @@ struct CurveHandshake {
         return ZMTP.header(bodyBytes: body.count, isCommand: true) + body
     }
 
-    /// What follows the name of INITIATE.
+    /// The body of INITIATE, after its name.
     mutating func initiateBody(
         _ welcome: [UInt8], metadata: [UInt8] = CurveHandshake.dealer
     ) throws -> [UInt8] {
-        // Behind the frame's header and the name come a nonce and the box.
+        // After the frame's header and the name come a nonce and the box.
         let body = Array(welcome[10...])
         var content = [UInt8](repeating: 0, count: 128)
         guard
@@ -69,7 +69,7 @@ struct CurveHandshake {
                 Array("CurveZMQINITIATE".utf8) + short, peer)
     }
 
-    /// A sealed message or command, as it stands in a frame.
+    /// A sealed message or command, as a frame contains it.
     mutating func seal(_ payload: [UInt8], flags: UInt8 = 0) -> [UInt8] {
         let short = nextNonce()
         let content = [flags] + payload
@@ -95,8 +95,8 @@ struct CurveHandshake {
     }
 }
 
-/// What a sample of a client can't go on with.
+/// Why the imitated client can't continue.
 enum CurveSample: Error {
-    /// What should be a WELCOME does not open.
+    /// The supposed WELCOME can't be opened.
     case noWelcome
 }

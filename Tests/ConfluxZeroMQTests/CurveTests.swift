@@ -3,7 +3,7 @@ import Testing
 
 @testable import ConfluxZeroMQ
 
-/// Encrypted connections, of our own sockets on both sides.
+/// Encrypted connections between our own sockets.
 @Suite struct CurveTests {
     private let server = CurveKeyPair.random()
     private let client = CurveKeyPair.random()
@@ -125,7 +125,7 @@ import Testing
         for frame in frames {
             #expect(try pair.hear() == frame[...])
         }
-        // It is served until then.
+        // Until then, the connection is served.
         try pair.router.review(at: begun + .seconds(29))
         try pair.send([2])
         #expect(try pair.receive() == .message(from: peer, body: [2]))
@@ -133,11 +133,11 @@ import Testing
         #expect(try pair.receive() == .ended(peer))
     }
 
-    // MARK: Who means ill
+    // MARK: Attacks
 
     private static func greeting() -> [UInt8] { ZMTP.greeting(.curve) }
 
-    /// What a decoder makes of bytes in pieces.
+    /// The fault that a decoder finds in bytes that arrive in pieces.
     private func fault(of bytes: [UInt8], pieceBytes: Int) -> ZMTPFault? {
         var decoder = ZMTPDecoder(.router, messageBytesMax: 1_000, curve: CurveSession(server))
         var events: [ZMTPDecoder.Event] = []
@@ -161,7 +161,7 @@ import Testing
         let hello = [1, 0] + [UInt8](repeating: 0, count: 72) + client.publicKey.bytes
         let initiate = [UInt8](repeating: 5, count: 400)
         for commands: [UInt8] in [
-            // Without encryption; out of order; a box that is none; too short; no key at all.
+            // Unencrypted; out of order; an invalid box; too short; without a key.
             ZMTP.command("READY", ZMTP.metadata(.router)),
             [6, 0, 0, 0, 0, 0, 0, 1, 0x99, 8] + Array("INITIATE".utf8) + initiate,
             ZMTP.command("HELLO", hello + [UInt8](repeating: 9, count: 88)),

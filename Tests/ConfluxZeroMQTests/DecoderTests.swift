@@ -3,7 +3,7 @@ import Testing
 
 @testable import ConfluxZeroMQ
 
-/// What a serving socket reads of a connection, in whatever pieces it comes.
+/// How a serving socket decodes a connection's bytes, in whatever pieces they arrive.
 @Suite struct DecoderTests {
     private static let greeting: [UInt8] =
         [0xFF, 0, 0, 0, 0, 0, 0, 0, 1, 0x7F, 3, 1] + Array("NULL".utf8)
@@ -21,7 +21,7 @@ import Testing
         [hasMore ? 1 : 0, UInt8(body.count)] + body
     }
 
-    /// What a connection says in pieces of a size, and whether it broke the protocol.
+    /// The events of a connection whose bytes arrive in pieces of this size, and the fault if there is one.
     private func events(
         of bytes: [UInt8], pieceBytes: Int = .max, messageBytesMax: Int = 1_000
     ) -> (events: [ZMTPDecoder.Event], fault: ZMTPFault?) {
@@ -68,13 +68,13 @@ import Testing
             // Another version, another mechanism.
             greeting[..<10] + [2, 0] + greeting[12...],
             greeting[..<12] + Array("CURVE".utf8) + greeting[17...],
-            // No READY, one that is cut off, one without a socket type.
+            // No READY, a truncated one, and one without a socket type.
             greeting + frame([1]),
             greeting + command([4] + Array("PING".utf8)),
             greeting + command(Array("\u{5}READY\u{B}Socket-Type".utf8) + [0, 0, 0, 9, 1]),
             greeting + command(Array("\u{5}READY".utf8)),
             greeting + ready("SUB"),
-            // Flags that there are not, a command with more, an error, and what is too long.
+            // Unknown flags, a command with more, an error, and a frame that is too long.
             greeting + ready("DEALER") + [8, 0],
             greeting + ready("DEALER") + [5, 0],
             greeting + ready("DEALER") + command([5] + Array("ERROR".utf8)),

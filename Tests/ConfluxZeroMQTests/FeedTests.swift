@@ -12,7 +12,7 @@ import Testing
         endpoint = try publisher.bind(Endpoint("tcp://127.0.0.1:0"))
     }
 
-    /// One whose subscription was reported.
+    /// A subscriber whose subscription was reported.
     private func subscriber() throws -> ClientSocket {
         let subscriber = try ClientSocket(.subscriber, settings: .test)
         try subscriber.connect(endpoint)
@@ -32,7 +32,7 @@ import Testing
 
     @Test func `everything published after a reported subscription arrives`() throws {
         let first = try subscriber()
-        // The same subscription of a second one is reported too.
+        // The same subscription by a second subscriber is reported, too.
         let second = try subscriber()
         try publisher.send([5, 6])
         #expect(try hear(first) == [5, 6])

@@ -2,11 +2,11 @@ import ConfluxVocabulary
 import ConfluxZeroMQ
 import Testing
 
-/// How long a test waits for what must happen.
+/// How long a test waits for something that must happen.
 let deadline = Duration.seconds(20)
 
-/// Waits until `body` gives something, looking again whenever one of the sockets becomes ready, and after a pause
-/// where there is one: for what no socket of ours tells.
+/// Waits until `body` returns a value. Calls it again whenever one of the sockets becomes ready, and also after each
+/// `pause` if there is one, for changes that none of our sockets reports.
 func wait<Result>(
     for sockets: PolledSocket..., pause: Duration? = nil, body: () throws -> Result?
 ) throws -> Result {
@@ -21,8 +21,8 @@ func wait<Result>(
     throw Overdue()
 }
 
-/// Waits until `body` gives something, while a router does what it does when it is read: it shakes
-/// hands, and cuts off. What it receives is thrown away.
+/// Waits until `body` returns a value, while the router does what a read makes it do: it makes
+/// handshakes and cuts peers off. Received messages are discarded.
 func wait<Result>(
     for socket: PolledSocket, serving router: RouterSocket, _ body: () throws -> Result?
 ) throws -> Result {
@@ -35,7 +35,7 @@ func wait<Result>(
 struct Overdue: Error {}
 
 extension SocketSettings {
-    /// Nothing lingers after a test.
+    /// Settings without linger after a test.
     static var test: SocketSettings {
         var settings = SocketSettings()
         settings.linger = .zero
@@ -45,7 +45,7 @@ extension SocketSettings {
 }
 
 extension ClientSocket {
-    /// The next message, if one waits; what else happens is passed over.
+    /// The next message, if there is one. Other events are skipped.
     func message() throws -> Bytes? {
         while let event = try receive() {
             if case .message(let body) = event { return body }
@@ -53,7 +53,7 @@ extension ClientSocket {
         return nil
     }
 
-    /// Why the connection failed, if it did.
+    /// Why the connection failed, or nil.
     func failure() throws -> ConnectionFailure? {
         while let event = try receive() {
             if case .failed(let failure, _) = event { return failure }
@@ -62,7 +62,7 @@ extension ClientSocket {
     }
 }
 
-/// A router and a dealer that connects with it.
+/// A router, and a dealer that connects to it.
 final class Pair {
     let router: RouterSocket
     let dealer: ClientSocket
@@ -77,14 +77,14 @@ final class Pair {
         try dealer.connect(endpoint)
     }
 
-    /// Sends from the dealer once its connection stands.
+    /// Sends from the dealer, once its connection is established.
     func send(_ frame: Bytes) throws {
         if try dealer.send(frame) == .sent { return }
         try router.shakeHands(with: dealer)
         try #require(try dealer.send(frame) == .sent)
     }
 
-    /// What the router receives next, while the dealer writes what waits.
+    /// The router's next input, while the dealer writes its pending bytes.
     func receive() throws -> RouterInput {
         try wait(for: router, dealer) {
             if dealer.hasUnsent {
@@ -94,12 +94,12 @@ final class Pair {
         }
     }
 
-    /// What the dealer receives next, while the router writes what waits.
+    /// The dealer's next message, while the router writes its pending bytes.
     func hear() throws -> Bytes {
         try wait(for: dealer, serving: router) { try dealer.message() }
     }
 
-    /// Makes the router know the dealer.
+    /// Makes the dealer known to the router.
     func greet() throws -> RoutingID {
         try send([1])
         guard case .message(let peer, [1]) = try receive() else { throw Overdue() }
@@ -108,13 +108,12 @@ final class Pair {
 }
 
 extension RouterSocket {
-    /// Reads until a dealer's connection stands. Nothing else may send meanwhile.
+    /// Reads until a dealer's connection is established. Nobody else may send meanwhile.
     ///
     /// - Parameters:
     ///   - dealer: The dealer.
-    ///   - othersMayEnd: Whether another peer does not read: it may be cut off meanwhile, and connect
-    ///     again.
-    /// - Throws: `Overdue`, or what the sockets throw.
+    ///   - othersMayEnd: Whether another peer doesn't read. That peer may be cut off meanwhile, and reconnect.
+    /// - Throws: `Overdue`, or an error of the sockets.
     func shakeHands(with dealer: ClientSocket, othersMayEnd: Bool = false) throws {
         try wait(for: self, dealer) {
             while !dealer.isConnected, let event = try dealer.receive() {
@@ -129,7 +128,7 @@ extension RouterSocket {
     }
 }
 
-/// The code of the error that something throws.
+/// The code of the error that a function throws.
 func code(of body: () throws -> Void) -> ZeroMQError.Code? {
     do {
         try body()

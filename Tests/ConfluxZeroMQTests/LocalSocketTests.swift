@@ -2,7 +2,7 @@ import ConfluxZeroMQ
 import Foundation
 import Testing
 
-/// Sockets at paths.
+/// Sockets that have paths.
 struct LocalSocketTests {
     private func withFolder(_ body: (String) throws -> Void) throws {
         let folder = FileManager.default.temporaryDirectory
@@ -31,7 +31,7 @@ struct LocalSocketTests {
             let error = #expect(throws: ZeroMQError.self) { _ = try router(at: path) }
             #expect(error?.code == .addressInUse, "\(String(describing: error))")
             #expect(isThere(path))
-            // As a process that was killed leaves it: nobody listens, and the path is there.
+            // As a killed process leaves it: the path exists, but nobody listens.
             try FileManager.default.moveItem(atPath: path, toPath: "\(folder)/kept")
             first.close()
             try FileManager.default.moveItem(atPath: "\(folder)/kept", toPath: path)

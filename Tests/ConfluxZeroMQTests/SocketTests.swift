@@ -64,7 +64,7 @@ import Testing
         do {
             endpoint = try router.bind(Endpoint("tcp://[::1]:0"))
         } catch {
-            // A machine without IPv6 says so, and says it so.
+            // On a machine without IPv6, the error must be one of these.
             #expect(error.code == .addressNotAvailable || error.code == .failed)
             return
         }
@@ -93,12 +93,12 @@ import Testing
 
     @Test func `a full queue of one peer is reported and another peer is served`() throws {
         var settings = SocketSettings.test
-        // Room for what is said in a handshake.
+        // Enough room for a handshake.
         settings.sendQueueMessages = 4
         let pair = try Pair(router: settings, dealer: settings)
         let stalled = try pair.greet()
         let frame = [UInt8](repeating: 0, count: 1 << 20)
-        // What the system buffers goes out first.
+        // The first frames go into the system's buffers.
         var outcome = SendOutcome.sent
         for _ in 0..<200 where outcome == .sent {
             outcome = try pair.router.send(frame, to: stalled)
@@ -128,7 +128,7 @@ import Testing
         let frame = [UInt8](repeating: 0, count: 1 << 20)
         var sent = 0
         while sent < 1_000, try pair.router.send(frame, to: stalled) == .sent { sent += 1 }
-        // What the system buffers went out first, and what the stalled one has received.
+        // The first frames went into the system's buffers, and some reached the stalled peer.
         #expect((64..<200).contains(sent))
         #expect(pair.router.levels.queueBytes.level < 66 << 20)
 
@@ -203,7 +203,7 @@ import Testing
             }
             return nil
         }
-        // What it sent behind is thrown away.
+        // Its later frames are discarded.
         #expect(refused == 64)
         let failure = try wait(for: pair.dealer, serving: pair.router) { try pair.dealer.failure() }
         #expect(failure == .ended)

@@ -2,26 +2,26 @@ import Foundation
 import Spawning
 import Synchronization
 
-/// An etcd of a test's own: members on free ports, with files of their own, which end with the process that
-/// runs the tests, however it ends.
+/// An etcd for tests: members on free ports, with their own files. They end with the process that runs the
+/// tests, however it ends.
 package final class EtcdCluster: Sendable {
     /// How the members are started.
     package struct Options: Sendable {
         package var memberCount = 3
         /// Further arguments of etcd.
         package var arguments: [String] = []
-        /// Machines with networks of their own, one for each member: their addresses, and behind what programs are
-        /// started there. Commands to the cluster come from the last one.
+        /// Machines with their own networks, one for each member: their addresses, and the words before a program that
+        /// start it there. Commands to the cluster run on the last one.
         package var machines: [(address: String, prefix: [String])] = []
         /// Whether to wait until a majority answers.
         package var isAwaited = true
-        /// Whether clients connect by TLS, with these arguments of etcd and of etcdctl.
+        /// Whether clients connect by TLS, and the arguments of etcd and etcdctl for it.
         package var secure: (server: [String], client: [String])?
 
         package init() {}
     }
 
-    /// Whether etcd is on this machine. Without it the tests that need it are left out.
+    /// Whether etcd is installed on this machine. If not, the tests that need it are skipped.
     package static let isInstalled: Bool = {
         let isThere = program("etcd") != nil && program("etcdctl") != nil
         if !isThere {
@@ -32,10 +32,10 @@ package final class EtcdCluster: Sendable {
         return isThere
     }()
 
-    /// One for all tests that do it no harm, each below a prefix of its own.
+    /// A cluster shared by all tests that don't disturb it. Each uses its own prefix.
     package static let shared = Result { try EtcdCluster() }
 
-    /// Where clients connect, each `127.0.0.1:port`.
+    /// The addresses for clients, each `127.0.0.1:port`.
     package let endpoints: [String]
     private let peers: [String]
     private let options: Options
@@ -82,14 +82,14 @@ package final class EtcdCluster: Sendable {
         peers.enumerated().map { "m\($0.offset)=http://\($0.element)" }.joined(separator: ",")
     }
 
-    /// Puts a new member in the place of one that was killed, whose files are gone: as the runbook says.
+    /// Replaces a member that was killed and has lost its files, as the runbook says.
     package func replace(_ index: Int) throws {
         try FileManager.default.removeItem(atPath: "\(folder)/m\(index)")
-        // A change of members that is asked while no member leads is dropped, and its answer never comes
-        // (etcd 3.4): wait for a leader first.
+        // etcd 3.4 drops a change of members that is requested while no member leads, and never answers. So wait for
+        // a leader first.
         try awaitHealth()
         try control(["member", "remove", id(of: index)])
-        // etcd takes none before the others have been connected for five seconds.
+        // etcd accepts no member before the others have been connected for five seconds.
         let deadline = ContinuousClock.now + .seconds(30)
         while true {
             do {
@@ -104,16 +104,16 @@ package final class EtcdCluster: Sendable {
         try start(index, state: "existing")
     }
 
-    /// Saves what the cluster has at one moment.
+    /// Saves a snapshot of the cluster.
     ///
-    /// - Returns: The file.
+    /// - Returns: The path of the file.
     package func save() throws -> String {
         let file = "\(folder)/saved"
         try control(["snapshot", "save", file], at: [endpoints[0]])
         return file
     }
 
-    /// Starts all members anew from a file, once all of them are killed: as the runbook says.
+    /// Starts all members again from a file, after all of them were killed, as the runbook says.
     package func restore(from file: String) throws {
         for index in peers.indices {
             try FileManager.default.removeItem(atPath: "\(folder)/m\(index)")
@@ -127,7 +127,7 @@ package final class EtcdCluster: Sendable {
         try awaitHealth()
     }
 
-    /// Starts a member, or starts one again that was killed. The cluster's state is `new` or `existing`.
+    /// Starts a member, or restarts one that was killed. The cluster's state is `new` or `existing`.
     package func start(_ index: Int, state: String = "new") throws {
         let scheme = options.secure == nil ? "http" : "https"
         let client = "\(scheme)://\(endpoints[index])"
@@ -145,7 +145,7 @@ package final class EtcdCluster: Sendable {
         members.withLock { $0[index] = member }
     }
 
-    /// Sends a signal to a member. One that is killed is gone when this returns.
+    /// Sends a signal to a member. After SIGKILL, it returns once the member has ended.
     package func signal(_ number: Int32, _ index: Int) {
         members.withLock { members in
             if number == SIGKILL {
@@ -162,14 +162,14 @@ package final class EtcdCluster: Sendable {
         _ = try control(["get", "conflux-health"])
     }
 
-    /// Has another member lead.
+    /// Makes a member the leader.
     package func letLead(_ index: Int) throws {
         let leading = try leader()
         guard leading != index else { return }
         try control(["move-leader", id(of: index)], at: [endpoints[leading]])
     }
 
-    /// What etcd calls a member.
+    /// The id that etcd gave to a member.
     private func id(of index: Int) throws -> String {
         let list = try control(["member", "list"]).split(separator: "\n")
         let id = list.first { $0.contains(" m\(index),") }?.prefix { $0 != "," }
@@ -177,7 +177,7 @@ package final class EtcdCluster: Sendable {
         return String(id)
     }
 
-    /// Which member leads.
+    /// The index of the leading member.
     package func leader() throws -> Int {
         let text = try control(["endpoint", "status", "--write-out", "json"])
         guard let list = try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [[String: Any]]
@@ -195,7 +195,7 @@ package final class EtcdCluster: Sendable {
         throw Failure("no member leads: \(text)")
     }
 
-    /// Runs `etcdctl` against all members, or some.
+    /// Runs `etcdctl` with all members, or with some.
     @discardableResult
     package func control(
         _ arguments: [String], at endpoints: [String]? = nil, input: String = ""
@@ -219,7 +219,7 @@ package final class EtcdCluster: Sendable {
     }
 }
 
-/// One member, behind a shell that kills it when its own input ends.
+/// A member. A shell runs it, and kills it when the shell's own input ends.
 // Everything is set once, and `end` is called under a mutex.
 private final class EtcdMember: @unchecked Sendable {
     private static let script = """
@@ -264,13 +264,13 @@ private final class EtcdMember: @unchecked Sendable {
         kill(processID, number)
     }
 
-    /// Kills it, and waits until it is gone.
+    /// Kills the member, and waits until it has ended.
     func end() {
-        // The files stay; where the tests end without a word, they go.
+        // "stay" keeps the files. Without it, as when the tests crash, they are removed.
         _ = write(input, "stay\n", 5)
         close(input)
         awaitEnd(of: shell)
-        // Whoever adopted it reaps it soon.
+        // The process that adopted the member reaps it soon.
         let deadline = ContinuousClock.now + .seconds(10)
         while kill(processID, 0) == 0, ContinuousClock.now < deadline { sched_yield() }
     }
@@ -281,7 +281,7 @@ private func program(_ name: String) -> String? {
         .first { FileManager.default.isExecutableFile(atPath: $0) }
 }
 
-/// Ports below those that the system gives to who asks for any.
+/// Free ports below those that the system assigns on request.
 private func freePorts(_ count: Int) throws -> [UInt16] {
     var found: [UInt16] = []
     for _ in 0..<10_000 where found.count < count {

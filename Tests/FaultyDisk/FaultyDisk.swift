@@ -8,34 +8,34 @@ import Synchronization
     import Glibc
 #endif
 
-/// The system's files, except that writing and syncing a write-ahead log is counted, and fails when
-/// told to: a SQLite VFS of its own for each object, so that tests that run at once have disks of
-/// their own.
+/// The system's files, except that the writes and syncs of a write-ahead log are counted, and fail on
+/// demand. Each object has its own SQLite VFS, so that tests that run at the same time have separate
+/// disks.
 // Sendable: the flags are atomic; `system` and the tables are set before the VFS is registered, or
 // under the mutex of `disks`.
 package final class FaultyDisk: @unchecked Sendable {
-    /// What to open the log with.
+    /// The VFS with which to open the log.
     package let vfs: String
     /// Whether syncs fail, with an error of the disk.
     package let failsToSync = Atomic(false)
     /// Whether writes find the disk full.
     package let isFull = Atomic(false)
-    /// Told by each sync that hangs; nil if none does.
+    /// Called by each sync that hangs; nil if none does.
     private let whenHung = Mutex<(@Sendable () -> Void)?>(nil)
-    /// What a sync that hangs waits for.
+    /// A hanging sync waits for this.
     private let recovery = DispatchSemaphore(value: 0)
-    /// How many syncs were asked for.
+    /// The number of requested syncs.
     package let syncs = Atomic(0)
 
     private let system: UnsafeMutablePointer<sqlite3_vfs>
     private let methods: UnsafeMutablePointer<sqlite3_io_methods>
-    /// The system's own methods of a write-ahead log; set with the first that is opened.
+    /// The system's own methods for a write-ahead log. They are set when the first one is opened.
     private var systemMethods: UnsafePointer<sqlite3_io_methods>?
 
-    /// The disks by the address of their methods, by which a file is known. They live on.
+    /// The disks, by the address of their methods, which identifies a file's disk. They are never freed.
     private static let disks = Mutex<[UInt: FaultyDisk]>([:])
 
-    /// Makes a disk that is well, and registers its VFS.
+    /// Makes a disk without faults, and registers its VFS.
     package init?() {
         guard let system = sqlite3_vfs_find(nil) else { return nil }
         self.system = system
@@ -57,14 +57,14 @@ package final class FaultyDisk: @unchecked Sendable {
         guard sqlite3_vfs_register(table, 0) == SQLITE_OK else { return nil }
     }
 
-    /// Has each sync hang until ``recover()``.
+    /// Makes each sync hang until ``recover()``.
     ///
-    /// - Parameter whenHung: Told by each sync that hangs.
+    /// - Parameter whenHung: Called by each sync that hangs.
     package func hang(_ whenHung: @escaping @Sendable () -> Void) {
         self.whenHung.withLock { $0 = whenHung }
     }
 
-    /// Ends the sync that hangs; later ones do not hang.
+    /// Ends the hanging sync. Later syncs do not hang.
     package func recover() {
         whenHung.withLock { $0 = nil }
         recovery.signal()

@@ -1,22 +1,22 @@
 import Testing
 
-/// A mistake that somebody could make: a piece of code, and what stands there with the mistake in
-/// it. Each breaks one rule, and the simulator must find it.
+/// A mistake that somebody could make: a piece of code, and the same piece with the mistake. Each mistake
+/// breaks one rule, and the simulator must find it.
 struct PlantedBug: Sendable, CustomTestStringConvertible {
     let name: String
     /// The rule of the protocol that it breaks.
     let rule: Int
-    /// Below `Sources`.
+    /// The path of the file in `Sources`.
     let file: String
-    /// What stands there; exactly once.
+    /// The code without the mistake. The file has it exactly once.
     let original: String
-    /// What stands there then. `PLANTED` is true while this mistake is chosen, and false else.
+    /// The code with the mistake. `PLANTED` is true while this mistake is chosen, and otherwise false.
     let planted: String
-    /// What must happen for it to matter, where that is rare.
+    /// A rare condition without which the mistake has no effect.
     var fault: String?
-    /// The shape that the world must have for it to matter: any unless given.
+    /// The shape of the worlds in which the mistake has an effect; nil for any.
     var world: String?
-    /// What nodes must host for it to matter: the simulator's own state unless given.
+    /// The states that nodes must host for the mistake to have an effect; nil for the simulator's own state.
     var states: String?
 
     var testDescription: String { "rule \(rule): \(name)" }

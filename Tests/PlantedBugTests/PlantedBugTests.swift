@@ -1,11 +1,11 @@
 import Foundation
 import Testing
 
-/// Whether the simulator can fail. A copy of the sources with all mistakes in it is built once, in
-/// release mode, and each is chosen in its turn; `script/simulate --planted` does it.
+/// Tests whether the simulator can fail. A copy of the sources with all mistakes is built once, in release
+/// mode, and then each mistake is chosen in turn. `script/simulate --planted` runs it.
 @Suite(.serialized)
 struct PlantedBugTests {
-    /// The most seeds that a mistake may survive.
+    /// The number of seeds within which a mistake must be found.
     private static let seedsMax = 3_000
 
     @Test func `every planted mistake has a place in the code`() throws {
@@ -17,7 +17,7 @@ struct PlantedBugTests {
         #expect(Set(PlantedBug.all.map(\.name)).count == PlantedBug.all.count)
     }
 
-    /// `all`, or a part of the names of those that are to be tried.
+    /// `all`, or a part of the names of the mistakes to try.
     private static let wanted = ProcessInfo.processInfo.environment["CONFLUX_PLANT"]
 
     @Test(.enabled(if: wanted != nil))
@@ -43,12 +43,12 @@ struct PlantedBugTests {
             let found = try run(
                 program, ["--count", "\(Self.seedsMax)", "--expect-violation"] + options,
                 in: tree.folder, planted: number + 1)
-            // A trap ends the program: the simulation has found it, too.
+            // A trap ends the program. In that case the simulation has found the mistake, too.
             let last = found.output.split(separator: "\n").last.map(String.init) ?? ""
             print("planted, rule \(bug.rule): \(bug.name): \(last)")
             #expect(
                 found.status != 1, "rule \(bug.rule), \(bug.name): survived \(Self.seedsMax) seeds")
-            // What the seed fails of without the mistake is another one, which nobody planted.
+            // A failure that the seed also has without the mistake is not due to the planted one.
             if let match = last.firstMatch(of: /seed ([0-9]+):/) {
                 let without = try run(
                     program, ["--seed", String(match.1)] + options, in: tree.folder)

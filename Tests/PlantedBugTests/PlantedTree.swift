@@ -1,12 +1,12 @@
 import Foundation
 
-/// A copy of the sources with every mistake in it, each behind a switch of the environment, so that
-/// one build serves all of them.
+/// A copy of the sources with every mistake, each behind an environment variable, so that one build is
+/// enough for all of them.
 struct PlantedTree {
     let root: URL
     let folder: URL
 
-    /// The repository, found from this file.
+    /// The repository of this file.
     static var repository: URL {
         URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
             .deletingLastPathComponent()
@@ -17,7 +17,7 @@ struct PlantedTree {
         let description: String
     }
 
-    /// The sources below a folder, by path.
+    /// The sources in a folder, by path.
     static func sources(of root: URL) throws -> [String: String] {
         var found: [String: String] = [:]
         let sources = root.appending(path: "Sources")
@@ -28,9 +28,9 @@ struct PlantedTree {
         return found
     }
 
-    /// Puts every mistake in its place.
+    /// Plants every mistake.
     ///
-    /// - Throws: ``Misfit`` where the code is not what a mistake was written for.
+    /// - Throws: ``Misfit`` if the code has changed since a mistake was written.
     static func plant(_ bugs: [PlantedBug], in sources: inout [String: String]) throws {
         for (number, bug) in bugs.enumerated() {
             guard let text = sources[bug.file] else {
@@ -45,7 +45,7 @@ struct PlantedTree {
             let planted = bug.planted.replacingOccurrences(
                 of: "PLANTED", with: "(Planted.active == \(number + 1))")
             let changed = text.replacingCharacters(in: place, with: planted)
-            // The switch stands in the vocabulary.
+            // The vocabulary contains the switch.
             let needsImport =
                 !bug.file.hasPrefix("ConfluxVocabulary/")
                 && !changed.contains("import ConfluxVocabulary\n")
@@ -54,7 +54,7 @@ struct PlantedTree {
         sources["ConfluxVocabulary/Planted.swift"] = switchboard
     }
 
-    /// Where a piece of code stands, however it is broken into lines.
+    /// The places of a piece of code, however it is divided into lines.
     private static func places(of code: String, in text: String) throws -> [Range<String.Index>] {
         let words = code.split(whereSeparator: \.isWhitespace)
         let pattern = words.map { NSRegularExpression.escapedPattern(for: String($0)) }
@@ -64,7 +64,7 @@ struct PlantedTree {
             .compactMap { Range($0.range, in: text) }
     }
 
-    /// Which mistake is made: none, unless the environment names one.
+    /// The mistake that is chosen by the environment, or none.
     private static let switchboard = """
         #if canImport(Darwin)
             import Darwin
@@ -78,8 +78,8 @@ struct PlantedTree {
 
         """
 
-    /// Writes the copy with a manifest of its own, in a folder that a later run uses again, so that
-    /// only what changed is built.
+    /// Writes the copy with its own manifest, into a folder that later runs use again, so that only
+    /// changes are built.
     func write(_ sources: [String: String]) throws {
         let files = FileManager.default
         try files.createDirectory(at: folder, withIntermediateDirectories: true)

@@ -1,6 +1,6 @@
 import Testing
 
-/// The rules of what documents name, broken on a small tree and kept on another one.
+/// The rules about names in documents: a small tree breaks each of them, and another one keeps it.
 struct DocumentRuleTests {
     private func broken(_ rule: Rule, _ texts: [String: String]) -> [String] {
         rule.check(Tree(texts)).map { $0.path + ($0.line.map { ":\($0)" } ?? "") }

@@ -1,9 +1,9 @@
 import Foundation
 import Testing
 
-/// Each rule, broken on a small tree and kept on another one.
+/// The rules: a small tree breaks each of them, and another one keeps it.
 struct RuleTests {
-    /// Where a rule is broken in a tree, as `path:line` or `path`.
+    /// The places where a tree breaks a rule, as `path:line` or `path`.
     private func broken(_ rule: Rule, _ texts: [String: String], others: Set<String> = [])
         -> Set<String>
     {

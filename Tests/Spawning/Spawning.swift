@@ -1,8 +1,8 @@
 import Foundation
 import Synchronization
 
-/// Held while a process starts, and while a new pipe can still be inherited: a process that inherits an end keeps
-/// the pipe from ending.
+/// Held while a process starts, and while a new pipe can still be inherited: a process that inherits an end would
+/// keep the pipe open.
 private let starting = Mutex(())
 
 /// Makes a pipe that no process inherits.
@@ -15,8 +15,8 @@ package func uninheritedPipe() throws -> (readEnd: Int32, writeEnd: Int32) {
     }
 }
 
-/// Starts a process with its descriptors 0, 1, 2 …; signals from the terminal do not reach one that
-/// is a group leader.
+/// Starts a process with its descriptors 0, 1, 2 and so on. A group leader doesn't get signals from the
+/// terminal.
 package func spawn(
     _ executable: String, _ arguments: [String], _ environment: [String: String],
     descriptors: [Int32], isGroupLeader: Bool = false
@@ -36,7 +36,7 @@ package func spawn(
         posix_spawn_file_actions_adddup2(&actions, descriptor, Int32(number))
     }
 
-    // A process begins as from a shell, whatever this one does with its signals.
+    // The process starts with the signals as a shell would set them, whatever this process has set.
     posix_spawnattr_init(&attributes)
     defer { posix_spawnattr_destroy(&attributes) }
     var (blocked, standard) = (sigset_t(), sigset_t())
@@ -63,10 +63,10 @@ package func spawn(
     return processID
 }
 
-/// Runs a program to its end, with some input, at most what fits into a pipe.
+/// Runs a program to its end, with some input, which must fit into a pipe.
 ///
-/// - Returns: Its exit code, or 128 and the signal that ended it; what it printed.
-/// - Throws: ``Failure`` if it can't be started, and what its pipes throw.
+/// - Returns: Its exit code, or 128 and the signal that ended it, and what it printed.
+/// - Throws: ``Failure`` if it can't be started, or an error of its pipes.
 package func run(
     _ executable: String, _ arguments: [String], _ environment: [String: String] = [:],
     input: String = ""
@@ -94,7 +94,7 @@ package func run(
     )
 }
 
-/// Waits until a process that this one started has ended.
+/// Waits until a process that this one has started ends.
 ///
 /// - Returns: Its exit code, or 128 and the signal that ended it.
 @discardableResult
@@ -115,7 +115,7 @@ private func withStrings<Result>(
 
 package func systemError() -> String { String(cString: strerror(errno)) }
 
-/// Why a test can't go on.
+/// Why a test can't continue.
 package struct Failure: Error, CustomStringConvertible {
     package let description: String
 

@@ -1,8 +1,8 @@
 import ConfluxNode
 import Dispatch
 
-/// A model whose reducer traps or hangs, or whose actions do when they are decoded: for the tests of what
-/// becomes of the process. In nodes that are named `tough` it does not.
+/// A model whose reducer traps or hangs, or whose actions trap when they are decoded, for tests of what
+/// happens to the process. With the word `tough` among its arguments, a process does not trap at `explode`.
 struct Mine: Model {
     static let name = "mine"
     var count = 0
@@ -20,7 +20,7 @@ struct Mine: Model {
     static let isTough = CommandLine.arguments.contains("tough")
 }
 
-/// A number that can't be negative, and is not careful about it.
+/// A number that can't be negative. Its decoding traps instead of throwing an error.
 struct Amount: Codable, Sendable {
     let value: Int
 

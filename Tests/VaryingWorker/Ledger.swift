@@ -1,6 +1,6 @@
 import ConfluxNode
 
-/// A ledger as it was first written.
+/// The first version of a ledger.
 struct OldLedger: Model {
     static let name = "ledger"
     var total = 0
@@ -12,7 +12,7 @@ struct OldLedger: Model {
     }
 }
 
-/// The ledger of a newer program: it has a name for each sum, and an action more.
+/// The ledger of a newer program: it has a name for each sum, and one more action.
 struct NewLedger: Model {
     static let name = "ledger"
     static let schemaVersion = 2

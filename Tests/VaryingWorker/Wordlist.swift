@@ -1,8 +1,8 @@
 import ConfluxNode
 import Foundation
 
-/// A list of words, of which each change also notes one. Which one is the same everywhere, but for nodes
-/// whose names begin with one of three: they make the mistakes that programs make.
+/// A list of words. Each change also chooses a word: the same one everywhere, except in nodes whose names begin
+/// with one of three words. Those make typical mistakes of programs.
 struct Wordlist: Model {
     static let name = "wordlist"
     var words: [String] = []
@@ -18,9 +18,9 @@ struct Wordlist: Model {
 
     enum Mistake {
         case none
-        /// The order of a set is another one in each process.
+        /// The order of a set, which is different in each process.
         case order
-        /// The clock of this machine, and not that of the entry.
+        /// The clock of this machine, instead of the entry's timestamp.
         case clock
         case dice
 

@@ -1,6 +1,6 @@
 import ConfluxWorker
 
-/// What is built into a program stands here in its command line: nodes whose names begin with `new` have
+/// The command line takes the place of what would be built into a program: nodes whose names begin with `new` have
 /// the newer code of the ledger.
 let isNew = CommandLine.arguments.contains { $0.hasPrefix("new") }
 

@@ -6,14 +6,14 @@ let package = Package(
     platforms: [.macOS(.v15)],
     dependencies: [.package(name: "conflux", path: "../..")],
     targets: [
-        // What a room is. It knows of no terminal and no network.
+        // The model of a room. It uses no terminal and no network.
         .target(
             name: "ChatModel", dependencies: [.product(name: "Conflux", package: "conflux")]),
-        // Hosts rooms, so that they are there while nobody is.
+        // Hosts rooms, so that they exist while nobody is connected.
         .executableTarget(
             name: "chat-worker",
             dependencies: ["ChatModel", .product(name: "ConfluxWorker", package: "conflux")]),
-        // What people run.
+        // The program for people.
         .executableTarget(
             name: "chat",
             dependencies: ["ChatModel", .product(name: "ConfluxNode", package: "conflux")]),

@@ -6,17 +6,17 @@ let package = Package(
     platforms: [.macOS(.v15)],
     dependencies: [.package(name: "conflux", path: "../..")],
     targets: [
-        // The states: they know of no process and no network.
+        // The states. They use no process and no network.
         .target(name: "Shop", dependencies: [.product(name: "Conflux", package: "conflux")]),
-        // Hosts replicas of them.
+        // Hosts replicas of the states.
         .executableTarget(
             name: "shop-worker",
             dependencies: ["Shop", .product(name: "ConfluxWorker", package: "conflux")]),
-        // A program of its own that reads and changes them.
+        // A separate program that reads and changes the states.
         .executableTarget(
             name: "shop-clerk",
             dependencies: ["Shop", .product(name: "ConfluxNode", package: "conflux")]),
-        // The states, tested.
+        // Tests of the states.
         .testTarget(
             name: "ShopTests",
             dependencies: ["Shop", .product(name: "ConfluxTesting", package: "conflux")]),

@@ -6,7 +6,7 @@ let package = Package(
     platforms: [.macOS(.v15)],
     dependencies: [.package(name: "conflux", path: "../..")],
     targets: [
-        // The states, and how orders become reservations. It knows of no process and no network.
+        // The states, and how orders become reservations. It uses no process and no network.
         .target(
             name: "InventoryModel", dependencies: [.product(name: "Conflux", package: "conflux")]),
         // Hosts both states and fills orders.
@@ -16,7 +16,7 @@ let package = Package(
         .systemLibrary(
             name: "CHTTP", pkgConfig: "libmicrohttpd",
             providers: [.apt(["libmicrohttpd-dev"]), .brew(["libmicrohttpd"])]),
-        // Dispatches what arrives over HTTP. It has no state.
+        // Dispatches the requests that arrive over HTTP. It has no state.
         .executableTarget(
             name: "inventory-http",
             dependencies: [

@@ -16,7 +16,7 @@ from conflux.counter import Counter
 STORE = "counter/shared"
 ACTIONS = {"increment": {"increment": {}}, "decrement": {"decrement": {}}}
 
-# As `conflux` has them: see docs/command-line.md.
+# Like those of `conflux`: see docs/command-line.md.
 REJECTED, REFUSED, UNKNOWN, TIMED_OUT, TURNED_AWAY = 80, 81, 82, 83, 85
 
 

@@ -51,7 +51,7 @@ std::string end_at(uint64_t number) {
     return text;
 }
 
-// Whether the answer says that the comparisons held: field 2 of the message, whose field 1 is a header.
+// Whether the comparisons of the answer succeeded: field 2 of the message, whose field 1 is a header.
 bool has_succeeded(const std::string &answer) {
     size_t place = 0;
     if (answer.size() > 2 && answer[0] == 0x0A) place = 2 + size_t(uint8_t(answer[1]));

@@ -11,7 +11,7 @@
 
 enum {
     header_bytes = 12,
-    // What one commit holds at most.
+    // The most bytes of one commit.
     commit_bytes_max = 1 << 20,
     commit_frames_max = 1 << 14,
 };
@@ -43,7 +43,7 @@ static int write_all(int descriptor, const char *bytes, size_t count) {
     return 0;
 }
 
-// Opens a socket without a bound of messages: a limit must not be limited by its own queues.
+// Opens a socket without a limit of messages: the limit must not be limited by its own queues.
 static void *open_socket(void *context, int type) {
     void *socket = zmq_socket(context, type);
     int none = 0;
@@ -126,7 +126,7 @@ int partner_sequencer_await(partner_sequencer *sequencer, int subscribers) {
     return failure;
 }
 
-// Gives a frame's actions their numbers.
+// Assigns numbers to the actions of a frame.
 static void number_frame(zmq_msg_t *message, uint64_t *next) {
     char *bytes = zmq_msg_data(message);
     uint32_t count;
@@ -148,7 +148,7 @@ static int run_in_memory(partner_sequencer *sequencer) {
     }
 }
 
-// Group commit: what waits is appended in one write and synced once, then published.
+// Group commit: the waiting frames are appended in one write, synced once, and then published.
 static int run_with_log(partner_sequencer *sequencer, char *buffer, zmq_msg_t *messages) {
     uint64_t next = 1;
     while (1) {
@@ -274,7 +274,7 @@ int partner_client_receive(partner_client *client, uint64_t count, partner_order
     return failure;
 }
 
-// What came back must be what was sent, alone: else something other than a round trip was timed.
+// The returned message must be exactly the sent one. Otherwise it was not a round trip that was timed.
 static int check_echo(zmq_msg_t *message, uint64_t index) {
     if (zmq_msg_size(message) != header_bytes + PARTNER_ACTION_BYTES) return EPROTO;
     const char *bytes = zmq_msg_data(message);

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <time.h>
 
-// How many entries a producer has in flight at most.
+// The most entries that a producer has in flight.
 enum { peer_window = 4096, peer_patience_seconds = 120 };
 
 // Keeps a text for the caller, and returns it.
@@ -17,13 +17,13 @@ static inline uint64_t peer_now(void) {
     return (uint64_t)time.tv_sec * 1000000000ull + (uint64_t)time.tv_nsec;
 }
 
-// Writes actions from an index on.
+// Writes actions, starting at an index.
 void peer_fill(char *entry, uint64_t producer, uint64_t first, uint64_t count);
 
 // Notes the actions of an entry.
 void peer_note(partner_order *order, const char *entry, size_t bytes);
 
-// What one kind of server does for each function of peers.h.
+// What each kind of server does for the functions of peers.h.
 const char *redis_prepare(int port);
 const char *redis_open(int port, void **client);
 void redis_close(void *client);

@@ -23,7 +23,7 @@ static natsStatus connect_to(int port, nats_client *client) {
     natsOptions *options = NULL;
     natsStatus status = natsOptions_Create(&options);
     if (status == NATS_OK) status = natsOptions_SetURL(options, address);
-    // A lone message goes out at once; the library gathers what is published while it writes.
+    // A single message is sent at once. The library gathers the messages that are published while it writes.
     if (status == NATS_OK) status = natsOptions_SetSendAsap(options, true);
     if (status == NATS_OK) status = natsOptions_SetMaxPendingMsgs(options, 10000000);
     if (status == NATS_OK) status = natsConnection_Connect(&client->connection, options);

@@ -3,7 +3,7 @@
 #include <hiredis/hiredis.h>
 #include <stdio.h>
 
-// One connection appends, the other reads.
+// One connection appends, and the other one reads.
 typedef struct {
     redisContext *writer;
     redisContext *reader;
@@ -85,7 +85,7 @@ static const char *take_answer(redisContext *context) {
 
 const char *redis_produce(void *client, uint64_t producer, uint64_t count, uint64_t entry_actions) {
     redisContext *context = ((redis_client *)client)->writer;
-    // So many entries are written at a time.
+    // This many entries are written at a time.
     const uint64_t chunk = 128;
     char *entry = malloc(entry_actions * PARTNER_ACTION_BYTES);
     if (!entry) return peer_failure("appending to Redis", "no memory");
@@ -117,7 +117,7 @@ const char *redis_produce(void *client, uint64_t producer, uint64_t count, uint6
     return failure;
 }
 
-// Notes what a read brought, and where the next one begins.
+// Notes the entries of a read, and where the next read begins.
 static const char *note(redis_client *client, redisReply *reply, partner_order *order) {
     if (!reply || reply->type != REDIS_REPLY_ARRAY || reply->elements != 1) {
         return failed("reading from Redis", client->reader, reply);
@@ -151,7 +151,7 @@ const char *redis_round_trips(void *client, uint64_t count, uint64_t *nanosecond
     for (uint64_t index = 0; index < count && !failure; index += 1) {
         char action[PARTNER_ACTION_BYTES];
         peer_fill(action, 0, index, 1);
-        // The read waits at the server before the action is appended, as a replica's does.
+        // The read already waits at the server when the action is appended, as a replica's does.
         redisAppendCommand(
             both->reader, "XREAD COUNT 1000 BLOCK 0 STREAMS %s %s", stream, both->last);
         if (flush(both->reader) != REDIS_OK) return failed("reading from Redis", both->reader, NULL);

@@ -31,7 +31,7 @@ struct Program {
     }
 
     private static func measure(_ settings: Settings) throws {
-        // A process that ended must not end this one.
+        // A write to a process that has ended must not end this one.
         signal(SIGPIPE, SIG_IGN)
         if !settings.isJSON {
             print(method(settings))
@@ -57,7 +57,7 @@ struct Program {
             """
     }
 
-    /// Does one process's part.
+    /// Plays the role of one process.
     private static func play(_ text: String) async {
         Control.begin()
         do {

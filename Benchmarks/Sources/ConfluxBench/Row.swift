@@ -1,18 +1,18 @@
 import Foundation
 
-/// One figure of a workload: ours, the partner's, and the ratio of the two in each round.
+/// One figure of a workload: ours, the partner's, and their ratio in each round.
 struct Row: Codable, Sendable {
     let workload: String
     let name: String
     let unit: String
     let conflux: Spread
-    /// Nil where a figure has no partner.
+    /// Nil if the figure has no partner.
     let partner: Spread?
-    /// Ours by theirs.
+    /// Our value, divided by the partner's.
     let ratio: Spread?
     let isHigherBetter: Bool
 
-    /// Takes one value a round of ours, and of theirs in the same rounds.
+    /// Takes one value of ours for each round, and the partner's values of the same rounds.
     init(
         _ workload: String, _ name: String, _ unit: String, _ ours: [Double], _ theirs: [Double],
         isHigherBetter: Bool = false
@@ -26,7 +26,7 @@ struct Row: Codable, Sendable {
         self.isHigherBetter = isHigherBetter
     }
 
-    /// Figures that have no partner.
+    /// Makes a row for figures without a partner.
     init(_ workload: String, _ name: String, _ unit: String, alone ours: [Double]) {
         self.init(workload, name, unit, ours, [])
     }

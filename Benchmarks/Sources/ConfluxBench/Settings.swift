@@ -1,6 +1,6 @@
 import Foundation
 
-/// What is to be measured, and how.
+/// What is measured, and how.
 struct Settings {
     enum Workload: String, CaseIterable {
         case stream
@@ -24,14 +24,14 @@ struct Settings {
         case growth
     }
 
-    /// All but those that need other programs, or write files.
+    /// All workloads, except for those that need other programs or write files.
     var workloads = Workload.allCases.filter { ![.peers, .etcd, .growth].contains($0) }
     var rounds = 3
     var isFull = false
     var isJSON = false
     /// Whether partners are left out.
     var isAlone = false
-    /// How many actions a stream has, if that was said.
+    /// The number of actions in a stream, if it was given.
     var actions: Int?
     var folder = FileManager.default.temporaryDirectory
     var curves = URL(fileURLWithPath: "docs/performance")
@@ -75,7 +75,7 @@ struct Settings {
 
         """
 
-    /// - Throws: What is wrong with the words.
+    /// - Throws: An error that says what is wrong with the words.
     init(_ words: [String]) throws {
         var named: [Workload] = []
         var rounds: Int?
@@ -113,12 +113,12 @@ struct Settings {
         self.rounds = rounds ?? (isFull ? 5 : 3)
     }
 
-    /// Tells on the standard error what is going on.
+    /// Reports the progress on the standard error.
     func note(_ text: String) {
         FileHandle.standardError.write(Data("bench: \(text)\n".utf8))
     }
 
-    /// Measures, and hands over each row as it is known.
+    /// Measures, and delivers each row as soon as it is known.
     func run(_ deliver: ([Row]) throws -> Void) throws {
         for workload in workloads {
             switch workload {
@@ -208,7 +208,7 @@ struct Settings {
                 ? [LatencyWorkload(durability: .fsync, zeroedBytes: 0, count: count)] : [])
     }
 
-    /// Who is measured in a round: whoever is first in one is second in the next.
+    /// The sides to measure in a round. They change places from round to round.
     func sides(of round: Int) -> [Side] {
         if isAlone { return [.conflux] }
         return round.isMultiple(of: 2) ? [.conflux, .partner] : [.partner, .conflux]

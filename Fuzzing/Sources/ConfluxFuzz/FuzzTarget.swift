@@ -1,12 +1,12 @@
 import Foundation
 
-/// Something that must hold whatever bytes it is given.
+/// A property that must hold for any bytes.
 struct FuzzTarget: Sendable {
-    /// What `--target=` calls it, and its folder of the corpus.
+    /// The name for `--target=`, and of the corpus's folder.
     let name: String
-    /// The longest input that is of use, in bytes.
+    /// The longest useful input, in bytes.
     let lengthMax: Int
-    /// Ends when all held, and traps where something did not.
+    /// Returns if the property holds, and traps if it does not.
     let run: @Sendable ([UInt8]) -> Void
 
     static let all =
@@ -14,10 +14,10 @@ struct FuzzTarget: Sendable {
         + sequencerTargets + replicaTargets
 }
 
-/// Whether the machines' targets print every input and what came of it: `CONFLUX_TRACE=1`.
+/// Whether the targets of machines print every input and its effects: `CONFLUX_TRACE=1`.
 let isTraced = ProcessInfo.processInfo.environment["CONFLUX_TRACE"] != nil
 
-/// Traps, also in a build with optimisation, and says what did not hold.
+/// Traps if a condition does not hold, in an optimised build too, and prints a message.
 func require(
     _ holds: @autoclosure () -> Bool, _ message: @autoclosure () -> String,
     file: StaticString = #fileID, line: UInt = #line
@@ -25,12 +25,12 @@ func require(
     if !holds() { fail(message(), file: file, line: line) }
 }
 
-/// Traps, and says what did not hold.
+/// Traps, and prints a message.
 func fail(_ message: String, file: StaticString = #fileID, line: UInt = #line) -> Never {
     fatalError(message, file: file, line: line)
 }
 
-/// What can't fail, since its input was made by this program.
+/// Runs a function that can't fail, since this program made its input.
 func certain<Value>(
     _ body: () throws -> Value, file: StaticString = #fileID, line: UInt = #line
 ) -> Value {

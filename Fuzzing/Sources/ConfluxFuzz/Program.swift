@@ -1,10 +1,10 @@
 import Foundation
 
-/// Which target runs: set once by `LLVMFuzzerInitialize`, before any input.
-// Written before libFuzzer's loop begins and read by it alone, on the same thread.
+/// The target that runs. `LLVMFuzzerInitialize` sets it once, before any input.
+// It is written before libFuzzer's loop begins, and only read in the loop, on the same thread.
 nonisolated(unsafe) private var chosen: FuzzTarget?
 
-/// Takes the target's name from `--target=NAME`; everything else is libFuzzer's.
+/// Takes the target's name from `--target=NAME`. All other arguments are for libFuzzer.
 @_cdecl("LLVMFuzzerInitialize")
 public func chooseTarget(
     _ count: UnsafeMutablePointer<CInt>,

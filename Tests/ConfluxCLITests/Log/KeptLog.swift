@@ -6,8 +6,8 @@ import Testing
 
 @testable import ConfluxProtocol
 
-/// A folder with a log as sequencers write it: ten tenures, each a claim and a session,
-/// checkpoints at 16 and 18, and a snapshot at 18. Gone with this object.
+/// A folder with a log like those of sequencers: ten tenures, each with a claim and a session,
+/// checkpoints at 16 and 18, and a snapshot at 18. It is removed with this object.
 final class KeptLog {
     let root = NSTemporaryDirectory() + "conflux-kept-\(Identifier.random())"
     let log: SQLiteLog
@@ -20,9 +20,9 @@ final class KeptLog {
         byteCount: 5, kind: .confirmed)
 
     /// - Parameters:
-    ///   - floor: Where the log begins.
-    ///   - digest: What the snapshot is said to have.
-    /// - Throws: What the log does.
+    ///   - floor: The number at which the log begins.
+    ///   - digest: The digest that the snapshot is recorded with.
+    /// - Throws: The errors of the log.
     init(from floor: UInt64 = 1, digest: Digest = snapshot.digest) throws {
         log = try SQLiteLog(directory: root + "/log", durability: .os)
         var fold = LogFold(log: log.id)
@@ -42,7 +42,7 @@ final class KeptLog {
         while try !log.truncate(below: SequenceNumber(floor), limitBytes: 1) {}
     }
 
-    /// What a sequencer writes when it has claimed the log; never the same twice.
+    /// The commit that a sequencer writes after its claim. It is different each time.
     func commit(_ claim: LogClaim) -> LoggedCommit {
         var builder = CommitBuilder(
             log: log.id, epoch: claim.epoch, predecessor: claim.lastEpoch, first: claim.last.next)
@@ -62,7 +62,7 @@ final class KeptLog {
         }
     }
 
-    /// Runs SQL as another program would.
+    /// Runs SQL like another program.
     func run(_ statements: String) throws {
         var connection: OpaquePointer?
         try #require(sqlite3_open(path + "/log.sqlite", &connection) == SQLITE_OK)

@@ -8,7 +8,7 @@ import Testing
 
 @testable import ConfluxCLI
 
-/// What is checked of a log on disk, and how one comes back from a copy.
+/// What is checked of a log on disk, and how a log is restored from a copy.
 struct RestoreTests {
     private func failure(of log: KeptLog) throws -> CommandFailure? {
         let file = try SQLiteLogFile(directory: log.path)
@@ -65,7 +65,7 @@ struct RestoreTests {
 
     @Test func `entries must follow from the checkpoint that they stand on`() throws {
         let log = try KeptLog(from: 11)
-        // It says that it is at 16, and is not of this history.
+        // This checkpoint claims to be at 16, but belongs to another history.
         let other = try KeptLog(from: 1)
         try log.save(other.checkpoints[0].encoded(), at: SequenceNumber(16))
         #expect(try failure(of: log)?.message.contains("no checkpoint says") == true)
@@ -106,7 +106,7 @@ struct RestoreTests {
         #expect(try back.snapshots() == [KeptLog.snapshot])
         #expect(try back.claim().epoch == Epoch(11))
         back.close()
-        // Not where there is one already, which stays.
+        // It is not restored over a log, which stays as it is.
         let again = try await Run.tool(["restore", log.path, "--data", target])
         #expect(again.exitCode == .cannotCreate)
     }

@@ -8,7 +8,7 @@ import Testing
 @testable import ConfluxCLI
 @testable import ConfluxLog
 
-/// A log in which somebody has changed something, and all that shows it but the chain of hashes.
+/// A log that somebody has changed, with everything that would reveal it except the chain of hashes.
 struct TamperedLogTests {
     private func verify(
         _ path: String, expecting anchor: LogAnchor? = nil
@@ -48,7 +48,7 @@ struct TamperedLogTests {
         #expect(line["/chained"] == .number(floor))
         #expect(line["/expected"] == nil)
         let file = try SQLiteLogFile(directory: log.path)
-        // Also that of the entry before the floor, which the log remembers.
+        // Among them is the anchor of the entry before the floor, which the log remembers.
         for anchor in anchors + [try file.chain().end] {
             #expect(try failure(of: log, expecting: anchor) == nil, "\(anchor)")
         }
@@ -97,7 +97,7 @@ struct TamperedLogTests {
         }
     }
 
-    // MARK: What was changed
+    // MARK: Detected changes
 
     @Test(arguments: [7, 19] as [UInt64])
     func `an entry that was changed with its checksum is named`(first: UInt64) throws {
@@ -116,7 +116,7 @@ struct TamperedLogTests {
         try log.forge(7)
         try log.rehash(from: 7)
         #expect(try failure(of: log) == nil)
-        // What is before the change is still there.
+        // The entries before the change still have their anchors.
         #expect(try failure(of: log, expecting: before[2]) == nil)
         for anchor in before[3...] {
             #expect(try failure(of: log, expecting: anchor)?.code == "anchorDiffers")
@@ -221,7 +221,7 @@ struct TamperedLogTests {
         let log = try KeptLog()
         let before = try anchors(of: log)
         let end = try #require(before.last)
-        // The changed entries look whole: without the anchor they are restored.
+        // The changed entries look intact: without an anchor, they are restored.
         try log.forge(7)
         try log.rehash(from: 7)
         log.log.close()
@@ -237,14 +237,14 @@ struct TamperedLogTests {
             #expect(!log.holdsLog("back"))
             #expect(!FileManager.default.fileExists(atPath: back + "/log.sqlite.partial"))
         }
-        // What is before the change still has its anchor.
+        // The entries before the change still have their anchors.
         let other = try await Run.tool([
             "restore", log.path, "--data", log.root + "/back", "--expect", before[2].description,
         ])
         #expect(other.exitCode == .success && log.holdsLog("back"))
     }
 
-    // MARK: Parts
+    // MARK: Helpers
 
     private func anchors(of log: KeptLog) throws -> [LogAnchor] {
         try log.links.compactMap { link in link.hash.map { LogAnchor(link.commit.last, $0) } }
@@ -252,7 +252,7 @@ struct TamperedLogTests {
 }
 
 extension KeptLog {
-    /// The commits with their hashes.
+    /// The commits and their hashes.
     fileprivate var links: [ChainedCommit] {
         get throws {
             let file = try SQLiteLogFile(directory: path)
@@ -261,7 +261,7 @@ extension KeptLog {
         }
     }
 
-    /// Puts another commit of the same numbers in the place of one, with the checksum that it needs.
+    /// Replaces a commit by another one with the same numbers and a valid checksum.
     fileprivate func forge(_ first: UInt64) throws {
         let commits = try links.map(\.commit)
         let index = try #require(commits.firstIndex { $0.first.rawValue == first })
@@ -279,7 +279,7 @@ extension KeptLog {
             """)
     }
 
-    /// Computes the hashes anew, from a number on.
+    /// Computes the hashes again, starting at a number.
     fileprivate func rehash(from first: UInt64) throws {
         let file = try SQLiteLogFile(directory: path)
         var hash = try file.chain().end.hash

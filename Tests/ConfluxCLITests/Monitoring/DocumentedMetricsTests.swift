@@ -8,9 +8,9 @@ import Testing
 @testable import ConfluxMonitoring
 @testable import ConfluxWorker
 
-/// docs/monitoring.md has every metric, and no other.
+/// docs/monitoring.md has every metric, and no other one.
 struct DocumentedMetricsTests {
-    /// A metric as a row of the document, or as the text that is served.
+    /// A metric, as a row of the document or as the served text has it.
     private struct Metric: Hashable, CustomStringConvertible {
         var name: String
         var type: String

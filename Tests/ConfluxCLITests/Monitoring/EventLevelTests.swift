@@ -4,9 +4,9 @@ import Testing
 @testable import ConfluxCLI
 @testable import ConfluxWorker
 
-/// The levels of events, as docs/command-line.md has them.
+/// The levels of events, as docs/command-line.md lists them.
 struct EventLevelTests {
-    /// The names in backquotes of the last cell of the rows that begin so.
+    /// The names in backquotes in the last cell of the row with this first cell.
     private func events(_ firstCell: String, in text: String) -> Set<String> {
         let row = text.split(separator: "\n").first { $0.hasPrefix("| \(firstCell) |") } ?? ""
         let cell = row.split(separator: "|").dropFirst().reversed().first { $0.contains("`") } ?? ""

@@ -10,7 +10,7 @@ import Testing
 
 @testable import ConfluxCLI
 
-/// What commands say of a sequencer whose log fails.
+/// What commands report about a sequencer whose log fails.
 @Suite(.timeLimit(.minutes(5))) struct FailingLogTests {
     @Test func `a command ends with 74 and the reason, long before its timeout`() async throws {
         let disk = try #require(FaultyDisk())

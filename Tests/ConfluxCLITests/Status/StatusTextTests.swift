@@ -5,7 +5,7 @@ import Testing
 
 @testable import ConfluxCLI
 
-/// What `conflux status` shows to people.
+/// What `conflux status` shows as text.
 struct StatusTextTests {
     private let counter = StoreName("counter/shared")!
 
@@ -61,7 +61,7 @@ struct StatusTextTests {
         let shown = row.split(separator: " ").filter { $0.hasPrefix("document/") }
         #expect(shown.map(String.init) == hosted.prefix(shown.count).map(\.description))
         #expect(row.hasSuffix(" \(shown[shown.count - 1]) +\(40 - shown.count)"))
-        // One store more would not fit.
+        // One more store would not fit.
         let wider =
             row.dropLast("+\(40 - shown.count)".count).count
             + "\(hosted[shown.count]) +\(39 - shown.count)".count

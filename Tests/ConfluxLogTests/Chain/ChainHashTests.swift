@@ -3,7 +3,7 @@ import Testing
 
 @testable import ConfluxLog
 
-/// The hashes of commits. Python's `hashlib.blake2b` has said the same.
+/// The hashes of commits. The expected ones were computed by Python's `hashlib.blake2b`.
 @Suite struct ChainHashTests {
     private let genesis = ChainHash.genesis(of: Identifier(high: 42, low: 7))
 

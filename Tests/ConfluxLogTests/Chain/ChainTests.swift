@@ -4,7 +4,7 @@ import Testing
 
 @testable import ConfluxLog
 
-/// The chain of hashes: how it goes on, and what it shows.
+/// The chain of hashes: how it continues, and what it detects.
 @Suite struct ChainTests {
     private let folder = TemporaryFolder()
     private let other = TemporaryFolder()
@@ -34,7 +34,7 @@ import Testing
         try forger.hideEnd()
     }
 
-    // MARK: What it shows
+    // MARK: Detection
 
     @Test func `a commit that was changed with its checksum is named`() throws {
         try fill()
@@ -43,7 +43,7 @@ import Testing
             rows[3].commit = rows[3].commit.changed(bytes: [1, 2, 3])
             return rows
         }
-        // Who only reads can't know it.
+        // A mere read can't detect it.
         #expect(try open().readAll()[3].bytes == [1, 2, 3])
         #expect(try followed() == .broken(at: 7))
     }
@@ -117,7 +117,7 @@ import Testing
         #expect(try followed().end.map { $0.number < anchor.number } == true)
     }
 
-    // MARK: How it goes on
+    // MARK: Continuation
 
     @Test func `the chain begins with the log's id, so no other log has its hashes`() throws {
         let log = try open()
@@ -145,7 +145,7 @@ import Testing
         let log = try SQLiteLog(directory: folder.path, settings: settings)
         try log.fill(2)
         let writer = try OtherConnection(folder.database)
-        // What comes next follows what is there, not what failed.
+        // The next commit must follow the actual end, not the failed append.
         func expectFailure(_ code: LogError.Code, _ append: () throws -> Void) throws {
             let end = try #require(try followed().end)
             #expect(ConfluxLogTests.code(of: append) == code)
@@ -153,7 +153,7 @@ import Testing
             let next = LoggedCommit.sample(log.last.next.rawValue...log.last.next.rawValue)
             try log.append(next)
             #expect(try followed().end?.hash == end.hash.next(next))
-            // It is there already.
+            // The log already has it.
             try log.append(next, forced: true)
             #expect(try followed().end?.hash == end.hash.next(next))
         }
@@ -183,7 +183,7 @@ import Testing
     {
         let former = try open()
         try former.fill(2)
-        // As where the lock doesn't reach: on another machine.
+        // Like on another machine, where the lock has no effect.
         try FileManager.default.removeItem(atPath: folder.path + "/lock")
         let newer = try open()
         try newer.fill(2)
@@ -193,7 +193,7 @@ import Testing
         try former.fill(1)
         #expect(code { try newer.append(.sample(11...11, epoch: 2)) } == .superseded)
         #expect(try followed().end?.number == SequenceNumber(10))
-        // Also who was not told that it was.
+        // An owner that has not learned that it was superseded must do the same.
         try newer.fill(1)
         try former.fill(1)
         #expect(try followed().end?.number == SequenceNumber(14))
@@ -288,7 +288,7 @@ import Testing
         upgraded.close()
         #expect(try folder.number("SELECT count(*) FROM commits WHERE chain IS NULL") == 10)
 
-        // Again, and nothing is upgraded twice.
+        // Once more: nothing is upgraded twice.
         try open().close()
         #expect(try followed() == .whole(from: 21, anchor))
         try forge { rows in

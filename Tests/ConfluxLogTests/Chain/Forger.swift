@@ -4,7 +4,7 @@ import Testing
 
 @testable import ConfluxLog
 
-/// Someone who may write the file, and knows how checksums and hashes are made.
+/// An attacker who may write the file, and can compute checksums and hashes.
 final class Forger {
     private let database: Database
 
@@ -19,7 +19,7 @@ final class Forger {
         var hash: ChainHash?
     }
 
-    /// All rows in their order.
+    /// All rows, in order.
     var rows: [Row] {
         get throws {
             let select = try database.prepare(
@@ -36,9 +36,9 @@ final class Forger {
         }
     }
 
-    /// Puts rows in the place of all that there are, with checksums that are right.
+    /// Replaces all rows by others, with correct checksums.
     func replace(by rows: [Row]) throws {
-        // Else the fence would keep out rows of former tenures.
+        // Otherwise the fence would reject rows of former tenures.
         let fence = try fence()
         try database.execute("DROP TRIGGER commits_follow; DELETE FROM commits")
         let insert = try database.prepare("INSERT INTO commits VALUES (?1, ?2, ?3, ?4, ?5, ?6)")
@@ -67,7 +67,7 @@ final class Forger {
         return select.text(0)
     }
 
-    /// Has the log say that it never had more than it has.
+    /// Makes the log claim that its present end is the highest that it ever had.
     func hideEnd() throws {
         try database.execute(
             """
@@ -78,7 +78,7 @@ final class Forger {
 }
 
 extension [Forger.Row] {
-    /// Gives each row the hash that follows from those before, from a row on.
+    /// Computes the hashes of all rows from an index on.
     func rehashed(from index: Int) -> [Forger.Row] {
         var rows = self
         for index in Swift.max(1, index)..<rows.count {
@@ -89,7 +89,7 @@ extension [Forger.Row] {
 }
 
 extension LoggedCommit {
-    /// The same in another place, or with other contents.
+    /// The same commit at another place, or with other contents.
     func changed(by distance: Int64 = 0, bytes: Bytes? = nil) -> LoggedCommit {
         LoggedCommit(
             first: SequenceNumber(UInt64(Int64(first.rawValue) + distance)),
@@ -98,11 +98,11 @@ extension LoggedCommit {
     }
 }
 
-/// What following a whole chain came to.
+/// The result of following a whole chain.
 enum Followed: Equatable {
-    /// It is whole: where it begins and where it ends.
+    /// The chain is intact. The values say where it begins and ends.
     case whole(from: UInt64, LogAnchor)
-    /// It is not, from this number on.
+    /// The chain is broken at this number.
     case broken(at: UInt64)
 
     /// Follows the chain of the log in a folder.

@@ -1,5 +1,5 @@
 extension TemporaryFolder {
-    /// Makes the log, which is closed, one of a former format.
+    /// Converts the closed log into one of a former format.
     func downgrade(to version: Int) throws {
         let former = "format || ' ' || log || ' ' || epoch || ' ' || floor || ' ' || reached"
         let copied =

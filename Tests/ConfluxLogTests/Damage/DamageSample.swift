@@ -3,7 +3,7 @@ import ConfluxVocabulary
 import Foundation
 import Testing
 
-/// A small log that has something in each table, as one file; and a folder for copies of it that are
+/// A small log with rows in each table, as one file, and a folder for copies of it that are
 /// damaged.
 final class DamageSample {
     static let pageBytes = 16_384
@@ -33,9 +33,9 @@ final class DamageSample {
             .sample(30, of: .sample("zero"), life: 9, bytes: 0, kind: .compared),
         ]
         for snapshot in snapshots.dropFirst(2) { try log.keep(snapshot, pieceBytes: 200) }
-        // It was begun, and there is no more of it.
+        // This snapshot has only its first piece.
         try log.save(SavedSnapshot.sample(32, of: .sample("half"), bytes: 200).pieces(of: 100)[0])
-        // In the end, so that the first of them is retired and still there.
+        // These come last, so that the first one is retired, but not removed yet.
         for number in [4, 10, 20] as [UInt64] {
             try log.keep(.sample(number, bytes: 200), pieceBytes: 90)
         }
@@ -50,7 +50,7 @@ final class DamageSample {
         self.snapshots = snapshots
         self.checkpoints = checkpoints
         log.close()
-        // All of it is in one file then.
+        // Afterwards everything is in one file.
         try origin.run("PRAGMA wal_checkpoint(TRUNCATE)")
         bytes = [UInt8](try Data(contentsOf: URL(fileURLWithPath: origin.database)))
         try FileManager.default.createDirectory(
@@ -60,7 +60,7 @@ final class DamageSample {
         try #require(found.errors.isEmpty && found.problems.isEmpty, "\(found)")
     }
 
-    /// Where the rows are that have no checksum of their own: that of `meta`, and the list of snapshots.
+    /// The rows without a checksum of their own: the one in `meta`, and the list of snapshots.
     func rows() throws -> [Range<Int>] {
         let meta = try #require(bytes.firstRange(of: Array(id.description.utf8)))
         let list = bytes.ranges(of: Array("document/".utf8))
@@ -70,7 +70,7 @@ final class DamageSample {
         }
     }
 
-    /// Puts a file where the log is, beside nothing else.
+    /// Makes these bytes the log's file, without other files beside it.
     func write(_ bytes: some Sequence<UInt8>) throws {
         for name in try FileManager.default.contentsOfDirectory(atPath: folder.path) {
             try FileManager.default.removeItem(atPath: "\(folder.path)/\(name)")
@@ -80,11 +80,11 @@ final class DamageSample {
 
     // MARK: Reading
 
-    /// What reading everything came to.
+    /// The results of reading everything.
     struct Found {
-        /// What a log may say of a file that is not what was written.
+        /// Errors that a log may report for a damaged file.
         var errors: [LogError] = []
-        /// What it may not.
+        /// Results that it must not have.
         var problems: [String] = []
 
         mutating func note(_ error: LogError, at place: String) {
@@ -99,7 +99,7 @@ final class DamageSample {
             if !isRight { problems.append("wrong: \(place())") }
         }
 
-        /// Runs something; an error is noted.
+        /// Runs a function, and notes its error.
         mutating func attempt<Value>(
             _ place: String, _ body: () throws(LogError) -> Value
         ) -> Value? {
@@ -110,7 +110,7 @@ final class DamageSample {
         }
     }
 
-    /// Reads everything in each way that there is.
+    /// Reads everything in each possible way.
     func read() -> Found {
         var found = Found()
         if let file = found.attempt(
@@ -158,7 +158,7 @@ final class DamageSample {
         return found
     }
 
-    /// Follows the chain as far as commits can be read.
+    /// Follows the chain as far as the commits can be read.
     private func follow(_ file: SQLiteLogFile, into found: inout Found) {
         let read = found.attempt("chain") { () throws(LogError) in
             (
@@ -174,7 +174,7 @@ final class DamageSample {
         }
     }
 
-    /// Reads from each number by itself.
+    /// Reads from each number separately.
     func readEach() -> Found {
         var found = Found()
         guard
@@ -193,7 +193,7 @@ final class DamageSample {
         return found
     }
 
-    /// Where a log ends is right, or who reads there is told of the damage.
+    /// Expects that the log's end is correct, or that a read there reports the damage.
     private func expect(end: SequenceNumber, _ source: Source, into found: inout Found) {
         guard end != last else { return }
         do throws(LogError) {
@@ -258,7 +258,7 @@ final class DamageSample {
             let read = found.attempt("checkpoint") { () throws(LogError) in
                 try source.checkpoint(through)
             }
-            // One that can't be found is as one that was not saved: the other says the same.
+            // A checkpoint that can't be found is like one that was never saved. The other one is still found.
             if let read, let read {
                 found.expect(
                     checkpoints.contains(read) && read.sequence <= through, "a checkpoint")
@@ -274,7 +274,7 @@ final class DamageSample {
 /// One way to read a log.
 private struct Source {
     var commits: (SequenceNumber) throws(LogError) -> [LoggedCommit]
-    /// nil if this one has no list.
+    /// nil if this way has no list.
     var snapshots: () throws(LogError) -> [SavedSnapshot]?
     var list: () throws(LogError) -> SnapshotList? = { () throws(LogError) in nil }
     var bytes: (SavedSnapshot.Key, UInt64) throws(LogError) -> Bytes?

@@ -3,7 +3,7 @@ import ConfluxVocabulary
 import Foundation
 import Testing
 
-/// A file that is not what was written: one bit of it, or its end.
+/// A file that was damaged: one of its bits is flipped, or its end is missing.
 @Suite struct FlippedBitTests {
     private let sample: DamageSample
 
@@ -11,8 +11,8 @@ import Testing
         sample = try DamageSample()
     }
 
-    /// Where bits are flipped: the same number of places on each page, drawn among the bytes that say
-    /// something, and each bit of what is said of the log and of its snapshots.
+    /// The bits to flip: the same number on each page, at random places among the bytes that are used, and
+    /// each bit of the rows about the log and its snapshots.
     private func places(seed: UInt64) throws -> [Int] {
         var random = Generator(state: seed)
         let bytes = sample.bytes
@@ -20,7 +20,7 @@ import Testing
         for page in 0..<bytes.count / DamageSample.pageBytes {
             let start = page * DamageSample.pageBytes
             let used = (start..<start + DamageSample.pageBytes).filter { bytes[$0] != 0 }
-            // The page's header, and where its rows are.
+            // The page's header, and the list of its rows' places.
             let header = Array((page == 0 ? 100 : start)..<start + 120)
             for index in 0..<(used.isEmpty ? 0 : 10) {
                 let pool = index % 3 == 0 ? header : used
@@ -53,19 +53,19 @@ import Testing
             failures.isEmpty,
             "seed \(seed), \(codes), \(failures.count):\n\(failures.prefix(40).joined(separator: "\n"))"
         )
-        // Else nothing was looked at.
+        // Otherwise the test would have examined nothing.
         #expect(codes["told", default: 0] > places.count / 3, "seed \(seed), \(codes)")
     }
 
     @Test func `a page whose rows are out of order is reported, and no entry is skipped`() throws {
         var told = 0
         for start in stride(from: 0, to: sample.bytes.count, by: DamageSample.pageBytes) {
-            // A leaf of a table has the number of its rows, and where each of them is.
+            // A leaf page of a table has the number of its rows, and the place of each row.
             let rows = Int(sample.bytes[start + 4])
             guard sample.bytes[start] == 0x0D, rows > 0 else { continue }
             let pointer = start + 6 + 2 * rows
             var key = start + Int(sample.bytes[pointer]) << 8 + Int(sample.bytes[pointer + 1])
-            // Behind the row's size is its number.
+            // The row's number comes after its size.
             while sample.bytes[key] > 0x7F { key += 1 }
             for bit in 0..<7 {
                 var bytes = sample.bytes
@@ -105,7 +105,7 @@ import Testing
     }
 }
 
-/// SplitMix64: the same numbers for the same seed.
+/// SplitMix64: the same seed gives the same numbers.
 private struct Generator: RandomNumberGenerator {
     var state: UInt64
 

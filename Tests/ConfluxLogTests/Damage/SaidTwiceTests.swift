@@ -3,12 +3,12 @@ import ConfluxVocabulary
 import Foundation
 import Testing
 
-/// What the log says of itself and of its snapshots, where one of the two places is not as it was
-/// written.
+/// The log stores its metadata and those of its snapshots in two places. In these tests, one of them was
+/// changed.
 @Suite struct SaidTwiceTests {
     private let folder = TemporaryFolder(isQuick: true)
 
-    /// A log of 1–2 … 19–20 that begins at 7, with two snapshots.
+    /// A log of 1–2 … 19–20, with two snapshots, that begins at 7.
     private func fill() throws -> SQLiteLog {
         let log = try open()
         try log.fill(10)
@@ -22,7 +22,7 @@ import Testing
         try SQLiteLog(directory: folder.path, settings: .small())
     }
 
-    /// Changes a table as a bad disk does, behind the back of its trigger.
+    /// Changes a table without its trigger, as a failing disk would.
     private func change(_ table: String, _ change: String) throws {
         try folder.run(
             """
@@ -63,7 +63,7 @@ import Testing
         #expect(code { try log.save(.sample(20)) } == .damaged)
         #expect(code { _ = try log.truncate(below: SequenceNumber(9), limitBytes: 1) } == .damaged)
         #expect(code { _ = try log.claim() } == .damaged)
-        // What was damaged is not made to look whole, and what is whole is read.
+        // The damage is not hidden by later writes, and intact entries are still read.
         #expect(code { try log.confirm() } == .damaged)
         #expect(try log.readAll().count == 7)
         log.close()
@@ -135,7 +135,7 @@ import Testing
         let reader = try log.makeReader()
         let key = SavedSnapshot.sample(10).key
         #expect(code { _ = try log.snapshots() } == .damaged)
-        // The row is left out, and whom it concerns is told.
+        // The damaged row is left out of the list, and the list says which stores are affected.
         let list = try log.snapshotList()
         #expect(list.intact == [.sample(8)])
         #expect(list.damage?.stores?.contains(key.store) == true)
@@ -144,7 +144,7 @@ import Testing
         #expect(code { _ = try reader.snapshot(of: key) } == .damaged)
         #expect(
             try log.readSnapshot(of: SavedSnapshot.sample(8).key, from: 0, limitBytes: 9) != nil)
-        // A claim makes no copy of what is damaged.
+        // A claim doesn't copy the damaged metadata.
         _ = try log.claim()
         #expect(code { _ = try log.snapshots() } == .damaged)
         #expect(try log.readAll().count == 7)
@@ -155,7 +155,7 @@ import Testing
     func `a snapshot that its table or its index lost is reported`(_ isOfTable: Bool) throws {
         try fill().close()
         let whole = try folder.number("SELECT count(*) FROM snapshots")
-        // The index is hidden while the other is changed.
+        // The index is hidden while the table is changed.
         try folder.run(
             """
             PRAGMA writable_schema = ON;
@@ -173,7 +173,7 @@ import Testing
             INSERT INTO sqlite_schema SELECT * FROM held;
             """)
         if !isOfTable {
-            // Gone from both; then it comes back to the table alone.
+            // First both lose it. Then it is added to the table only.
             try folder.run("DELETE FROM snapshots WHERE sequence = 10")
             try folder.run(
                 """
@@ -193,7 +193,7 @@ import Testing
         let log = try open()
         let key = SavedSnapshot.sample(10).key
         #expect(code { _ = try log.snapshots() } == .damaged)
-        // One that the table has lost may be of any store.
+        // A row that the table lost may belong to any store.
         let list =
             isOfTable
             ? SnapshotList(intact: [.sample(8)], damage: .init(stores: nil))

@@ -5,9 +5,9 @@ import Testing
 @testable import ConfluxLog
 
 extension DiskTests {
-    /// An error at every single call of the disk, once each.
+    /// An error at every call to the disk, one at a time.
     struct DiskErrorTests {
-        /// Someone who appends through errors as rule 3 has it, and remembers every receipt.
+        /// A writer that continues after errors as rule 3 demands, and remembers every receipt.
         private final class Writer {
             private let folder: TemporaryFolder
             private let settings: SQLiteLogSettings
@@ -24,7 +24,7 @@ extension DiskTests {
                 self.settings = settings
             }
 
-            /// Opens and claims, again when that fails.
+            /// Opens and claims the log, and tries again after an error.
             ///
             /// - Returns: The log's commits.
             private func begin() throws -> [LoggedCommit] {
@@ -54,7 +54,7 @@ extension DiskTests {
                 }
             }
 
-            /// Appends until there is a receipt.
+            /// Appends until it has a receipt.
             private func write(_ first: UInt64, bytes: Int, text: Int) throws {
                 func commit() -> LoggedCommit {
                     .sample(first...first + UInt64(text % 3), epoch: epoch, bytes: bytes)
@@ -67,7 +67,7 @@ extension DiskTests {
                         return
                     } catch {
                         errors.append(error.code)
-                        // The very same again tells the truth, or says that it can't.
+                        // Repeating exactly the same append reports the truth, or that the truth is unknown.
                         guard error.code == .unknownOutcome else { continue }
                     }
                     do throws(LogError) {
@@ -83,7 +83,7 @@ extension DiskTests {
                     }
                     let rest = Array(found.dropFirst(receipted.count))
                     if rest == [written] {
-                        // It was had after all.
+                        // The log has it after all.
                         receipted.append(written)
                         return
                     }
@@ -97,7 +97,7 @@ extension DiskTests {
 
             func end() throws {
                 if let log {
-                    // An error of this read is the one that was ordered.
+                    // This read may fail with the error that the test injects.
                     let found = try? log.readAll()
                     #expect(found == nil || found == receipted)
                 }
@@ -108,7 +108,7 @@ extension DiskTests {
 
         /// Runs the script with a fault at one call.
         ///
-        /// - Returns: nil when the script has fewer calls; else the disk and what was receipted.
+        /// - Returns: The disk, and the commits with receipts; nil if the script makes fewer calls.
         private func run(
             _ fault: (at: Int, LosingDisk.Fault)?, _ durability: SQLiteLogSettings.Durability
         ) throws -> (disk: LosingDisk, receipted: [LoggedCommit], errors: [LogError.Code]) {
@@ -170,7 +170,7 @@ extension DiskTests {
                     let (disk, receipted, errors) = try run((call, fault), durability)
                     if !errors.isEmpty { told += 1 }
                     #expect(disk.hasFailed || errors.isEmpty)
-                    // The disk is in order again, so that all is on it in the end.
+                    // The disk works again, so that everything is on it in the end.
                     guard durability == .fsync else { continue }
                     var random = SeededRandom(seed: UInt64(call))
                     for survival in Survival.allCases {

@@ -5,25 +5,25 @@ import Testing
 @testable import ConfluxLog
 
 extension DiskTests {
-    /// Power losses and errors at every call of a run that saves snapshots and checkpoints, and gives
-    /// up the beginning of its log again and again.
+    /// Power losses and errors at every call of a run that saves snapshots and checkpoints, and that
+    /// truncates its log again and again.
     struct KeepingPowerLossTests {
-        /// What a run was told, at some instant of it.
+        /// What a run was told, up to one instant.
         private struct Knowledge {
             var commits: [LoggedCommit] = []
-            /// How many of them are told to outlive the machine.
+            /// How many of the commits were promised to survive a power loss.
             var promised = 0
-            /// The highest floor that was asked for, and the highest that was reached for sure.
+            /// The highest floor that was requested. `reached` is the highest one that was surely reached.
             var asked = SequenceNumber(1)
             var reached = SequenceNumber(1)
-            /// The highest snapshot that was begun, and the highest one that is there for sure.
+            /// The highest snapshot that was begun. `saved` is the highest one that was surely saved.
             var begun = SequenceNumber.zero
             var saved = SequenceNumber.zero
-            /// Whether the beginning is being given up.
+            /// Whether a truncation is in progress.
             var isTruncating = false
         }
 
-        /// Who does all of it, and goes on after an error as with a log that is opened again.
+        /// The writer. After an error it opens the log again, and continues.
         private final class Keeper {
             private(set) var known = Knowledge()
             private(set) var errors: [LogError.Code] = []
@@ -42,7 +42,7 @@ extension DiskTests {
 
             private var isDurable: Bool { settings.durability == .fsync }
 
-            /// Does something until there is no error.
+            /// Repeats an action until it succeeds.
             private func persist(_ body: (SQLiteLog) throws(LogError) -> Void) throws {
                 for _ in 0..<Self.attemptsMax {
                     do throws(LogError) {
@@ -63,7 +63,7 @@ extension DiskTests {
             private func begin() throws(LogError) {
                 let log = try SQLiteLog(directory: path, settings: settings)
                 epoch = try log.claim().epoch
-                // With the claim all is on the disk that is in the log.
+                // The claim's sync writes everything in the log to the disk.
                 known.promised = known.commits.count
                 known.reached = max(known.reached, log.floor)
                 self.log = log
@@ -73,7 +73,7 @@ extension DiskTests {
                 for round in 1...12 {
                     for index in 0..<8 { try append(bytes: index == 7 ? 20_000 : 400) }
                     let last = known.commits.last?.last ?? .zero
-                    // In pieces, with an append in between.
+                    // It is saved in pieces, with an append between them.
                     let checkpoint = SavedCheckpoint.sample(last.rawValue, bytes: 3_000)
                     try persist { log throws(LogError) in
                         for piece in checkpoint.pieces(of: 1_000) { try log.save(piece) }
@@ -98,7 +98,7 @@ extension DiskTests {
             private func append(bytes: Int) throws {
                 let first = (known.commits.last?.last.rawValue ?? 0) + 1
                 try persist { log throws(LogError) in
-                    // It was had after all.
+                    // The log has it after all.
                     if log.last.rawValue == first + 1 { return }
                     let commit = LoggedCommit.sample(
                         first...first + 1, epoch: epoch.rawValue, bytes: bytes)
@@ -109,7 +109,7 @@ extension DiskTests {
                 if isDurable { known.promised = known.commits.count }
             }
 
-            /// Below the older checkpoint, a little at a time.
+            /// Truncates below the older checkpoint, little by little.
             private func truncate() throws {
                 let older = known.commits[known.commits.count - 1 - 9 - 1].last
                 known.asked = older.next
@@ -122,7 +122,7 @@ extension DiskTests {
             }
         }
 
-        /// Opens what is left, and goes on with it.
+        /// Opens the files that are left, and continues with them.
         private func check(_ files: TemporaryFolder, _ known: Knowledge) throws {
             func fail(_ words: String) -> LogError { LogError(.failed, words) }
             let log = try SQLiteLog(directory: files.path, settings: .small())
@@ -177,7 +177,7 @@ extension DiskTests {
             try disk.use { try keeper.run() }
             #expect(instants.count > 200 && keeper.errors.isEmpty)
             #expect(keeper.known.asked > SequenceNumber(150))
-            // Some of each, since there are many more of the others.
+            // Some instants of both kinds, since one kind is much more frequent.
             let groups = Dictionary(grouping: instants.indices) { instants[$0].known.isTruncating }
             #expect(groups.count == 2)
             let places = groups.values.flatMap { group in

@@ -3,13 +3,13 @@ import Foundation
 
 @testable import ConfluxLog
 
-/// A disk that keeps what was synced, and as much of the rest as a test says.
+/// A disk that keeps what was synced, and as much of the rest as a test wants.
 ///
-/// It is a SQLite VFS over the system's. What SQLite reads is in real files, as in the system's
-/// cache; what would be there after a power loss is kept here. A sync that fails is taken as Linux
-/// does: what was written stays readable, and no later sync brings it to the disk.
+/// It is a SQLite VFS on top of the system's. SQLite reads real files, which take the place of the system's
+/// cache. This object has what would be there after a power loss. A failed sync has the effect that it has
+/// on Linux: the written data can still be read, but no later sync writes it to the disk.
 ///
-/// One at a time: `use` installs it for the thread of a test.
+/// Only one is used at a time: `use` installs it for a test's thread.
 final class LosingDisk {
     static let name = "conflux-losing"
 
@@ -37,16 +37,16 @@ final class LosingDisk {
         }
     }
 
-    /// What SQLite asks of the disk.
+    /// SQLite's calls to the disk.
     enum Call: Hashable {
         case read, write, sync, truncate
     }
 
-    /// How a call fails.
+    /// The way in which a call fails.
     enum Fault: Hashable, CaseIterable {
         /// An error of the device.
         case error
-        /// No room, for a write; another call is not concerned.
+        /// A write finds no room. Other calls don't fail.
         case full
 
         fileprivate func code(of call: Call) -> Int32? {
@@ -73,7 +73,7 @@ final class LosingDisk {
                 if image.count < offset + bytes.count {
                     image += [UInt8](repeating: 0, count: offset + bytes.count - image.count)
                 }
-                // `replaceSubrange` takes minutes without optimisation.
+                // `replaceSubrange` takes minutes in a debug build.
                 image.withUnsafeMutableBytes { image in
                     UnsafeMutableRawBufferPointer(rebasing: image[offset...])
                         .copyBytes(from: bytes)
@@ -84,25 +84,25 @@ final class LosingDisk {
         }
     }
 
-    /// What is on the disk, and what may be.
+    /// What is on the disk, and what may be on it.
     struct Image {
         var durable: [Part: [UInt8]] = [:]
         var pending: [Part: [Change]] = [:]
     }
 
     private(set) var image = Image()
-    /// How many calls there were.
+    /// The number of calls so far.
     private(set) var callCount = 0
-    /// The call that fails, counted from 0, and how.
+    /// The call that fails, counted from 0, and its fault.
     var fault: (at: Int, Fault)?
-    /// Whether the next sync fails; then no more.
+    /// Whether the next sync fails, and none after it.
     var failsNextSync = false
-    /// Whether the fault came.
+    /// Whether the fault has happened.
     private(set) var hasFailed = false
-    /// Told before each call that changes something.
+    /// Is called before each call that changes something.
     var beforeChange: ((LosingDisk) -> Void)?
 
-    /// Makes it the disk of all logs that are opened with its name meanwhile.
+    /// While the body runs, all logs that are opened with the VFS's name use this disk.
     func use<Result>(_ body: () throws -> Result) throws -> Result {
         guard Self.isRegistered else { throw LogError(.failed, "SQLite takes no VFS") }
         Self.current = self
@@ -153,7 +153,7 @@ final class LosingDisk {
         let own: UnsafeMutablePointer<sqlite3_io_methods>
     }
 
-    // All three are used by the one test that runs at a time, on its thread.
+    // Only one of these tests runs at a time, and only its thread uses these three.
     nonisolated(unsafe) private static var current: LosingDisk?
     nonisolated(unsafe) private static var system: UnsafeMutablePointer<sqlite3_vfs>?
     nonisolated(unsafe) private static var files: [UnsafeMutablePointer<sqlite3_file>: OpenFile] =
@@ -215,7 +215,7 @@ final class LosingDisk {
         }
         own.pointee.xSync = { file, flags in
             LosingDisk.with(file, .sync) { open, disk, file in
-                // Nothing here outlives the machine: the real disk need not take part.
+                // Nothing here has to survive a power loss, so the real disk is not synced.
                 disk?.synced(open.part)
                 return SQLITE_OK
             }

@@ -4,11 +4,11 @@ import Testing
 
 @testable import ConfluxLog
 
-/// What a power loss leaves of what was not synced.
+/// Which of the unsynced data survives a power loss.
 enum Survival: Hashable, CaseIterable, CustomTestStringConvertible {
     case nothing
     case everything
-    /// Sectors that chance decides, so that writes are torn and out of order.
+    /// Random sectors, so that writes are torn and out of order.
     case someSectors
 
     var testDescription: String {
@@ -21,7 +21,7 @@ enum Survival: Hashable, CaseIterable, CustomTestStringConvertible {
 }
 
 extension LosingDisk.Image {
-    /// The least that a disk writes as a whole.
+    /// The smallest unit that a disk writes atomically.
     private static let sectorBytes = 512
 
     /// The files after a power loss.
@@ -56,7 +56,7 @@ extension LosingDisk.Image {
 }
 
 extension TemporaryFolder {
-    /// A folder as it is found when the machine is back.
+    /// A folder with the files that are there after a power loss.
     convenience init(holding files: [LosingDisk.Part: [UInt8]]) throws {
         self.init(isQuick: true)
         try FileManager.default.createDirectory(
@@ -73,7 +73,7 @@ extension TemporaryFolder {
     }
 }
 
-/// Chance that a seed decides.
+/// Random numbers that a seed decides.
 struct SeededRandom: RandomNumberGenerator {
     private var state: UInt64
 
@@ -88,8 +88,8 @@ struct SeededRandom: RandomNumberGenerator {
     }
 }
 
-/// Which of many places of a run are tried: as many as take some seconds, or as the environment
-/// says, evenly from one that chance decides. All of them take half an hour.
+/// Which of a run's many places are tried: as many as take some seconds, or as the environment says.
+/// They are evenly spaced, and the first one is random. To try all places takes half an hour.
 struct Selection {
     let places: [Int]
 

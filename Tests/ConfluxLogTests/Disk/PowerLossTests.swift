@@ -7,18 +7,18 @@ import Testing
 extension DiskTests {
     /// Power losses at every write, sync and truncation of a run.
     struct PowerLossTests {
-        /// An instant at which the power may go.
+        /// An instant at which the power may fail.
         private struct Instant {
             let image: LosingDisk.Image
-            /// How many of the run's commits had been given a receipt that outlives the machine.
+            /// How many of the run's commits had a receipt that promises to survive a power loss.
             let promised: Int
-            /// How many had been begun.
+            /// How many commits had been begun.
             let begun: Int
             let claims: UInt64
         }
 
-        /// What every run does: it makes a log, and fills and copies its write-ahead log again and
-        /// again, in three tenures.
+        /// The instants and commits of a run. Each run makes a log, and fills and copies its write-ahead log again
+        /// and again, in three tenures.
         private struct Run {
             var instants: [Instant] = []
             var commits: [LoggedCommit] = []
@@ -44,7 +44,7 @@ extension DiskTests {
                     let log = try SQLiteLog(directory: folder.path, settings: settings)
                     let claim = try log.claim()
                     claims = claim.epoch.rawValue
-                    // What was in the log is on the disk with the claim's sync.
+                    // The claim's sync writes everything in the log to the disk.
                     promised = run.commits.count
                     for index in 0..<60 {
                         let first = log.last.rawValue + 1
@@ -56,7 +56,7 @@ extension DiskTests {
                         try log.append(commit, forced: isForced)
                         if durability == .fsync || isForced { promised = run.commits.count }
                     }
-                    // Not closed in order the first time: the machine is not asked before, either.
+                    // The first time, the log is not closed properly, and a machine may fail without warning, too.
                     if tenure > 1 {
                         log.close()
                         promised = run.commits.count
@@ -89,7 +89,7 @@ extension DiskTests {
             }
         }
 
-        /// Opens what is left, and goes on with it.
+        /// Opens the files that are left, and continues with them.
         private func check(
             _ instant: Instant, _ files: [LosingDisk.Part: [UInt8]], _ commits: [LoggedCommit],
             _ durability: SQLiteLogSettings.Durability
@@ -120,5 +120,5 @@ extension DiskTests {
     }
 }
 
-/// Tests that take turns with ``LosingDisk``.
+/// Contains the tests that use ``LosingDisk``, one at a time.
 @Suite(.serialized) enum DiskTests {}

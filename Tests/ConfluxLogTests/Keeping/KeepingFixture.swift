@@ -12,7 +12,7 @@ extension StoreName {
 }
 
 extension SavedSnapshot {
-    /// One whose bytes follow from its number.
+    /// A snapshot whose bytes are derived from its number.
     static func sample(
         _ sequence: UInt64, of store: StoreName = .sample(), life: UInt64 = 1, bytes: Int = 23,
         kind: SavedSnapshot.Kind = .confirmed
@@ -43,7 +43,7 @@ extension ActionLog {
         for piece in snapshot.pieces(of: pieceBytes) { try save(piece) }
     }
 
-    /// All bytes of a snapshot, read a few at a time.
+    /// Reads all bytes of a snapshot, a few at a time.
     func contents(of snapshot: SavedSnapshot, limitBytes: Int = 5) throws -> [UInt8]? {
         var bytes: [UInt8] = []
         while bytes.count < Int(snapshot.byteCount) {
@@ -57,9 +57,9 @@ extension ActionLog {
         return bytes
     }
 
-    /// Truncates to the end.
+    /// Truncates until nothing is left to do.
     ///
-    /// - Returns: The floors on the way.
+    /// - Returns: The floor after each call.
     @discardableResult
     func truncateAll(below floor: UInt64, limitBytes: Int = 1) throws(LogError) -> [SequenceNumber]
     {

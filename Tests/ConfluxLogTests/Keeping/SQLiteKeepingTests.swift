@@ -3,7 +3,7 @@ import ConfluxVocabulary
 import Foundation
 import Testing
 
-/// What only the log on disk does with snapshots and with its beginning.
+/// Snapshots and truncation, as only the log on disk has them.
 @Suite struct SQLiteKeepingTests {
     private let folder = TemporaryFolder()
     private let other = TemporaryFolder()
@@ -61,12 +61,12 @@ import Testing
         #expect(error?.code == .damaged)
         #expect(error?.numbers == SequenceNumber(6)...SequenceNumber(6))
         #expect(error?.message.contains("document/shared at 6") == true)
-        // What is before it is whole, and so is the log.
+        // The piece before it is intact, and so is the log.
         #expect(try log.readSnapshot(of: key, from: 0, limitBytes: 7)?.count == 7)
         #expect(try log.contents(of: intact) == intact.contents)
         #expect(try log.readAll() == commits)
         try log.append(.sample(11...11))
-        // Another one takes its place.
+        // Later snapshots replace the damaged one.
         for number in [9, 10] as [UInt64] { try log.keep(.sample(number)) }
         #expect(try log.snapshots() == [intact, .sample(9), .sample(10)])
     }
@@ -121,11 +121,11 @@ import Testing
         #expect(try folder.number(pieces) == 300)
         let next = SavedSnapshot.sample(8, bytes: 100).pieces(of: 1)
         try log.save(next[0])
-        // Two went, one came.
+        // Two pieces were removed, and one was added.
         #expect(try folder.number(pieces) == 299)
         for piece in next.dropFirst() { try log.save(piece) }
         #expect(try folder.number(pieces) == 300)
-        // Or by itself.
+        // A truncation removes them, too.
         #expect(try !log.truncate(below: SequenceNumber(1), limitBytes: 10))
         #expect(try folder.number(pieces) == 290)
         try log.truncateAll(below: 1, limitBytes: 10)
@@ -133,7 +133,7 @@ import Testing
         #expect(try folder.number("SELECT count(*) FROM snapshots") == 2)
     }
 
-    // MARK: The beginning
+    // MARK: The floor
 
     @Test func `a reopened log begins at its floor`() throws {
         try truncated(to: 7).close()
@@ -171,7 +171,7 @@ import Testing
         #expect(try log.readAll().map(\.first.rawValue) == [7, 9, 11, 13, 15, 17, 19])
     }
 
-    /// What is so in a log of this format, and in no other.
+    /// Expects what is true in a log of this format, and in no other.
     private func expectPresentFormat() throws {
         #expect(try folder.number("PRAGMA user_version") == 4)
         #expect(try folder.number("SELECT format FROM meta") == 4)
@@ -245,9 +245,9 @@ import Testing
         return try #require(values[.size] as? Int)
     }
 
-    /// Has 4 MiB of commits, and gives up nearly all.
+    /// Makes a log with 4 MiB of commits, and discards nearly all of them.
     ///
-    /// - Returns: The commits that stay.
+    /// - Returns: The remaining commits.
     private func truncateMuch() throws -> [LoggedCommit] {
         let log = try open()
         let commits = try log.fill(200, bytes: 20_000)

@@ -2,7 +2,7 @@ import ConfluxLog
 import ConfluxVocabulary
 import Testing
 
-/// What every engine does with stores' snapshots.
+/// Snapshots of stores in every engine.
 @Suite struct SnapshotTests {
     private let folder = TemporaryFolder()
 
@@ -44,7 +44,7 @@ import Testing
         try log.keep(.sample(10, life: 2))
         #expect(try log.snapshots() == [present])
         #expect(try log.contents(of: present) == present.contents)
-        // The next one takes the former one's place.
+        // The next one replaces the one of the former life.
         let next = SavedSnapshot.sample(14, life: 13)
         try log.keep(next)
         #expect(try log.snapshots() == [next])
@@ -76,7 +76,7 @@ import Testing
         try log.keep(.sample(10, kind: .compared))
         try log.keep(unconfirmed)
         #expect(try log.snapshots() == [.sample(2), .sample(6), unconfirmed])
-        // The same one is saved anew once it is confirmed, and is there until then.
+        // Once it is confirmed, the same snapshot is saved again. Until then the old one is there.
         for piece in SavedSnapshot.sample(12).pieces(of: 7).dropLast() { try log.save(piece) }
         #expect(try log.contents(of: unconfirmed) == unconfirmed.contents)
         try log.keep(.sample(12))
@@ -102,7 +102,7 @@ import Testing
         let pieces = SavedSnapshot.sample(6).pieces(of: 7)
         let otherPieces = other.pieces(of: 7)
         try log.save(pieces[0])
-        // Those of two stores are saved side by side.
+        // Snapshots of two stores can be saved at the same time.
         for piece in otherPieces.dropLast() { try log.save(piece) }
         try log.save(pieces[1])
         try log.save(SavedSnapshot.sample(12).pieces(of: 7)[0])

@@ -2,7 +2,7 @@ import ConfluxLog
 import ConfluxVocabulary
 import Testing
 
-/// What every engine does when the beginning of its log is given up.
+/// Truncation in every engine.
 @Suite struct TruncationTests {
     private let folder = TemporaryFolder()
 
@@ -14,7 +14,7 @@ import Testing
         let commits = try log.readAll()
         #expect(log.floor == SequenceNumber(1))
         for number in [12, 16] as [UInt64] { try log.save(.sample(number)) }
-        // 8 is the end of 7–8, which stays whole.
+        // 8 is the end of 7–8, so this commit stays.
         let floors = try log.truncateAll(below: 8)
         #expect(log.floor == SequenceNumber(7))
         #expect(floors.allSatisfy { [3, 5, 7].contains($0.rawValue) })
@@ -23,7 +23,7 @@ import Testing
             let read = try log.read(from: SequenceNumber(number), limitBytes: 1)
             #expect(read == [commits[3]])
         }
-        // It does not go back, and goes on.
+        // The floor never goes back, and appends continue.
         try log.truncateAll(below: 3)
         #expect(log.floor == SequenceNumber(7))
         try log.truncateAll(below: 9)
@@ -69,7 +69,7 @@ import Testing
         #expect(code { try log.save(.sample(11)) } == .invalidCheckpoint)
         try log.save(.sample(12))
         #expect(try log.checkpoint(through: log.last) == .sample(12))
-        // Nothing is asked for what is given up already.
+        // A truncation below the floor needs no checkpoints.
         #expect(truncate(13) == nil)
     }
 

@@ -5,7 +5,7 @@ import Testing
 @testable import ConfluxProtocol
 @testable import ConfluxSequencer
 
-/// Reading the authorised keys again.
+/// How a sequencer reads the authorised keys again.
 struct KeyReloadTests {
     private func asker(_ number: UInt64) -> KeyReloads.Asker {
         KeyReloads.Asker(connection: ConnectionID(rawValue: number), question: number)
@@ -30,7 +30,7 @@ struct KeyReloadTests {
             Issue.record("a further client waits")
             return
         }
-        // Who reloads in the process itself needs no place.
+        // A reload by the process itself needs no place.
         #expect(reloads.begin(for: nil) == nil)
         for _ in 0...KeyReloads.waitingMax { gate.signal() }
         var seen = begun.makeAsyncIterator()
@@ -38,7 +38,7 @@ struct KeyReloadTests {
         for number in 1...KeyReloads.waitingMax {
             _ = await seen.next()
             let outcome = try #require(await ended.next())
-            // One after another, in the order in which they were asked for.
+            // One after another, in the order of the requests.
             #expect(outcome.asker?.question == UInt64(number))
             #expect(reloads.end(outcome) == .reloaded(count: 0))
         }
@@ -46,7 +46,7 @@ struct KeyReloadTests {
         gate.signal()
     }
 
-    /// The answer may be on its way for a while, so the connection must outlive it.
+    /// The answer may take a while, so the connection must not end before it was sent.
     @Test(arguments: ["all rate=5/s", nil])
     func `a client that changes its own key gets the answer before its connection ends`(
         rights: String?

@@ -5,14 +5,14 @@ import ConfluxZeroMQ
 import Synchronization
 import Testing
 
-/// Who may connect, by keys.
+/// Which clients may connect, by their keys.
 struct KeyTests {
     private let sequencerKey = CurveKeyPair.random()
     private let member = CurveKeyPair.random()
     private let stranger = CurveKeyPair.random()
 
     private func authorized(_ keys: [CurveKeyPair]) throws -> AuthorizedKeys {
-        // Each has the same name in every text: sessions belong to the names.
+        // Each key always has the same name, since sessions belong to names.
         try AuthorizedKeys(
             keys.map { "\($0 == member ? "member" : "stranger") \($0) all\n" }.joined())
     }
@@ -39,7 +39,7 @@ struct KeyTests {
         try result.get()
     }
 
-    /// Runs with a sequencer whose key "limited" has this rate.
+    /// Runs a body with a sequencer whose key "limited" has this rate.
     private func withRate(
         _ rate: Int,
         _ body: (Sequencer, AsyncStream<SequencerEvent>) async throws -> Void
@@ -84,7 +84,7 @@ struct KeyTests {
             let node = try await Node.connect(
                 to: sequencer.address, settings: settings(member), scope: Scope())
             let tally = try await node.store(TallyState.self)
-            // A log whose answers are long: few of them are more than one may leave unread.
+            // A log with long answers: a few of them exceed what a client may leave unacknowledged.
             for _ in 0..<4_000 { tally.actions.dispatch(.add(0)) }
             try await tally.actions.dispatch(.add(0)).receipt()
             let limited = try await Node.connect(
@@ -98,7 +98,7 @@ struct KeyTests {
             let hello = Frame.encode(
                 .hello(Hello(request: 1, nonce: .random(), name: nil, role: .observer)),
                 by: .unwelcomed)
-            // Not before the connection stands.
+            // Repeats the hello until the connection is established.
             while try flood.send(hello) != .sent {
                 while try flood.receive() != nil {}
                 await Task.yield()
@@ -113,7 +113,7 @@ struct KeyTests {
             }
             let deadline = ContinuousClock.now + .seconds(60)
             while !isOver.withLock({ $0 }), ContinuousClock.now < deadline {
-                // Once it is welcome it reads only where it must to go on.
+                // Once the client is welcomed, it reads only where it has to.
                 let isReading = speaker.epoch == .none || flood.hasUnsent
                 while isReading, let event = try flood.receive() {
                     guard case .message(let frame) = event,
@@ -124,7 +124,7 @@ struct KeyTests {
                     speaker = Speaker(
                         epoch: try Frame.header(of: frame).epoch, session: welcome.incarnation)
                 }
-                // What it is told it never acknowledges.
+                // The client never acknowledges an answer.
                 let fetch = Fetch(
                     request: number, from: SequenceNumber(1), limitBytes: 1 << 18,
                     acknowledged: 0)
@@ -194,7 +194,7 @@ struct KeyTests {
             let otherTally = try await other.store(TallyState.self)
             try await otherTally.actions.dispatch(.add(1)).receipt()
             sequencer.authorize(try authorized([stranger, member]))
-            // What is dispatched meanwhile waits.
+            // Actions that are dispatched meanwhile wait.
             _ = try await withDeadline { try await tally.actions.dispatch(.add(4)).receipt() }
             #expect(tally.computed.count == 5)
             await node.close()

@@ -5,10 +5,10 @@ import Testing
 @testable import ConfluxNode
 @testable import ConfluxProtocol
 
-/// An applier with one store, and the commits of a log.
+/// An applier with a store, and the commits of a log.
 final class ApplierSetup {
     let applier: Applier
-    /// What the machine was told, and who watches the node.
+    /// The inputs that the machine got, and the events of the node.
     let told: Told
     let outbox = Outbox(bytesMax: 1 << 20, policy: .fail, wake: {})
     let store: Store<TallyState>
@@ -20,13 +20,13 @@ final class ApplierSetup {
     final class Told: Sendable {
         let inputs = Mutex<[ReplicaInput]>([])
         let events = Mutex<[NodeEvent]>([])
-        /// What is done beside what is applied, once it is its turn.
+        /// The work of background jobs, to be run when it is their turn.
         let background = Mutex<[@Sendable () -> Void]>([])
-        /// What is posted for the thread that applies.
+        /// The jobs that were posted for the applying thread.
         let posted = Mutex<[ApplyJob]>([])
     }
 
-    // Snapshots that are larger than `inPlaceBytesMax` are decoded by `workBehind()`.
+    // `workBehind()` decodes snapshots that are larger than `inPlaceBytesMax`.
     init(
         executor: Executor = .immediate, journal: CrashJournal? = nil, inPlaceBytesMax: Int = .max,
         refusalBytesMax: Int = 1 << 20, openBytesMax: Int = 16 << 20,
@@ -69,7 +69,7 @@ final class ApplierSetup {
         return store
     }
 
-    /// A state of so much, encoded.
+    /// An encoded state with this count.
     static func state(_ count: Int) -> EncodedState {
         EncodedState(coding: .json, bytes: Array("{\"count\":\(count)}".utf8)[...])
     }
@@ -79,7 +79,7 @@ final class ApplierSetup {
         Self.register(name, request: 2, executor, with: applier, outbox)
     }
 
-    /// Gives a store the state that it was created with; from then on it catches up.
+    /// Gives a store its initial state. From then on it catches up.
     func restore(_ store: StoreName, life: SequenceNumber, _ state: EncodedState) {
         deliver(
             .restore(
@@ -89,7 +89,7 @@ final class ApplierSetup {
         deliver(.begin(.store(store)))
     }
 
-    /// Does what waits beside what is applied, and what is posted for it.
+    /// Runs the background jobs, and the jobs that they post.
     func workBehind() {
         let bodies = told.background.withLock { bodies in
             defer { bodies = [] }
@@ -112,9 +112,9 @@ final class ApplierSetup {
         applier.perform(.deliver(delivery, log: log))
     }
 
-    /// Dispatches actions that are refused, and has them applied.
+    /// Dispatches actions that are refused, and applies them.
     ///
-    /// - Returns: The handle of the first, and where it stands.
+    /// - Returns: The handle of the first one, its counter, and its sequence number.
     func dispatchFailures(
         _ count: Int
     ) throws -> (handle: DispatchHandle, counter: UInt64, sequence: SequenceNumber) {
@@ -155,7 +155,7 @@ final class ApplierSetup {
                 ActionOutcome(firstCounter: counter, count: UInt32(count), fate: fate)))
     }
 
-    /// What the machine was told of the replicas' history.
+    /// The reports that the machine got about the replicas.
     var reports: [ApplyReport] {
         told.inputs.withLock { inputs in
             inputs.compactMap {

@@ -4,7 +4,7 @@ import Testing
 @testable import ConfluxNode
 @testable import ConfluxProtocol
 
-/// What a node says when somebody asks what became of an entry.
+/// A node's answers to questions about the outcome of an entry.
 struct EffectTests {
     private let setup: ApplierSetup
     private let name = StoreName(state: Name("tally")!, instance: .shared)
@@ -30,7 +30,7 @@ struct EffectTests {
         setup.restore(store, life: SequenceNumber(number), state)
     }
 
-    /// Asks what became of the entry in a store.
+    /// Asks for the outcome of the entry in a store.
     private func ask(_ store: StoreName) {
         let body = Question.Body.applied(commit.first, .store(store))
         setup.applier.perform(
@@ -44,7 +44,7 @@ struct EffectTests {
     }
 
     @Test func `outcomes are reported once a store has caught up, even if nothing follows`() {
-        // It was opened behind the entry.
+        // The store was created before the entry.
         restore(name, at: 2)
         setup.deliver(.catchUp(commit, byteCount: 100, to: [.store(name)]))
         setup.workBehind()
@@ -79,7 +79,7 @@ struct EffectTests {
         let other = StoreName(state: name.state, instance: try #require(Name("other")))
         ask(other)
         #expect(answers == [.concernedNobody])
-        // What is in no life of a store was not for it.
+        // An entry outside of a store's life was not for the store.
         setup.restore(name, life: SequenceNumber(4), state)
         setup.deliver(.attach(.store(name)))
         ask(name)

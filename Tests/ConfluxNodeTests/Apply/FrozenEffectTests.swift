@@ -4,7 +4,7 @@ import Testing
 @testable import ConfluxNode
 @testable import ConfluxProtocol
 
-/// What is told of actions for a whole state that a store of it was frozen for.
+/// What is reported about actions for a whole state if one of its stores was frozen for them.
 struct FrozenEffectTests {
     private let setup: ApplierSetup
     private let name = StoreName(state: Name("tally")!, instance: .shared)
@@ -29,7 +29,7 @@ struct FrozenEffectTests {
         return commit(at: sequence, .batch(setup.own, builder.finish(firstCounter: 1, settled: 0)))
     }
 
-    /// Gives the store its first state, and behind it what is kept beside the log.
+    /// Gives the store its initial state, followed by the entries that were kept aside.
     private func restore(_ kept: [Commit], through last: UInt64) {
         var aside = AsideEntries(name, life: life, after: life)
         for commit in kept { aside.add(commit) }
@@ -70,7 +70,7 @@ struct FrozenEffectTests {
         #expect(try effect(of: 6) == "nobody")
         #expect(try effect(of: 8) == "refused")
         #expect(try effect(of: 11) == "nobody")
-        // It goes on where it is thawed.
+        // The store continues where it is thawed.
         setup.deliver(.commit(commit(at: 13, thawed), byteCount: 100))
         setup.deliver(.commit(action(at: 14, .state(name.state), add), byteCount: 100))
         #expect(setup.store.computed.count == 2)

@@ -5,7 +5,7 @@ import Testing
 @testable import ConfluxNode
 @testable import ConfluxProtocol
 
-/// A snapshot that is decoded beside what is applied, while other things happen to its store.
+/// A snapshot that is decoded in the background, while other things happen to its store.
 struct LargeSnapshotTests {
     private let setup: ApplierSetup
     private let name = StoreName(state: Name("tally")!, instance: .shared)

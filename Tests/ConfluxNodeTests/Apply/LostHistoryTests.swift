@@ -18,13 +18,13 @@ struct LostHistoryTests {
         let refused = try setup.dispatchFailures(1)
         #expect(setup.applier.progress.applied < refused.sequence)
         setup.deliver(.reset)
-        // The store is slow: it has the entry only now, and its number is another's by then.
+        // The store is slow. It applies the entry only now, when another entry has its number.
         queue.resume()
         queue.sync {}
         setup.workBehind()
         #expect(setup.applier.progress.applied == .zero)
         #expect(setup.applier.progress.resets == 1)
-        // Its bytes were counted when they were handed to the store.
+        // Its bytes were counted when they were delivered to the store.
         #expect(setup.applier.progress.liveBytes == 100)
         let effects = try setup.progress(of: name).effects
         #expect(effects.byteCount == 0)

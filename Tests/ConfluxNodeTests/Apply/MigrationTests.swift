@@ -5,9 +5,9 @@ import Testing
 @testable import ConfluxNode
 @testable import ConfluxProtocol
 
-/// A replica that begins with a snapshot of another version of its state.
+/// A replica that starts from a snapshot of another version of its state.
 struct MigrationTests {
-    /// The second version: the first had `left` where this has `count`.
+    /// The second version: the first one had `left` instead of `count`.
     private struct Shelf: Model {
         static let name = "shelf"
         static let schemaVersion = 2
@@ -26,7 +26,7 @@ struct MigrationTests {
 
     private let store = ModelStore<Shelf>()
 
-    /// Restores the store, and says why it could not be.
+    /// Restores the store, and returns the error if that fails.
     private func restore(_ json: String, version: UInt32) throws -> (any Error)? {
         let name = try #require(StoreName("shelf"))
         let outbox = Outbox(bytesMax: 1 << 20, policy: .fail, wake: {})

@@ -4,11 +4,11 @@ import Testing
 @testable import ConfluxNode
 @testable import ConfluxProtocol
 
-/// What this node is told of its own refused actions.
+/// What this node reports about its own refused actions.
 struct OwnEffectTests {
     private let name = StoreName(state: Name("tally")!, instance: .shared)
 
-    /// Whether the store still has the error itself, and not its words alone.
+    /// Whether the node still has the error itself, and not only its message.
     private func hasError(_ setup: ApplierSetup, at sequence: SequenceNumber) throws -> Bool {
         guard case .refused(_, let error) = try setup.progress(of: name).effect(of: sequence) else {
             Issue.record("it was not refused")
@@ -44,7 +44,7 @@ struct OwnEffectTests {
         #expect(error?.code == .effectUnknown)
     }
 
-    /// With a key the next process of a session submits again what is in the log already.
+    /// With a session key, the next process submits actions again that are already in the log.
     @Test func `a refusal that arrived before its action was submitted again is reported`()
         async throws
     {

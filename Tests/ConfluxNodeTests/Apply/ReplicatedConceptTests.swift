@@ -6,7 +6,7 @@ import Observation
 import Synchronization
 import Testing
 
-/// What the concepts of one process do at a store that is the same in several.
+/// How concepts of one process work with a store that is replicated in several.
 @Suite(.timeLimit(.minutes(5)))
 struct ReplicatedConceptTests {
     struct Shelf: Model, EventHandling, Equatable {
@@ -50,7 +50,7 @@ struct ReplicatedConceptTests {
         }
     }
 
-    /// Doubles what is added, stops what is more than 100, and notes what is committed.
+    /// Doubles added amounts, stops amounts above 100, and notes the commits.
     private final class Doubler: Middleware {
         let commits = Mutex<[(action: String, isOurs: Bool)]>([])
 

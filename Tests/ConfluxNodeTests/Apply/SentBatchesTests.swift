@@ -18,7 +18,7 @@ struct SentBatchesTests {
         sent.beginSession()
         sent.add(present, firstCounter: 1, count: 3)
         #expect(sent.counter(of: 2, in: former) == nil)
-        // The rest of the former session's outcomes, under counters that are in use again.
+        // The remaining outcomes of the former session, with counters that are in use again.
         sent.settle(outcome(3, 4))
         #expect(sent.counter(of: 2, in: present) == 3)
         sent.settle(outcome(1, 3))

@@ -5,7 +5,7 @@ import Testing
 @testable import ConfluxNode
 @testable import ConfluxProtocol
 
-/// Entries that have no effect any more (rule 23), in the thread that applies.
+/// Entries that were declared to have no effect (rule 23), in the applying thread.
 struct SkippedEntryTests {
     private let setup: ApplierSetup
     private let name = StoreName(state: Name("tally")!, instance: .shared)
@@ -14,7 +14,7 @@ struct SkippedEntryTests {
         setup = try ApplierSetup()
     }
 
-    /// A commit of one action for the store, of a schema version.
+    /// A commit of one action for the store, with this schema version.
     private func commit(
         at sequence: UInt64, schemaVersion: UInt32,
         _ payload: String = "{\"countOn\":{\"upTo\":10}}"
@@ -35,7 +35,7 @@ struct SkippedEntryTests {
             first: SequenceNumber(sequence), count: 1, timestamp: Timestamp(0), blocks: [block])
     }
 
-    /// Gives the store its first state, and what is kept aside behind it.
+    /// Gives the store its initial state, followed by the entries that were kept aside.
     private func restore(skipped: [SequenceNumber], aside: Bytes?, through: UInt64 = 2) {
         let state = EncodedState(coding: .json, bytes: Array("{\"count\":0}".utf8)[...])
         setup.deliver(
@@ -61,7 +61,7 @@ struct SkippedEntryTests {
         setup.deliver(.commit(commit(at: 3, schemaVersion: 2), byteCount: 100))
         setup.deliver(.commit(commit(at: 4, schemaVersion: 1), byteCount: 100))
         #expect(setup.store.computed.count == 1)
-        // Any other newer entry stops it.
+        // Any other entry that is newer than the replica stops it.
         setup.deliver(.commit(commit(at: 5, schemaVersion: 2), byteCount: 100))
         setup.deliver(.commit(commit(at: 6, schemaVersion: 1), byteCount: 100))
         #expect(setup.store.computed.count == 1)
@@ -137,7 +137,7 @@ struct SkippedEntryTests {
         aside.add(commit(at: 3, schemaVersion: 1, "{\"fail\":{}}"))
         aside.add(commit(at: 4, .event(.digestPoint(name, life: life))))
         restore(skipped: [], aside: aside.bytes[...], through: 4)
-        // Who was there at the first point has counted from there on.
+        // A replica that was there at the first point has counted from that point.
         setup.deliver(
             .commit(commit(at: 5, .event(.digestPoint(name, life: life))), byteCount: 100))
         #expect(votes.last?.place.sequence == SequenceNumber(5))
@@ -156,7 +156,7 @@ struct SkippedEntryTests {
             .catchUp(
                 commit(at: 5, schemaVersion: 1, "{\"fail\":{}}"), byteCount: 100,
                 to: [.store(name)]))
-        // Another store begins, and all of it comes once more.
+        // Another store starts, so all entries come once more.
         setup.deliver(.catchUp(refused, byteCount: 100, to: [.store(name)]))
         setup.deliver(.catchUp(point, byteCount: 100, to: [.store(name)]))
         setup.workBehind()

@@ -5,7 +5,7 @@ import Testing
 @testable import ConfluxNode
 @testable import ConfluxProtocol
 
-/// A store on an executor that does not come to its work, beside one that does.
+/// A store whose executor is not running, beside a store whose executor is.
 struct SlowStoreTests {
     private let setup: ApplierSetup
     private let quick = StoreName(state: Name("tally")!, instance: .shared)
@@ -23,9 +23,9 @@ struct SlowStoreTests {
         setup.deliver(.attach(.store(slow)))
     }
 
-    /// Has one batch of this node ordered and delivered: an action for each target.
+    /// Orders and delivers one batch of this node, with an action for each target.
     ///
-    /// - Returns: The handles.
+    /// - Returns: The handles of the actions.
     private func dispatch(_ targets: [Target], at sequence: UInt64, counter: UInt64)
         -> [DispatchHandle]
     {
@@ -64,7 +64,7 @@ struct SlowStoreTests {
             queue.resume()
             return
         }
-        // One for both waits for both, and one behind it for its own store alone.
+        // An action for both stores waits for both. One after it waits only for its own store.
         let both = dispatch([.state(slow.state), .store(quick)], at: 5, counter: 3)
         #expect(both[0].outcome == nil)
         queue.resume()
@@ -93,7 +93,7 @@ struct SlowStoreTests {
             }
             #expect(setup.applier.waitingOutcomeCount <= 21)
         }
-        // It is in the log, and what it did here is not known.
+        // It is in the log, but its effect in this node is not known.
         guard case .failed(let error)? = handles[0].outcome else {
             Issue.record("\(String(describing: handles[0].outcome))")
             return
@@ -113,7 +113,7 @@ struct SlowStoreTests {
         }
         try #require(parked)
         let last = SequenceNumber(sequence - 1)
-        // It gets no more, and holds up neither bytes nor what the node says that it has applied.
+        // The store gets no more. It neither takes up credit nor holds back the node's progress.
         let late = dispatch([.store(slow)], at: sequence, counter: sequence - 2)
         #expect(setup.applier.progress.liveBytes == 100 * Int(sequence - 2))
         #expect(setup.applier.progress.applied == last.next)
@@ -171,14 +171,14 @@ struct SlowStoreTests {
         let given = lateStore.computed.count
         #expect(0 < given && given < 12)
         #expect(setup.applier.progress.catchUpBytes == 0)
-        // What concerns another store does not wait for the rest.
+        // An entry for another store doesn't wait for the rest.
         let handle = dispatch([.store(quick)], at: 15, counter: 1)[0]
         #expect(lateStore.computed.count == given)
         guard case .committed? = handle.outcome else {
             Issue.record("\(String(describing: handle.outcome))")
             return
         }
-        // What concerns the store itself is done behind it.
+        // An entry for the store itself comes after the rest.
         setup.deliver(.attach(.store(late)))
         #expect(lateStore.computed.count == 12)
         #expect(setup.applier.progress.catchUpBytes == 300)

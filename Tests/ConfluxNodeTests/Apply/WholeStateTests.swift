@@ -4,7 +4,7 @@ import Testing
 @testable import ConfluxNode
 @testable import ConfluxProtocol
 
-/// Actions for a whole state, while stores of it are opened.
+/// Actions for a whole state while stores of it are being opened.
 struct WholeStateTests {
     private let setup: ApplierSetup
     private let other = StoreName(state: Name("tally")!, instance: Name("other")!)
@@ -22,7 +22,7 @@ struct WholeStateTests {
 
     /// Dispatches an action for every store of the state.
     ///
-    /// - Returns: Its handle, and the commit that it is in.
+    /// - Returns: Its handle and its commit.
     private func dispatch(_ payload: String) throws -> (handle: DispatchHandle, commit: Commit) {
         let block = OutcomeBlock()
         _ = block.reserve()
@@ -78,7 +78,7 @@ struct WholeStateTests {
         let (handle, commit) = try dispatch("{\"fail\":{}}")
         settle(commit)
         let store = restore(at: 2, count: 0)
-        // The store that the outcome waits for begins anew behind the action.
+        // The store for which the outcome waits is restored to a state after the action.
         let state = EncodedState(coding: .json, bytes: Array("{\"count\":0}".utf8)[...])
         setup.restore(shared, life: SequenceNumber(4), state)
         #expect(handle.outcome == nil)

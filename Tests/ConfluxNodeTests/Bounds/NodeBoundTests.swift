@@ -6,9 +6,9 @@ import Testing
 @testable import Conflux
 @testable import ConfluxNode
 
-/// What a node does at the bounds of what it keeps.
+/// What a node does at the limits of its buffers.
 struct NodeBoundTests {
-    /// A reducer that is held up until a test lets it go on.
+    /// A model whose reducer blocks until the test releases it.
     private struct Held: Model {
         static let name = "held"
         static let isEntered = AsyncStream.makeStream(of: Void.self)
@@ -45,14 +45,14 @@ struct NodeBoundTests {
                     try Task.checkCancellation()
                 }
             }
-            // What others did is taken; it is bounded in bytes.
+            // The actions of other nodes are accepted; their bytes are bounded.
             let waiting = core.jobs.count
             #expect(waiting >= 10)
 
-            // A wait fails at once.
+            // A barrier fails at once.
             let full = await #expect(throws: NodeError.self) { try await node.barrier() }
             #expect(full?.code == .unanswered)
-            // A question is not kept.
+            // A question is dropped.
             let store = try #require(StoreName("held"))
             let question = Question.Body.observe(store, node: Name("slow"), after: .zero)
             let late = await #expect(throws: NodeError.self) {
@@ -98,7 +98,7 @@ struct NodeBoundTests {
         }
         #expect(taken == total)
         #expect(done.wait(timeout: .now() + 10) == .success)
-        // A thread of the node's own never waits, and has as much room again.
+        // A thread of the node itself never waits. There is as much room again for such threads.
         for _ in 0..<2 * bytesMax / 4 {
             let handle = outbox.submit(Outbox.Aim(target), [1, 2, 3, 4], mayWait: false)
             #expect(handle.outcome == nil)
@@ -138,7 +138,7 @@ struct NodeBoundTests {
         }
     }
 
-    /// An error may hold a key that somebody sent, of 1 MiB.
+    /// An error may contain a key of 1 MiB that somebody sent.
     @Test func `one long refusal makes no other one unknown`() {
         var effects = NoEffects(bytesMax: 64 << 10)
         for (number, count) in [(1, 10), (2, 1 << 20), (3, 10)] as [(UInt64, Int)] {

@@ -4,13 +4,13 @@ import Testing
 
 @testable import ConfluxSequencer
 
-/// How often a sequencer tells of what any peer can cause.
+/// How often a sequencer reports what any peer can cause.
 struct NoteLimitTests {
     @Test func `reports about hostile peers are bounded, and then count the rest`() {
         var limit = NoteLimit()
         let told = (0..<12_345).filter { _ in limit.admits(.unreadable("x"), at: .seconds(1)) }
         #expect(told.count == 20)
-        // What is not theirs to cause is told always, and each kind by itself.
+        // An event that hostile peers can't cause is always reported, and each kind is limited separately.
         for note in [SequencerNote.resumed, .joined(Incarnation(1), name: nil, owner: nil)] {
             let isTold = limit.admits(note, at: .seconds(2))
             #expect(isTold)
@@ -20,13 +20,13 @@ struct NoteLimitTests {
             omissions == [[], [NoteLimit.Omission(kind: .unreadable, count: 12_325)], []])
         let isToldAgain = limit.admits(.unreadable("x"), at: .seconds(12))
         #expect(isToldAgain)
-        // Where nothing was left out nothing is said.
+        // If nothing was left out, nothing is reported.
         let last = limit.endSpans(at: .seconds(30))
         #expect(last.isEmpty)
     }
 }
 
-/// What nodes say while the sequencer reads its log.
+/// What nodes send while the sequencer reads its log.
 struct EarlyMessageTests {
     @Test func `messages before the tenure begins are kept within bounds`() {
         var early = EarlyMessages()
@@ -49,7 +49,7 @@ struct EarlyMessageTests {
             early.add(.message(from: RoutingID(number: number), body: body))
         }
         early.add(.ended(RoutingID(number: 1)))
-        // There is room again for as much.
+        // There is room for the same amount again.
         let next = RouterInput.message(
             from: RoutingID(number: 3), body: [UInt8](repeating: 0, count: 2 << 20)[...])
         early.add(next)

@@ -5,7 +5,7 @@ import Testing
 @testable import Conflux
 @testable import ConfluxNode
 
-/// What was dispatched and not sent yet is bounded, however long the sequencer lags.
+/// The actions that were dispatched but not sent yet are bounded, however slow the sequencer is.
 struct OutboxTests {
     @Test func `the bound holds while batches are taken one by one`() throws {
         let bytesMax = 4_000
@@ -58,7 +58,7 @@ struct OutboxTests {
             BatchTarget(
                 target: try #require(Target("tally/*")), schemaVersion: 1, coding: .json))
         let payload = [UInt8](repeating: 1, count: 50)
-        // More tasks than threads run tasks.
+        // There are more tasks than threads that run tasks.
         let codes = try await withThrowingTaskGroup(of: DispatchError.Code?.self) { group in
             for _ in 0..<64 {
                 group.addTask {

@@ -6,15 +6,15 @@ import Testing
 @testable import ConfluxSequencer
 @testable import ConfluxZeroMQ
 
-/// The bounds of the sequencer's threads.
+/// The limits of the sequencer's threads.
 struct ThreadBoundTests {
-    /// A log of whose appends it is never known what became.
+    /// A log that never knows the outcome of the first few appends.
     private final class VagueLog: ActionLog {
         let inner = MemoryLog()
         var attempts = 0
-        /// How many of them fail.
+        /// How many of the appends fail.
         let failures: Int
-        /// Why no checkpoint can be read; nil if one can.
+        /// The error of reading a checkpoint; nil if it can be read.
         var fault: LogError?
 
         init(failures: Int) { self.failures = failures }
@@ -61,7 +61,7 @@ struct ThreadBoundTests {
         func close() { inner.close() }
     }
 
-    /// What it stands for may be given up: without it the log would seem to be damaged.
+    /// The entries before it may have been discarded. Without the checkpoint, the log would seem to be damaged.
     @Test func `a checkpoint that can't be reached fails the tenure, and is not passed over`() {
         let log = VagueLog(failures: 0)
         var answers: [SequencerInput] = []
@@ -100,7 +100,7 @@ struct ThreadBoundTests {
                             last: SequenceNumber(3))
                     ], isForced: false)))
         #expect(log.attempts == min(failures + 1, 5))
-        // Repeated or not, it is there once.
+        // Repeated or not, the log has the commit once.
         #expect(try log.read(from: SequenceNumber(1), limitBytes: .max).count == 1)
         switch answers.last {
         case .appended?: #expect(failures < 5)

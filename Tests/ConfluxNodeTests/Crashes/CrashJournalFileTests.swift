@@ -4,7 +4,7 @@ import Testing
 @testable import Conflux
 @testable import ConfluxNode
 
-/// What may stand where the journal's file should.
+/// What may be in the place of the journal's file.
 struct CrashJournalFileTests {
     private let setup: JournalSetup
 
@@ -65,7 +65,7 @@ struct CrashJournalFileTests {
         }
     }
 
-    /// How a journal may be damaged, or of another version, and the words that say so.
+    /// Changes that damage a journal or give it another version, and the words in the report.
     static let damages: [(String, @Sendable (inout [UInt8]) -> Void)] = [
         ("its format has version 2", { $0[8] = 2 }),
         ("its header can't be read", { $0[24] ^= 1 }),
@@ -101,7 +101,7 @@ struct CrashJournalFileTests {
         let whole = try setup.bytes
         for round in 1...200 {
             var bytes = whole
-            // Where something stands: the header and the first slot.
+            // Only bytes that are used: the header and the first slot.
             for _ in 0..<Int.random(in: 1...4, using: &random) {
                 bytes[Int.random(in: 0..<512, using: &random)] = UInt8.random(
                     in: 0...255, using: &random)

@@ -4,7 +4,7 @@ import Testing
 @testable import Conflux
 @testable import ConfluxNode
 
-/// What the next process knows of those that died.
+/// What a process learns about former processes that died.
 struct CrashJournalTests {
     private let setup: JournalSetup
     private let other = StoreName(state: Name("tally")!, instance: Name("other")!)
@@ -21,7 +21,7 @@ struct CrashJournalTests {
         #expect(try setup.poison() == nil)
         try setup.die(at: 7, isDecoding: isDecoding)
         #expect(try setup.poison() == 7)
-        // It is no less so for those who stop there.
+        // It stays poisoned for processes that stop there.
         #expect(try setup.poison() == 7)
         #expect(try setup.poison(of: other) == nil)
     }
@@ -69,7 +69,7 @@ struct CrashJournalTests {
             mark.begin(SequenceNumber(6))
             mark.end(at: SequenceNumber(6))
         }
-        // It did not come so far.
+        // This process doesn't get that far.
         try setup.die(at: 7)
         #expect(try setup.poison() == 7)
         do {
@@ -147,7 +147,7 @@ struct CrashJournalTests {
             journal.record(
                 of: late, life: setup.life, log: setup.log, at: SequenceNumber(2))
         }
-        // The first store is not hosted now, and still can't be put out.
+        // The first store is not hosted now, but can't be replaced yet.
         #expect(lateRecord() == nil)
         records.removeLast()
         #expect(lateRecord() != nil)

@@ -5,8 +5,8 @@ import Testing
 @testable import Conflux
 @testable import ConfluxNode
 
-/// A crash journal in a folder of its own, and processes that die: journals that are let go while
-/// something is noted.
+/// A crash journal in a new folder, and processes that die: their journals are released while an entry
+/// is noted.
 final class JournalSetup {
     let folder: String
     var path: String { folder + "/journal" }
@@ -39,7 +39,7 @@ final class JournalSetup {
                 at: SequenceNumber(sequence)))
     }
 
-    /// A process that dies while it applies, or decodes, an entry of each of these stores.
+    /// Imitates a process that dies while it applies or decodes an entry for each of these stores.
     func die(
         at sequence: UInt64, of stores: [StoreName]? = nil, isDecoding: Bool = false,
         program: UInt64 = 1
@@ -55,7 +55,7 @@ final class JournalSetup {
         }
     }
 
-    /// Where the store is poisoned, as the next process sees it.
+    /// The entry at which the store is poisoned, as the next process sees it.
     func poison(of store: StoreName? = nil) throws -> UInt64? {
         try record(in: open(), of: store).poison?.at.rawValue
     }

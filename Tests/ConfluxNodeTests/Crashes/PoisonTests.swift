@@ -4,7 +4,7 @@ import Testing
 @testable import ConfluxNode
 @testable import ConfluxProtocol
 
-/// A store that stops before an entry.
+/// A store that stops at an entry.
 struct PoisonTests {
     private let journal: JournalSetup
 
@@ -21,7 +21,7 @@ struct PoisonTests {
         return try ApplierSetup(journal: journal.open())
     }
 
-    /// Another node's actions for the store, or the state, from the third entry on.
+    /// Another node's actions for the store or its state, starting at the third entry.
     private func commit(
         _ payloads: [String], target: String = "tally/shared", version: UInt32 = 1
     ) throws -> Commit {
@@ -58,7 +58,7 @@ struct PoisonTests {
         #expect(place?.position == SequenceNumber(3))
         #expect(place?.stopped?.contains("tally/shared stopped before entry 4") == true)
         #expect(stops(of: setup) == [4])
-        // Nor what comes later, and it is said once.
+        // Later entries have no effect, either, and the stop is reported once.
         setup.deliver(
             .catchUp(
                 try commit([add(1), add(2), add(4)]), byteCount: 100, to: [.store(name)]))
@@ -153,7 +153,7 @@ struct PoisonTests {
         }
     }
 
-    /// Two processes die of the entry.
+    /// Imitates two processes that die at the entry.
     private func die(at receipt: Receipt, _ life: SequenceNumber) throws {
         for _ in 1...2 {
             let journal = try CrashJournal(at: journal.path)

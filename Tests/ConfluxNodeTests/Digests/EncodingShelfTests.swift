@@ -3,7 +3,7 @@ import Testing
 
 @testable import ConfluxNode
 
-/// What the sequencer asks for when it wants a snapshot.
+/// The encodings of states, of which the sequencer requests parts for a snapshot.
 struct EncodingShelfTests {
     private func place(_ store: String, _ sequence: UInt64) throws -> SnapshotPlace {
         SnapshotPlace(

@@ -1,7 +1,7 @@
 import ConfluxNode
 import Testing
 
-/// A node that bridges a state, before it has a store of it and after.
+/// A node that bridges a state, before and after it has a store of that state.
 struct BridgeFeedTests {
     private let scope = Scope()
 
@@ -25,14 +25,14 @@ struct BridgeFeedTests {
             try await node.bridge(TallyState.self)
             for _ in 0..<10 { _ = try await add(1) }
             let store = store()
-            // Its receipt means that this store has it, though the feed may not be followed yet.
+            // The receipt means that this store has the action, even if the node doesn't follow the feed yet.
             _ = try await add(100)
             #expect(store.computed.count == 100)
             let receipt = try await other.globalActions(of: TallyState.self).dispatch(.add(1_000))
                 .receipt()
             try await node.wait(for: receipt)
             #expect(store.computed.count == 1_100)
-            // A second one, when the feed is followed.
+            // A second store, while the node follows the feed.
             let second = self.store()
             _ = try await add(10_000)
             #expect(store.computed.count == 11_100)
@@ -61,7 +61,7 @@ struct BridgeFeedTests {
                 let store = scope.run {
                     Store<TallyState>(state: .init(), mutations: .init(), executor: .immediate)
                 }
-                // Dispatched elsewhere, behind its making.
+                // Another node dispatches this after the store was made.
                 let receipt = try await actions.dispatch(.add(1)).receipt()
                 try await node.wait(for: receipt)
                 #expect(store.computed.count == 1)
@@ -72,7 +72,7 @@ struct BridgeFeedTests {
         }
     }
 
-    /// Commits of several nodes have the receipts of both, and a store is made in between.
+    /// The commits have actions of several nodes, and the store is made while they arrive.
     @Test func `a store gets nothing of a commit during which it was made`() async throws {
         try await withWorld { world in
             let others = [
@@ -88,7 +88,7 @@ struct BridgeFeedTests {
                         for _ in 0..<50 { _ = try await actions.dispatch(.add(0)).receipt() }
                     }
                 }
-                // Before the store, by its own node.
+                // The node's own actions, before it makes the store.
                 for _ in 0..<5 {
                     _ = try await scope.run {
                         try await Store<TallyState>.actions.dispatch(.add(1)).receipt()

@@ -1,7 +1,7 @@
 import ConfluxNode
 import Testing
 
-/// A node that dispatches to stores that it does not host.
+/// A node that dispatches to stores it does not host.
 struct DispatchOnlyTests {
     @Test func `a node dispatches to a store that another one hosts`() async throws {
         try await withWorld { world in
@@ -15,7 +15,7 @@ struct DispatchOnlyTests {
             #expect(there.computed.count == 3)
             let status = await node.status
             #expect(status.stores.isEmpty)
-            // It was delivered nothing: who hosts nothing follows no feed.
+            // It got no entries: a node that hosts nothing doesn't follow the feed.
             #expect(status.applied == .zero)
             await node.close()
             await host.close()
@@ -68,7 +68,7 @@ struct DispatchOnlyTests {
             let there = try await host.store(Journal.self, named: "x")
             let journal = try host.actions(of: Journal.self, named: "x")
             try await journal.dispatch(.write("a")).receipt()
-            // This node hosts the store, so that a receipt means that it has applied the action.
+            // This node hosts the store, so the receipt means that the store has applied the action.
             #expect(there.lines == ["a"])
             await host.close()
         }

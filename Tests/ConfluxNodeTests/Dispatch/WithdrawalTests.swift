@@ -5,7 +5,7 @@ import Testing
 
 @testable import Conflux
 
-/// Taking dispatched actions back (rule 12).
+/// Withdrawals of dispatched actions (rule 12).
 struct WithdrawalTests {
     @Test func `an action that is already ordered yields its receipt`() async throws {
         try await withWorld { world in
@@ -44,15 +44,15 @@ struct WithdrawalTests {
             let before = store.actions.dispatch(.add(1))
             let handle = store.actions.dispatch(.add(10))
             let after = store.actions.dispatch(.add(100))
-            // There is no sequencer that could answer.
+            // No sequencer is running that could answer.
             let receipt = try await withDeadline { try await handle.withdraw() }
             #expect(receipt == nil)
             let error = await #expect(throws: DispatchError.self) { try await handle.receipt() }
             #expect(error?.code == .withdrawn)
 
             let second = try World(bind: address)
-            // Another log: the store begins anew, and what was meant for its former life is
-            // rejected; what matters is that neighbours keep outcomes of their own.
+            // It has another log: the store is created again, and actions for its former life are
+            // rejected. What matters is that the neighbours have outcomes of their own.
             for neighbour in [before, after] {
                 let outcome = await Self.code(of: neighbour)
                 #expect(outcome != .withdrawn)
@@ -116,7 +116,7 @@ struct WithdrawalTests {
             let task = Task { try await handle.withdraw() }
             task.cancel()
             do {
-                // It was not sent yet, or the wait ended.
+                // The action had not been sent yet, or the wait ended.
                 #expect(try await task.value == nil)
             } catch let error as DispatchError {
                 #expect(error.code == .cancelled)

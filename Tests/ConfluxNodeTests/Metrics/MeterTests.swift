@@ -6,16 +6,16 @@ import Testing
 @testable import ConfluxProtocol
 @testable import ConfluxSequencer
 
-/// What is published, and what it says of health.
+/// The metrics that are published, and what they say about health.
 struct MeterTests {
     @Test func `the first entry that somebody lacks is as old as its commit`() {
         var times = CommitTimes()
         #expect(times.age(ofFirstBehind: .zero, at: .seconds(9)) == .zero)
         times.add(through: SequenceNumber(10), at: .seconds(1))
-        // Within one span: as old as the first of them.
+        // Entries within one span count as old as the first of them.
         times.add(through: SequenceNumber(12), at: .milliseconds(1_050))
         times.add(through: SequenceNumber(20), at: .seconds(3))
-        // What is known already changes nothing.
+        // An entry that is already known changes nothing.
         times.add(through: SequenceNumber(20), at: .seconds(5))
         for (applied, age) in [(0, 9), (9, 9), (11, 9), (12, 7), (19, 7), (20, 0), (30, 0)] {
             let number = SequenceNumber(UInt64(applied))
@@ -44,7 +44,7 @@ struct MeterTests {
             SequencerGauges.Replica(
                 name: Name("node-\(index)"), applied: SequenceNumber(UInt64(index)))
         }
-        // One without a name has no series, and one that has said nothing yet no lag.
+        // A node without a name has no series, and a node that has not reported yet has no lag.
         replicas.append(SequencerGauges.Replica(name: nil, applied: SequenceNumber(1)))
         replicas.append(SequencerGauges.Replica(name: Name("new"), applied: .zero))
         var gauges = SequencerMachine(settings: SequencerSettings(feed: "")).gauges

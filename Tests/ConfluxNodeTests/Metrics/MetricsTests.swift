@@ -3,10 +3,10 @@ import ConfluxSequencer
 import Dispatch
 import Testing
 
-/// The numbers of a sequencer and a node that run.
+/// The metrics of a running sequencer and a running node.
 struct MetricsTests {
-    /// They are published about once a second, and nobody is told: so they are looked at after each answer
-    /// of the sequencer's.
+    /// Waits for metrics. They are published about once a second without a notification, so they are read
+    /// after each answer of the sequencer.
     private func wait<Metrics: Sendable>(
         _ node: Node, for metrics: @escaping @Sendable () -> Metrics,
         until isWanted: @escaping @Sendable (Metrics) -> Bool
@@ -93,7 +93,7 @@ struct MetricsTests {
     }
 }
 
-/// A model whose reducer stands still until it is let through.
+/// A model whose reducer blocks until it is released.
 private struct Turnstile: Model {
     static let name = "turnstile"
     static let gate = DispatchSemaphore(value: 0)
@@ -101,7 +101,7 @@ private struct Turnstile: Model {
     enum Action: Codable, Sendable { case pass }
 
     mutating func apply(_ action: Action, _ context: ActionContext) {
-        // Not for ever, if the test fails.
+        // Not forever, in case the test fails.
         _ = Self.gate.wait(timeout: .now() + 60)
         passed += 1
     }

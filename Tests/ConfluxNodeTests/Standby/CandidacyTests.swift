@@ -4,7 +4,7 @@ import Testing
 
 @testable import ConfluxSequencer
 
-/// When a sequencer that stands by tries to take over, and where it sends nodes.
+/// When a standby tries to take over, and where it sends nodes.
 struct CandidacyTests {
     private let silenceMax = Candidacy.usualPause.lowerBound * 2
     private let own = "tcp://a:1"
@@ -86,7 +86,7 @@ struct CandidacyTests {
             #expect(!candidacy.isDue(at: now + .milliseconds(900)))
             #expect(candidacy.server(at: now) == other)
         }
-        // What it took once is not what it takes for ever.
+        // The longer time doesn't last once the sequencer is faster again.
         for renewal in UInt64(2)...3 {
             let now = Duration.seconds(19) + .milliseconds(100 * renewal)
             candidacy.saw(view(renewal, at: other), since: now, at: now)
@@ -102,7 +102,7 @@ struct CandidacyTests {
         var unnamed = candidacy(lot: 0)
         unnamed.saw(view(2, .left(successor: "tcp://c:1"), at: other), since: .zero, at: .zero)
         #expect(unnamed.tryAt == Candidacy.successionMax)
-        // It does not serve yet.
+        // The successor does not serve yet.
         #expect(unnamed.server(at: .zero) == nil)
     }
 

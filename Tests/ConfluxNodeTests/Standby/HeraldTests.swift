@@ -7,12 +7,12 @@ import Testing
 
 @testable import ConfluxSequencer
 
-/// What says that a tenure serves, and when it gives the tenure up.
+/// The thread that announces that a tenure serves, and when it gives the tenure up.
 struct HeraldTests {
     private let epoch = Epoch(7)
     private let limit = Duration.seconds(30)
 
-    /// Says what a test wants, and counts how often.
+    /// A herald with the answer that a test wants, which counts its calls.
     private final class Scripted: TenureHerald, Sendable {
         private let failure: LogError?
         let renewals = Mutex<[UInt64]>([])
@@ -28,7 +28,7 @@ struct HeraldTests {
         }
     }
 
-    /// A thread that says it, and what it told.
+    /// A running herald's thread, and the ends that it reported.
     private final class Running: Sendable {
         let jobs: Mailbox<HeraldJob>
         let signs = TenureSigns()
@@ -80,7 +80,7 @@ struct HeraldTests {
         let scripted = Scripted(failing: LogError(.unreachable, "Nobody answers."))
         running.jobs.post(.begin(Handover(scripted), epoch))
         let begun = ContinuousClock.now
-        // For longer than it would be given up without them.
+        // Longer than the time after which the tenure would end without appends.
         while ContinuousClock.now - begun < .seconds(3) { #expect(wait(for: scripted.said)) }
         #expect(running.ends.withLock { $0.isEmpty })
         running.signs.confirm(at: .zero)
@@ -97,7 +97,7 @@ struct HeraldTests {
         running.signs.turn(at: Moment.now.monotonic - .seconds(60))
         let hanging = Scripted()
         let well = Scripted()
-        // The next jobs are taken behind the turn in which it would have said it.
+        // The next jobs are taken after the turn in which it would have announced it.
         for job in [HeraldJob.begin(Handover(hanging), epoch), .fall] {
             running.jobs.post(job)
             let deadline = ContinuousClock.now + limit

@@ -4,7 +4,7 @@ import Testing
 
 @testable import ConfluxSequencer
 
-/// What a sequencer that stands by does next.
+/// What a standby does next.
 struct StandbyCourseTests {
     private var course = StandbyCourse(address: "tcp://a:1", lot: 0)
     private let damage = LogError(.damaged, "Entries 1 to 2 are damaged.")
@@ -17,9 +17,9 @@ struct StandbyCourseTests {
                 epoch: Epoch(3), address: "tcp://b:1", renewal: renewal, standing: .serving))
     }
 
-    /// Looks at the log at a time.
+    /// Looks at the log.
     ///
-    /// - Returns: Whether it is read as well.
+    /// - Returns: Whether the log is also read.
     private mutating func look(_ renewal: UInt64, at now: Duration) -> Bool {
         guard case .look(_, let isYielding) = course.next(at: now) else {
             Issue.record("it does not look at \(now)")

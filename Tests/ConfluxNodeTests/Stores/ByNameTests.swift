@@ -4,7 +4,7 @@ import Testing
 @testable import ConfluxNode
 @testable import ConfluxProtocol
 
-/// What is told must not follow the order of a hash table, which each process has another of.
+/// The order of reports must not depend on a hash table, whose order is different in each process.
 struct ByNameTests {
     @Test func `values are in the order of their names, whatever is added and removed`() {
         var values = ByName<Int, String>()

@@ -3,7 +3,7 @@ import Testing
 
 @testable import ConfluxProtocol
 
-/// How many sessions the processes of one key have.
+/// The limit of sessions that the processes of one key may have.
 struct KeySessionScenarios {
     private func principal(_ name: String, sessionsMax: UInt32? = nil) -> Principal {
         Principal(
@@ -17,13 +17,13 @@ struct KeySessionScenarios {
     }
 
     private func hello(_ number: UInt64) -> Hello {
-        // Its session outlives its bye.
+        // A member with a session key: its session outlives its bye.
         Hello(
             request: 1, nonce: Identifier(high: 77, low: number), name: nil, role: .member,
             process: Identifier(high: 78, low: number))
     }
 
-    /// Whether a process of the key is let in.
+    /// Whether a process of the key is admitted.
     private func join(
         _ connection: UInt64, as number: UInt64? = nil, _ peers: inout RawPeers
     ) -> Bool {
@@ -49,11 +49,11 @@ struct KeySessionScenarios {
             #expect(bye.message.contains(word), "\(bye.message)")
         }
         #expect(join(4, &peers))
-        // Who has a session has it still, also on another connection.
+        // A process that has a session keeps it, on another connection, too.
         #expect(join(1, &peers))
         peers.principals[5] = principal("worker")
         #expect(join(5, as: 2, &peers))
-        // Its line says how many, if it says so; nobody without a key has a bound of its own.
+        // A key's line may give its own limit. Without a key, nobody has such a limit.
         peers.principals[3] = principal("worker", sessionsMax: 3)
         #expect(join(3, &peers))
         for connection in 10...20 as ClosedRange<UInt64> { #expect(join(connection, &peers)) }
@@ -86,9 +86,9 @@ struct KeySessionScenarios {
             return peers.cluster.sequencer?.sessions.incarnation(of: hello.nonce) != nil
         }
         #expect(!isRemembered(2, "worker") && isRemembered(1, "worker"))
-        // Of others nothing is forgotten, though they left before.
+        // No session of another key is forgotten, although those ended earlier.
         #expect(isRemembered(10, nil))
-        // Who comes back takes no further place, and is not forgotten meanwhile.
+        // A process that returns takes no second place, and its session is not forgotten meanwhile.
         peers.tell(.hello(hello(1)), on: 1)
         peers.tell(.hello(hello(5)), on: 5)
         peers.cluster.run()
@@ -112,7 +112,7 @@ struct KeySessionScenarios {
         #expect(join(4, &peers))
         let first = peers.cluster.sequencer?.sessions.incarnations.count
         #expect(first == 3)
-        // All that left in the tenure before count as having left when this one began.
+        // All sessions that ended in the former tenure count as ended when this one began.
         #expect(join(1, &peers), "who comes back while it was forgotten begins anew")
         #expect(peers.cluster.sequencer?.sessions.count(of: name) == 3)
     }

@@ -3,7 +3,7 @@ import Testing
 
 @testable import ConfluxProtocol
 
-/// What a sequencer with keys lets each of them do.
+/// What a sequencer with keys allows to each of them.
 struct RightsScenarios {
     /// A sequencer with two stores, `list` and `cart/1`, whose host is connection 9.
     private func peers() -> RawPeers {
@@ -38,7 +38,7 @@ struct RightsScenarios {
         return .submit(builder.finish(firstCounter: counter, settled: 0, isAtomic: isAtomic))
     }
 
-    /// The counters that a connection was told to be in the log, and those that are not allowed.
+    /// The counters that a connection was told to be committed, and those that were not allowed.
     private func outcomes(_ heard: [SequencerMessage]) -> (done: [UInt64], denied: [UInt64]) {
         var outcomes: (done: [UInt64], denied: [UInt64]) = ([], [])
         for message in heard {
@@ -64,11 +64,11 @@ struct RightsScenarios {
         peers.say(try batch(from: 1, to: ["list/*", "cart/1", "list/shared", "cart/*"]), on: 1)
         var told = outcomes(peers.heard(on: 1))
         #expect(told.done == [1, 3] && told.denied == [2, 4])
-        // Atomic actions stand or fall together.
+        // Atomic actions are committed all together or not at all.
         peers.say(try batch(from: 5, to: ["list/*", "cart/1"], isAtomic: true), on: 1)
         told = outcomes(peers.heard(on: 1))
         #expect(told.done.isEmpty && told.denied == [5, 6])
-        // It is not said again in another way, either.
+        // The repeated batch gets no receipts, either.
         peers.say(try batch(from: 5, to: ["list/*", "cart/1"], isAtomic: true), on: 1)
         #expect(outcomes(peers.heard(on: 1)).done.isEmpty)
     }
@@ -120,7 +120,7 @@ struct RightsScenarios {
             #expect(texts.first?.contains("the key api may not") == true, "\(texts)")
         }
         #expect(peers.cluster.disk.last == last)
-        // Who dispatched an action may ask what became of it.
+        // A node that dispatched an action may ask for its outcome.
         let applied = Question(
             number: 6, patience: patience, body: .applied(last, .store(list)))
         #expect(try principal("api", [.dispatch: ["*/*"]]).denial(of: .question(applied)) == nil)
@@ -199,7 +199,7 @@ struct RightsScenarios {
         _ = peers.heard(on: 1)
         peers.say(try batch(from: 1, to: Array(repeating: "list", count: 30)), on: 1)
         #expect(outcomes(peers.heard(on: 1)).done.count == 30)
-        // 20 more than a second's: for two seconds nothing is taken, nor lost.
+        // 20 actions above what a second allows: for two seconds, none is accepted, and none is lost.
         for _ in 0..<19 {
             peers.cluster.pass(.milliseconds(100))
             peers.say(try batch(from: 31, to: ["list/*"]), on: 1)
@@ -224,7 +224,7 @@ struct RightsScenarios {
                     false
                 }
             })
-        // Nobody else is slowed down.
+        // No other node is slowed down.
         peers.join(2)
         peers.say(try batch(from: 1, to: Array(repeating: "list", count: 100)), on: 2)
         #expect(outcomes(peers.heard(on: 2)).done.count == 100)
@@ -243,19 +243,19 @@ struct RightsScenarios {
         peers.say(try batch(from: 1, to: Array(repeating: "list", count: 10_000)), on: 1)
         let aboveRate = try batch(from: 10_001, to: ["list/*"])
         let outOfOrder = try batch(from: 9, to: ["list/*"])
-        // Nodes still say hello, and speak to the tenure before.
+        // Within the grace period, such messages don't count: nodes have yet to learn of the new tenure.
         for _ in 0..<50_000 { peers.tell(outOfOrder, on: 1) }
         peers.cluster.pass(peers.cluster.settings.wasteGrace)
-        // Connections of one key count together.
+        // The connections of one key count together.
         for _ in 0..<900 { peers.tell(aboveRate, on: 1) }
         for _ in 0..<1_500 { peers.tell(outOfOrder, on: 2) }
         #expect(peers.cluster.bars.isEmpty)
         for _ in 0..<200 { peers.tell(outOfOrder, on: 2) }
         #expect(peers.cluster.bars.map(\.key) == [slow])
         #expect(peers.cluster.notes.contains(.barred(slow, for: .seconds(1))))
-        // What was on its way counts for nothing.
+        // Messages that were already in transit don't count.
         for _ in 0..<5_000 { peers.tell(aboveRate, on: 1) }
-        // Its session has ended by then.
+        // The session of the batches has ended by then.
         func flood() {
             for _ in 0..<16 * 125 { peers.tell(aboveRate, on: 1) }
         }
@@ -265,7 +265,7 @@ struct RightsScenarios {
         }
         #expect(
             peers.cluster.bars.map(\.pause) == [1, 4, 16, 64, 256, 256, 256].map { .seconds($0) })
-        // Who did nothing in vain for long enough begins anew.
+        // A key that wasted nothing for long enough starts with the shortest pause again.
         peers.cluster.pass(.seconds(9 * 256))
         flood()
         #expect(peers.cluster.bars.last?.pause == .seconds(256))
@@ -281,7 +281,7 @@ struct RightsScenarios {
         peers.principals[1] = try principal("reader", [.observe: ["*/*"]])
         for connection in [1, 2] as [UInt64] {
             peers.join(connection, role: .observer)
-            // Each answer counts 4 KiB, and 32 MiB may be on their way.
+            // Each answer counts as 4 KiB, and 32 MiB may be unacknowledged.
             for number in 1...11_000 as ClosedRange<UInt64> {
                 peers.tell(
                     .fetch(

@@ -3,7 +3,7 @@ import Testing
 
 @testable import ConfluxProtocol
 
-/// Which stores a pattern is for, and what of the log somebody sees who may not observe all of it.
+/// Which stores match a pattern, and what a reader sees of the log who may not observe all stores.
 struct VisibilityTests {
     @Test(arguments: [
         ("orders", "orders/shared", true), ("orders", "orders/7", false),
@@ -27,7 +27,7 @@ struct VisibilityTests {
         return Set(texts).filter { !$0.isEmpty }.sorted()
     }
 
-    /// What a pattern means, one character after the other.
+    /// Whether a text matches a pattern, by the definition.
     private func fits(_ text: Substring, _ pattern: Substring) -> Bool {
         guard let first = pattern.first else { return text.isEmpty }
         if first == "*" {
@@ -130,7 +130,7 @@ struct VisibilityTests {
         }
         #expect(payloads == ["\"mine\"", "", "\"ours\"", ""])
         #expect(states == [0, state.bytes.count])
-        // Nothing is encoded anew where nothing is hidden.
+        // If nothing is hidden, the frame is passed on unchanged.
         #expect(Rights.all.visible(frame: frame) == frame)
         let entries = Entries(
             request: 1, last: SequenceNumber(9), floor: SequenceNumber(1),

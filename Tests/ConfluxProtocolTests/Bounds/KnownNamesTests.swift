@@ -3,7 +3,7 @@ import Testing
 
 @testable import ConfluxProtocol
 
-/// The names that a rejection says.
+/// The known names that a rejection lists.
 struct KnownNamesTests {
     @Test func `the first of many names are listed, however they became known`() throws {
         var directory = StoreDirectory()
@@ -34,12 +34,12 @@ struct KnownNamesTests {
             expectFirst(directory)
         }
         for (index, state) in bridged.enumerated() {
-            // What the log has had an entry of stays known.
+            // A state stays known if the log has an entry of it.
             if index.isMultiple(of: 2) { directory.see(state) } else { names.remove(state.text) }
             directory.endBridge(state, by: Incarnation(2))
             expectFirst(directory)
         }
-        // A store that was dropped is none; its state was seen.
+        // A dropped store is no longer known, but its state is.
         for name in directory.lives.lives.keys.sorted() {
             directory.end(name, life: SequenceNumber(1))
             names.remove(name.description)

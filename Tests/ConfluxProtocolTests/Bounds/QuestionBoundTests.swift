@@ -3,9 +3,9 @@ import Testing
 
 @testable import ConfluxProtocol
 
-/// What is asked of a sequencer, at the bounds of that.
+/// Questions to the sequencer, and their limits.
 struct QuestionBoundTests {
-    /// A sequencer whose store has one host, which answers nothing by itself, and an observer.
+    /// A sequencer whose store has one host, which answers nothing by itself, and with an observer.
     private func started(
         _ adjust: (inout SequencerSettings) -> Void
     ) -> RawPeers {
@@ -61,7 +61,7 @@ struct QuestionBoundTests {
                     request: 100, nonce: Identifier(high: 77, low: connection), name: nil,
                     role: .observer))
         }
-        // The log is asked for the first; who comes meanwhile waits for the next time.
+        // The sequencer asks the log for the first hello. Those that arrive meanwhile wait for the next time.
         let connections = 1...1_030 as ClosedRange<UInt64>
         for connection in connections {
             peers.say(hello(connection), on: connection, by: Speaker(epoch: higher))
@@ -90,7 +90,7 @@ struct QuestionBoundTests {
         throws
     {
         var peers = RawPeers()
-        // As many as a list of a frame may have.
+        // As many elements as a list in a frame may have.
         let most = WireLimits.standard.elementsPerListMax
         let states = try (0..<most).map {
             StateBridge(state: try #require(Name("s\($0)")), schemaVersion: 1)
@@ -126,7 +126,7 @@ struct QuestionBoundTests {
                 role: .observer)
             peers.say(.hello(hello), on: connection, by: higher)
         }
-        // The log is asked for the first; the others wait.
+        // The sequencer asks the log for the first hello. The others wait.
         for connection in [1, 3] as [UInt64] {
             peers.cluster.handle(.disconnected(ConnectionID(rawValue: 1_000 + connection)))
         }
@@ -154,7 +154,7 @@ struct QuestionBoundTests {
         for bound in peers.cluster.sequencer?.bounds ?? [] {
             #expect(bound.level <= bound.most, "\(bound)")
         }
-        // The holder does not answer.
+        // The holder doesn't answer.
         peers.cluster.pass(peers.cluster.settings.nameInquiryMax * 2)
         #expect(peers.heard(on: 20).welcomes == 1)
         #expect((2...19).allSatisfy { peers.heard(on: $0).welcomes == 0 })
@@ -187,7 +187,7 @@ struct QuestionBoundTests {
                 endingAt: SequenceNumber(10 * (count + 2)))
         }
         #expect(agreement(25, epoch: 2) == SequenceNumber(25))
-        // Of the first tenure nothing is known any more: neither how it began, nor where it ended.
+        // Nothing is known about the first tenure any more: neither where it began nor where it ended.
         for sequence in [15, 20, 25] as [UInt64] {
             #expect(agreement(sequence, epoch: 1) == .zero)
         }

@@ -2,10 +2,10 @@ import ConfluxVocabulary
 
 @testable import ConfluxProtocol
 
-/// Connections that say what a test wants, beside the nodes of a cluster: mistaken or hostile ones.
+/// Connections beside the nodes of a cluster that send what a test wants: faulty or hostile messages.
 struct RawPeers {
     var cluster: Cluster
-    /// Who speaks on a connection: anybody, unless it is here.
+    /// The principals of connections. A connection that is not in here belongs to the default one.
     var principals: [UInt64: Principal] = [:]
 
     /// Starts a sequencer with these settings.
@@ -15,8 +15,8 @@ struct RawPeers {
         cluster.startSequencer()
     }
 
-    /// Says something for `speaker` (for the session that the connection has, if nobody is named),
-    /// and lets everything happen that comes of it.
+    /// Sends a message for `speaker`, or for the connection's session if none is given, and runs everything
+    /// that follows from it.
     mutating func say(
         _ message: NodeMessage, on connection: UInt64, by speaker: Speaker? = nil
     ) {
@@ -24,7 +24,7 @@ struct RawPeers {
         cluster.run()
     }
 
-    /// Says something, with nothing in between that and what is said next.
+    /// Sends a message, and runs nothing.
     mutating func tell(
         _ message: NodeMessage, on connection: UInt64, by speaker: Speaker? = nil
     ) {
@@ -35,7 +35,7 @@ struct RawPeers {
                 as: principals[connection] ?? .anybody))
     }
 
-    /// Says hello with a nonce that is the connection's number, or another one.
+    /// Says hello, with the connection's number or another one as its nonce.
     mutating func join(
         _ connection: UInt64, named name: String? = nil, role: Hello.Role = .member,
         request: UInt64 = 1, as other: UInt64? = nil
@@ -48,7 +48,7 @@ struct RawPeers {
             on: connection)
     }
 
-    /// Opens a store with a first state of so many bytes.
+    /// Opens a store with an initial state of this size.
     mutating func open(_ store: String, request: UInt64, bytes: Int = 2, on connection: UInt64) {
         guard let name = StoreName(store) else { return }
         let initial = EncodedState(
@@ -60,7 +60,7 @@ struct RawPeers {
                     initial: initial)), on: connection)
     }
 
-    /// A batch of one action of so many bytes.
+    /// A batch of one action of this size.
     func batch(
         _ counter: UInt64, to target: String = "list/*", bytes: Int = 1, settled: UInt64 = 0
     ) -> NodeMessage? {
@@ -72,7 +72,7 @@ struct RawPeers {
         return .submit(builder.finish(firstCounter: counter, settled: settled))
     }
 
-    /// What a connection was told since the last look.
+    /// The messages that a connection got since the last call.
     mutating func heard(on connection: UInt64) -> [SequencerMessage] {
         let told = cluster.published.compactMap { effect -> SequencerMessage? in
             guard case .send(let message, let to) = effect, to.rawValue == 1_000 + connection else {
@@ -88,12 +88,12 @@ struct RawPeers {
 }
 
 extension [SequencerMessage] {
-    /// The codes of the byes among them.
+    /// The codes of all byes.
     var byes: [ByeCode] {
         compactMap { if case .bye(let bye) = $0 { bye.code } else { nil } }
     }
 
-    /// How the opens among them ended: nil for a good end.
+    /// The outcomes of all opens: nil for success.
     var opens: [RejectionCode?] {
         compactMap { message -> RejectionCode?? in
             guard case .opened(let opened) = message else { return nil }
@@ -102,7 +102,7 @@ extension [SequencerMessage] {
         }
     }
 
-    /// The counters at which batches were discarded for want of room.
+    /// The counters from which batches were discarded, since there was no room.
     var full: [UInt64] {
         compactMap {
             guard case .expected(let expected) = $0, expected.reason == .full else { return nil }
@@ -110,10 +110,10 @@ extension [SequencerMessage] {
         }
     }
 
-    /// How many welcomes there are.
+    /// The number of welcomes.
     var welcomes: Int { count { if case .welcome = $0 { true } else { false } } }
 
-    /// The failures among the answers.
+    /// The failures of all answers.
     var failures: [QuestionFailure] {
         compactMap {
             guard case .answer(let answer) = $0, case .failed(let failure, _) = answer.body else {

@@ -3,7 +3,7 @@ import Testing
 
 @testable import ConfluxProtocol
 
-/// What is read of the log for nodes, at the bounds of that.
+/// Reads of the log for nodes, and their limits.
 struct ReadingBoundTests {
     /// A sequencer with a log of some entries, on which connections 1 to 4 observe.
     private func started(_ adjust: (inout SequencerSettings) -> Void = { _ in }) -> RawPeers {
@@ -14,7 +14,7 @@ struct ReadingBoundTests {
         return peers
     }
 
-    /// The machine of a cluster, and what it wants to be read.
+    /// The machine of a cluster, and the reads that it wants.
     private struct Reading {
         var machine: SequencerMachine
         let speakers: [UInt64: Speaker]
@@ -53,9 +53,9 @@ struct ReadingBoundTests {
                     from: ConnectionID(rawValue: 1_000 + connection)))
         }
 
-        /// Asks, and reads what is due.
+        /// Sends fetches, and does the reads that are due.
         ///
-        /// - Returns: How many were answered.
+        /// - Returns: How many fetches were answered.
         mutating func answers(
             _ count: Int, _ bytes: Int, on connection: UInt64, acknowledging tag: UInt64 = 0
         ) -> Int {
@@ -79,7 +79,7 @@ struct ReadingBoundTests {
             })
         for request in 1...20 as ClosedRange<UInt64> { reading.fetch(request, on: 1) }
         for connection in 2...4 as ClosedRange<UInt64> { reading.fetch(1, on: connection) }
-        // Asked again before its turn: it is answered once.
+        // The same fetch again, before its turn: it is answered once.
         reading.fetch(1, on: 4)
         var order: [UInt64] = []
         while !reading.jobs.isEmpty {
@@ -96,17 +96,17 @@ struct ReadingBoundTests {
     @Test func `a node that asks and never acknowledges stays unanswered at a bound`() throws {
         var reading = try Reading(started())
         #expect(reading.answers(100, 4 << 20, on: 1) == 8)
-        // Another one is answered, and so is this one when it has read.
+        // Another node is answered. So is this one, once it has acknowledged.
         #expect(reading.answers(1, 4 << 20, on: 2) == 1)
         let other = try #require(reading.tags.last)
         let own = reading.tags[3]
-        // Nobody acknowledges what it has not read.
+        // A node can't acknowledge an answer that it has not received.
         for tag in [other, own &+ 1, 1, 9] {
             #expect(reading.answers(1, 4 << 20, on: 1, acknowledging: tag) == 0)
         }
-        // With an answer, all before it are acknowledged.
+        // An acknowledged answer acknowledges all answers before it.
         #expect(reading.answers(100, 4 << 20, on: 1, acknowledging: own) == 4)
-        // Time acknowledges nothing while the connection is there.
+        // While the connection exists, the passing of time acknowledges nothing.
         let later = reading.now.monotonic + reading.machine.settings.silenceMax / 2
         reading.now = Moment(monotonic: later, wall: reading.now.wall)
         reading.handle(.tick)
@@ -140,7 +140,7 @@ struct ReadingBoundTests {
         for connection in 1...2 as ClosedRange<UInt64> {
             reading.handle(.disconnected(ConnectionID(rawValue: 1_000 + connection)))
         }
-        // What is read for it comes too late to be sent.
+        // The result of its read is late, and can't be sent.
         reading.handle(.read(job, .commits([[1]])))
         let late = try #require(reading.tags.last)
         reading.handle(.answerLost(late, to: ConnectionID(rawValue: 1_002)))

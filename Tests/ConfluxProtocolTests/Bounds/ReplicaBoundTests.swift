@@ -3,7 +3,7 @@ import Testing
 
 @testable import ConfluxProtocol
 
-/// What a node does at the bounds of what it keeps.
+/// What a node does at the limits of its buffers.
 struct ReplicaBoundTests {
     @Test func `a store catches up even if almost nothing is buffered for it`() throws {
         var cluster = Cluster()
@@ -13,7 +13,7 @@ struct ReplicaBoundTests {
         for round in 0..<20 { cluster.dispatch(["l\(round)"], to: "list/*", from: 1) }
         cluster.entriesDelay = .milliseconds(50)
         cluster.open("list", on: 2)
-        // What comes while the store catches up is above the bound at once.
+        // The commits that arrive while the store catches up exceed the limit at once.
         for round in 20..<40 {
             cluster.dispatch(["l\(round)"], to: "list/*", from: 1)
             let recent = cluster.nodes[2]?.machine.catchUps.recent.byteCount

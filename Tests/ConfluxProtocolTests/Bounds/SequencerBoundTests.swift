@@ -3,9 +3,9 @@ import Testing
 
 @testable import ConfluxProtocol
 
-/// What the sequencer does at the bounds of what it remembers, and that it goes on behind them.
+/// What the sequencer does at the limits of its tables, and that it works on afterwards.
 struct SequencerBoundTests {
-    /// Every bound of the sequencer holds.
+    /// Expects that no bound of the sequencer is exceeded.
     private func expectBounds(_ peers: RawPeers) {
         for bound in peers.cluster.sequencer?.bounds ?? [] {
             #expect(bound.level <= bound.most, "\(bound)")
@@ -40,7 +40,7 @@ struct SequencerBoundTests {
         cluster.startSequencer()
         for id in 1...4 { cluster.addNode(id, store: "list") }
         cluster.isDiskSlow = true
-        // The first is on its way to the disk at once; the others gather.
+        // The first action is on its way to the disk at once. The others gather.
         cluster.dispatch(["first"], to: "list/*", from: 3)
         cluster.published.removeAll()
         for id in 1...4 {
@@ -84,7 +84,7 @@ struct SequencerBoundTests {
         for counter in 1...6 as ClosedRange<UInt64> {
             peers.say(try #require(peers.batch(counter)), on: 1)
         }
-        // The sixth is not even where it should begin.
+        // The sixth is discarded without an answer, since a batch before it is missing.
         #expect(peers.heard(on: 1).full == [5])
         expectBounds(peers)
         peers.say(.progress(Progress(applied: .zero, settled: 4)), on: 1)
@@ -129,7 +129,7 @@ struct SequencerBoundTests {
         }
         peers.cluster.run()
         _ = peers.heard(on: 1)
-        // The connection was made anew: all of them are told again.
+        // The node has reconnected: all outcomes are sent again.
         let session = try #require(
             peers.cluster.sequencer?.sessions.incarnation(of: Identifier(high: 77, low: 1)))
         let token = SessionToken(log: peers.cluster.disk.id, incarnation: session)
@@ -184,7 +184,7 @@ struct SequencerBoundTests {
         func drop(_ request: UInt64) -> NodeMessage {
             .drop(Drop(request: request, store: name, life: life))
         }
-        // Twice the same question is one.
+        // The same request twice counts as one.
         for request in [1...1_030, 1...10] as [ClosedRange<UInt64>] {
             for request in request { peers.say(drop(request), on: 1) }
         }
@@ -214,7 +214,7 @@ struct SequencerBoundTests {
         for connection in 1...3 as ClosedRange<UInt64> { peers.join(connection, role: .observer) }
         #expect(peers.heard(on: 3).byes == [.tableFull])
         expectBounds(peers)
-        // Who is an observer already may say hello again.
+        // A node that is already an observer may say hello again.
         peers.join(2, role: .observer)
         #expect(peers.heard(on: 2).welcomes == 2)
         peers.say(.bye(Bye(code: .leaving, message: "")), on: 1)

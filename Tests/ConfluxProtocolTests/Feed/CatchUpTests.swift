@@ -3,7 +3,7 @@ import Testing
 
 @testable import ConfluxProtocol
 
-/// Who goes along with whom, where several stores catch up.
+/// Which runner a store follows when several stores catch up.
 struct CatchUpTests {
     private func subject(_ text: String) -> HostingSubject { .store(StoreName(text)!) }
 
@@ -51,7 +51,7 @@ struct CatchUpTests {
         runner.cursor = SequenceNumber(reached)
         catchUps.putBack(runner, from: former)
         #expect(catchUps.runners.map(\.members) == [[subject("b"), subject("a")]])
-        // The lower one: nobody lacks anything.
+        // It has the lower cursor, so that no store misses an entry.
         #expect(catchUps.runners[0].cursor == SequenceNumber(100))
     }
 }

@@ -51,10 +51,10 @@ enum GoldenFile {
             .map { UInt8(String(digits[$0...$0 + 1]), radix: 16)! }[...]
     }
 
-    /// A value as JSON, its fields in the order of the grammar: numbers as numbers, names and codes
-    /// as text, bytes in hexadecimal digits, durations in nanoseconds.
+    /// A value as JSON, with its fields in the order of the grammar: numbers as numbers, names and codes
+    /// as strings, bytes as hexadecimal digits, durations in nanoseconds.
     private static func rendered(_ value: Any) -> String {
-        // First, for an optional is also what it wraps.
+        // This comes first, since an optional also matches the type that it wraps.
         let mirror = Mirror(reflecting: value)
         if mirror.displayStyle == .optional {
             return mirror.children.first.map { rendered($0.value) } ?? "null"
@@ -83,7 +83,7 @@ enum GoldenFile {
             }
             return "{\(quoted(label)): \(rendered(alternative.value))}"
         default:
-            // Who owns a hello no peer says; shapes stand in extensions.
+            // No peer sends the owner of a hello, and shapes are in extensions.
             let said = mirror.children.filter {
                 !(value is Hello && $0.label == "owner") && $0.label != "shapes"
             }
@@ -110,7 +110,7 @@ enum GoldenFile {
 }
 
 extension AnyMessage {
-    /// The message without the direction it goes.
+    /// The message, without its direction.
     var content: Any {
         switch self {
         case .node(let message): Mirror(reflecting: message).children.first!.value

@@ -2,7 +2,7 @@ import ConfluxVocabulary
 
 @testable import ConfluxProtocol
 
-/// What is said of snapshots, digests, freezing and skipping.
+/// The messages about snapshots, digests, freezing and skipping.
 extension GoldenSample {
     private static let state = #"{"count":5}"#
     private static let place = SnapshotPlace(
@@ -79,7 +79,7 @@ extension GoldenSample {
         GoldenSample("reload", .sequencer(.reload(Reload(place: place)))),
     ]
 
-    /// Of the numbers 6 and 8.
+    /// The digest of the numbers 6 and 8.
     private static let refusals: Digest = {
         var hasher = DigestHasher()
         for number in [6, 8] as [UInt64] { hasher.update(number) }

@@ -3,11 +3,11 @@ import Testing
 
 @testable import ConfluxProtocol
 
-/// One message of every kind, in every alternative: what `docs/golden-frames.json` shows.
+/// A message of every kind, in every alternative, as `docs/golden-frames.json` shows them.
 struct GoldenSample: Sendable, CustomTestStringConvertible {
     let name: String
     let epoch: Epoch
-    /// The session that a node speaks for; none before its first welcome.
+    /// The session for which a node speaks. A node has none before its first welcome.
     let session: Incarnation
     let message: AnyMessage
 

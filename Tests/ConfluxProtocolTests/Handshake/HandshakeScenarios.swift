@@ -3,10 +3,10 @@ import Testing
 
 @testable import ConfluxProtocol
 
-/// Hellos and their answers: each answer is for one hello, and what is said is of one session (rules 2
-/// and 8).
+/// Hellos and their answers: each answer belongs to one hello, and each message belongs to one session
+/// (rules 2 and 8).
 struct HandshakeScenarios {
-    /// A node by itself, and what it wants done.
+    /// A node without a cluster, and the effects that it wants.
     private struct LoneNode {
         var machine = ReplicaMachine(
             settings: ReplicaSettings(name: nil, role: .member), nonce: Identifier(high: 1, low: 5))
@@ -38,7 +38,7 @@ struct HandshakeScenarios {
             input(.received(.welcome(welcome), epoch: Epoch(epoch)))
         }
 
-        /// The hellos that were said since the last look.
+        /// The hellos that were sent since the last call.
         mutating func hellos() -> [Hello] {
             defer { effects.removeAll() }
             return effects.compactMap {
@@ -116,7 +116,7 @@ struct HandshakeScenarios {
         let target = try #require(Target("list/*"))
         builder.append(
             target: BatchTarget(target: target, schemaVersion: 1, coding: .json), payload: [0x78])
-        // A first hello waits at a sequencer that is busy, and names nothing yet.
+        // A first hello waits at a busy sequencer, and does not name a mark yet.
         node.input(.reconnected)
         node.welcome(2)
         node.input(.dispatched(builder, isAtomic: false))
@@ -126,7 +126,7 @@ struct HandshakeScenarios {
         node.input(.received(.receipts(Receipts(runs: [run])), epoch: Epoch(1)))
         node.input(.reconnected)
         #expect(node.hellos().last?.history?.sequence == SequenceNumber(8))
-        // A new tenure answers all that waited, each hello by itself.
+        // A new tenure answers all hellos that waited, each one separately.
         for _ in 0..<2 { node.welcome(2, claim: 2, agreed: 4, epoch: 2) }
         #expect(!node.lostHistory && !node.machine.isJoined)
         node.welcome(3, claim: 2, agreed: 8, epoch: 2)
@@ -227,7 +227,7 @@ struct HandshakeScenarios {
         let heard = peers.heard(on: 1)
         #expect(heard.welcomes == 1)
         #expect(hosts(of: peers) == 1)
-        // Another hello says what is hosted from now on.
+        // A new hello replaces the list of what is hosted.
         peers.join(1, request: 2)
         #expect(peers.heard(on: 1).welcomes == 1)
         #expect(hosts(of: peers) == 0)
@@ -269,7 +269,7 @@ struct HandshakeScenarios {
                 on: 1, by: Speaker(epoch: Epoch(99)))
         }
         greet(2)
-        // The log is asked; the same hello again does not make it wait for longer.
+        // The log is asked. If the same hello arrives again, it doesn't wait any longer.
         greet(2)
         greet(3)
         greet(3)

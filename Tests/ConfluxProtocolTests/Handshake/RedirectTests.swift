@@ -5,7 +5,7 @@ import Testing
 
 /// A redirect is a hint (rule 46).
 struct RedirectTests {
-    /// A node by itself, and what it wants done.
+    /// A node without a cluster, and the effects that it wants.
     private struct LoneNode {
         var machine: ReplicaMachine
         var effects: [ReplicaEffect] = []
@@ -40,7 +40,7 @@ struct RedirectTests {
             input(.received(.welcome(welcome), epoch: Epoch(epoch)))
         }
 
-        /// Where it was to connect since the last look.
+        /// The addresses to which the node was to connect since the last call.
         mutating func moves() -> [String?] {
             defer { effects = [] }
             return effects.compactMap {
@@ -72,7 +72,7 @@ struct RedirectTests {
         node.pass(.milliseconds(900))
         node.redirect()
         #expect(node.moves() == ["tcp://b:1"])
-        // The hello that is repeated meanwhile would try the next address.
+        // Meanwhile the node repeats its hello, which could make it try the next address.
         node.pass(.milliseconds(900))
         #expect(node.moves().isEmpty)
     }
@@ -95,7 +95,7 @@ struct RedirectTests {
         }
         let most = node.machine.settings.redirectsMax
         #expect(node.moves().count == most)
-        // Then as often as it says hello by itself, and those pauses grow.
+        // After that, it follows one for each hello that it sends by itself. The pauses between those grow.
         for _ in 0..<20 {
             node.pass(.milliseconds(100))
             node.redirect()

@@ -3,7 +3,7 @@ import Testing
 
 @testable import ConfluxProtocol
 
-/// Which process has a key: one at a time (rule 11).
+/// Which process holds a session key: one at a time (rule 11).
 struct KeyHolderScenarios {
     @Test func `while a process has the key another is refused`() {
         var cluster = Cluster.withKeyedProcess()
@@ -47,7 +47,7 @@ struct KeyHolderScenarios {
         #expect(cluster.nodes[2]?.machine.isJoined == true)
         cluster.dispatch(["1"], to: "list/*", from: 2)
 
-        // The first one was only stopped: what it says now counts no more.
+        // The first process was only stopped. Its messages don't count any more.
         cluster.nodes[1] = sleeper
         cluster.reconnect(1)
         cluster.pass(.seconds(2))
@@ -61,7 +61,7 @@ struct KeyHolderScenarios {
 
     @Test func `a process that waits for a key gets it when its holder leaves`() {
         var cluster = Cluster.withKeyedProcess()
-        // The bye of the holder and the question whether it is there meet on their way.
+        // The holder's bye and the question whether it is alive cross each other.
         cluster.input(.leave, to: 1)
         let parting = cluster.queue
         cluster.queue.removeAll()
@@ -130,7 +130,7 @@ struct KeyHolderScenarios {
         cluster.finishAppends()
         cluster.pass(.seconds(3))
         #expect(cluster.resumption(of: 2) == Resumption(settled: 0, lastCounter: 2))
-        // Cut otherwise than they were.
+        // The batches are divided differently than before.
         cluster.dispatch(["1", "2"], to: "list/*", from: 2)
         cluster.dispatch(["3"], to: "list/*", from: 2)
         #expect(cluster.workersTexts == ["1", "2", "3"])

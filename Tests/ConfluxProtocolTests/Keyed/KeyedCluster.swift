@@ -3,7 +3,7 @@ import ConfluxVocabulary
 @testable import ConfluxProtocol
 
 extension Cluster {
-    /// A worker with a list, as node 9, and as node 1 a first process with the key.
+    /// A cluster with a worker that has a list, as node 9, and a first process with the key, as node 1.
     static func withKeyedProcess() -> Cluster {
         var cluster = Cluster()
         cluster.startSequencer()
@@ -18,6 +18,6 @@ extension Cluster {
         if case .committed = nodes[id]?.outcomes[counter] { true } else { false }
     }
 
-    /// What the worker's list has.
+    /// The texts in the worker's list.
     var workersTexts: [String] { nodes[9]?.texts(of: "list") ?? [] }
 }

@@ -3,7 +3,7 @@ import Testing
 
 @testable import ConfluxProtocol
 
-/// Processes with one key that dispatch the lines of a file, and are killed, as the sequencer is.
+/// Processes with one session key that dispatch the lines of a file. They are killed, and so is the sequencer.
 struct KeyedRun {
     let lineCount: UInt64 = 40
     private let badLines: Set<UInt64>
@@ -12,7 +12,7 @@ struct KeyedRun {
     private var process = 0
     /// The line that the process reads next; nil before its welcome.
     private var next: UInt64?
-    /// The line up to which some process told how it ended.
+    /// The line up to which some process reported the outcomes.
     private(set) var told: UInt64 = 0
     private var kills = 25
 
@@ -35,7 +35,7 @@ struct KeyedRun {
         var steps = 0
         while told < lineCount, steps < 5_000 {
             steps += 1
-            // One that was refused is run again, as a script would.
+            // A process that was refused is run again, as a script would do.
             if process == 0 || cluster.nodes[process]?.end != nil { cluster.removeNode(process) }
             if cluster.nodes[process] == nil { begin() }
             let isDangerous = kills > 0
@@ -71,7 +71,7 @@ struct KeyedRun {
         cluster.addNode(process, key: "k")
     }
 
-    /// The disk has some of what waits, and the sequencer dies before it says so.
+    /// Some of the waiting commits reach the disk, and the sequencer dies before it reports them.
     private mutating func landSome() {
         for append in cluster.waitingAppends.prefix(below(2)) {
             cluster.disk.append(append)
@@ -100,7 +100,7 @@ struct KeyedRun {
         guard let node = cluster.nodes[process], let resumption = node.machine.resumption else {
             return
         }
-        // What is settled was told by a process before; never by nobody.
+        // A process before this one must have reported all settled lines.
         if resumption.settled > told {
             Issue.record("line \(resumption.settled) is settled, and told is only \(told)")
         }

@@ -3,7 +3,7 @@ import Testing
 
 @testable import ConfluxProtocol
 
-/// Processes that are run again with one key (rule 11).
+/// Consecutive processes with one session key (rule 11).
 struct KeyedScenarios {
     @Test func `the next process continues after the reported outcomes`() {
         var cluster = Cluster.withKeyedProcess()
@@ -44,7 +44,7 @@ struct KeyedScenarios {
         while case .toSequencer = cluster.queue.first {
             cluster.deliver(cluster.queue.removeFirst())
         }
-        // The connection breaks with the answer on it; there is nothing more to dispatch.
+        // The connection breaks while the answer is in transit, and nothing more is dispatched.
         cluster.reconnect(2)
         cluster.pass(.seconds(5))
         #expect(cluster.nodes[2]?.outcomes.count == 10)
@@ -76,7 +76,7 @@ struct KeyedScenarios {
         cluster.restartSequencer()
         cluster.addNode(2, key: "k")
         #expect(cluster.nodes[2]?.machine.incarnation == incarnation)
-        // The log has no word of what was told, so it is told again.
+        // The log doesn't say which outcomes were reported, so they are reported again.
         #expect(cluster.resumption(of: 2) == Resumption(settled: 0, lastCounter: 1))
         cluster.input(.leave, to: 2)
         cluster.run()
@@ -123,7 +123,7 @@ struct KeyedScenarios {
         cluster.isDiskSlow = true
         cluster.dispatch(["1"], to: "list/*", from: 1)
         cluster.dispatch(["2"], to: "list/*", from: 1)
-        // The second was admitted, and dies with the sequencer; so does the process.
+        // The second line was admitted, and is lost with the sequencer. The process dies, too.
         let append = cluster.waitingAppends.removeFirst()
         cluster.disk.append(append)
         cluster.removeNode(1)
@@ -171,7 +171,7 @@ struct KeyedScenarios {
         #expect(cluster.resumption(of: 2) == Resumption(settled: 0, lastCounter: 3))
         cluster.submit(["1"], to: "list/*", from: 2)
         cluster.input(.skipped(2), to: 2)
-        // In the middle of it the sequencer restarts, and remembers of the void lines nothing.
+        // In the middle of this, the sequencer restarts, and remembers nothing about the void lines.
         cluster.restartSequencer()
         cluster.pass(.seconds(1))
         cluster.dispatch(["4"], to: "list/*", from: 2)
@@ -185,12 +185,12 @@ struct KeyedScenarios {
         cluster.dispatch(["1"], to: "list/*", from: 1)
         cluster.submit(["nowhere/*:2", "elsewhere/*:3"], to: "list/*", from: 1)
         cluster.deliver(cluster.queue.removeFirst())
-        // The first rejection arrives, the second is lost with the connection.
+        // The first rejection arrives. The second is lost with the connection.
         let first = cluster.queue.removeFirst()
         cluster.queue.removeAll()
         cluster.deliver(first)
         #expect(cluster.nodes[1]?.outcomes.count == 2)
-        // By now somebody hosts what nobody hosted, so that both would be admitted.
+        // Meanwhile the stores that nobody hosted are opened, so that both actions would be admitted.
         cluster.open("nowhere", on: 9)
         cluster.open("elsewhere", on: 9)
         cluster.restartSequencer()
@@ -199,7 +199,7 @@ struct KeyedScenarios {
         #expect(cluster.nodes[9]?.texts(of: "nowhere") == [])
         cluster.dispatch(["4"], to: "list/*", from: 1)
         #expect(cluster.workersTexts == ["1", "4"])
-        // A process after this one is told of it as of any line.
+        // The next process is told of it, as of any other line.
         cluster.removeNode(1)
         cluster.addNode(2, key: "k")
         cluster.pass(.seconds(2))
@@ -225,7 +225,7 @@ struct KeyedScenarios {
         #expect(message.contains("key"))
         #expect(node.outcomes[2] == .unknown && node.outcomes[3] == .unknown)
         #expect(node.events.contains(.sessionForgotten))
-        // Nothing was dispatched anew.
+        // Nothing was dispatched again.
         #expect(cluster.disk.last == SequenceNumber(1))
     }
 

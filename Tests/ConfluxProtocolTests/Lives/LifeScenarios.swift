@@ -3,7 +3,7 @@ import Testing
 
 @testable import ConfluxProtocol
 
-/// The lives of a store: how one ends, and that nothing that was meant for it reaches the next.
+/// The lives of a store: how one ends, and that no action for it reaches the next life.
 struct LifeScenarios {
     private func life(of store: String, on id: Int, in cluster: Cluster) -> SequenceNumber? {
         StoreName(store).flatMap { cluster.nodes[id]?.replicas[$0]?.life }
@@ -39,7 +39,7 @@ struct LifeScenarios {
             if case .open = $0 { true } else { false }
         }
         #expect(opens == 40)
-        // What they catch up with is fetched once for all of them.
+        // The entries that they need to catch up are fetched once for all of them.
         let fetches = cluster.nodes[1]?.sent.dropFirst(before).count {
             if case .fetch = $0 { true } else { false }
         }
@@ -64,7 +64,7 @@ struct LifeScenarios {
         var cluster = Cluster.twoNodes()
         cluster.addNode(3)
         let former = try #require(life(of: "list", on: 1, in: cluster))
-        // While one append is on its way, the life ends and the next begins in the commit behind.
+        // While one append is in progress, the life ends and the next one begins, both in the next commit.
         cluster.isDiskSlow = true
         cluster.dispatch(["before"], to: "list/*", from: 1)
         _ = cluster.drop("list", by: 2)

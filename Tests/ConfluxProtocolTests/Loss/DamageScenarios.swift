@@ -3,9 +3,9 @@ import Testing
 
 @testable import ConfluxProtocol
 
-/// Entries of the log that can't be read: who needs them is told, and everybody else goes on.
+/// Entries of the log that can't be read: nodes that need them are told, and all others continue.
 struct DamageScenarios {
-    /// What node 2 is told of damage.
+    /// The damage that node 2 was told of.
     private func damages(of node: Int, in cluster: Cluster) -> [Damage] {
         (cluster.nodes[node]?.events ?? []).compactMap { event in
             if case .damaged(let damage) = event { damage } else { nil }
@@ -52,7 +52,7 @@ struct DamageScenarios {
         #expect(failures.count == 1 && outcomes.count == 2)
         #expect(failures.first?.contains("entries \(damaged) to \(damaged)") == true)
         #expect(damages(of: 3, in: cluster).map(\.first) == [damaged])
-        // It is asked for no more, and what does not need those entries goes on.
+        // The damaged entries are not requested again, and stores that don't need them work on.
         cluster.published.removeAll()
         cluster.pass(.seconds(20))
         let answers = cluster.published.count { effect in

@@ -3,7 +3,7 @@ import Testing
 
 @testable import ConfluxProtocol
 
-/// Logs that lost their end, were put back to an earlier copy, or are others than they were (rules 1
+/// Logs that lost their end, were restored from an earlier copy, or were replaced by another log (rules 1
 /// and 2).
 struct LostHistoryScenarios {
     @Test func `progress in a lost history does not count in the next one`() {
@@ -13,7 +13,7 @@ struct LostHistoryScenarios {
         cluster.disk = Cluster.Disk(id: Identifier(high: 7, low: 2))
         cluster.restartSequencer()
         cluster.pass(.milliseconds(300))
-        // A slow thread reports what it was given before.
+        // A slow thread reports progress that belongs to the lost history.
         let applied = cluster.nodes[2]?.machine.applied
         var late = cluster.nodes[2]?.progress ?? ApplyProgress()
         #expect(late.resets == 1)
@@ -56,7 +56,7 @@ struct LostHistoryScenarios {
     @Test func `a node that has only a snapshot notices that the log lost it`() throws {
         var cluster = Cluster.twoNodes()
         let name = try #require(StoreName("list"))
-        // Neither node has applied anything; the second has a snapshot alone.
+        // Neither node has applied an entry. The second one has only a snapshot.
         let created = try #require(cluster.nodes[2]?.replicas[name]?.life)
         let lost = cluster.disk.last
         cluster.killSequencer()
@@ -80,7 +80,7 @@ struct LostHistoryScenarios {
         cluster.restartSequencer()
         cluster.pass(.milliseconds(300))
         for text in ["4", "5", "6", "7"] { cluster.dispatch([text], to: "list/*", from: 1) }
-        // The numbers that were lost are others' now, and are heard of all the same.
+        // Other entries now have the lost numbers, and the node gets these entries, too.
         #expect(cluster.nodes[3]?.bridgedTexts.suffix(4).map { $0.last } == ["4", "5", "6", "7"])
     }
 
@@ -95,7 +95,7 @@ struct LostHistoryScenarios {
         cluster.addNode(3, named: "gamma")
         cluster.bridge("other", on: 3)
         let copy = cluster.disk
-        // Nothing of what follows reaches the node, but the answer to its open.
+        // The node gets nothing of what follows, except for the answer to its open.
         cluster.nodes[3]?.feedDrops = 1_000
         if entry == "upgraded" {
             cluster.nodes[3]?.schemaVersion = 2
@@ -118,7 +118,7 @@ struct LostHistoryScenarios {
         cluster.pass(.seconds(2))
         cluster.dispatch(["2"], to: "list/*", from: 1)
         #expect(cluster.nodes[3]?.resets == 1)
-        // It asked again, and the store was upgraded again.
+        // The node asked again, and the store was upgraded again.
         let version = cluster.nodes[3]?.schemaVersion
         #expect(cluster.sequencer?.directory.store(list)?.schemaVersion == version)
         #expect(cluster.nodes[3]?.texts(of: "list").suffix(2) == ["1", "2"])
@@ -152,7 +152,7 @@ struct LostHistoryScenarios {
         cluster.addNode(2, named: "beta", store: "list")
         cluster.dispatch(["1", "2"], to: "list/*", from: 1)
         let kept = cluster.disk.bodies.count
-        // It is silent, has left, and is forgotten; it comes back, and joins anew.
+        // The node is silent, so its session ends and is forgotten. Then it returns, and joins again.
         let sleeper = cluster.nodes[1]
         cluster.removeNode(1)
         cluster.pass(cluster.settings.silenceMax * 2)
@@ -160,7 +160,7 @@ struct LostHistoryScenarios {
         cluster.reconnect(1)
         cluster.pass(.seconds(3))
         #expect(cluster.nodes[1]?.events.contains(.sessionForgotten) == true)
-        // The log loses all of that, and knows the first session again.
+        // The log loses all of that, and has the first session again.
         cluster.killSequencer()
         cluster.disk.bodies.removeLast(cluster.disk.bodies.count - kept)
         cluster.restartSequencer()
@@ -170,7 +170,7 @@ struct LostHistoryScenarios {
         #expect(cluster.nodes[2]?.texts(of: "list") == ["1", "2", "3"])
     }
 
-    /// Two histories of a log give one incarnation to one process, each for a session of its own.
+    /// In two histories of a log, one process has the same incarnation, each time for another session.
     @Test func `a session of another history is not confused with the one of its number`() {
         var cluster = Cluster()
         cluster.startSequencer()
@@ -180,7 +180,7 @@ struct LostHistoryScenarios {
         cluster.dispatch(["1", "2", "3"], to: "list/*", from: 1)
         let first = cluster.nodes[1]?.machine.incarnation
         let copy = cluster.disk
-        // The log loses all of it, and the process joins anew, under the same number.
+        // The log loses all of it, and the process joins again, with the same number.
         cluster.killSequencer()
         cluster.disk = empty
         cluster.restartSequencer()
@@ -188,7 +188,7 @@ struct LostHistoryScenarios {
         #expect(cluster.nodes[1]?.machine.incarnation == first)
         cluster.dispatch(["lost"], to: "list/*", from: 1)
         #expect(cluster.nodes[1]?.texts(of: "list") == ["lost"])
-        // The log is put back to what it was: with a session of that number, and its three actions.
+        // The log is restored to its former state: with a session of that number, and its three actions.
         cluster.killSequencer()
         cluster.disk = copy
         cluster.restartSequencer()
@@ -202,15 +202,15 @@ struct LostHistoryScenarios {
         var cluster = Cluster.twoNodes()
         cluster.dispatch(["1"], to: "list/*", from: 1)
         let copy = cluster.disk
-        // In the next tenure the answer that brings its claim is slow; what stands behind it waits.
+        // In the next tenure, the answer with its claim is slow. The commits after the claim wait.
         cluster.entriesDelay = .seconds(1)
         cluster.restartSequencer()
         cluster.pass(cluster.settings.beatInterval)
         cluster.dispatch(["lost"], to: "list/*", from: 1)
         cluster.dispatch(["lost, too"], to: "list/*", from: 1)
         #expect(cluster.nodes[2].map { $0.machine.bufferedBytes > 0 } == true)
-        // The log is put back to a copy of the tenure before: the next one has the same epoch, and
-        // gives the same numbers again.
+        // The log is restored from a copy of the earlier tenure. The next tenure has the same epoch, and assigns
+        // the same numbers again.
         cluster.killSequencer()
         cluster.disk = copy
         cluster.entriesDelay = .zero
@@ -225,7 +225,7 @@ struct LostHistoryScenarios {
     @Test func `a node does not fetch numbers that it only heard of and that the log has lost`() {
         var cluster = Cluster.twoNodes()
         let copy = cluster.disk
-        // It hears of them, and has none of them.
+        // The node learns of these entries, but gets none of them.
         cluster.entriesDelay = .seconds(60)
         cluster.nodes[2]?.feedDrops = 4
         for text in ["lost 1", "lost 2", "lost 3", "lost 4"] {
@@ -251,7 +251,7 @@ struct LostHistoryScenarios {
     func `entries fetched from a tenure that a node never met are compared by their own epoch`() {
         var cluster = Cluster.twoNodes()
         let copy = cluster.disk
-        // The second node is away for a whole tenure, and fetches a part of it in the next one.
+        // The second node is away for a whole tenure, and fetches a part of its entries in the next one.
         let sleeper = cluster.nodes[2]
         cluster.removeNode(2)
         cluster.restartSequencer()
@@ -267,7 +267,7 @@ struct LostHistoryScenarios {
             cluster.deliver(cluster.queue.removeFirst())
         }
         #expect(cluster.nodes[2]?.texts(of: "list") == ["lost 1", "lost 2"])
-        // The log is put back to a copy from before both: its numbers are given again.
+        // The log is restored from a copy older than both tenures, so its numbers are assigned again.
         let reader = cluster.nodes[2]
         for id in [1, 2] { cluster.removeNode(id) }
         cluster.killSequencer()
@@ -290,7 +290,7 @@ struct LostHistoryScenarios {
         for text in ["lost 1", "lost 2", "lost 3"] {
             cluster.dispatch([text], to: "list/*", from: 1)
         }
-        // The next tenure has the same epoch. The second node's feed is connected anew, and its
+        // The next tenure has the same epoch. The second node's feed is connected again, but its
         // connection is not yet.
         let cutOff = cluster.nodes[2]
         cluster.killSequencer()
@@ -322,7 +322,7 @@ struct LostHistoryScenarios {
         #expect(cluster.nodes[2]?.texts(of: "list") == cluster.nodes[3]?.texts(of: "list"))
     }
 
-    /// Votes are encoded beside what is applied, and may come late.
+    /// Votes are encoded in the background, and may be late.
     @Test func `a vote on a lost history does not count for the present one`() throws {
         var cluster = Cluster.eager()
         cluster.nodes[2]?.isVotingLate = true

@@ -3,7 +3,7 @@ import Testing
 
 @testable import ConfluxProtocol
 
-/// A message of the sequencer for which a connection has no room is lost: of every kind one may be.
+/// The sequencer loses a message if a connection has no room for it. A message of any kind may be lost.
 struct LostMessageScenarios {
     private func started(_ adjust: (inout SequencerSettings) -> Void = { _ in }) -> Cluster {
         var cluster = Cluster()
@@ -13,7 +13,7 @@ struct LostMessageScenarios {
         return cluster
     }
 
-    /// Long enough for everything that is asked for again.
+    /// Long enough for every message to be requested again.
     private let aWhile = Duration.seconds(4)
 
     @Test func `a welcome`() {
@@ -46,7 +46,7 @@ struct LostMessageScenarios {
         cluster.nextLoss = { if case .opened = $0 { true } else { false } }
         cluster.open("list", on: 2)
         #expect(cluster.nextLoss == nil)
-        // Each is answered, by a rejection.
+        // Each of these actions is answered, with a rejection.
         for round in 0..<20 {
             cluster.dispatch(["\(round)"], to: "nowhere/*", from: 2)
             cluster.pass(.milliseconds(200))
@@ -54,7 +54,7 @@ struct LostMessageScenarios {
         #expect(cluster.nodes[2]?.opened.count == 2)
     }
 
-    /// A node that hosts nothing hears of its outcomes by these messages alone.
+    /// A node that hosts nothing learns its outcomes only from these messages.
     @Test func `receipts`() {
         var cluster = started()
         cluster.addNode(2)
@@ -140,7 +140,7 @@ struct LostMessageScenarios {
         #expect(cluster.nodes[1]?.reached[5] == .due(cluster.disk.last))
     }
 
-    /// Nobody asks again but who asked first, and that one hears of it in time.
+    /// Only the node that asked first can ask again, and it learns of the failure in time.
     @Test func `a question to a node`() throws {
         var cluster = started()
         cluster.addNode(2, role: .observer)
@@ -162,7 +162,7 @@ struct LostMessageScenarios {
         #expect(cluster.nodes[1]?.asked.count == 1)
     }
 
-    /// A node that says hello hears nothing until its welcome: it is asked again behind that.
+    /// A node gets nothing between its hello and its welcome. After the welcome, it gets the question again.
     @Test func `a question to a node that joins again`() throws {
         var cluster = started()
         cluster.addNode(2, role: .observer)
@@ -185,14 +185,14 @@ struct LostMessageScenarios {
             cluster.input(.answer(answer), to: 1)
         }
         cluster.run()
-        // What was answered is not asked again.
+        // A question that was answered is not asked again.
         cluster.reconnect(1)
         cluster.run()
         #expect(cluster.nodes[1]?.asked.count == 1)
         #expect(cluster.nodes[2]?.answers.map(\.number) == [7])
     }
 
-    /// Who asked gives up in time by itself, and may ask again.
+    /// The node that asked times out by itself, and may ask again.
     @Test func `an answer`() {
         var cluster = started()
         cluster.addNode(2, role: .observer)
@@ -233,7 +233,7 @@ struct LostMessageScenarios {
         }
         switch code {
         case .rejoin:
-            // A sequencer that starts again, which no feed tells the node.
+            // The sequencer restarts, but no feed tells the node.
             cluster.addNode(2)
             cluster.killSequencer()
             cluster.startSequencer()

@@ -3,11 +3,11 @@ import Testing
 
 @testable import ConfluxProtocol
 
-/// A list of snapshots that is damaged: a store that may need what is missing begins with nothing else.
+/// The list of snapshots is damaged. A store whose snapshot may be missing is not started from anything else.
 struct UnlistedScenarios {
     private static let list = StoreName("list")!
 
-    /// A cluster whose log was cut behind snapshots of two stores, without the nodes that had them.
+    /// A cluster whose log was truncated after snapshots of two stores, without the nodes that had the stores.
     private func deserted() throws -> Cluster {
         var cluster = Cluster.eager()
         cluster.open("other", on: 1)
@@ -25,7 +25,7 @@ struct UnlistedScenarios {
         return cluster
     }
 
-    /// What node 3 was answered that opened a store, and whether it may do so at all.
+    /// The messages with which node 3 was refused a store because of the damage.
     private func refusals(in cluster: Cluster) -> [String] {
         (cluster.nodes[3]?.opened ?? [:]).values.compactMap { outcome in
             if case .failed(.damaged, let message) = outcome { message } else { nil }
@@ -57,7 +57,7 @@ struct UnlistedScenarios {
         #expect(refusals(in: cluster).allSatisfy { $0.contains("The list is damaged.") })
         #expect(refusals(in: cluster).count == 1 && cluster.failed.map(\.store) == [Self.list])
         #expect(cluster.notes.contains(.snapshotsUnlisted("The list is damaged.")))
-        // The store keeps the log for nobody, and stays held off with what was given up since.
+        // The store doesn't keep entries in the log, and must still wait after more entries were discarded.
         for round in 0..<4 {
             cluster.grow("other/*", by: 20_000, from: 3, text: "\(round)")
             try cluster.saveCheckpoint()
@@ -102,7 +102,7 @@ struct UnlistedScenarios {
         cluster.isSavingSlow = true
         cluster.restartFromDisk()
         cluster.pass(.seconds(2))
-        // The log saves a part while it gives up entries that follow the snapshot.
+        // The log saves a part of the snapshot while it discards entries that follow it.
         try grow(4..<8, in: &cluster)
         let floor = cluster.disk.floor
         let life = cluster.sequencer?.directory.life(of: Self.list)
@@ -163,7 +163,7 @@ struct UnlistedScenarios {
         openNewer(4)
         #expect(cluster.nodes[4]?.texts(of: "list").contains("migrated") == true)
         for node in [1, 2, 4] { cluster.removeNode(node) }
-        // All entries are there, but not the state that was migrated.
+        // All entries are there, but the state that was migrated is not.
         cluster.unlisted = ([Self.list], { _ in true })
         cluster.published.removeAll()
         cluster.restartFromDisk()

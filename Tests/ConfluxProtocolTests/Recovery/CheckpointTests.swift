@@ -3,10 +3,10 @@ import Testing
 
 @testable import ConfluxProtocol
 
-/// A checkpoint and the entries behind it are the whole log (rule 20).
+/// A checkpoint and the entries after it are equivalent to the whole log (rule 20).
 struct CheckpointTests {
-    /// A life of some nodes: they join, host, dispatch well and badly, fall silent, leave, come
-    /// back, are forgotten, and the sequencer starts again now and then.
+    /// A random history of some nodes: they join, host, dispatch valid and invalid actions, fall silent, leave,
+    /// return and are forgotten. The sequencer restarts now and then.
     private func history(_ random: inout SplitMix64) -> Cluster {
         func below(_ bound: Int) -> Int { Int.random(in: 0..<bound, using: &random) }
         var cluster = Cluster()
@@ -26,7 +26,7 @@ struct CheckpointTests {
                 next += 1
             case 2 where id > 0: cluster.open("list/\(below(3))", on: id)
             case 3 where id > 0:
-                // It leaves properly, with everything settled or not.
+                // The node leaves properly. Its outcomes may be settled or not.
                 cluster.input(.leave, to: id)
                 cluster.run()
                 cluster.removeNode(id)
@@ -38,7 +38,7 @@ struct CheckpointTests {
                 guard let (sleeper, node) = sleeping.min(by: { $0.key < $1.key }) else { continue }
                 sleeping[sleeper] = nil
                 cluster.nodes[sleeper] = node
-                // Its session may be forgotten: then its counters begin anew.
+                // The session may have been forgotten. Then the node's counters start again.
                 cluster.reconnect(sleeper)
                 cluster.pass(.seconds(3))
             case 6: cluster.restartSequencer()
@@ -75,7 +75,7 @@ struct CheckpointTests {
             }
             try cluster.disk.expectCheckpointsToFit()
         }
-        // That the histories were worth it.
+        // The histories must have covered everything.
         #expect(seen == [.claim, .joined, .left, .forgotten, .created], "seed \(seed)")
         #expect(rejoined > 0 && keyed > 0, "seed \(seed)")
     }
@@ -121,7 +121,7 @@ struct CheckpointTests {
         #expect(try LogFold(checkpoint: fold.encoded()[...]) == fold)
     }
 
-    // MARK: Checkpoints that don't fit
+    // MARK: Checkpoints that don't match
 
     private func twoTenures() -> Cluster {
         var cluster = Cluster()
@@ -137,7 +137,7 @@ struct CheckpointTests {
         return cluster
     }
 
-    /// Starts with these checkpoints; the state must be that of the whole log.
+    /// Starts with these checkpoints. The state must be that of the whole log.
     private func start(
         _ cluster: Cluster, with checkpoints: [(SequenceNumber, LogFold)]
     ) throws -> [SequencerNote] {
@@ -177,7 +177,7 @@ struct CheckpointTests {
         var cluster = twoTenures()
         let fold = try cluster.disk.fold(commits: cluster.disk.bodies.count)
         cluster.disk.bodies.removeLast()
-        // The log finds it all the same, at a number that it isn't of.
+        // The log offers it anyway, at a number that is not the checkpoint's.
         let notes = try start(cluster, with: [(cluster.disk.last, fold)])
         #expect(setAside(notes) == [cluster.disk.last])
     }
@@ -187,7 +187,7 @@ struct CheckpointTests {
     {
         let cluster = twoTenures()
         let older = try cluster.disk.fold(commits: 2)
-        // The first tenure's last commit was made by another tenure, in a history that is lost.
+        // In a lost history, the first tenure's last commit was made by another tenure.
         let count = try cluster.disk.bodies.filter {
             try Commit.decode(body: $0.body).epoch == Epoch(1)
         }

@@ -3,7 +3,7 @@ import Testing
 
 @testable import ConfluxProtocol
 
-/// Whether a history is the log's (rule 2).
+/// Whether a node's history belongs to the log (rule 2).
 struct ClaimTableTests {
     private func claims(_ claims: [(epoch: UInt64, nonce: UInt64, first: UInt64)]) -> ClaimTable {
         var table = ClaimTable()
@@ -31,7 +31,7 @@ struct ClaimTableTests {
     }
 
     @Test func `a history of a tenure that the log lost is not agreed, however short it is`() {
-        // Both histories have an epoch 3: that of the log began later than the one that it lost.
+        // Both histories have an epoch 3. The log's began later than the one that it lost.
         let table = claims([(1, 1, 1), (2, 2, 10), (3, 3, 40)])
         for sequence in UInt64(0)...41 {
             let lost = mark(sequence, 3, nonce: 33)

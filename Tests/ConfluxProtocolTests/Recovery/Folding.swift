@@ -24,7 +24,7 @@ extension Cluster.Disk {
         return fold
     }
 
-    /// At every boundary, a checkpoint there and the commits behind it are the whole log.
+    /// Expects, at every boundary of commits, that a checkpoint and the commits after it are the whole log.
     func expectCheckpointsToFit(sourceLocation: SourceLocation = #_sourceLocation) throws {
         let whole = try fold(commits: bodies.count)
         var before = LogFold(log: id)
@@ -46,9 +46,9 @@ extension Cluster.Disk {
 }
 
 extension Cluster {
-    /// Saves a checkpoint at one of the commits' ends, another one with each start, so that every
-    /// scenario with a restart also starts from checkpoints: now from none, now from one at the
-    /// end, mostly with entries behind it.
+    /// Saves a checkpoint at the end of a commit, which depends on the epoch. So every scenario with
+    /// a restart also starts from checkpoints: sometimes from none, sometimes from one at the end of the log,
+    /// and usually from one with entries after it.
     mutating func checkpoint() {
         guard !disk.bodies.isEmpty else { return }
         let count = Int(disk.epoch.rawValue * 7) % (disk.bodies.count + 1)

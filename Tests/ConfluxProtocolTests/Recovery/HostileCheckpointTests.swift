@@ -3,7 +3,7 @@ import Testing
 
 @testable import ConfluxProtocol
 
-/// Bytes of any content are a checkpoint or a typed error, and what is a checkpoint fits together.
+/// Any bytes decode to a checkpoint or to a typed error, and a decoded checkpoint is consistent.
 struct HostileCheckpointTests {
     private func sample() throws -> [UInt8] {
         var cluster = Cluster()

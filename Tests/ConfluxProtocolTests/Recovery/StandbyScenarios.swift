@@ -3,12 +3,12 @@ import Testing
 
 @testable import ConfluxProtocol
 
-/// Several sequencers on one log, as the machine sees them (rule 47).
+/// Several sequencers of one log, as the machine sees them (rule 47).
 struct StandbyScenarios {
     private let standby = SequencerPlace(
         address: "tcp://b:1", isServing: false, last: SequenceNumber(4))
 
-    /// Two nodes, an observer with the number 3, and two other sequencers.
+    /// A cluster with two nodes, an observer with the number 3, and two other sequencers.
     private func started() -> Cluster {
         var cluster = Cluster()
         cluster.settings.address = "tcp://a:1"
@@ -55,7 +55,7 @@ struct StandbyScenarios {
         ask(.handOver(to: nil), in: &cluster)
         #expect(cluster.nodes[3]?.answers.first?.body == .handingOver(to: "tcp://b:1"))
         #expect(cluster.ends.isEmpty)
-        // What comes now is for the successor.
+        // Batches that arrive from now on are for the successor.
         cluster.submit(["3"], to: "list/*", from: 1)
         cluster.run()
         cluster.finishAppends()
@@ -114,7 +114,7 @@ struct StandbyScenarios {
         }
         #expect(isBye)
         #expect(effects.last == .end(.superseded))
-        // Answers of the log that were on their way, and whatever nodes say, change nothing.
+        // Later answers of the log, and messages of nodes, change nothing.
         effects.removeAll()
         let connection = ConnectionID(rawValue: 1)
         let hello = Hello(
@@ -131,9 +131,9 @@ struct StandbyScenarios {
         #expect(machine?.nextDeadline == nil)
     }
 
-    // MARK: What is known of the log already
+    // MARK: Folds that are already known
 
-    /// What a new tenure reads when it knows the fold of the log's first commits.
+    /// What a new tenure reads if it already has the fold of the log's first commits.
     private func recovery(
         of disk: Cluster.Disk, knowing fold: LogFold
     ) throws -> (read: [LogRecovery.Demand], fold: LogFold) {
@@ -171,7 +171,7 @@ struct StandbyScenarios {
 
     @Test func `a fold of a lost end is set aside, and the log itself is read`() throws {
         let disk = history()
-        // Another tenure has given the same numbers since.
+        // Meanwhile another tenure has assigned the same numbers.
         var lost = disk
         lost.bodies.removeLast(2)
         let known = try lost.fold(commits: lost.bodies.count)

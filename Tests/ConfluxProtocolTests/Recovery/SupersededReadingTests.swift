@@ -5,7 +5,7 @@ import Testing
 
 /// A newer tenure may change the log while an older one reads it.
 struct SupersededReadingTests {
-    /// A sequencer that reads a log, the first commits of which are given up meanwhile.
+    /// A sequencer that reads a log, whose first commits are discarded meanwhile.
     private func reading() -> (machine: SequencerMachine, effects: [SequencerEffect]) {
         var cluster = Cluster.twoNodes()
         for text in ["a", "b", "c"] { cluster.dispatch([text], to: "list/*", from: 1) }

@@ -3,9 +3,9 @@ import Testing
 
 @testable import ConfluxProtocol
 
-/// Replicas that don't keep up: rule 28.
+/// Replicas that can't keep up (rule 28).
 struct AdmissionScenarios {
-    /// Nodes 1 … count host the store; the actions of node 1 have 100 bytes.
+    /// A cluster whose nodes 1 to `count` host the store. The actions of node 1 have 100 bytes.
     private func cluster(of count: Int) -> Cluster {
         var cluster = Cluster()
         cluster.settings.lagEntriesMax = 10
@@ -18,7 +18,7 @@ struct AdmissionScenarios {
 
     private let text = String(repeating: "x", count: 100)
 
-    /// Node 1 dispatches this many actions, each a batch, and time passes.
+    /// Node 1 dispatches actions, each in its own batch, and time passes.
     private func dispatch(
         _ count: Int, in cluster: inout Cluster, over time: Duration
     ) {
@@ -42,12 +42,12 @@ struct AdmissionScenarios {
         #expect(cluster.sequencer?.admission.isSlow == true)
         #expect(cluster.notes.last == .slowed(lagging: 2, of: 3))
 
-        // Each beat has room for two batches of this size.
+        // Each beat admits two batches of this size.
         dispatch(200, in: &cluster, over: .seconds(2))
         let slowly = outcomes(cluster) - 20
         #expect((20...60).contains(slowly), "\(slowly)")
 
-        // They say that they are there, and never advance: after its time admission is as before.
+        // The replicas are alive, but never advance. After a time, admission is no longer slowed.
         cluster.pass(.seconds(4))
         #expect(cluster.sequencer?.admission.isSlow == false)
         #expect(cluster.notes.last == .resumed)
@@ -127,7 +127,7 @@ struct AdmissionScenarios {
         #expect(review(15, 0) == nil)
         #expect(review(16, 50) == nil, "once a beat")
         #expect(review(16, 100) == .slowed(lagging: 1, of: 1))
-        // What is void takes nobody's turn.
+        // A void batch needs no admission.
         #expect(admit(0))
         #expect(admit(1_000))
         #expect(!admit(1))
@@ -140,7 +140,7 @@ struct AdmissionScenarios {
         #expect(review(1_000, 5_200) == .resumed)
         #expect(admit(1_000))
         #expect(admit(1_000))
-        // It is stuck until it is within the bound again, and then may lag anew.
+        // The replica counts as stuck until it is within the bound again. Then it may lag once more.
         #expect(review(1_000_000, 90_000) == nil)
         #expect(review(15, 90_100) == nil)
         #expect(review(16, 90_200) == .slowed(lagging: 1, of: 1))

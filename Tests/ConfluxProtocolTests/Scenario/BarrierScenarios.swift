@@ -3,7 +3,7 @@ import Testing
 
 @testable import ConfluxProtocol
 
-/// Linearizable reads: rule 29.
+/// Linearizable reads (rule 29).
 struct BarrierScenarios {
     private func barriers(_ cluster: Cluster, of id: Int) -> Int {
         cluster.nodes[id]?.sent.filter { if case .barrier = $0 { true } else { false } }.count ?? 0
@@ -11,14 +11,14 @@ struct BarrierScenarios {
 
     @Test func `a barrier ends when what was receipted before it is applied`() {
         var cluster = Cluster.twoNodes()
-        // The other node loses everything that the feed brings of it.
+        // The other node loses the feed's message with the action.
         cluster.nodes[2]?.feedDrops = 1
         cluster.dispatch(["x"], to: "list/*", from: 1)
         #expect(cluster.nodes[1]?.outcomes.count == 1)
         #expect(cluster.nodes[2]?.texts(of: "list") == [])
         cluster.input(.barrier(request: 100), to: 2)
         cluster.run()
-        // It fetched what it lacks, without waiting for a beat.
+        // It fetched the missing entry without waiting for a beat.
         #expect(cluster.nodes[2]?.texts(of: "list") == ["x"])
         #expect(cluster.nodes[2]?.reached[100] == .due(cluster.disk.last))
     }
@@ -48,7 +48,7 @@ struct BarrierScenarios {
         cluster.run()
         #expect(cluster.nodes[1]?.reached.keys.sorted() == [1])
         #expect(cluster.nodes[2]?.reached.isEmpty == true)
-        // One confirmation serves both that waited.
+        // One confirmation answers both waiting questions.
         #expect(cluster.waitingConfirms == 1)
         cluster.answerConfirm()
         cluster.run()
@@ -64,7 +64,7 @@ struct BarrierScenarios {
         cluster.input(.barrier(request: 1), to: 2)
         cluster.run()
 
-        // A newer tenure begins over the same disk, and another node gets a receipt there.
+        // A newer tenure begins on the same disk, where another node gets a receipt.
         var rival = Cluster()
         rival.disk = cluster.disk
         rival.startSequencer()
@@ -79,7 +79,7 @@ struct BarrierScenarios {
         #expect(cluster.ends == [.superseded])
         #expect(cluster.nodes[2]?.reached.isEmpty == true)
 
-        // The node finds the newer tenure, asks there, and reads what was receipted there.
+        // The node finds the newer tenure, asks it, and then reads the action that was committed there.
         cluster.isConfirmSlow = false
         cluster.restartSequencer()
         cluster.pass(.seconds(1))
@@ -95,7 +95,7 @@ struct BarrierScenarios {
         var cluster = Cluster.twoNodes()
         cluster.input(.barrier(request: 1), to: 2)
         cluster.queue.removeAll()
-        // Other traffic must not make the node believe that all is well.
+        // Other traffic must not make the node believe that its question arrived.
         for text in ["1", "2", "3", "4"] {
             cluster.pass(.milliseconds(400))
             cluster.dispatch([text], to: "list/*", from: 2)
@@ -108,7 +108,7 @@ struct BarrierScenarios {
     @Test func `a barrier whose number was named is not asked again in a new tenure`() {
         var cluster = Cluster.twoNodes()
         cluster.dispatch(["1"], to: "list/*", from: 1)
-        // Nothing more reaches the node on the feed, nor by fetching.
+        // From now on nothing reaches the node by the feed or by fetching.
         cluster.nodes[2]?.feedDrops = 1_000
         cluster.dispatch(["2"], to: "list/*", from: 1)
         cluster.input(.barrier(request: 1), to: 2)
@@ -121,7 +121,7 @@ struct BarrierScenarios {
         cluster.nodes[2]?.feedDrops = 0
         cluster.restartSequencer()
         cluster.pass(.seconds(2))
-        // Whatever anybody had a receipt for when it was asked is at or below the number.
+        // The number covers every entry that had a receipt when the barrier began.
         #expect(barriers(cluster, of: 2) == asked)
         guard case .due(let number)? = cluster.nodes[2]?.reached[1] else {
             Issue.record("the barrier did not end")
@@ -136,7 +136,7 @@ struct BarrierScenarios {
     {
         var cluster = Cluster.twoNodes()
         let copy = cluster.disk
-        // Nothing of what is lost later reaches the node, but the number of its barrier.
+        // The node gets nothing that is later lost, except for the number of its barrier.
         cluster.nodes[2]?.feedDrops = 1_000
         cluster.dispatch(["lost"], to: "list/*", from: 1)
         cluster.input(.barrier(request: 1), to: 2)
@@ -175,7 +175,7 @@ struct BarrierScenarios {
         }
         #expect(cluster.nodes[1]?.reached.count == 4)
 
-        // The node's own table.
+        // The limit of the node's own table.
         cluster.isConfirmSlow = true
         let most = UInt64(cluster.nodes[1]?.machine.settings.waitersMax ?? 0)
         for request in 100...(100 + most) {
@@ -204,7 +204,7 @@ struct BarrierScenarios {
         cluster.pass(cluster.settings.beatInterval * 2)
         #expect(cluster.nodes[2]?.reached[1] == .due(receipt.sequence))
         #expect(cluster.nodes[2]?.texts(of: "list") == ["x"])
-        // Its number is known to be of the node's history: nobody is asked.
+        // The receipt is known to belong to the node's history, so the sequencer is not asked.
         #expect(barriers(cluster, of: 2) == 0)
         let other = Receipt(
             log: Identifier(high: 1, low: 1), epoch: receipt.epoch, sequence: receipt.sequence,
@@ -219,7 +219,7 @@ struct BarrierScenarios {
         let copy = cluster.disk
         for _ in 1...6 { cluster.dispatch(["lost"], to: "list/*", from: 1) }
         #expect(cluster.nodes[2]?.texts(of: "list").count == 6)
-        // An earlier copy of the log is put back, and another node gets a receipt there.
+        // The log is restored from an earlier copy, and another node gets a receipt there.
         cluster.killSequencer()
         var restored = Cluster()
         restored.disk = copy
@@ -232,7 +232,7 @@ struct BarrierScenarios {
             return
         }
 
-        // The node has heard of none of it when it is to wait.
+        // The node has not noticed that when it begins to wait.
         cluster.input(.await(receipt, request: 1), to: 2)
         cluster.run()
         #expect(cluster.nodes[2]?.reached.isEmpty == true)

@@ -3,22 +3,22 @@ import Testing
 
 @testable import ConfluxProtocol
 
-/// A sequencer, its log and any number of nodes in one value: no thread, no socket, and a clock
-/// that moves only when it is told to. Every message goes through its encoding.
+/// A sequencer, its log and any number of nodes in one value: no threads, no sockets, and a clock
+/// that moves only when it is told to. Every message is encoded and decoded.
 struct Cluster {
-    /// A log in memory: what a disk would hold.
+    /// A log in memory, in place of a disk.
     struct Disk {
         var id: LogID
         var epoch = Epoch.none
         var bodies: [(first: SequenceNumber, last: SequenceNumber, body: Bytes)] = []
-        /// As they were saved, ascending.
+        /// The saved checkpoints, in ascending order.
         var checkpoints: [(sequence: SequenceNumber, bytes: Bytes)] = []
         /// The lowest number that the log still has.
         var floor = SequenceNumber(1)
-        /// Whole snapshots, and what came of others.
+        /// The complete snapshots. `unfinished` has the incomplete ones.
         var snapshots: [SnapshotPlace: SavedSnapshot] = [:]
         var unfinished: [StoreName: SavedSnapshot] = [:]
-        /// What is kept of stores that nobody hosts.
+        /// The entries that are kept aside for stores that nobody hosts.
         var asides: [StoreName: SavedSnapshot] = [:]
         var last: SequenceNumber { bodies.last?.last ?? .zero }
 
@@ -37,9 +37,9 @@ struct Cluster {
 
     typealias NodeID = Int
 
-    /// What a machine wanted done, in the order in which it was done; or what was lost on its way.
+    /// An effect that a machine wanted, or something that was lost in transit, in order.
     enum Recorded {
-        /// With the node whose connection it names, as it was then.
+        /// An effect of the sequencer, with the node at the other end of its connection, at that time.
         case sequencer(SequencerEffect, NodeID?)
         case node(NodeID, ReplicaEffect)
         case lostOnFeed(NodeID)
@@ -52,37 +52,37 @@ struct Cluster {
     var settings = SequencerSettings(feed: "feed")
     var nodes: [NodeID: SimulatedNode] = [:]
     var queue: [Step] = []
-    /// Appends that the disk keeps waiting while it is slow.
+    /// Whether the disk is slow. Then `waitingAppends` has the appends that it has not done.
     var isDiskSlow = false
     var waitingAppends: [Append] = []
-    /// Whether answers to what is saved of snapshots wait, those that do, and why none is saved.
+    /// Whether the saving of snapshots is slow. See also `waitingSaves`, and `savingFailure` for its error.
     var isSavingSlow = false
-    /// Whether what is kept aside waits for ``finishKeeping()``, and what waits.
+    /// Whether jobs for entries aside wait for ``finishKeeping()``. Then `waitingKeeps` has them.
     var isKeepingSlow = false
     var waitingKeeps: [(jobs: [AsideJob], last: SequenceNumber)] = []
     var waitingSaves: [Step] = []
     var savingFailure: String?
-    /// Whether the log keeps confirmations waiting, and how many it does.
+    /// Whether the log delays confirmations. Then `waitingConfirms` counts the delayed ones.
     var isConfirmSlow = false
     var waitingConfirms = 0
-    /// Below this number the log answers no fetch, as if it had been cut.
+    /// The log answers no fetch below this number, as if its entries had been discarded.
     var floor = SequenceNumber(1)
-    /// What the log can't read for others.
+    /// The entries that the log can't read for nodes.
     var damaged: ClosedRange<SequenceNumber>?
-    /// Of which stores the list of snapshots has lost what; nil if it is whole.
+    /// The stores and the entries that the list of snapshots has lost; nil if it is complete.
     var unlisted: (stores: Set<StoreName>?, isLost: (SnapshotIndexEntry) -> Bool)?
     var notes: [SequencerNote] = []
-    /// Which keys were barred, and for how long.
+    /// The keys that were barred, and for how long.
     var bars: [(key: Name, pause: Duration)] = []
     var ends: [SequencerEnd] = []
     var published: [SequencerEffect] = []
-    /// How long answers to fetches are on their way; they hold up nothing else.
+    /// The delay of answers to fetches. It delays nothing else.
     var entriesDelay = Duration.zero
-    /// Which message of the sequencer is lost, the first one; nil when it was.
+    /// The sequencer's first message for which this is true is lost. Then it becomes nil.
     var nextLoss: ((SequencerMessage) -> Bool)?
     private var late: [(due: Duration, step: Step)] = []
     var nonces: UInt64 = 0
-    /// Everything that happens, while somebody wants to know.
+    /// Everything that happens while `isRecording` is true.
     var recorded: [Recorded] = []
     var isRecording = false
     private var connections: [NodeID: ConnectionID] = [:]
@@ -92,7 +92,7 @@ struct Cluster {
         disk = Disk(id: Identifier(high: 7, low: log))
     }
 
-    /// A sequencer, and nodes 1 and 2, which host the store `list`.
+    /// A cluster with a sequencer, and nodes 1 and 2, which host the store `list`.
     static func twoNodes() -> Cluster {
         var cluster = Cluster()
         cluster.startSequencer()
@@ -105,7 +105,7 @@ struct Cluster {
         Moment(monotonic: now, wall: Timestamp(1_000_000_000 + now.components.seconds))
     }
 
-    /// Whose connection it is, while it is.
+    /// The node of a connection that still exists.
     func node(of connection: ConnectionID) -> NodeID? {
         connections.first { $0.value == connection }?.key
     }
@@ -124,7 +124,7 @@ struct Cluster {
         claimAndRead()
     }
 
-    /// A tenure begins, with the checkpoints that there are.
+    /// A tenure begins, with the saved checkpoints.
     mutating func claimAndRead() {
         disk.epoch = disk.epoch.raised(by: 1)
         nonces += 1
@@ -137,7 +137,7 @@ struct Cluster {
         run()
     }
 
-    /// The process dies: what was on its way to or from it is lost, and every connection with it.
+    /// Kills the process: everything in transit to or from it is lost, and all connections end.
     mutating func killSequencer() {
         sequencer = nil
         loseQueue()
@@ -146,13 +146,13 @@ struct Cluster {
         waitingConfirms = 0
     }
 
-    /// What is on its way is lost.
+    /// Loses everything that is in transit.
     mutating func loseQueue() {
         for step in queue { record(.lost(step)) }
         queue.removeAll()
     }
 
-    /// The sequencer starts again; every node finds that its connection was made anew.
+    /// Restarts the sequencer. Every node finds that it has a new connection.
     mutating func restartSequencer() {
         killSequencer()
         startSequencer()
@@ -239,21 +239,21 @@ struct Cluster {
         }
     }
 
-    /// The log looks whether the tenure is the newest, and says so.
+    /// The log checks whether the tenure is the newest, and answers.
     mutating func answerConfirm() {
         waitingConfirms -= 1
         handle(
             sequencer?.epoch == disk.epoch ? .tenureConfirmed : .logFailed(.superseded))
     }
 
-    /// What a sequencer would say whose log begins at `floor`.
+    /// The message as a sequencer would send it whose log begins at `floor`.
     private func cut(_ message: SequencerMessage) -> SequencerMessage {
         guard case .entries(var entries) = message, floor > entries.floor else { return message }
         entries.floor = floor
         return .entries(entries)
     }
 
-    /// The disk answers what it kept waiting.
+    /// The disk finishes all waiting appends.
     mutating func finishAppends() {
         isDiskSlow = false
         for append in waitingAppends { queue.append(.logged(append)) }
@@ -284,7 +284,7 @@ struct Cluster {
         nextConnection += 1
     }
 
-    /// The connection breaks and is made anew; what was on its way is lost.
+    /// Replaces a node's connection by a new one. Everything in transit is lost.
     mutating func reconnect(_ id: NodeID) {
         let isLost = { (step: Step) in
             switch step {
@@ -299,7 +299,7 @@ struct Cluster {
         run()
     }
 
-    /// The connection breaks, and there is none until ``reconnect(_:)``.
+    /// Ends a node's connection. It has none until ``reconnect(_:)``.
     mutating func disconnect(_ id: NodeID) {
         endConnection(of: id)
         input(.reconnected, to: id)
@@ -326,13 +326,13 @@ struct Cluster {
         nodes[id]?.open(store)
         flushInputs(of: id)
         run()
-        // The subscription is proven by the next beat.
+        // The next beat proves the subscription.
         pass(settings.beatInterval)
     }
 
-    /// Has a node drop a store, without letting anything arrive.
+    /// Makes a node drop a store, without delivering anything.
     ///
-    /// - Returns: The request; 0 where the node does not host it.
+    /// - Returns: The request, or 0 if the node does not host the store.
     mutating func drop(_ store: String, by id: NodeID) -> UInt64 {
         let request = nodes[id]?.drop(store)
         flushInputs(of: id)
@@ -348,7 +348,7 @@ struct Cluster {
         pass(settings.beatInterval)
     }
 
-    /// Dispatches texts as one batch, without letting anything arrive.
+    /// Dispatches texts as one batch, without delivering anything.
     mutating func submit(
         _ texts: [String], to target: String, life: SequenceNumber = .zero, from id: NodeID,
         isAtomic: Bool = false
@@ -372,7 +372,7 @@ struct Cluster {
 
     // MARK: Time and delivery
 
-    /// Delivers until nothing is on its way.
+    /// Delivers until nothing is in transit.
     mutating func run() {
         var steps = 0
         while true {
@@ -387,7 +387,7 @@ struct Cluster {
         }
     }
 
-    /// Who speaks on a connection, as the sequencer knows it; in another epoch, if that is named.
+    /// The speaker of a connection, as the sequencer knows it, or the same one in another epoch.
     func speaker(_ connection: ConnectionID, epoch: Epoch? = nil) -> Speaker {
         Speaker(
             epoch: epoch ?? disk.epoch,
@@ -445,7 +445,7 @@ struct Cluster {
         }
     }
 
-    /// Lets time pass: every deadline is met in its order.
+    /// Lets time pass, and meets every deadline in order.
     mutating func pass(_ interval: Duration) {
         let end = now + interval
         while true {
@@ -457,7 +457,7 @@ struct Cluster {
             }
             if let due = late.first?.due { next = min(next, max(due, now)) }
             guard next < end else { break }
-            // A deadline that is due now and stays due would never let time pass.
+            // If a deadline stays due after it was met, time has to pass anyway.
             now = next == now ? now + .milliseconds(1) : next
             tick()
         }

@@ -3,7 +3,7 @@ import Testing
 
 @testable import ConfluxProtocol
 
-/// The feed is a hint: what it loses is noticed and fetched. Stores catch up alone.
+/// The feed is a hint: nodes notice what it loses, and fetch it. Each store catches up by itself.
 struct FeedScenarios {
     private func started(nodes: Int = 2) -> Cluster {
         var cluster = Cluster()
@@ -39,7 +39,7 @@ struct FeedScenarios {
         cluster.published.removeAll()
         cluster.isDiskSlow = true
         cluster.dispatch(["first"], to: "list/*", from: 1)
-        // These gather meanwhile: many small ones, and one that is larger than a message by itself.
+        // Meanwhile these actions gather: many small ones, and one that is larger than a message by itself.
         let texts = (1...20).map { String(repeating: "x", count: $0 == 10 ? 5_000 : 90) + "\($0)" }
         for text in texts { cluster.dispatch([text], to: "list/*", from: 1) }
         #expect(cluster.waitingAppends.map(\.commits.count) == [1])
@@ -49,7 +49,7 @@ struct FeedScenarios {
         }
         #expect((5...8).contains(frames.count))
         #expect(frames.count { $0.count > 1_000 } == 1)
-        // Each follows the one before, and nobody has to fetch anything.
+        // Each commit follows the one before it, and no node has to fetch anything.
         let commits = try frames.map { try Commit.decode(body: $0.dropFirst(Frame.size)) }
         for (one, next) in zip(commits, commits.dropFirst()) {
             #expect(next.first == one.last.next && next.predecessor == one.epoch)
@@ -78,7 +78,7 @@ struct FeedScenarios {
             if case .publishCommit(let frame) = effect { frame } else { nil }
         }
         #expect(frames.allSatisfy { $0.count < 10_000 })
-        // At once: nobody waits for the next beat.
+        // This happens at once: no node waits for the next beat.
         #expect(peers.cluster.nodes[1]?.machine.live == peers.cluster.disk.last)
     }
 
@@ -92,7 +92,7 @@ struct FeedScenarios {
         #expect(cluster.nodes[2]?.texts(of: "list") == ["a", "b", "c"])
         let fetches =
             cluster.nodes[2]?.sent.count { if case .fetch = $0 { true } else { false } } ?? 0
-        // It asks ever less often meanwhile.
+        // Meanwhile the node asks less and less often.
         #expect(fetches >= 2 && fetches <= 4)
     }
 
@@ -114,7 +114,7 @@ struct FeedScenarios {
         var cluster = started()
         cluster.nodes[1]?.feedDrops = 1
         cluster.dispatch(["x"], to: "list/*", from: 1)
-        // The receipt came, but this node has not applied the action: no outcome yet (P6).
+        // The receipt arrived, but this node has not applied the action, so there is no outcome yet (P6).
         #expect(cluster.nodes[1]?.outcomes.isEmpty == true)
         cluster.pass(cluster.settings.beatInterval)
         #expect(cluster.nodes[1]?.texts(of: "list") == ["x"])
@@ -139,7 +139,7 @@ struct FeedScenarios {
         }
         cluster.nodes[2]?.open("other")
         while let input = cluster.nodes[2]?.takeInput() { cluster.input(input, to: 2) }
-        // Under way: entries arrive while the store catches up, step by step.
+        // Entries arrive while the store catches up, step by step.
         for round in 20..<40 {
             cluster.submit(["o\(round)"], to: "other/*", from: 1)
             cluster.submit(["l\(round)"], to: "list/*", from: 1)
@@ -207,7 +207,7 @@ struct FeedScenarios {
         #expect(cluster.nodes[2]?.bridgedTexts == first)
     }
 
-    /// A cluster in which the first node bridges "bus" and has no store, and the second one has one.
+    /// A cluster in which the first node bridges "bus" and has no store of it, while the second node has one.
     private func bridgedWithoutStore(silenceMax: Duration = .seconds(10)) -> Cluster {
         var cluster = Cluster()
         cluster.settings.silenceMax = silenceMax
@@ -229,7 +229,7 @@ struct FeedScenarios {
         cluster.dispatch(["b"], to: "bus/*", from: 2)
         #expect(cluster.nodes[1]?.isSubscribed == false)
         #expect(cluster.nodes[1]?.outcomes.count == 1)
-        // It has heard of "a" by its receipt, and of "b" not yet.
+        // The receipt of "a" has reached the node; nothing about "b" has.
         let bus = try #require(Name("bus"))
         let inhabited = try #require(cluster.nodes[1]?.inhabit(bus))
         cluster.input(inhabited, to: 1)
@@ -288,7 +288,7 @@ struct FeedScenarios {
         settings.deliveryBytesMax = 1
         settings.bufferBytesMax = 300
         var machine = ReplicaMachine(settings: settings, nonce: Identifier(high: 1, low: 5))
-        // A machine of its own, driven by hand: it never says that it has applied.
+        // A separate machine, driven by hand: it never says that it has applied anything.
         let moment = cluster.moment
         var effects: [ReplicaEffect] = []
         machine.handle(.start, at: moment, into: &effects)
@@ -314,7 +314,7 @@ struct FeedScenarios {
         }
         #expect(delivered.count == 1)
         #expect(machine.buffer.byteCount <= settings.bufferBytesMax)
-        // Once there is room, what did not fit is fetched.
+        // Once there is room, the node fetches the commits that did not fit.
         effects.removeAll()
         var progress = ApplyProgress()
         progress.liveBytes = machine.outstandingBytes
@@ -334,7 +334,7 @@ struct FeedScenarios {
         }
         cluster.nodes[3]?.feedDrops = 3
         for text in ["a", "b", "c"] { cluster.dispatch([text], to: "list/*", from: 1) }
-        // The log is cut before the hole can be fetched.
+        // The log discards the entries before the node can fetch them.
         cluster.floor = from.advanced(by: 2)
         cluster.pass(cluster.settings.beatInterval)
         #expect(
@@ -353,7 +353,7 @@ struct FeedScenarios {
         cluster.nodes[2]?.bridge("bus")
         let open = cluster.nodes[2]?.takeInput()
         cluster.input(try #require(open), to: 2)
-        // What the feed welcomes subscribers with is set when the tenure begins.
+        // The beat with which the feed welcomes subscribers is fixed when the tenure begins.
         let beat = Beat(log: cluster.disk.id, last: SequenceNumber(1), floor: SequenceNumber(1))
         cluster.input(.beaten(beat, epoch: Epoch(1)), to: 2)
         cluster.pass(.milliseconds(300))

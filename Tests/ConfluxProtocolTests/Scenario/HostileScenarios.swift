@@ -3,7 +3,7 @@ import Testing
 
 @testable import ConfluxProtocol
 
-/// What a mistaken or hostile node can't do to the sequencer and to the others.
+/// Faulty or hostile nodes, and that they harm neither the sequencer nor other nodes.
 struct HostileScenarios {
     private func started(
         _ adjust: (inout SequencerSettings) -> Void = { _ in }
@@ -68,7 +68,7 @@ struct HostileScenarios {
         }
         ask(1, requests: 10_000)
         ask(2, requests: 1)
-        // It is the other one's turn as soon as one more is read for.
+        // It is the other node's turn after at most one more read.
         var askers: [UInt64] = []
         while case .read(let job)? = effects.first {
             effects.removeFirst()
@@ -81,7 +81,7 @@ struct HostileScenarios {
         #expect((askers.firstIndex(of: 2) ?? .max) <= cluster.settings.readsMax + 1)
     }
 
-    /// What came of the opens of a node, one after the other.
+    /// The outcomes of a node's opens, in order.
     private func outcomes(of opens: [UInt64: OpenOutcome]?) -> [RejectionCode?] {
         (opens ?? [:]).sorted { $0.key < $1.key }.map { _, outcome in
             if case .failed(let code, _) = outcome { code } else { nil }
@@ -103,7 +103,7 @@ struct HostileScenarios {
     @Test func `first states of stores that begin at once are counted before they are in the log`()
     {
         var cluster = Cluster()
-        // The first state of a list has two bytes.
+        // The initial state of a list has two bytes.
         cluster.settings.initialStatesBytesMax = 5
         cluster.startSequencer()
         cluster.addNode(1)
@@ -119,7 +119,7 @@ struct HostileScenarios {
         cluster.bridge("list", on: 1)
         cluster.bridge("bus", on: 1)
         #expect(outcomes(of: cluster.nodes[1]?.opened) == [nil, nil, nil])
-        // Nobody bridges the bus any more, and the log has no entry of it: its place is free.
+        // No node bridges the bus any more, and the log has no entry of it, so it no longer counts.
         cluster.input(.close(.state(Name("bus")!)), to: 1)
         cluster.run()
         cluster.open("other", on: 1)
@@ -136,7 +136,7 @@ struct HostileScenarios {
         peers.cluster.isDiskSlow = true
         peers.cluster.answerConfirm()
         peers.cluster.run()
-        // Its session is on its way to the log.
+        // Its session is being written to the log.
         peers.say(.hello(hello), on: 1, by: newer)
         peers.cluster.isDiskSlow = false
         peers.cluster.finishAppends()
@@ -172,7 +172,7 @@ struct HostileScenarios {
         join(71, by: "thief")
         join(72, by: "thief", session: token)
         #expect(cluster.sequencer?.sessions[session]?.connection == ConnectionID(rawValue: 70))
-        // Its owner takes it up on another connection.
+        // Its owner resumes it on another connection.
         join(73, by: "alpha", session: token)
         #expect(cluster.sequencer?.sessions[session]?.connection == ConnectionID(rawValue: 73))
     }
@@ -205,7 +205,7 @@ struct HostileScenarios {
         let receipts = cluster.published.filter { effect in
             if case .send(.receipts, _) = effect { true } else { false }
         }
-        // A member's hello counts once its joined entry is in the log, an observer's at once.
+        // A member's hello counts once its joined entry is in the log, an observer's hello at once.
         #expect(receipts.count == (role == .member ? 1 : 0))
         #expect(cluster.sequencer?.sessions[first]?.connection == nil)
     }
@@ -257,7 +257,7 @@ struct HostileScenarios {
             .received(
                 .submit(batch), by: cluster.speaker(connection, epoch: Epoch(1)), from: connection))
         cluster.run()
-        // The log says only that the session went from 1 to the counter far above.
+        // The log says only that the session's counters continue from 1 to the one far above.
         cluster.restartSequencer()
         cluster.pass(.milliseconds(300))
         cluster.dispatch(["after"], to: "list/*", from: 2)

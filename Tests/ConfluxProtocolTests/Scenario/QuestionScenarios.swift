@@ -3,7 +3,7 @@ import Testing
 
 @testable import ConfluxProtocol
 
-/// Questions to the sequencer, and to nodes through it.
+/// Questions to the sequencer, and questions to nodes that it passes on.
 struct QuestionScenarios {
     private func started() -> Cluster {
         var cluster = Cluster()
@@ -59,7 +59,7 @@ struct QuestionScenarios {
         #expect(try shapes(of: "prefs", in: &cluster) == [old, new])
         #expect(try shapes(of: "list", in: &cluster) == [])
 
-        // The log has nothing of them: the nodes' hellos restate them.
+        // The log doesn't have the shapes. The nodes send them again with their hellos.
         cluster.restartSequencer()
         cluster.pass(.seconds(10))
         #expect(try shapes(of: "prefs", in: &cluster) == [old, new])
@@ -89,7 +89,7 @@ struct QuestionScenarios {
         for index in 0..<room { #expect(try bridge("s\(index)", most).count == 1) }
         #expect(try bridge("late", most) == [])
         #expect(table.shapesBytes == room * most.count)
-        // Whose place is taken by others' leaves room.
+        // A state that is no longer bridged makes room.
         table.endBridge(try #require(Name("s0")), by: Incarnation(1))
         #expect(try bridge("late", most).count == 1)
         #expect(table.shapesBytes == room * most.count)
@@ -232,7 +232,7 @@ struct QuestionScenarios {
         #expect(cluster.nodes[3]?.answers.map(\.isLast) == [true])
     }
 
-    /// How many of so many questions at once are answered with more than a failure.
+    /// How many of some simultaneous questions are answered without a failure.
     private func answered(
         _ count: Int, _ body: Question.Body, in cluster: inout Cluster,
         _ answer: (inout Cluster, Int) -> Void = { _, _ in }
@@ -273,9 +273,9 @@ struct QuestionScenarios {
             }
         }
         #expect(states(20, isAcknowledging: true) == 20)
-        // The last of these was not acknowledged: it counts.
+        // The last state of the former questions was not acknowledged, so it counts.
         #expect(states(20, isAcknowledging: false) == 7)
-        // Nor is a host asked for what would not be passed on.
+        // A host is not asked for a state that the sequencer could not pass on.
         #expect(cluster.nodes[1]?.asked.isEmpty == true)
     }
 }

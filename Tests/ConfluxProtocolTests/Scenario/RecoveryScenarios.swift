@@ -3,13 +3,13 @@ import Testing
 
 @testable import ConfluxProtocol
 
-/// Coincidences: what meets a restart, a rejoin or a leaving node halfway.
+/// Coincidences: messages and entries that a restart, a rejoin or a leaving node interrupts.
 struct RecoveryScenarios {
     @Test func `a batch that is only partly in the log has all outcomes after a restart`() {
         var cluster = Cluster.twoNodes()
         cluster.isDiskSlow = true
         cluster.dispatch(["nowhere/*:1", "2", "nowhere/*:3", "nowhere/*:4"], to: "list/*", from: 1)
-        // The disk has what was admitted, and the sequencer dies before it says so.
+        // The admitted actions reach the disk, and the sequencer dies before it reports them.
         for append in cluster.waitingAppends {
             cluster.disk.append(append)
         }
@@ -97,14 +97,14 @@ struct RecoveryScenarios {
         let copy = cluster.disk
         cluster.restartSequencer()
         cluster.dispatch(["lost"], to: "list/*", from: 1)
-        // The log is put back to a copy of two tenures before, and answers slowly.
+        // The log is restored from a copy that is two tenures old, and answers slowly.
         cluster.killSequencer()
         cluster.restartSequencer()
         cluster.killSequencer()
         cluster.disk = copy
         cluster.isConfirmSlow = true
         cluster.restartSequencer()
-        // The first confirmation is for the first node alone, the second for both.
+        // The first confirmation is for the first node only, the second one for both nodes.
         for _ in 0..<2 {
             cluster.pass(.milliseconds(600))
             cluster.answerConfirm()
@@ -145,7 +145,7 @@ struct RecoveryScenarios {
         #expect(cluster.nodes[2]?.outcomes.isEmpty == true)
         cluster.nextLoss = { if case .opened = $0 { true } else { false } }
         cluster.input(.reported(.reload(list), resets: 0), to: 2)
-        // The node itself sees to it that the store has the action when its outcome is told.
+        // The node itself makes sure that the store has the action when it reports the outcome.
         cluster.pass(.seconds(4))
         #expect(cluster.nodes[2]?.outcomes.count == 1)
         #expect(cluster.nodes[2]?.texts(of: "list") == ["x"])
@@ -182,7 +182,7 @@ struct RecoveryScenarios {
         let name = try #require(StoreName("list"))
         cluster.nodes[3]?.open("list")
         while let input = cluster.nodes[3]?.takeInput() { cluster.input(input, to: 3) }
-        // The answer to the open arrives, and none to the fetch that follows.
+        // The answer to the open arrives, but the answer to the fetch that follows does not.
         while cluster.nodes[3]?.machine.catchUps.isEmpty == true, !cluster.queue.isEmpty {
             cluster.deliver(cluster.queue.removeFirst())
         }
@@ -201,7 +201,7 @@ struct RecoveryScenarios {
         while cluster.nodes[3]?.machine.catchUps.isEmpty == true, !cluster.queue.isEmpty {
             cluster.deliver(cluster.queue.removeFirst())
         }
-        // It has applied what it got only when it is away, and nothing else happens meanwhile.
+        // The store applies what it got only after the disconnect, and nothing else happens meanwhile.
         cluster.nodes[3]?.isStuck = true
         cluster.run()
         let bytes = cluster.nodes[3]?.machine.catchUps.outstandingBytes ?? 0
@@ -219,7 +219,7 @@ struct RecoveryScenarios {
         var cluster = Cluster.twoNodes()
         cluster.isDiskSlow = true
         cluster.dispatch(["x"], to: "list/*", from: 1)
-        // The disk has it, and the sequencer dies before it says so.
+        // The action reaches the disk, and the sequencer dies before it reports it.
         for append in cluster.waitingAppends {
             cluster.disk.append(append)
         }
@@ -227,7 +227,7 @@ struct RecoveryScenarios {
         cluster.isDiskSlow = false
         cluster.reconnect(1)
         cluster.startSequencer()
-        // Two hellos are read one after the other; a receipt stands between their welcomes.
+        // Both hellos are read one after the other, and a receipt is sent between their welcomes.
         cluster.input(.reconnected, to: 1)
         cluster.input(.reconnected, to: 1)
         cluster.pass(.milliseconds(300))
@@ -239,7 +239,7 @@ struct RecoveryScenarios {
 
     @Test func `a superseded sequencer adopts no history from a node that knows more`() {
         var cluster = Cluster.twoNodes()
-        // Another tenure has begun, and written what a node has by way of a third sequencer.
+        // Another tenure has begun, and a third sequencer has given its entries to a node.
         cluster.disk.epoch = Epoch(2)
         let mark = HistoryMark(
             log: cluster.disk.id, sequence: SequenceNumber(50), epoch: Epoch(2), claim: .none)
@@ -263,9 +263,9 @@ struct RecoveryScenarios {
 
     @Test func `a late welcome of an ended tenure is not believed`() {
         var cluster = Cluster.twoNodes()
-        // It hosts nothing, so that no history speaks against the welcome.
+        // The node hosts nothing, so that no history contradicts the welcome.
         cluster.addNode(3)
-        // It says hello once more, and the answer is on its way for long.
+        // The node says hello once more, and the answer is delayed.
         cluster.input(.reconnected, to: 3)
         while case .toSequencer? = cluster.queue.first {
             cluster.deliver(cluster.queue.removeFirst())

@@ -33,7 +33,7 @@ struct SessionScenarios {
         #expect(cluster.nodes[1]?.machine.isJoined == false)
         cluster.finishAppends()
         #expect(cluster.nodes[1]?.machine.isJoined == true)
-        // However many hellos were sent meanwhile, one session began.
+        // One session began, however many hellos were sent meanwhile.
         #expect(cluster.disk.last == SequenceNumber(2))
     }
 
@@ -66,7 +66,7 @@ struct SessionScenarios {
     {
         var cluster = Cluster.twoNodes()
         cluster.dispatch(["a"], to: "list/*", from: 1)
-        // The batch arrives, its receipt is lost with the connection, and so is the commit.
+        // The batch arrives. Its receipt is lost with the connection, and so is its commit.
         cluster.isDiskSlow = true
         cluster.dispatch(["b"], to: "list/*", from: 1)
         cluster.nodes[1]?.feedDrops = 1
@@ -99,7 +99,7 @@ struct SessionScenarios {
         var cluster = Cluster.twoNodes()
         cluster.isDiskSlow = true
         cluster.dispatch(["once"], to: "list/*", from: 1)
-        // The disk has it, and the sequencer dies before it says so.
+        // The action reaches the disk, and the sequencer dies before it reports it.
         for append in cluster.waitingAppends {
             cluster.disk.append(append)
         }
@@ -224,7 +224,7 @@ struct SessionScenarios {
     @Test func `a name that its holder releases while being asked is free at once`() {
         var cluster = Cluster.twoNodes()
         let holder = cluster.nodes[1]
-        // The holder does not hear the question, and leaves properly.
+        // The holder does not get the question, and leaves properly.
         cluster.nodes[1] = nil
         cluster.addNode(3, named: "alpha")
         cluster.removeNode(3)
@@ -238,7 +238,7 @@ struct SessionScenarios {
         #expect(cluster.nodes[4]?.machine.isJoined == true)
     }
 
-    /// Says hello again in the session of a node that is gone, with another name.
+    /// Says hello again in the session of a node that has ended, with another name.
     private func sayHello(
         of node: SimulatedNode, as name: String?, in cluster: inout Cluster,
         from connection: UInt64 = 500

@@ -3,7 +3,7 @@ import Foundation
 
 @testable import ConfluxProtocol
 
-/// What a simulated node does with its lists: it applies, digests, gives and compares them.
+/// What a simulated node does with its lists: it applies entries to them, votes on them, sends them and compares them.
 extension SimulatedNode {
     private static func encoded(_ texts: [String]) -> [UInt8] {
         Array(("[" + texts.map { "\"\($0)\"" }.joined(separator: ",") + "]").utf8)
@@ -25,8 +25,8 @@ extension SimulatedNode {
 
     /// - Parameters:
     ///   - commit: The commit.
-    ///   - subjects: Those that catch up with it; nil for all that are attached.
-    /// - Returns: What the machine is told then.
+    ///   - subjects: The subjects that catch up with it; nil for all that are attached.
+    /// - Returns: What the machine is told about it.
     mutating func apply(_ commit: Commit, to subjects: [HostingSubject]? = nil) -> [ReplicaInput] {
         var sequence = commit.first
         var told: [ReplicaInput] = []
@@ -70,7 +70,7 @@ extension SimulatedNode {
     ) -> [ReplicaInput] {
         guard var replica = replicas[name], number > replica.position, replica.stoppedAt == nil
         else { return [] }
-        // No entry for a whole state reaches a store that is frozen (rule 21).
+        // Entries for a whole state don't reach a frozen store (rule 21).
         if case .state = target, replica.isFrozen { return [] }
         defer { replicas[name] = replica }
         if replica.skipped.contains(number) {
@@ -151,7 +151,7 @@ extension SimulatedNode {
             bytes: bytes[...].dropFirst(Int(request.offset)).prefix(Int(request.limitBytes)))
     }
 
-    /// - Returns: Where the lists differ.
+    /// - Returns: A report of the place where the lists differ.
     mutating func compare(_ divergence: Divergence, _ bytes: Bytes?) -> [ReplicaInput] {
         compared.append((divergence, bytes))
         defer { if divergence.mustReload { replicas[divergence.store] = nil } }

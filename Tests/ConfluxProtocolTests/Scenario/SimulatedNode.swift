@@ -3,71 +3,71 @@ import Testing
 
 @testable import ConfluxProtocol
 
-/// A node whose stores are lists of the texts that were applied to them.
+/// A node whose stores are lists of the texts of their actions.
 struct SimulatedNode {
     struct Replica {
         var life: SequenceNumber
         var position: SequenceNumber
-        /// Whether it gets what it catches up with.
+        /// Whether it has got the state from which it catches up.
         var isBegun = false
         var isAttached = false
         var texts: [String] = []
-        /// The entries that have no effect on it, and those of them since the last digest point.
+        /// The entries that have no effect on the replica. `refusals` has those since the last digest point.
         var skipped: Set<SequenceNumber> = []
         var refusals = DigestHasher()
         var isFrozen = false
-        /// The entry that it did not apply: it goes no further.
+        /// The entry at which the replica stopped. It applies no further ones.
         var stoppedAt: SequenceNumber?
-        /// What it was at the last two digest points.
+        /// Its encodings at the last two digest points.
         var encodings: [(point: SequenceNumber, bytes: [UInt8])] = []
     }
 
     let id: Int
     var machine: ReplicaMachine
     var isSubscribed = false
-    /// How many messages of the feed are lost from now on.
+    /// How many of the feed's next messages are lost.
     var feedDrops = 0
     var replicas: [StoreName: Replica] = [:]
-    /// The texts of a bridged state, with their numbers.
+    /// The texts of a bridged state, with their sequence numbers.
     var bridgedTexts: [String] = []
-    /// Whether its bridged states have a local store each, from the bridge on.
+    /// Whether each of its bridged states has a local store from the start.
     var hasLocals = true
-    /// The bridged states, by the requests that opened them, and those whose stores get what the feed brings.
+    /// The bridged states, by the requests that opened them. `attachedStates` has those whose stores get the feed.
     private var bridges: [UInt64: Name] = [:]
     var attachedStates: Set<Name> = []
     var outcomes: [UInt64: ActionOutcome.Fate] = [:]
     var opened: [UInt64: OpenOutcome] = [:]
     var reached: [UInt64: ReachOutcome] = [:]
-    /// Outcomes and numbers that are known, and wait for replicas.
+    /// Outcomes and numbers that are known, but wait for replicas.
     var held: [UInt64: ActionOutcome.Fate] = [:]
     var due: [UInt64: SequenceNumber] = [:]
-    /// How far it has come.
+    /// How far the node has applied.
     var progress = ApplyProgress()
     var asked: [Question] = []
     var answers: [Answer] = []
     var events: [ReplicaEvent] = []
     var end: ReplicaEnd?
     var sent: [NodeMessage] = []
-    /// Whether it never says that it has applied anything: it answers and does not advance.
+    /// Whether it never reports that it has applied anything: it answers, but does not advance.
     var isStuck = false
-    /// The schema version of its states. A newer one has "migrated" in its list.
+    /// The schema version of its states. A version above 1 adds "migrated" to its lists.
     var schemaVersion: UInt32 = 1
     /// The texts at which its replicas stop.
     var poisons: Set<String> = []
-    /// What it does when it is asked for a part of a state.
+    /// How it answers a request for a part of a state.
     var giving = Giving.whatItHas
-    /// Whether its votes wait, and those that do.
+    /// Whether its votes are delayed. Then `heldVotes` has them.
     var isVotingLate = false
     var heldVotes: [Vote] = []
     /// How often its history was lost.
     var resets: UInt64 = 0
-    /// What it was told to compare its states with.
+    /// The divergences that it was told to compare with its states.
     var compared: [(divergence: Divergence, bytes: Bytes?)] = []
 
     enum Giving {
         case whatItHas, nothing, silence, lies
     }
-    /// The stores that the node wants to host, and what each of its actions concerns.
+    /// The stores that the node wants to host. `targets` has the target of each of its actions.
     var wanted: Set<StoreName> = []
     private var targets: [UInt64: Target] = [:]
     private var inputs: [ReplicaInput] = []
@@ -97,7 +97,7 @@ struct SimulatedNode {
         wanted.insert(name)
     }
 
-    /// Ends the life of a store that it hosts.
+    /// Ends the life of a store that the node hosts.
     ///
     /// - Returns: The request.
     mutating func drop(_ store: String) -> UInt64? {
@@ -143,7 +143,7 @@ struct SimulatedNode {
     ) {
         var builder = BatchBuilder()
         for text in texts {
-            // `target: text` in a text overrides the target of the batch.
+            // A text `target: text` overrides the batch's target.
             let parts = text.split(separator: ":", maxSplits: 1).map(String.init)
             let place = parts.count == 2 ? parts[0] : target
             guard let parsed = Target(place) else { continue }
@@ -160,7 +160,7 @@ struct SimulatedNode {
         inputs.isEmpty ? nil : inputs.removeFirst()
     }
 
-    /// - Returns: The frames that the node sends, and all that its machine wanted done.
+    /// - Returns: The frames that the node sends, and all effects of its machine.
     mutating func handle(
         _ input: ReplicaInput, at now: Moment
     ) -> (frames: [[UInt8]], effects: [ReplicaEffect]) {
@@ -189,7 +189,7 @@ struct SimulatedNode {
             case .answered(let answer): answers.append(answer)
             case .event(let event):
                 events.append(event)
-                // Another session: counters begin with 1.
+                // A new session: its counters begin with 1.
                 if case .joined = event {
                     for counter in held.keys { tell(counter) }
                     outcomes.removeAll()
@@ -201,7 +201,7 @@ struct SimulatedNode {
         return (frames, effects)
     }
 
-    /// - Returns: What the machine is told then.
+    /// - Returns: What the machine is told about it.
     private mutating func perform(_ delivery: Delivery) -> [ReplicaInput] {
         var told: [ReplicaInput] = []
         switch delivery {
@@ -250,7 +250,7 @@ struct SimulatedNode {
                 reached[request] = outcome
             }
         case .reset:
-            // What was known is told, though the replicas begin anew.
+            // Known outcomes are reported, although the replicas start again.
             for counter in held.keys { tell(counter) }
             replicas.removeAll()
             attachedStates = []
@@ -262,12 +262,12 @@ struct SimulatedNode {
         return told
     }
 
-    /// A bridged state has a local store: it gets what comes from here on.
+    /// Gives a bridged state a local store, which gets the entries from here on.
     func inhabit(_ state: Name) -> ReplicaInput {
         .reported(.ready(.state(state), through: progress.applied, request: 0), resets: resets)
     }
 
-    /// An outcome is known, and is told once the replicas that it concerns have come to its number.
+    /// Keeps a known outcome until the replicas that it concerns have reached its number.
     private mutating func hold(_ outcome: ActionOutcome) {
         for offset in 0..<UInt64(outcome.count) {
             let counter = outcome.firstCounter + offset

@@ -3,7 +3,7 @@ import Testing
 
 @testable import ConfluxProtocol
 
-/// Dispatching: order, durability before publication, exactly once, honest outcomes.
+/// Dispatching: total order, durability before publication, exactly-once commits, correct outcomes.
 struct SubmissionScenarios {
     @Test func `all replicas apply the same actions in the same order`() {
         var cluster = Cluster.twoNodes()
@@ -96,7 +96,7 @@ struct SubmissionScenarios {
             return
         }
         #expect(message.contains("nowhere") && message.contains("list"))
-        // The rejection took no place in the log, and the node goes on behind it.
+        // The rejection took up no sequence number, and the node continues after it.
         cluster.dispatch(["4"], to: "list/*", from: 1)
         #expect(cluster.nodes[2]?.texts(of: "list") == ["1", "3", "4"])
         #expect(cluster.nodes[1]?.outcomes.count == 4)
@@ -160,7 +160,7 @@ struct SubmissionScenarios {
         cluster.addNode(1, store: "list")
         cluster.isDiskSlow = true
         let long = String(repeating: "x", count: 1 << 20)
-        // A node that keeps to its window never gets here: this one does not ask first.
+        // A node that keeps to its window never gets here. This one ignores its window.
         for _ in 0..<8 { cluster.dispatch([long], to: "list/*", from: 1) }
         let discarded = cluster.published.filter {
             if case .send(.expected(let expected), _) = $0 {
@@ -230,7 +230,7 @@ struct SubmissionScenarios {
             if case .send(.bye(let bye), _) = effect { bye.code } else { nil }
         }
         #expect(byes == [.rejoin, .rejoin, .rejoin])
-        // Its node says hello, and submits it again.
+        // The node says hello, and submits the batch again.
         cluster.run()
         #expect(cluster.nodes[2]?.texts(of: "list") == ["stale"])
         guard case .committed? = cluster.nodes[1]?.outcomes[1] else {
@@ -265,7 +265,7 @@ struct SubmissionScenarios {
         #expect(codes == [.unsupported, .unsupported])
     }
 
-    /// Dispatches one action with a schema version of its own.
+    /// Dispatches one action with a given schema version.
     private func dispatch(
         to target: String, version: UInt32, from node: Int, in cluster: inout Cluster
     ) throws {
@@ -287,7 +287,7 @@ struct SubmissionScenarios {
 
     @Test func `an action newer than its state's version is rejected, and stops nobody`() throws {
         var cluster = Cluster.twoNodes()
-        // A flipped bit, and a version that nothing has.
+        // A version with a flipped bit, and versions that no state has.
         for version in [1_073_741_825, 2, 0] as [UInt32] {
             try dispatch(to: "list/*", version: version, from: 1, in: &cluster)
         }
@@ -297,7 +297,7 @@ struct SubmissionScenarios {
         }
         cluster.dispatch(["goes on"], to: "list/*", from: 2)
         #expect(cluster.nodes[1]?.texts(of: "list") == ["goes on"])
-        // A bridge makes its version known, and what the log has stays known when it is gone.
+        // A bridge makes its version known. A version that the log has stays known when the bridge is gone.
         cluster.nodes[2]?.bridge("list", schemaVersion: 3)
         cluster.flushInputs(of: 2)
         cluster.run()
@@ -353,7 +353,7 @@ struct SubmissionScenarios {
             Issue.record("not rejected: \(cluster.nodes[1]?.outcomes ?? [:])")
             return
         }
-        // What fits it is admitted, and stands behind it.
+        // An action with the right version is admitted, and follows the store's creation in the log.
         cluster.dispatch(["fits"], to: "list/*", from: 1)
         #expect(cluster.nodes[1]?.texts(of: "list") == ["fits"])
     }

@@ -3,7 +3,7 @@ import Testing
 
 @testable import ConfluxProtocol
 
-/// Withdrawing actions (rule 12), at every place where they may be.
+/// Withdrawals of actions (rule 12), at every place where an action can be.
 struct WithdrawalScenarios {
     private func code(_ cluster: Cluster, _ counter: UInt64) -> RejectionCode? {
         guard case .rejected(let code, _) = cluster.nodes[1]?.outcomes[counter] else { return nil }
@@ -17,7 +17,7 @@ struct WithdrawalScenarios {
         cluster.queue.removeAll()
         cluster.withdraw(2...2, from: 1)
         cluster.run()
-        // The void batch came alone, and shows that one before it was lost.
+        // Only the void batch arrived, which shows that the batch before it was lost.
         #expect(cluster.nodes[1]?.outcomes.isEmpty == true)
         cluster.pass(.milliseconds(100))
         #expect(cluster.nodes[2]?.texts(of: "list") == ["a", "c"])
@@ -114,7 +114,7 @@ struct WithdrawalScenarios {
         cluster.isDiskSlow = true
         cluster.dispatch(
             ["1", "nowhere/*:2", "3", "nowhere/*:4", "nowhere/*:5"], to: "list/*", from: 1)
-        // Withdrawn, but judged before.
+        // These are withdrawn, but the sequencer had already judged them.
         cluster.withdraw(2...3, from: 1)
         cluster.run()
         for append in cluster.waitingAppends {
@@ -139,13 +139,13 @@ struct WithdrawalScenarios {
         cluster.dispatch(["1"], to: "list/*", from: 1)
         cluster.submit(["nowhere/*:2", "elsewhere/*:3"], to: "list/*", from: 1)
         cluster.deliver(cluster.queue.removeFirst())
-        // The first rejection arrives, the second is lost with the connection.
+        // The first rejection arrives. The second is lost with the connection.
         let first = cluster.queue.removeFirst()
         cluster.queue.removeAll()
         cluster.deliver(first)
         #expect(code(cluster, 2) == .unknownTarget)
         #expect(cluster.nodes[1]?.outcomes.count == 2)
-        // By now somebody hosts what nobody hosted.
+        // Meanwhile somebody opens the store that nobody hosted.
         cluster.open("nowhere", on: 2)
         cluster.restartSequencer()
         cluster.pass(.seconds(1))

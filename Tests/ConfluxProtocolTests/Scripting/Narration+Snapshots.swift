@@ -2,7 +2,7 @@ import ConfluxVocabulary
 
 @testable import ConfluxProtocol
 
-/// What is said of snapshots and digests. Digests are left out: they tell nothing to who reads.
+/// Messages about snapshots and digests, in words. Digests are left out, since they mean nothing to a reader.
 extension Narration {
     func words(of place: SnapshotPlace) -> String { "\(place.store) at \(place.sequence)" }
 

@@ -2,13 +2,13 @@ import ConfluxVocabulary
 
 @testable import ConfluxProtocol
 
-/// Says in a line what a machine wanted done: who to whom, and what. Nothing in it changes from run
-/// to run: logs and nodes are called by name, nonces are left out.
+/// Describes an effect of a machine in one line: from whom, to whom, and what. The text is the same in every
+/// run: logs and nodes are called by name, and nonces are left out.
 struct Narration {
     /// The names of nodes, by number from 1.
     let names: [String]
 
-    /// A line, with what is said in one column.
+    /// A line, with the second text in a column.
     static func line(_ who: String, _ what: String) -> String {
         who + String(repeating: " ", count: max(1, 22 - who.count)) + what
     }

@@ -1,6 +1,6 @@
 import Foundation
 
-/// A scenario as text: a title, what it shows, and commands, each with the effects that it caused.
+/// A scenario as text: a title, a description, and commands, each with its effects.
 ///
 /// ```
 /// A node joins
@@ -14,7 +14,7 @@ import Foundation
 ///   alpha → sequencer        hello
 /// ```
 ///
-/// Commands stand at the margin, effects are indented, and blank lines mean nothing.
+/// Commands start at the margin, effects are indented, and blank lines are ignored.
 struct Script {
     struct Command: Equatable {
         /// The number of its line, from 1.
@@ -26,14 +26,14 @@ struct Script {
         var text: String { words.joined(separator: " ") }
     }
 
-    /// What is wrong with a script, and where.
+    /// A mistake in a script, and its place.
     struct Fault: Error, Equatable, CustomStringConvertible {
         var line: Int
         var message: String
         var description: String { "line \(line): \(message)" }
     }
 
-    /// Title and prose, as they stand above the three dashes.
+    /// The title and the description, as they are written above the three dashes.
     var head: String
     var commands: [Command]
 
@@ -70,12 +70,12 @@ struct Script {
         }
     }
 
-    /// The whole text, with the effects as they are given.
+    /// The whole text, with the given effects.
     var text: String {
         var lines = [head, Self.rule]
         var isApart = false
         for command in commands {
-            // Commands that cause nothing stand together.
+            // Commands without effects have no blank line between them.
             if isApart || (!command.effects.isEmpty && lines.count > 2) { lines.append("") }
             lines.append(command.text)
             lines += command.effects.map { Self.indentation + $0 }
@@ -84,8 +84,8 @@ struct Script {
         return lines.joined(separator: "\n") + "\n"
     }
 
-    /// Where the effects of a command differ from the golden ones, for people: kept lines, golden
-    /// ones that did not come, and those that came instead.
+    /// A readable comparison of a command's effects with the golden ones: common lines, golden ones that are
+    /// missing, and new ones.
     static func difference(golden: [String], found: [String]) -> String {
         let changes = found.difference(from: golden)
         var removed: Set<Int> = []

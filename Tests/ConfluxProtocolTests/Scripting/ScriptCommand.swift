@@ -3,7 +3,7 @@ import Foundation
 
 @testable import ConfluxProtocol
 
-/// What a script can have happen. ``grammar`` lists all of it.
+/// What a script can do. ``grammar`` lists all commands.
 enum ScriptCommand: Equatable {
     case set(String, Int)
     case start, stop, kill, restart
@@ -85,7 +85,7 @@ enum ScriptCommand: Equatable {
         ("given COMMAND", "any of these, as what was before: its effects are not told"),
     ]
 
-    /// The word before a command whose effects are not told.
+    /// The word before a command whose effects are left out.
     static let given = "given"
 
     init(_ command: Script.Command) throws(Script.Fault) {

@@ -2,17 +2,17 @@ import ConfluxVocabulary
 
 @testable import ConfluxProtocol
 
-/// Carries out a script's commands on a ``Cluster``, and narrates what each one caused.
+/// Runs a script's commands on a ``Cluster``, and describes the effects of each.
 struct ScriptRun {
     private var cluster = Cluster()
-    /// The names of nodes, in the order in which they joined; a node's number is its place, from 1.
+    /// The names of the nodes, in the order in which they joined. A node's number is its position, from 1.
     private var names: [String] = []
     private var tuning: [String: [(String, Int)]] = [:]
     private var stopped: [String: SimulatedNode] = [:]
 
     init() { cluster.isRecording = true }
 
-    /// - Returns: The effects, a line each.
+    /// - Returns: The effects, one in each line.
     mutating func perform(_ command: Script.Command) throws(Script.Fault) -> [String] {
         let parsed = try ScriptCommand(command)
         let isGiven = command.words.first == ScriptCommand.given
@@ -28,7 +28,7 @@ struct ScriptRun {
         return isGiven ? [] : Self.collapsing(lines)
     }
 
-    /// Beats and the like, as often as they came one after the other.
+    /// Replaces a run of equal lines, such as beats, by one line and their number.
     private static func collapsing(_ lines: [String]) -> [String] {
         var runs: [(line: String, count: Int)] = []
         for line in lines {
@@ -45,7 +45,7 @@ struct ScriptRun {
         names.lastIndex(of: name).map { $0 + 1 }
     }
 
-    /// - Returns: What is to be shown beside the effects; nil when a name is not known.
+    /// - Returns: Lines to show in addition to the effects, or nil if a name is unknown.
     private mutating func carryOut(_ command: ScriptCommand) -> [String]? {
         switch command {
         case .start: cluster.startSequencer()
@@ -189,7 +189,7 @@ struct ScriptRun {
         return []
     }
 
-    /// The disk has what waits for it, and nobody is told.
+    /// The waiting appends reach the disk, and nobody is told.
     private mutating func keepAppends() {
         for append in cluster.waitingAppends {
             cluster.disk.append(append)

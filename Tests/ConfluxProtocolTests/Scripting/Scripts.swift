@@ -1,8 +1,8 @@
 import Foundation
 import Testing
 
-/// The scripts in `Scripts/`: their effects are the golden ones. `CONFLUX_REWRITE=1` writes what the
-/// effects are, to be read before it is kept.
+/// Runs the scripts in `Scripts/`, and compares their effects with the golden ones. With
+/// `CONFLUX_REWRITE=1`, it writes the effects. Read them before you keep them.
 struct Scripts {
     /// A script of the repository.
     struct File: CustomTestStringConvertible, Sendable {
@@ -39,7 +39,7 @@ struct Scripts {
                     are right, write them by CONFLUX_REWRITE=1 swift test --filter Scripts
                     \(difference)
                     """)
-                // What follows differs because of it.
+                // All later effects may differ because of this difference.
                 return
             }
             script.commands[index].effects = effects

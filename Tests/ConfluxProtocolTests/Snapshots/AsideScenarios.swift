@@ -3,10 +3,10 @@ import Testing
 
 @testable import ConfluxProtocol
 
-/// Rule 21: a store that nobody hosts keeps its state, and keeps the log for nobody else.
+/// A store that nobody hosts keeps its state, and keeps no entries of others in the log (rule 21).
 struct AsideScenarios {
-    /// A cluster in which `beta` had `list/old`, which has an entry behind its first state, and has
-    /// left; so much came for another store since that the log could be cut.
+    /// A cluster in which `beta` hosted `list/old`, which has an entry after its initial state, and has
+    /// left. Since then, another store got so many entries that the log could be truncated.
     private func abandoned(
         isKeepingSlow: Bool = false, adjusting adjust: (inout SequencerSettings) -> Void = { _ in }
     ) throws -> Cluster {
@@ -18,7 +18,7 @@ struct AsideScenarios {
         for _ in 0..<14 { cluster.pass(.seconds(1)) }
         for round in 0..<4 {
             cluster.grow("list/shared", by: 20_000, from: 1, text: "\(round)")
-            // Of the whole state: for the abandoned store, too.
+            // This is for the whole state, so for the abandoned store, too.
             if round == 1 { cluster.dispatch(["all"], to: "list/*", from: 1) }
             try cluster.saveCheckpoint()
             cluster.pass(.seconds(2))
@@ -50,7 +50,7 @@ struct AsideScenarios {
         for round in 0..<4 {
             cluster.grow("list/shared", by: 20_000, from: 1, text: "\(round)")
         }
-        // It concerns the store, and is newer than what the log could be cut of.
+        // The entry concerns the store, and is newer than all entries that the log could discard.
         cluster.dispatch(["all"], to: "list/*", from: 1)
         cluster.pass(.seconds(2))
         let kept = try #require(cluster.sequencer?.directory.store(name)?.aside)
@@ -74,7 +74,7 @@ struct AsideScenarios {
         var cluster = try abandoned { $0.asideBytesMax = 1 }
         let name = try #require(StoreName("list/old"))
         #expect(cluster.sequencer?.directory.store(name)?.freezing?.reason == .abandoned)
-        // Frozen, it is left out of what is for the whole state.
+        // While the store is frozen, actions for the whole state don't reach it.
         cluster.dispatch(["left out"], to: "list/*", from: 1)
         cluster.addNode(3, named: "gamma", store: "list/old")
         cluster.pass(.seconds(2))
@@ -111,7 +111,7 @@ struct AsideScenarios {
         var cluster = Cluster.eager { $0.asideBytesMax = 1 }
         cluster.open("list/old", on: 2)
         cluster.dispatch(["one"], to: "list/old", from: 2)
-        // No snapshot is had of it, so that it needs the log.
+        // The sequencer gets no snapshot of the store, so the store needs the log.
         cluster.nodes[2]?.isVotingLate = true
         for round in 0..<4 {
             cluster.grow("list/shared", by: 20_000, from: 1, text: "\(round)")
@@ -157,7 +157,7 @@ struct AsideScenarios {
             return
         }
         #expect(cluster.nodes[3]?.texts(of: "list/old") == ["one", "all"])
-        // That holds for who comes later, too, and behind a restart.
+        // A node that joins later also skips the entry, even after a restart.
         try cluster.saveCheckpoint()
         cluster.restartFromDisk()
         cluster.addNode(4, named: "delta")

@@ -4,7 +4,7 @@ import Testing
 @testable import ConfluxProtocol
 
 extension Cluster.Disk {
-    /// A snapshot as a log keeps it.
+    /// A snapshot as a log stores it.
     struct SavedSnapshot: Equatable {
         var place: SnapshotPlace
         var reference: SnapshotReference
@@ -13,7 +13,7 @@ extension Cluster.Disk {
         var isWhole: Bool { UInt64(bytes.count) == reference.byteCount }
     }
 
-    /// The confirmed ones, ascending.
+    /// The confirmed snapshots, in ascending order.
     var index: [SnapshotIndexEntry] {
         snapshots.values.filter { $0.isConfirmed && $0.place.sequence <= last }
             .sorted { ($0.place.store, $0.place.sequence) < ($1.place.store, $1.place.sequence) }
@@ -23,7 +23,7 @@ extension Cluster.Disk {
             }
     }
 
-    /// - Returns: Whether it was what comes next.
+    /// - Returns: Whether the part was the next one.
     mutating func save(_ part: SnapshotPart) -> Bool {
         let store = part.place.store
         if part.offset == 0 {
@@ -37,7 +37,7 @@ extension Cluster.Disk {
         saved.bytes += part.bytes
         unfinished[store] = saved.isWhole ? nil : saved
         guard saved.isWhole else { return true }
-        // The newest two that are confirmed stay, one at a number.
+        // The newest two confirmed ones stay, each with another number.
         let rivals = snapshots.values.filter { $0.place.store == store && $0.isConfirmed }
             .filter { $0.place.life == part.place.life && $0.place.sequence != part.place.sequence }
         let kept = rivals.sorted { $0.place.sequence > $1.place.sequence }
@@ -75,7 +75,7 @@ extension Cluster.Disk {
 }
 
 extension Cluster {
-    /// A sequencer that digests and saves after next to nothing, and keeps next to nothing.
+    /// A cluster whose sequencer sets digest points and saves snapshots after few bytes, and retains few entries.
     static func eager(
         nodes names: [String] = ["alpha", "beta"],
         adjusting adjust: (inout SequencerSettings) -> Void = { _ in }
@@ -113,7 +113,7 @@ extension Cluster {
         if isSavingSlow { waitingSaves.append(step) } else { queue.append(step) }
     }
 
-    /// What concerns the stores, of the entries up to a number, is put beside the log.
+    /// Keeps the entries up to a number that concern these stores aside from the log.
     mutating func keepAside(_ jobs: [AsideJob], through last: SequenceNumber) {
         guard !isKeepingSlow else {
             waitingKeeps.append((jobs, last))
@@ -164,13 +164,13 @@ extension Cluster {
         run()
     }
 
-    /// Dispatches one text of so many bytes, which begins with these.
+    /// Dispatches one text of this size that begins with `text`.
     mutating func grow(_ target: String, by bytes: Int, from id: NodeID, text: String = "") {
         let padding = String(repeating: "x", count: max(0, bytes - text.utf8.count))
         dispatch([text + padding], to: target, from: id)
     }
 
-    /// Saves a checkpoint of all that is in the log, the newest two of which are kept.
+    /// Saves a checkpoint at the end of the log. The newest two checkpoints are kept.
     mutating func saveCheckpoint() throws {
         var recovery = LogRecovery(
             log: disk.id, through: disk.last, in: disk.lastEpoch, floor: disk.floor)
@@ -191,7 +191,7 @@ extension Cluster {
         run()
     }
 
-    /// The process dies and starts again with what is on the disk.
+    /// The process dies, and starts again with what is on the disk.
     mutating func restartFromDisk() {
         killSequencer()
         claimAndRead()
@@ -222,12 +222,12 @@ extension Cluster {
         return events
     }
 
-    /// The number that openers of a store begin with.
+    /// The number with which openers of a store begin.
     func base(of store: String) -> SequenceNumber? {
         StoreName(store).flatMap { sequencer?.directory.store($0)?.baseSequence }
     }
 
-    /// The snapshots that were taken, and those that failed.
+    /// The snapshots that were taken. `failed` has those that failed.
     var taken: [SnapshotPlace] {
         notes.compactMap { if case .snapshotTaken(let place, _) = $0 { place } else { nil } }
     }
@@ -247,7 +247,7 @@ extension Cluster {
         }
     }
 
-    /// All nodes have the same list.
+    /// Expects that all nodes have the same list.
     func expectAgreement(
         on store: String = "list", sourceLocation: SourceLocation = #_sourceLocation
     ) {

@@ -3,7 +3,7 @@ import Testing
 
 @testable import ConfluxProtocol
 
-/// What comes of votes (rules 18 and 22).
+/// The consequences of votes (rules 18 and 22).
 struct DivergenceScenarios {
     private let list = StoreName("list")!
 
@@ -37,7 +37,7 @@ struct DivergenceScenarios {
             #expect(cluster.nodes[node]?.compared.map(\.divergence.mustReload) == [false])
         }
         #expect(cluster.nodes[2]?.texts(of: "list").count == 2)
-        // It is there to be compared with, and for nothing else.
+        // The snapshot is only there to compare states with it.
         #expect(cluster.disk.snapshots.count == 1 && cluster.disk.index.isEmpty)
         #expect(cluster.base(of: "list") == cluster.nodes[1]?.replicas[list]?.life)
         #expect(cluster.taken.isEmpty)
@@ -53,10 +53,10 @@ struct DivergenceScenarios {
         cluster.input(.reported(.digested(vote), resets: 0), to: 2)
         cluster.reconnect(2)
         cluster.pass(cluster.settings.votePatience * 2)
-        // Neither is the store's: the spoilt state alone would be.
+        // Neither state is confirmed. Without the repeated vote, the wrong state would be.
         #expect(cluster.divergences.first?.isMajority == false)
         #expect(cluster.taken.isEmpty)
-        // What comes again is one vote.
+        // The repeated vote still counts once.
         let round = cluster.sequencer?.directory.life(of: list)?.work.votes.round
         cluster.reconnect(2)
         cluster.pass(.seconds(1))
@@ -122,7 +122,7 @@ struct DivergenceScenarios {
         cluster.pass(cluster.settings.votePatience)
         let first = try #require(cluster.taken.first)
         let saved = try #require(cluster.disk.snapshots[first])
-        // Now two states have one vote each, and then the other one has two.
+        // Now two states have one vote each. Then the second state gets another vote.
         vote(2, in: &cluster)
         #expect(cluster.disk.snapshots[first] == saved)
         #expect(cluster.disk.index.map(\.place) == [first])

@@ -3,9 +3,9 @@ import Testing
 
 @testable import ConfluxProtocol
 
-/// What of the log is given up, and who lives on behind that (rule 20).
+/// Which entries the log discards, and how replicas continue without them (rule 20).
 struct FloorScenarios {
-    /// The log grows by what gives the marks something to mark, with a checkpoint behind it.
+    /// Makes the log grow by enough bytes for a mark, and saves a checkpoint at its end.
     private func grow(
         _ cluster: inout Cluster, times: Int = 1, target: String = "list/*"
     ) throws {
@@ -17,7 +17,7 @@ struct FloorScenarios {
         }
     }
 
-    /// Rule 20, said once more: nothing that somebody needs is given up.
+    /// Expects rule 20: no entry was discarded that somebody needs.
     private func expectNoneMissed(_ cluster: Cluster) throws {
         let floor = cluster.disk.floor
         #expect(cluster.sequencer?.tenure.floor == floor)
@@ -39,7 +39,7 @@ struct FloorScenarios {
         try grow(&cluster)
         let floor = cluster.disk.floor
         #expect(floor > SequenceNumber(1))
-        // No snapshot is taken any more.
+        // From now on, no snapshot is taken.
         for node in [1, 2] { cluster.nodes[node]?.giving = .silence }
         let base = try #require(cluster.base(of: "list"))
         try grow(&cluster, times: 4)
@@ -88,7 +88,7 @@ struct FloorScenarios {
         #expect(cluster.nodes[3]?.texts(of: "quiet") == ["a"])
     }
 
-    /// Actions wait then: nothing comes that would have the store digested.
+    /// Actions wait in this state, so no growth of the log would lead to a digest point.
     @Test func `a store that retains a nearly full log is digested at once`() throws {
         var cluster = Cluster.eager {
             $0.digestBytesMin = 1 << 20

@@ -3,7 +3,7 @@ import Testing
 
 @testable import ConfluxProtocol
 
-/// Stores that are frozen (rule 21), and entries that are skipped (rule 23).
+/// Frozen stores (rule 21), and skipped entries (rule 23).
 struct FreezingScenarios {
     private let list = StoreName("list")!
 
@@ -36,7 +36,7 @@ struct FreezingScenarios {
         #expect(cluster.nodes[1]?.reached[request] != nil)
         cluster.dispatch(["list/shared:a"], to: "list/shared", from: 2)
         #expect(isRejected(1, of: 2, in: cluster))
-        // What is for the whole state passes it by.
+        // An action for the whole state leaves it out.
         cluster.dispatch(["state:list:b"], to: "list/*", from: 1)
         _ = freeze(false, by: 2, in: &cluster)
         cluster.run()
@@ -72,7 +72,7 @@ struct FreezingScenarios {
         #expect(cluster.sequencer?.directory.store(list)?.isFrozen == true)
         _ = freeze(false, by: 2, in: &cluster)
         cluster.run()
-        // What passed it by is no load of its own.
+        // Entries that left it out don't count as its load.
         #expect(cluster.sequencer?.directory.load(of: list) ?? 0 < 1_000)
         cluster.grow("list/*", by: 900, from: 1)
         #expect(try cluster.points(of: "list").count == 1)
@@ -92,7 +92,7 @@ struct FreezingScenarios {
         let dropped = cluster.drop("list", by: 1)
         cluster.run()
         cluster.finishAppends()
-        // It is asked again.
+        // The node asks again.
         cluster.pass(.seconds(3))
         #expect(cluster.nodes[1]?.reached[dropped] == .due(cluster.disk.last))
         cluster.open("list", on: 2)
@@ -189,7 +189,7 @@ struct FreezingScenarios {
         for node in [1, 2, 3] {
             #expect(cluster.nodes[node]?.texts(of: "list") == ["a", "b", "c"])
         }
-        // All of them digest alike, the refused entry among it.
+        // All digests are equal, and cover the skipped entry as a refusal.
         cluster.grow("list/*", by: 2_000, from: 1)
         #expect(cluster.taken.count == 1 && cluster.divergences.isEmpty)
         try cluster.disk.expectCheckpointsToFit()
@@ -202,7 +202,7 @@ struct FreezingScenarios {
         cluster.dispatch(["a"], to: "list/*", from: 1)
         cluster.pass(.seconds(1))
         let entry = cluster.disk.last
-        // Who stopped there may be dead, and begins with it when it is started again.
+        // A node that stopped there may be dead, and would continue with this entry after its restart.
         #expect(isRefused(entry, in: &cluster))
         cluster.pass(.seconds(1))
         #expect(cluster.taken.count == 1)

@@ -3,11 +3,11 @@ import Testing
 
 @testable import ConfluxProtocol
 
-/// The bounds of what snapshots, points and skips take (P7).
+/// The limits of snapshots, digest points and skips (P7).
 struct SnapshotBoundTests {
     private let list = StoreName("list")!
 
-    /// One node that hosts so many stores of one state.
+    /// A node that hosts many stores of one state.
     private func manyStores(
         _ count: Int, adjusting adjust: (inout SequencerSettings) -> Void = { _ in }
     ) -> Cluster {
@@ -142,7 +142,7 @@ struct SnapshotBoundTests {
         let texts = Array(repeating: "x", count: SkipTable.countMax + 1)
         cluster.dispatch(texts, to: "list/*", from: 1)
         cluster.pass(.seconds(1))
-        // Both stopped before, so that nobody has any of them.
+        // Both replicas stopped before these entries, so that nobody has applied any of them.
         for offset in 1...UInt64(SkipTable.countMax) + 1 {
             _ = cluster.nodes[1]?.skip(first.advanced(by: offset), .store(list))
         }
@@ -152,7 +152,7 @@ struct SnapshotBoundTests {
         let failures = cluster.nodes[1]?.reached.values.count { outcome in
             if case .failed(.tableFull, _) = outcome { true } else { false }
         }
-        // One is above the machine's bound of waits, or the sequencer's of skips.
+        // At least one skip is above the limit of the machine's waits, or of the sequencer's skips.
         #expect(failures ?? 0 >= 1)
         cluster.expectBounds()
     }
@@ -207,7 +207,7 @@ struct SnapshotBoundTests {
         retention.bytesMax = 100_000_000
         let floor = marks.floor(
             keeping: retention, through: SequenceNumber(20_000), at: Timestamp(0))
-        // At least as much is kept as was asked for, and not much more.
+        // At least as much is kept as was requested, and not much more.
         #expect((17_900...18_001).contains(floor.rawValue), "\(floor)")
         marks.forget(below: floor)
         #expect(marks.byteCount(behind: SequenceNumber(20_000)) < 2_000_000)

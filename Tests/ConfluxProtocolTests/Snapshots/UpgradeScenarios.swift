@@ -50,7 +50,7 @@ struct UpgradeScenarios {
         #expect(try upgrades(in: cluster) == [life])
         #expect(cluster.nodes[3]?.texts(of: "list") == ["migrated", "a", "b", "c"])
         #expect(cluster.nodes[4]?.texts(of: "list") == cluster.nodes[3]?.texts(of: "list"))
-        // Those of the newer version alone say what the store is.
+        // Only the votes of the newer version count.
         cluster.grow("list/*", by: 2_000, from: 4)
         #expect(try #require(cluster.base(of: "list")) > life)
         #expect(cluster.divergences.isEmpty)
@@ -67,7 +67,7 @@ struct UpgradeScenarios {
         add(3, version: 2, to: &cluster)
         #expect(try upgrades(in: cluster).isEmpty)
         cluster.finishSaves()
-        // It was left unanswered, and asks again.
+        // The node got no answer, and asks again.
         for _ in 0..<4 { cluster.pass(.seconds(1)) }
         let base = try #require(cluster.base(of: "list"))
         #expect(base > life)

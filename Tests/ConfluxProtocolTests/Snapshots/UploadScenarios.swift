@@ -3,9 +3,9 @@ import Testing
 
 @testable import ConfluxProtocol
 
-/// Snapshots on their way from replicas to the log (rule 19).
+/// Uploads of snapshots from replicas to the log (rule 19).
 struct UploadScenarios {
-    /// Whom the sequencer asked for parts, and from where on.
+    /// The nodes and offsets of the sequencer's requests for parts.
     private func requests(_ cluster: Cluster) -> [[UInt64]] {
         cluster.recorded.compactMap { event in
             guard case .sequencer(.send(.snapshotRequest(let request), _), let node) = event else {
@@ -25,7 +25,7 @@ struct UploadScenarios {
         let saved = try #require(cluster.disk.snapshots.values.first)
         #expect(Digest(of: saved.bytes) == saved.reference.digest && saved.bytes.count == 2_004)
         #expect(requests(cluster) == [[1, 0], [1, 1_024]])
-        // A little more is not worth another one.
+        // A little more growth doesn't lead to another snapshot.
         cluster.dispatch(["a"], to: "list/*", from: 2)
         #expect(try cluster.points(of: "list") == [point])
         cluster.addNode(3, store: "list")
@@ -75,7 +75,7 @@ struct UploadScenarios {
         #expect(cluster.failed.count == 1)
         cluster.dispatch(["a"], to: "list/*", from: 1)
         cluster.pass(.seconds(5))
-        // What fails is not tried again with each commit.
+        // After a failure, it is not tried again with each commit.
         #expect(try cluster.points(of: "list").count == 1)
         #expect(cluster.taken.isEmpty && cluster.disk.snapshots.isEmpty)
         cluster.nodes[1]?.giving = .whatItHas
@@ -119,7 +119,7 @@ struct UploadScenarios {
         cluster.pass(cluster.settings.votePatience + .seconds(1))
         let first = try #require(try cluster.points(of: "list").first)
         #expect(cluster.waitingSaves.count == 1)
-        // Those who vote late have another state: the first voter's is not the store's any more.
+        // The late voters have another state, so the first voter's state is not the store's.
         for node in [2, 3] {
             var vote = try #require(cluster.nodes[node]?.heldVotes.first)
             vote.digest = Digest(rawValue: 1)
@@ -131,7 +131,7 @@ struct UploadScenarios {
         cluster.finishSaves()
         #expect(cluster.base(of: "list") == first)
         #expect(cluster.sequencer?.directory.life(of: list)?.work.save == nil)
-        // The next point tells.
+        // The next digest point decides.
         #expect(try cluster.points(of: "list").count == 2)
         cluster.expectBounds()
     }
@@ -158,7 +158,7 @@ struct UploadScenarios {
         cluster.expectBounds()
     }
 
-    /// Both replicas take long to say what they are.
+    /// Makes both replicas slow to vote.
     private func slow(_ cluster: inout Cluster) {
         for node in [1, 2] { cluster.nodes[node]?.isVotingLate = true }
         for _ in 0..<4 { cluster.grow("list/*", by: 2_000, from: 1) }

@@ -23,7 +23,7 @@ struct SubmissionsTests {
         let urgent = submissions.withdraw(RangeSet(2..<6))
         #expect(urgent.map(\.firstCounter) == [2])
         #expect(urgent.map(\.count) == [2])
-        // The other is void when its turn comes.
+        // The other batch becomes void when its turn comes.
         #expect(submissions.next(at: .zero)?.kind == .void)
         #expect(submissions.next(at: .zero)?.firstCounter == 6)
         #expect(submissions.next(at: .zero) == nil)
@@ -57,7 +57,7 @@ struct SubmissionsTests {
         _ = submissions.settle(from: 3, count: 5)
         submissions.tell(through: 4)
 
-        // It knows as much as was told: the rest of what is known is void, and comes first.
+        // The sequencer knows what was reported. All other known outcomes are void, and are sent first.
         submissions.rewind(past: 0, knownThrough: 4)
         var sent: [Batch] = []
         while let batch = submissions.next(at: .zero) { sent.append(batch) }
@@ -66,13 +66,13 @@ struct SubmissionsTests {
         #expect(sent.map(\.lastCounter) == [7, 9, 11])
         #expect(sent.allSatisfy { $0.settled < $0.firstCounter })
 
-        // Discarded, it comes again from the counter that is expected.
+        // After it was discarded, it is sent again from the expected counter.
         submissions.rewind(to: 6, isFull: false, at: .zero, first: .seconds(1), most: .seconds(1))
         #expect(submissions.isSendDue)
         let again = submissions.next(at: .seconds(1))
         #expect(again?.kind == .void && again?.firstCounter == 6 && again?.lastCounter == 7)
 
-        // It knows everything: nothing is void but what was.
+        // The sequencer knows everything, so only the former void ones are void.
         submissions.rewind(past: 0, knownThrough: 9)
         #expect(submissions.next(at: .zero)?.firstCounter == 8)
     }
@@ -109,7 +109,7 @@ struct SubmissionsTests {
         #expect(isNext)
         #expect(submissions.next(at: .seconds(1))?.firstCounter == 5)
         #expect(submissions.next(at: .seconds(1)) == nil)
-        // A probe that was lost with its connection comes again with all the others.
+        // A probe that was lost with its connection is sent again with all others.
         submissions.rewind(to: 3, isFull: true, at: .zero, first: .seconds(1), most: .seconds(1))
         submissions.rewind(past: 2, knownThrough: 2)
         #expect(submissions.next(at: .zero)?.firstCounter == 3)

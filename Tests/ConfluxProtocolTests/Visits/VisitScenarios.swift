@@ -5,7 +5,7 @@ import Testing
 
 /// Nodes that dispatch without joining (rule 42).
 @Suite struct VisitScenarios {
-    /// A sequencer, node 1 which hosts `list`, and visitor 2, which is welcomed.
+    /// A cluster with a sequencer, node 1, which hosts `list`, and visitor 2, which was welcomed.
     private func visited(
         _ adjust: (inout SequencerSettings) -> Void = { _ in }
     ) -> Cluster {
@@ -127,7 +127,7 @@ import Testing
         var cluster = visited()
         cluster.dispatch(["a"], to: "later/*", from: 2)
         #expect(code(cluster.nodes[2]?.outcomes[1]) == .unknownTarget)
-        // The message that was answered comes again, to a tenure whose log says nothing of it.
+        // The answered message is repeated to a tenure whose log says nothing about it.
         let stale = cluster.nodes[2]?.sent.last { if case .visit = $0 { true } else { false } }
         cluster.restartSequencer()
         cluster.addNode(3, named: "beta", store: "later")
@@ -161,7 +161,7 @@ import Testing
             peers.heard(on: 2).contains {
                 if case .rejection(let told) = $0 { told.code == .notAllowed } else { false }
             })
-        // Who may dispatch nothing is not welcomed.
+        // A client that may not dispatch anything is not welcomed.
         #expect(
             peers.heard(on: 3).contains {
                 if case .bye(let bye) = $0 { bye.code == .notAllowed } else { false }
@@ -194,7 +194,7 @@ import Testing
         _ = (1...4).map { peers.heard(on: $0) }
         let last = peers.cluster.disk.last
         #expect(last == since.advanced(by: 6))
-        // The first is forgotten; the others are remembered.
+        // The first visit is forgotten. The others are remembered.
         for connection in 1...3 as ClosedRange<UInt64> {
             peers.say(visit(as: connection, in: peers, since: since), on: connection)
             let isForgotten = peers.heard(on: connection).contains {
@@ -203,12 +203,12 @@ import Testing
             #expect(isForgotten == (connection == 1))
         }
         #expect(peers.cluster.disk.last == last)
-        // One that never came may have been forgotten, too, if it was welcomed before.
+        // A visit that never arrived may have been forgotten, too, if the visitor was welcomed before.
         peers.say(visit(as: 4, in: peers, since: since), on: 4)
         #expect(peers.cluster.disk.last == last)
         peers.say(visit(as: 5, in: peers), on: 4)
         #expect(peers.cluster.disk.last == last.advanced(by: 2))
-        // The next tenure knows it from the log, or from a checkpoint.
+        // The next tenure knows this from the log, or from a checkpoint.
         peers.cluster.restartSequencer()
         peers.join(1, role: .visitor, request: 2)
         peers.say(visit(as: 1, in: peers, since: since), on: 1)
@@ -302,7 +302,7 @@ import Testing
             $0.commitBytesMax = 9_200
         }
         cluster.isDiskSlow = true
-        // One append is on its way, and the next one gathers.
+        // One append is in progress, and the next one gathers.
         cluster.dispatch(["first"], to: "list/*", from: 1)
         for visitor in 3...20 {
             cluster.addNode(visitor, role: .visitor)

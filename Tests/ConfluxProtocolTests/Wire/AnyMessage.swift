@@ -2,7 +2,7 @@ import ConfluxVocabulary
 
 @testable import ConfluxProtocol
 
-/// Whatever a frame can say, whoever says it.
+/// Any message of a frame, from any speaker.
 enum AnyMessage: Equatable, Sendable {
     case node(NodeMessage)
     case sequencer(SequencerMessage)
@@ -20,7 +20,7 @@ enum AnyMessage: Equatable, Sendable {
         }
     }
 
-    /// Its frame. `session` is that of a node; the others have none.
+    /// Encodes its frame. `session` is the session of a node. The other speakers have none.
     func encoded(epoch: Epoch, session: Incarnation = .none) -> [UInt8] {
         switch self {
         case .node(let message):
@@ -31,7 +31,7 @@ enum AnyMessage: Equatable, Sendable {
         }
     }
 
-    /// Decodes a frame whole: also what a decoder leaves to others to look into.
+    /// Decodes a whole frame, including the parts that the decoder itself leaves undecoded.
     static func decode(
         _ frame: Bytes, from speaker: Speaker, limits: WireLimits = .standard
     ) throws(WireError) -> AnyMessage {
@@ -55,7 +55,7 @@ enum AnyMessage: Equatable, Sendable {
 }
 
 extension SplitMix64 {
-    /// The number in `CONFLUX_SEED`, or a fresh one: one number reproduces a failure.
+    /// The number in `CONFLUX_SEED`, or a random one. The number reproduces a failure.
     static func seed() -> UInt64 {
         environment("CONFLUX_SEED").flatMap { UInt64($0) } ?? UInt64.random(in: .min ... .max)
     }

@@ -109,8 +109,8 @@ struct BatchTests {
     }
 
     @Test func `entries that break the grammar are found where they stand`() throws {
-        // Each: what stands in place of the only entry (row 0, length 2, two bytes), and the
-        // offset within it at which the fault is.
+        // Each case: the bytes that replace the only entry (row 0, length 2, two bytes), and the
+        // offset of the fault within them.
         let faults: [([UInt8], Int, String)] = [
             ([1, 2, 7, 7], 0, "a row that is none"),
             ([0, 3, 7, 7], 0, "a payload longer than the batch"),
@@ -191,14 +191,14 @@ struct BatchTests {
             #expect(found == (admitted[offset] ? entry : nil), comment)
         }
         #expect(byCounter.isEmpty, comment)
-        // Neighbouring runs leave out at least one entry between them.
+        // Between neighbouring runs, at least one entry is left out.
         for (left, right) in zip(runs, runs.dropFirst()) {
             #expect(left.lastCounter + 1 < right.firstCounter, comment)
         }
     }
 }
 
-/// An entry as the plainest reading of the grammar finds it.
+/// An entry, parsed by the most straightforward reading of the grammar.
 private struct NaiveEntry: Equatable {
     let target: Int
     let payload: Bytes

@@ -3,8 +3,8 @@ import Testing
 
 @testable import ConfluxProtocol
 
-/// Bytes of any content end in a value or in a typed error. That a decoder does not trap is shown
-/// by these tests' coming to an end.
+/// Any bytes lead to a value or to a typed error. The tests also show that no decoder traps, since
+/// they would not end otherwise.
 struct HostileFrameTests {
     @Test(arguments: GoldenSample.all)
     func `a frame cut at any byte but before an extension is an error`(
@@ -17,7 +17,7 @@ struct HostileFrameTests {
                 let less = try? AnyMessage.decode(
                     frame[..<length], from: sample.message.speaker)
             else { continue }
-            // It is a whole message, which says less.
+            // It is a complete message with less content.
             #expect(less != sample.message)
             var rest = FrameReader(frame[length...], limits: .standard)
             try rest.skipExtensions()
@@ -29,7 +29,7 @@ struct HostileFrameTests {
     @Test(arguments: GoldenSample.all)
     func `a frame with any byte changed is an error, or a message`(sample: GoldenSample) throws {
         for offset in sample.frame.indices {
-            // Behind the header a change does not make it another's message.
+            // A change after the header doesn't turn it into another speaker's message.
             let speakers =
                 offset < Frame.size ? AnyMessage.Speaker.allCases : [sample.message.speaker]
             for change in [1, 0x02, 0x10, 0x40, 0x7F, 0x80, 0xFF] as [UInt8] {
@@ -47,7 +47,7 @@ struct HostileFrameTests {
         var messages = RandomMessages(seed: seed)
         for _ in 0..<5_000 {
             var frame = [UInt8](messages.bytes(200))
-            // Behind a good header, so that every decoder gets its part.
+            // Half of them get a valid header, so that every decoder is reached.
             let header = messages.message().encoded(epoch: Epoch(1)).prefix(Frame.size)
             frame = messages.flag() ? Array(header) + frame : frame
             for speaker in AnyMessage.Speaker.allCases {
@@ -226,7 +226,7 @@ struct HostileFrameTests {
             #expect(!error.message.isEmpty)
             return
         }
-        // What decodes can be said again, and means the same.
+        // A decoded message can be encoded again, and decodes to the same value.
         let again = decoded.encoded(epoch: Epoch(1))
         #expect(try AnyMessage.decode(again[...], from: speaker) == decoded, comment)
     }

@@ -4,7 +4,7 @@ import Testing
 
 @testable import ConfluxProtocol
 
-/// `docs/protocol.md` says the numbers that the code has.
+/// Compares the numbers in `docs/protocol.md` with those in the code.
 struct ProtocolDocumentTests {
     private static func rows() throws -> [String] {
         let url = GoldenFile.url.deletingLastPathComponent().appending(path: "protocol.md")
@@ -12,7 +12,7 @@ struct ProtocolDocumentTests {
             .split(separator: "\n").map(String.init).filter { $0.hasPrefix("| ") }
     }
 
-    /// The names of the rules of the grammar: a rule begins at the margin of its block.
+    /// The names of the rules of the grammar. A rule begins at the margin of its block.
     private static func rules() throws -> [String] {
         let url = GoldenFile.url.deletingLastPathComponent().appending(path: "protocol.md")
         return try String(contentsOf: url, encoding: .utf8).split(separator: "\n")
@@ -34,8 +34,8 @@ struct ProtocolDocumentTests {
         }
     }
 
-    /// That every rule which is named is defined, and the grammar is that of the golden frames, the
-    /// client in `examples/python` tests.
+    /// The client in `examples/python` tests that every named rule is defined, and that the grammar matches the
+    /// golden frames.
     @Test func `every kind that is spoken is a rule of the grammar, and no other`() throws {
         let rules = try Self.rules()
         let spoken = Set(

@@ -2,7 +2,7 @@ import ConfluxVocabulary
 
 @testable import ConfluxProtocol
 
-/// Draws messages of every kind, with every alternative in them.
+/// Draws random messages of every kind, with every alternative.
 struct RandomMessages {
     var random: SplitMix64
 
@@ -331,7 +331,7 @@ struct RandomMessages {
         return run[...]
     }
 
-    /// A number of any size, the largest and zero more often than by chance.
+    /// A random number of any size. Zero and the largest one are more frequent.
     mutating func number() -> UInt64 {
         switch below(8) {
         case 0: 0
@@ -340,7 +340,7 @@ struct RandomMessages {
         }
     }
 
-    /// A number with which a run of any length may begin.
+    /// A random number with which a run of any length may begin.
     mutating func start() -> UInt64 {
         min(number() | 1, UInt64(Int64.max) - UInt64(UInt32.max))
     }

@@ -11,7 +11,7 @@ struct RoundTripTests {
             let message = messages.message()
             let epoch = messages.epoch()
             let frame = message.encoded(epoch: epoch)
-            // Cut out of a larger buffer: no decoder may take its first index for 0.
+            // The frame is a slice of a larger buffer: no decoder may assume that its first index is 0.
             let shifted = ([0, 0, 0] + frame + [0])[3..<3 + frame.count]
             #expect(try Frame.header(of: shifted).epoch == epoch, "seed \(seed), round \(round)")
             let decoded = try AnyMessage.decode(shifted, from: message.speaker)

@@ -4,10 +4,10 @@ import Testing
 @testable import ConfluxProtocol
 
 struct WireExtensionTests {
-    /// Two extensions that nobody needs to know.
+    /// Two extensions that a reader may skip.
     private static let optional: [UInt8] =
         extended(2, [1, 2, 3]) + extended(0x7FFF, [])
-    /// One that must be understood.
+    /// An extension that a reader must understand.
     private static let critical: [UInt8] = extended(0x8000, [9])
 
     private static func extended(_ tag: UInt16, _ bytes: [UInt8]) -> [UInt8] {

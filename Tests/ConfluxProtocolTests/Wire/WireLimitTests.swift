@@ -55,7 +55,7 @@ struct WireLimitTests {
         #expect(granted(batch: 1_000, payload: 500).payloadBytesMax == 500)
         #expect(granted(batch: 32 << 20, payload: 16 << 20).payloadBytesMax == 16 << 20)
         for limits in [granted(batch: 0, payload: 0), granted(batch: .max, payload: .max)] {
-            // Both would pass as settings.
+            // Both limits would also be valid as settings.
             let checked = try WireLimits(
                 batchBytesMax: limits.batchBytesMax, payloadBytesMax: limits.payloadBytesMax)
             #expect(checked == limits)
@@ -104,7 +104,7 @@ struct WireLimitTests {
     }
 
     @Test func `a list that claims more than the bytes left hold is refused at its count`() throws {
-        // The count stands last: nothing follows it, and no element is looked for.
+        // The count is the last field: no bytes follow it, and no element is read.
         let hello = Frame.encode(
             .hello(Hello(request: 100, nonce: .none, name: nil, role: .member)) as NodeMessage,
             by: .unwelcomed)

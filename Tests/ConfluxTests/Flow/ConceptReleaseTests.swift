@@ -2,12 +2,12 @@ import Conflux
 import Foundation
 import Testing
 
-/// What nobody has any more is freed, whatever concept used it.
+/// Objects that nobody references any more are freed, whatever concept used them.
 @Suite(.timeLimit(.minutes(5)))
 struct ConceptReleaseTests {
     typealias Numbers = Storage<Int>
 
-    /// Something that is done with a scope and stores, which are let go then.
+    /// Something to do with a scope and stores, which are then released.
     struct Use: Sendable, CustomTestStringConvertible {
         let testDescription: String
         let run: @Sendable (Scope, ModelStore<Stock>, Numbers) async throws -> Void
@@ -52,7 +52,7 @@ struct ConceptReleaseTests {
             try await scope.chain().dispatch(.add(amount: 1), to: stock)
                 .change(numbers) { $0.replace(1) }.react().receipt()
             scope.chain().dispatch(.add(amount: 1), to: stock).abort()
-            // One that is neither.
+            // A chain that is neither reacted to nor aborted.
             _ = scope.chain().dispatch(.add(amount: 1), to: stock)
             _ = try await scope.transaction { $0.read(stock).left }
         },
@@ -141,7 +141,7 @@ struct ConceptReleaseTests {
             (scope, stock, state, numbers) = (own, store, store.computed.state, storage)
             try await use.run(own, store, storage)
         }()
-        // What ran on other threads may have it a moment longer.
+        // Code on other threads may reference them a moment longer.
         let end = ContinuousClock.now + .seconds(60)
         while scope != nil || stock != nil || state != nil || numbers != nil,
             ContinuousClock.now < end

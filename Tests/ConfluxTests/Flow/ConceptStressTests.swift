@@ -3,11 +3,11 @@ import Foundation
 import Synchronization
 import Testing
 
-/// All concepts at once, from many tasks: nothing is lost, doubled or stuck, and the thread sanitizer looks
-/// on.
+/// All concepts at the same time, from many tasks: nothing is lost, doubled or stuck. The thread sanitizer
+/// checks it, too.
 @Suite(.timeLimit(.minutes(10)))
 struct ConceptStressTests {
-    /// What was done, as counted by those who did it.
+    /// What a task has done, as counted by the task itself.
     private struct Count: Sendable {
         var added = 0
         var addedEverywhere = 0
@@ -46,7 +46,7 @@ struct ConceptStressTests {
         func raise() { value.add(1, ordering: .relaxed) }
     }
 
-    /// `script/sanitize --stress` begins with another seed each time.
+    /// `script/sanitize --stress` starts with another seed each time.
     private static let firstSeed =
         ProcessInfo.processInfo.environment["CONFLUX_STRESS_SEED"].flatMap { UInt64($0) } ?? 0
 
@@ -79,7 +79,7 @@ struct ConceptStressTests {
         #expect(emitted.count == total.emitted)
         #expect(total.events == 0 || world.account.user != nil)
         #expect((1...8).contains(world.recorder.steps.count))
-        // All paths are free again.
+        // Nothing is blocked afterwards.
         for _ in 0..<3 { try await world.queued.dispatch(.add(amount: 1)).receipt() }
         #expect(world.scope.lockInForce == nil)
     }
@@ -140,7 +140,7 @@ struct ConceptStressTests {
             count.added += 1
             middleware.dispose()
         case 13:
-            // Another task may have the other direction: then it is refused.
+            // Another task may have set the opposite order: then this one is refused.
             let pair = Bool.random(using: &random)
             let order =
                 pair

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Conflux
 
-/// What the concepts of the flow promise where several of them meet.
+/// The promises of the flow's concepts where several concepts meet.
 @Suite(.timeLimit(.minutes(5)))
 struct FlowPromiseTests {
     let scope = Scope()
@@ -16,19 +16,19 @@ struct FlowPromiseTests {
         let scope = scope
         let store = scope.run { tallyStore() }
         let isOver = Late<Bool>()
-        // Threads, as they never suspend.
+        // These are threads, since a thread never suspends.
         for _ in 0..<2 {
             Thread {
                 while isOver.value != true {
                     let lock = scope.lock()
                     lock.release()
-                    // Its last reference goes here, which releases it again.
+                    // The last reference ends here, which releases the lock again.
                 }
             }.start()
         }
         let count = await withCheckedContinuation { continuation in
             Thread {
-                // A second is enough, and the threads take what others need.
+                // One second is enough, since these threads take time from others.
                 let end = ContinuousClock.now + .seconds(1)
                 var count = 0
                 while count < 20_000, .now < end {
@@ -62,7 +62,7 @@ struct FlowPromiseTests {
             }
             younger.release()
         }
-        // It begins, and waits.
+        // The body begins, and waits.
         await Task.yield()
         older.release()
         try await body.value
@@ -126,7 +126,7 @@ struct FlowPromiseTests {
 
     private struct Unheard: Event {}
 
-    /// A value that functions change, and events.
+    /// A value that is changed by functions and by events.
     private struct Guest: EventHandling, Equatable {
         var user = ""
 
@@ -362,7 +362,7 @@ struct FlowPromiseTests {
         #expect(await changes.next() == nil)
     }
 
-    /// Looks at a recorder when it is freed.
+    /// A value that looks at a recorder when it is freed.
     private final class Nosy: Codable, Sendable {
         let look: @Sendable () -> Void
 

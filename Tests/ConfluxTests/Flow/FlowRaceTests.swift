@@ -5,7 +5,7 @@ import Testing
 
 @testable import Conflux
 
-/// What two threads, or two concepts, could do to each other.
+/// How two threads, or two concepts, could disturb each other.
 @Suite(.timeLimit(.minutes(5)))
 struct FlowRaceTests {
     let scope = Scope()
@@ -14,8 +14,8 @@ struct FlowRaceTests {
 
     private struct Nothing: Middleware {}
 
-    /// Has one thread dispatch whatever it likes, while another one takes locks, and under each dispatches a 1
-    /// and then a 2 to a store.
+    /// Lets one thread run `first` and `second`, while another thread takes locks, and under each lock dispatches
+    /// a 1 and then a 2 to a store.
     private func contest(
         rounds: Int, first: @escaping @Sendable () -> Void, second: @escaping @Sendable () -> Void,
         against other: @escaping @Sendable () -> DispatchHandle
@@ -39,7 +39,7 @@ struct FlowRaceTests {
         }
     }
 
-    /// How often something stands between a 1 and the 2 that follows.
+    /// How often there is a number between a 1 and its 2.
     private func intruders(in numbers: [Int]) -> Int {
         var count = 0
         var isOpen = false
@@ -112,7 +112,7 @@ struct FlowRaceTests {
         )
         let scope = scope
         Thread {
-            // As a global dispatch does it: it looked at the gate, and keeps a place in each line.
+            // Like a global dispatch: it has checked the gate, and reserves a place in each lane.
             var places = Reservation()
             scope.channel(of: TallyState.self).withLanes { _ in
                 isIn.signal()
@@ -128,7 +128,7 @@ struct FlowRaceTests {
             lock.run { store.actions.tell(1) }
             isHolderDone.signal()
         }.start()
-        // It must wait; one that does not is through in far less.
+        // It must wait. If it did not, it would be done in far less time.
         let isThrough = isHolderDone.wait(timeout: .now() + .milliseconds(50)) == .success
         goOn.signal()
         isDone.wait()
@@ -149,7 +149,7 @@ struct FlowRaceTests {
         let handle = younger.run { following.actions.dispatch(1) }
         older.release()
         try await handle.receipt()
-        // The younger lock is in force: only what its holder dispatches is committed.
+        // The younger lock is in force, so only the actions of its holder are committed.
         #expect(scope.lockInForce === younger)
         #expect(store.computed.numbers == [2])
         younger.release()
@@ -218,7 +218,7 @@ struct FlowRaceTests {
 
     // MARK: Middleware and events
 
-    /// Counts what it saw begin and end.
+    /// Counts the dispatches that it saw begin and end.
     private final class Ends: Middleware {
         let begun = Atomic(0)
         let ended = Atomic(0)
@@ -371,7 +371,7 @@ struct FlowRaceTests {
         observation.dispose()
     }
 
-    /// Writes what it hears.
+    /// Writes down what it is told.
     private final class Clerk: Middleware {
         let lines = Mutex<[String]>([])
 

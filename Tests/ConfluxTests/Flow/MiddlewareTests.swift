@@ -2,7 +2,7 @@ import Conflux
 import Synchronization
 import Testing
 
-/// Writes down what it is told, and lets a function of the test's decide.
+/// Writes down what it is told, and lets a function of the test decide.
 final class Bystander: Middleware {
     private let seen = Mutex<[String]>([])
     private let decide: @Sendable (Int) -> Passage<Int>
@@ -108,7 +108,7 @@ struct MiddlewareTests {
                 return .pass
             })
         store.actions.tell(1)
-        // Dispatched before the first one went its way.
+        // The new action was dispatched before the first one went on.
         #expect(store.computed.numbers == [11, 1])
     }
 

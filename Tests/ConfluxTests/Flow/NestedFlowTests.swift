@@ -2,7 +2,7 @@ import Conflux
 import Synchronization
 import Testing
 
-/// Flow that begins inside a commit, or beside what a node delivers.
+/// Dispatches from inside a commit, and dispatches beside a node's deliveries.
 @Suite(.timeLimit(.minutes(5)))
 struct NestedFlowTests {
     let scope = Scope()
@@ -24,7 +24,7 @@ struct NestedFlowTests {
                 .change(first) { $0.replace($0.value + 10) }
                 .change(second) { $0.replace($0.value + 100) }
                 .react()
-            // The commit that this observer hears of comes first.
+            // The commit that notified this observer comes first.
             #expect(first.value == 1)
         }
         first.replace(1)
@@ -64,7 +64,7 @@ struct NestedFlowTests {
         waiting.core.deliver([action]) { report.value = $0 }
         #expect(report.value?.completed == 1)
         #expect(waiting.computed.numbers == [2])
-        // What is dispatched here waits.
+        // A dispatch of this process waits.
         waiting.actions.dispatch(action: 3)
         #expect(waiting.computed.numbers == [2])
         held.runAll()

@@ -86,7 +86,7 @@ struct OutcomeBlockTests {
         }
     }
 
-    /// Each refusal once cost a look at all that waited: this took many minutes.
+    /// Each refusal once searched all waiters, so that this took many minutes.
     @Test func `refusals are delivered one by one to as many waiters`() {
         let count = 100_000
         let block = block(count)

@@ -2,7 +2,7 @@ import Conflux
 import Synchronization
 import Testing
 
-/// A route that keeps what it is given.
+/// A route that keeps the actions that it gets.
 private final class Road: ActionRoute {
     typealias S = TallyState
 

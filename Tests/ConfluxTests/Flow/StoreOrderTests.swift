@@ -185,7 +185,7 @@ struct StoreOrderTests {
         throws
     {
         let scope = Scope()
-        // 2 to the power of 40 ways lead from the last layer to the first.
+        // From the last layer to the first, there are 2 to the power of 40 paths.
         let layers = scope.run { (0..<40).map { _ in [tallyStore(), tallyStore()] } }
         for (before, after) in zip(layers, layers.dropFirst()) {
             for store in after { try scope.order(store, after: before[0], before[1]) }

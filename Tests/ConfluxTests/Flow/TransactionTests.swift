@@ -53,7 +53,7 @@ struct TransactionTests {
         #expect(error?.reason as? OutOfStock == OutOfStock(left: 0))
         #expect(first.left == 5 && first.takings == 0)
         #expect(heard.withLock { $0 } == 0)
-        // The next action's number follows, and its context is its own.
+        // The next action gets the next number, and its own context.
         first.dispatch(.take(amount: 1))
         #expect(first.lastContext?.sequence == 1)
     }
@@ -220,7 +220,7 @@ struct TransactionTests {
         }
         #expect(sum == 10 && attempts == 2)
 
-        // So it is with what a check refuses early.
+        // The same holds for an action that a check refuses too early.
         attempts = 0
         try await scope.transaction { tx in
             attempts += 1
@@ -231,7 +231,7 @@ struct TransactionTests {
             tx.dispatch(.take(amount: toTake), to: first)
         }
         #expect(attempts == 2 && first.left == 2)
-        // An error of what was so is told at once.
+        // An error after consistent reads is reported at once.
         attempts = 0
         await #expect(throws: Torn.self) {
             try await scope.transaction { tx in
@@ -240,7 +240,7 @@ struct TransactionTests {
             }
         }
         #expect(attempts == 1)
-        // And one that never reads two stores at one moment is told what to do.
+        // A transaction whose reads are never consistent fails, and its error says what to do.
         attempts = 0
         let error = await #expect(throws: DispatchError.self) {
             try await scope.transaction(attempts: 2) { tx in
@@ -281,7 +281,7 @@ struct TransactionTests {
         let quick = scope.run { ModelStore(Stock(left: 1)) }
         quick.observe(\.left) { [scope] value in
             seen.withLock { $0.append("quick \(value.left)") }
-            // The slow one comes first, and waits; this store comes when its observer has returned.
+            // The slow store comes first, and waits. This store follows when its observer has returned.
             if value.left == 2 {
                 gate.value = scope.chain().dispatch(.add(amount: 1), to: slow)
                     .dispatch(.add(amount: 1), to: quick).react()

@@ -5,7 +5,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(5)))
 struct ArchiveTests {
-    /// A folder that goes with the test.
+    /// A folder that is removed after the test.
     final class Folder: Sendable {
         let url = FileManager.default.temporaryDirectory
             .appendingPathComponent("conflux-archive-\(UUID().uuidString)")
@@ -140,7 +140,7 @@ struct ArchiveTests {
         let kept = try archive.keep(storage, as: "x", idle: .milliseconds(1))
         storage.replace(1)
         try kept.save()
-        // A folder where the new content would stand.
+        // A folder where the new file would be written.
         try FileManager.default.createDirectory(
             at: folder.file("1~x.archive.new"), withIntermediateDirectories: false)
         var saves = kept.saves.values.makeAsyncIterator()
@@ -205,7 +205,7 @@ struct ArchiveTests {
         #expect(error?.code == .incompatible)
         #expect(error?.message.contains("newer program") == true)
     }
-    // MARK: What was saved when, and by whom
+    // MARK: When and by whom values are saved
 
     @Test func `changes made before keeping begins are saved too`() async throws {
         let archive = try Archive(folder: folder.url)
@@ -253,7 +253,7 @@ struct ArchiveTests {
         #expect(folder.names == ["1~x.archive"])
     }
 
-    /// A value whose encoding waits for a save on another thread.
+    /// A value whose encoding waits until another thread has saved.
     struct Waiting: Codable, Sendable {
         static let hook = Late<@Sendable () -> Void>()
         var count = 0
@@ -337,9 +337,9 @@ struct ArchiveTests {
         #expect(other.value == 8)
     }
 
-    // MARK: Values of another form
+    // MARK: Values of other types
 
-    /// As a former version of the program has it.
+    /// The value of a former version of the program.
     struct Before: Codable, Sendable { var title = "", width = 1 }
 
     struct After: Codable, Sendable, Equatable {
@@ -380,7 +380,7 @@ struct ArchiveTests {
         #expect(storage.size.width == 2)
         storage.update(\.size.width, to: 3)
         kept.dispose()
-        // What is of the present version is not migrated, and what is of a newer one not read.
+        // A value of the present version is not migrated, and a value of a newer version is not read.
         let again = Storage(Wide())
         _ = try keep(again, 2)
         #expect(again.size.width == 3)

@@ -232,7 +232,7 @@ struct RecorderTests {
             guard value.left == 5, failures.value == nil else { return }
             failures.value = []
             var thrown: [StoreError] = []
-            // The commit under way is visible already: before it there is the first value.
+            // The present commit is already recorded. The step before it is the first value.
             for step in [recorder.back, recorder.forward, recorder.forward, recorder.back] {
                 do throws(StoreError) { try step() } catch { thrown.append(error) }
             }

@@ -2,8 +2,8 @@ import Conflux
 import Testing
 
 struct MigrationTests {
-    /// The third version of a shop's shelf: the first had `left` where this has `count`, and the
-    /// second no `minimum` yet.
+    /// The third version of a shop's shelf: the first one had `left` instead of `count`, and the
+    /// second one had no `minimum`.
     struct Shelf: Model, Equatable {
         static let name = "shelf"
         static let schemaVersion = 3
@@ -23,7 +23,7 @@ struct MigrationTests {
         }
     }
 
-    /// A model that says nothing of older versions.
+    /// A model without a migration.
     struct Plain: Model, Equatable {
         static let name = "plain"
         static let schemaVersion = 2
@@ -85,7 +85,7 @@ struct MigrationTests {
         #expect(failure?.message.contains("Run a newer program") == true)
     }
 
-    // MARK: Filling in
+    // MARK: Default values
 
     struct Room: Codable, Equatable {
         struct Size: Codable, Equatable { var width = 3, depth = 4 }

@@ -35,7 +35,7 @@ struct ModelChangesTests {
         stock.dispatch(.take(amount: 1))
         let next = Task { await changes.next() }
         stock.dispatch(.add(amount: 7))
-        // The reader may have seen the value on its way; in any case it ends where it is.
+        // The reader may have seen an intermediate value. In any case it ends with the last one.
         #expect(await next.value?.new == 7)
     }
 
@@ -58,7 +58,7 @@ struct ModelChangesTests {
         }
         stock?.dispatch(.add(amount: 5))
         stock = nil
-        // The action came before the release, so whoever was listening by then was told of it.
+        // The action was committed before the release, so every reader that had subscribed by then gets it.
         let seen = await reader.value
         #expect(seen == [5] || seen.isEmpty)
     }

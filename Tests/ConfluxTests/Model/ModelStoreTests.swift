@@ -23,7 +23,7 @@ struct ModelStoreTests {
             try await stock.dispatch(.add(amount: 3)).receipt()
             #expect(stock.left == 4)
         }
-        // Nor is anything else mistaken for a model.
+        // A value that is not a model doesn't get a model's store.
         let storage: Storage<[Int]> = Storage([1])
         let empty: Storage<Int?> = Storage(nil)
         #expect(storage.value == [1] && empty.value == nil)
@@ -85,7 +85,7 @@ struct ModelStoreTests {
         same.dispatch(.add(amount: 3))
         #expect(store.left == 4 && same.left == 4)
         #expect(type(of: store) == type(of: same))
-        // What is no model makes a storage.
+        // A value that is not a model gets a storage.
         #expect(type(of: Store(1)) == Storage<Int>.self)
     }
 
@@ -128,7 +128,7 @@ struct ModelStoreTests {
     }
 }
 
-/// A class state that writes down its actions under their numbers.
+/// A class state that writes down its actions with their numbers.
 final class Ledger: State {
     typealias Action = Int
     typealias Mutations = LedgerMutations

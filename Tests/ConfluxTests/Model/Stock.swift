@@ -39,7 +39,7 @@ struct Stock: Model, Equatable {
     }
 }
 
-/// A model whose code touches a store, which it must not.
+/// A model whose code touches a store, which is not allowed.
 struct Meddler: Model {
     static let name = "meddler"
     static let victim = ModelStore<Stock>()

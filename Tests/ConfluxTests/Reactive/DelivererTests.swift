@@ -5,7 +5,7 @@ import Testing
 
 @testable import Conflux
 
-/// Which thread delivers, for how long, and in whose context.
+/// Which thread delivers, for how long, and in which context.
 struct DelivererTests {
     @Test func `a sender that has delivered its value is relieved by the next one`() {
         let sink = Sink<Int>()
@@ -19,7 +19,7 @@ struct DelivererTests {
                 isDelivering.happen()
                 isSent.wait()
             case 1:
-                // Its deliverer sent 0, and owes neither this value nor what it leads to.
+                // The deliverer sent 0. It need not deliver this value, nor what follows from it.
                 sink.send(value: 10)
                 isFollowed.happen()
                 awaitCondition { sink.broadcaster.isAwaited }
@@ -60,7 +60,7 @@ struct DelivererTests {
             isDelivering.happen()
             isSent.wait()
         }
-        // Inside a delivery a thread never waits.
+        // A thread never waits inside a delivery.
         trigger.signal.observe { _ in
             for value in 1...count { sink.send(value: value) }
         }
@@ -86,7 +86,7 @@ struct DelivererTests {
         let hasReturned = Atomic<Bool>(false)
         let isDelivered = Happening()
         sink.signal.observe { value in
-            // It takes longer to deliver than to send; it must not depend on other threads, though.
+            // Delivering must take longer than sending, without depending on other threads.
             if value > 0 { return (0..<1_000).forEach { _ in _ = sent.load(ordering: .relaxed) } }
             isDelivered.happen()
             isDelivered.happen()
@@ -116,7 +116,7 @@ struct DelivererTests {
                 isDelivering.happen()
                 isSent.wait()
             }
-            // The thread that is to relieve this one has to return first.
+            // The thread that could relieve this one has to return first.
             if value == 1 { hasReturned.wait() }
         }
         onThreads(2) { thread in
@@ -171,7 +171,7 @@ struct DelivererTests {
 
 /// A value, the thread that delivered it, and its scope.
 private struct Call: @unchecked Sendable {
-    // Sendable: the thread is only compared. It is kept, so that no later one has its address.
+    // Sendable: the thread is only compared. It is retained, so that no later thread has its address.
     let value: Int
     let thread = Thread.current
     let scope = Scope.current
@@ -179,7 +179,7 @@ private struct Call: @unchecked Sendable {
     init(_ value: Int) { self.value = value }
 }
 
-/// A value, and what its observer ran under.
+/// A value, and the context of its observer.
 private struct Context: Sendable {
     let value: Int
     let scope = Scope.current

@@ -102,7 +102,7 @@ struct DeliveryTests {
         }.start()
         isShown.wait()
         variable.signal.observe { other.add($0) }
-        // Neither call waits for the observer that is held up.
+        // Neither call waits for the blocked observer.
         variable.value = 1
         variable.value = 2
         #expect(slow.values == [])

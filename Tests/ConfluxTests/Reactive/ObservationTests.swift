@@ -66,7 +66,7 @@ struct ObservationTests {
             }
         }
         #expect(after.load(ordering: .relaxed) == 0)
-        // A value may still be with the thread that delivers when its observer is disposed.
+        // The delivering thread may still have a value when the value's observer is disposed.
         #expect(before.load(ordering: .relaxed) > 0)
     }
 
@@ -95,7 +95,7 @@ struct ObservationTests {
             }
             return durations.min() ?? .zero
         }
-        // A list that is copied or searched takes hundreds of times as long.
+        // To copy or search the list would take hundreds of times as long.
         #expect(shortest(beside: 10_000) < shortest(beside: 0) * 20)
     }
 
@@ -187,7 +187,7 @@ struct ObservationTests {
 }
 
 private final class Target: @unchecked Sendable {
-    // Sendable: used by one thread.
+    // Sendable: only one thread uses it.
     var number = 0
 }
 

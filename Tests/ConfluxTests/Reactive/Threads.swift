@@ -3,7 +3,7 @@ import Foundation
 import Synchronization
 import Testing
 
-/// Runs a function on threads of its own, all started at once, and waits for them to end.
+/// Runs a function on new threads, which start at the same time, and waits until they end.
 func onThreads(
     _ count: Int, sourceLocation: SourceLocation = #_sourceLocation,
     _ body: @escaping @Sendable (Int) -> Void
@@ -22,7 +22,7 @@ func onThreads(
     #expect(ended.wait(timeout: .now() + 30) == .success, sourceLocation: sourceLocation)
 }
 
-/// Something that one thread waits for and another makes happen.
+/// An event that one thread waits for and another thread triggers.
 struct Happening: Sendable {
     private let semaphore = DispatchSemaphore(value: 0)
 
@@ -33,7 +33,7 @@ struct Happening: Sendable {
     }
 }
 
-/// Lets other threads run until a condition holds, for what has no event to wait for.
+/// Lets other threads run until a condition is true, if there is no event to wait for.
 func awaitCondition(
     sourceLocation: SourceLocation = #_sourceLocation, _ condition: () -> Bool
 ) {
@@ -42,7 +42,7 @@ func awaitCondition(
     #expect(condition(), sourceLocation: sourceLocation)
 }
 
-/// What observers have seen.
+/// The values that observers have seen.
 final class Seen<Value: Sendable>: Sendable {
     private let guarded = Mutex<[Value]>([])
 
@@ -51,7 +51,7 @@ final class Seen<Value: Sendable>: Sendable {
     func add(_ value: Value) { guarded.withLock { $0.append(value) } }
 }
 
-/// An object whose end is noticed.
+/// An object that tells when it is freed.
 final class Witness: Sendable {
     private let atEnd: @Sendable () -> Void
 
@@ -59,6 +59,6 @@ final class Witness: Sendable {
 
     deinit { atEnd() }
 
-    /// Does nothing, but makes a closure capture the witness.
+    /// Does nothing. A call of it makes a closure capture the witness.
     func stay() {}
 }

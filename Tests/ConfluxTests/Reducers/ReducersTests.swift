@@ -13,7 +13,7 @@ struct Wallet: ReducedModel, Equatable {
     var amount = 0
 }
 
-/// One whose reducers a test changes.
+/// A model whose reducers are changed by a test.
 struct Purse: ReducedModel {
     static let name = "purse"
     static let reducers = Reducers<Purse>()

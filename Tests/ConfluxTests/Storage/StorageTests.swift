@@ -153,7 +153,7 @@ struct StorageTests {
         #expect(!seen.contains { $0.hasPrefix("2 change") })
     }
 
-    /// Notes what is told of commits, in order.
+    /// Notes what middleware is told about commits, in order.
     private struct Notes: Middleware {
         let lines: Seen<String>
 
@@ -197,7 +197,7 @@ struct StorageTests {
             "observer", "1 to 2", "did commit at 2", "2 to 3", "did commit at 3",
         ]
         #expect(notes.lines.values == alone + chain)
-        // A state of one's own is touched in its lane alone.
+        // A class state may be accessed only in its lane, so middleware doesn't get its value.
         let tally = scope.run { tallyStore() }
         tally.actions.tell(1)
         #expect(

@@ -3,12 +3,12 @@ import Foundation
 import Synchronization
 import Testing
 
-/// Each thread commits its own actions, and serves others for a bounded while.
+/// Each thread commits its own actions, and serves others for a limited time.
 @Suite(.timeLimit(.minutes(5)))
 struct DispatchTurnTests {
     let scope = Scope()
 
-    /// Runs functions on threads of their own, which are not shared with tasks or queues.
+    /// Runs functions on new threads, which no task or queue uses.
     private func onThreads(_ functions: (@Sendable () -> Void)...) async {
         await withCheckedContinuation { continuation in
             let left = Atomic(functions.count)
@@ -80,7 +80,7 @@ struct DispatchTurnTests {
         let (mayFlood, mayGoOn) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
         let (store, other) = scope.run {
             let store = tallyStore { number in
-                // Others fill the line while this thread serves it, and faster than it is served.
+                // Others fill the line while this thread serves it, and they are faster.
                 if number == 1 {
                     mayFlood.signal()
                     mayGoOn.wait()
@@ -132,7 +132,7 @@ struct DispatchTurnTests {
             {
                 isIn.wait()
                 outer.actions.tell(1)
-                // It has returned, and the other store's action is still to come.
+                // The call has returned, and the other store's action is not committed yet.
                 #expect(busy.computed.numbers == [])
                 mayGo.signal()
             })
@@ -169,12 +169,12 @@ struct DispatchTurnTests {
         let follow = scope.run {
             tallyStore(on: held.executor) { number in second.actions.tell(number) }
         }
-        // It was dispatched before the lock, and its commit comes when the holder's does.
+        // The first action was dispatched before the lock, and is committed together with the holder's.
         follow.actions.tell(1)
         let lock = scope.lock()
         lock.run { follow.actions.tell(2) }
         lock.run { held.runAll() }
-        // What the first one's commit dispatches waits, and what the holder's does goes its way.
+        // Dispatches from the first action's commit wait. Those from the holder's commit pass.
         #expect(second.computed.numbers == [2])
         lock.release()
         #expect(second.computed.numbers == [2, 1])
@@ -182,13 +182,13 @@ struct DispatchTurnTests {
     }
 }
 
-/// What a thread has written, in which step.
+/// An action with its thread and its step.
 private struct Written: Event {
     var thread: Int
     var step: Int
 }
 
-/// The last step of each thread, and how many were committed by another thread.
+/// A state with the last step of each thread, and the number of actions that another thread committed.
 private final class WriterState: State, EventHandling, Sendable {
     typealias Action = Written
     typealias Mutations = WriterMutations

@@ -1,25 +1,25 @@
 import Testing
 
-/// A small world whose participants take one step after the other, in any order.
+/// A small world whose participants take steps in any order.
 protocol ExploredWorld {
     associatedtype Key: Hashable
 
-    /// All that the future depends on, and the checks.
+    /// Everything that the future and the checks depend on.
     var key: Key { get }
     var participantCount: Int { get }
-    /// What is wrong, if anything is.
+    /// The violations in this world.
     var faults: [String] { get }
-    /// What is wrong with a world in which nobody can take a step.
+    /// The violations in a world in which no participant can take a step.
     var faultsAtEnd: [String] { get }
-    /// Has a participant take its next step.
+    /// Makes a participant take its next step.
     ///
-    /// - Returns: Whether it can take one; if not, nothing has changed.
+    /// - Returns: Whether it could. If not, nothing has changed.
     mutating func step(_ participant: Int) -> Bool
 }
 
-/// Has the participants take their steps in every order there is.
+/// Explores every order in which the participants can take their steps.
 ///
-/// - Returns: How many different worlds there are.
+/// - Returns: The number of different worlds.
 func explore<World: ExploredWorld>(
     _ start: World, sourceLocation: SourceLocation = #_sourceLocation
 ) -> Int {

@@ -56,7 +56,7 @@ struct GlobalDispatchTests {
         let scope = Scope()
         let (busy, other) = (Late<Store<TallyState>>(), Late<Store<TallyState>>())
         let store = scope.run {
-            // Has more to do as long as the other one hasn't got the action.
+            // Dispatches more actions as long as the other store doesn't have the action.
             tallyStore { number in
                 let isWaiting = other.value?.computed.numbers.isEmpty == true
                 if isWaiting, number < 1_000 { busy.value?.actions.tell(number + 1) }

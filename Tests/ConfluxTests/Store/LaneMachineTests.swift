@@ -2,8 +2,8 @@ import Testing
 
 @testable import Conflux
 
-/// Every order in which a few threads can take their steps at one lane. A step is what a thread does under the
-/// lane's mutex, or between two times under it.
+/// Every order in which a few threads can take their steps at one lane. A step is what a thread does while it
+/// holds the lane's mutex, or between two such times.
 @Suite struct LaneMachineTests {
     @Test(arguments: [
         [LaneWorld.Role.dispatches(2), .dispatches(2)],
@@ -33,14 +33,14 @@ import Testing
     }
 }
 
-/// What a lane does with its machine, in single steps.
+/// How a lane uses its machine, in single steps.
 struct LaneWorld: ExploredWorld {
     enum Role: Equatable {
-        /// A thread that may wait dispatches so many actions.
+        /// A thread that may wait dispatches this many actions.
         case dispatches(Int)
-        /// One that may not wait, or has no reason to.
+        /// A thread that may not wait, or need not, dispatches this many actions.
         case sends(Int)
-        /// Something to wait for is put into the line, and ends at some time.
+        /// A hold is put into the line, and ends at some time.
         case holds
         case closes
     }
@@ -64,14 +64,14 @@ struct LaneWorld: ExploredWorld {
 
     fileprivate struct Participant: Hashable {
         var doing = Doing.idle
-        /// Whether it serves for the executor.
+        /// Whether it serves on the executor.
         var isRun = false
         var left = 0
-        /// The turn that it has to take.
+        /// The turn that it waits for.
         var turn: Int?
     }
 
-    /// The things to wait for, by their numbers; those of turns are above 100.
+    /// The holds by their numbers. Those of turns have numbers from 100.
     private static let holds: [Int: any LaneHold] = {
         var holds: [Int: any LaneHold] = [:]
         for number in 0..<100 { holds[number] = Hold() }
@@ -94,19 +94,19 @@ struct LaneWorld: ExploredWorld {
     private var phases: [Int: Phase] = [:]
     private var isReleased = false
     private var ends = 0
-    /// The jobs in the order in which they entered the lane or its line.
+    /// The jobs, in the order in which they entered the lane or its line.
     private var arrived: [Int] = []
     private var done: [Int] = []
     private var dropped: [Int] = []
-    /// How many jobs stand in the line.
+    /// How many jobs are in the line.
     private var standing = 0
-    /// Which job is the next of its participant.
+    /// For each participant, how many jobs it has begun.
     private var count: [Int]
 
     init(_ roles: [Role], isImmediate: Bool) {
         self.roles = roles
         machine = LaneMachine(isImmediate: isImmediate)
-        // A queue's threads will stand behind these.
+        // The threads of a queue will follow after these.
         participants = Array(repeating: Participant(), count: roles.count)
         count = Array(repeating: 0, count: roles.count)
         for (index, role) in roles.enumerated() {
@@ -225,7 +225,7 @@ struct LaneWorld: ExploredWorld {
         if let turn = participants[index].turn {
             switch phases[turn] {
             case .open:
-                // Nothing has moved for long: the turn is given up.
+                // Nothing has happened for a long time, so the thread gives up the turn.
                 phases[turn] = .over
             case .reached:
                 phases[turn] = .over
@@ -240,7 +240,7 @@ struct LaneWorld: ExploredWorld {
         case .dispatches, .sends:
             participants[index].left -= 1
             let job = next(index)
-            // Where an executor serves the line, only its own threads run something at once.
+            // If an executor serves the line, only its own threads run jobs at once.
             if !machine.isImmediate, case .sends = roles[index] {
                 participants[index].doing = .placing(job)
                 return true
@@ -257,7 +257,7 @@ struct LaneWorld: ExploredWorld {
             if count[index] == 0 {
                 participants[index].doing = .placing(next(index))
             } else {
-                // What is waited for ends.
+                // The hold ends.
                 participants[index].left = 0
                 phases[index * 10] = .over
                 if machine.takeUp(after: Self.holds[index * 10]!) {

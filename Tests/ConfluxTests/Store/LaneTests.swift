@@ -21,7 +21,7 @@ struct LaneTests {
         DispatchQueue.concurrentPerform(iterations: threads) { thread in
             for number in 0..<each { store.actions.tell(thread * each + number) }
         }
-        // Behind everything that was dispatched before.
+        // This comes after everything that was dispatched before.
         try await store.actions.dispatch(-1).receipt()
 
         let numbers = store.computed.numbers.filter { $0 >= 0 }
@@ -122,7 +122,7 @@ struct LaneTests {
             hasReturned.store(true, ordering: .releasing)
             isDone.signal()
         }
-        // The third action stands in line before its sender waits.
+        // The third action is in the line before its sender waits.
         while core.waitingCount < 3 { sched_yield() }
         let returnedEarly = hasReturned.load(ordering: .acquiring)
         #expect(!returnedEarly)
@@ -142,7 +142,7 @@ struct LaneTests {
             core.runPastGate {}
             isDone.signal()
         }
-        // One that does not wait is through in far less.
+        // A thread that does not wait would be done in far less time.
         #expect(isDone.wait(timeout: .now() + .milliseconds(50)) == .timedOut)
         held.runAll()
         #expect(isDone.wait(timeout: .now() + 10) == .success)
@@ -153,7 +153,7 @@ struct LaneTests {
         let held = HeldExecutor()
         let (core, state) = tallyCore(on: held.executor, waitingMax: 2)
         let store = tallyStore { _ in
-            // Each wait would last a second, and all of them longer than the time limit.
+            // Each wait would take a second, and all of them together longer than the time limit.
             for number in 0..<100 { core.dispatch(number) }
         }
         store.actions.tell(0)
@@ -177,7 +177,7 @@ struct LaneTests {
         let (core, state) = tallyCore(on: held.executor, waitingMax: 100)
         let start = ContinuousClock.now
         for number in 0..<190 { core.dispatch(number) }
-        // A wait for each job behind the bound would be one and a half minutes.
+        // To wait for each job above the bound would take one and a half minutes.
         #expect(ContinuousClock.now - start < .seconds(30))
         held.runAll()
         #expect(state.told == Array(0..<190))

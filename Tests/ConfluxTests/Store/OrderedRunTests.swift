@@ -2,9 +2,9 @@ import Conflux
 import Synchronization
 import Testing
 
-/// What a run keeps, and lets go.
+/// What a run keeps, and what it frees.
 struct OrderedRunTests {
-    /// An action that counts itself.
+    /// An action that counts its living instances.
     private final class Counted: Sendable {
         static let alive = Mutex(0)
         let number: UInt64
@@ -47,7 +47,7 @@ struct OrderedRunTests {
             #expect(Counted.alive.withLock { $0 } == 0)
             taken.clear()
             taken.append(Counted(101), ActionContext(sequence: SequenceNumber(101)))
-            // What the store has is passed over, and is freed as well.
+            // Actions that the store already has are skipped, and freed as well.
             store.core.deliver(run(50...60)) { #expect($0.completed == 11) }
             store.core.deliver(taken) { _ in }
             #expect(state.told.count == 101)

@@ -4,7 +4,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(5)))
 struct StoreReleaseTests {
-    /// Changes by an observer that dispatches to the store that it observes.
+    /// A state that is changed by an observer, which dispatches to the observed store.
     final class EchoState: State, Sendable {
         typealias Action = Int
         typealias Mutations = EchoMutations
@@ -93,7 +93,7 @@ struct StoreReleaseTests {
                     scope.run { Store<EchoState>.actions.dispatch(action: number) }
                 }
             }
-            // Every dispatch ends, in one way or the other.
+            // Every dispatch gets an outcome, of any kind.
             for handle in handles.values { _ = try? await handle.receipt() }
             awaitCondition { ended.value == true }
         }

@@ -1,7 +1,7 @@
 import Conflux
 import Synchronization
 
-/// A state that remembers the numbers it was told, and runs a function of the test's at each.
+/// A state that keeps the numbers that it is told, and calls a test's function for each.
 final class TallyState: State, Sendable {
     typealias Action = Int
     typealias Mutations = TallyMutations
@@ -15,7 +15,7 @@ final class TallyState: State, Sendable {
         self.onCommit = onCommit
     }
 
-    /// What it was told, in order.
+    /// The numbers that it was told, in order.
     var told: [Int] { numbers.withLock { $0 } }
 }
 
@@ -31,7 +31,7 @@ struct TallyMutations: Mutations {
 
 extension Computed where State == TallyState {
     var numbers: [Int] { state.numbers.withLock { $0 } }
-    /// How often a commit began while another was under way.
+    /// How often a commit began during another one.
     var overlaps: Int { state.overlaps.withLock { $0 } }
 }
 
@@ -45,7 +45,7 @@ func tallyStore(
     Store(state: TallyState(onCommit: onCommit), mutations: TallyMutations(), executor: executor)
 }
 
-/// A core as a store has it, in a scope of its own, and its state.
+/// A core like that of a store, in its own scope, and its state.
 func tallyCore(
     on executor: Executor = .immediate, waitingMax: Int? = nil, scope: Scope = Scope(),
     onCommit: @escaping @Sendable (Int) -> Void = { _ in }
@@ -57,7 +57,7 @@ func tallyCore(
     return (core, state)
 }
 
-/// An executor that keeps what it is given until the test wants it run.
+/// An executor that keeps its functions until the test runs them.
 final class HeldExecutor: Sendable {
     private let held = Mutex<[@Sendable () -> Void]>([])
 
@@ -67,7 +67,7 @@ final class HeldExecutor: Sendable {
 
     var heldCount: Int { held.withLock { $0.count } }
 
-    /// Runs what is held, and what that brings, until nothing is.
+    /// Runs the held functions, and those that they add, until none is left.
     func runAll() {
         while let next = held.withLock({ $0.isEmpty ? nil : $0.removeFirst() }) { next() }
     }
@@ -78,7 +78,7 @@ final class HeldExecutor: Sendable {
     }
 }
 
-/// A reference that several closures share and a test sets once it has made it.
+/// A value that several closures share, and that a test sets later.
 final class Late<Value: Sendable>: Sendable {
     private let content = Mutex<Value?>(nil)
     var value: Value? {

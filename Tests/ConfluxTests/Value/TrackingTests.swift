@@ -6,7 +6,7 @@ import Testing
 @Suite(.timeLimit(.minutes(1)))
 struct TrackingTests {
     struct Screen: Sendable {
-        /// What can't be compared.
+        /// A value that can't be compared.
         struct Picture: Sendable { var name = "a" }
 
         var count = 0
@@ -16,7 +16,7 @@ struct TrackingTests {
         var tags: [String: Int] = [:]
     }
 
-    /// How often what a function reads was told to have changed.
+    /// Counts how often the values that a function reads were reported as changed.
     private final class Tracker: Sendable {
         private let changes = Mutex(0)
         var count: Int { changes.withLock { $0 } }

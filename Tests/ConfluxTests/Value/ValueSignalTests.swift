@@ -115,7 +115,7 @@ struct ValueSignalTests {
         #expect(store == nil && state == nil && captured == nil)
     }
 
-    /// A model that says whether an action had to copy what it touched.
+    /// A model that reports whether an action had to copy what it changed.
     struct Shelf: Model {
         final class Buffer: Codable, Sendable {}
 
@@ -146,7 +146,7 @@ struct ValueSignalTests {
             }
             return durations.min() ?? .zero
         }
-        // A list that is copied or searched takes hundreds of times as long.
+        // To copy or search the list would take hundreds of times as long.
         #expect(shortest(beside: 10_000) < shortest(beside: 0) * 20)
     }
 

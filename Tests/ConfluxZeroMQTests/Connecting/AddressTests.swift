@@ -13,7 +13,7 @@ struct AddressTests {
         other = try Endpoint("tcp://127.0.0.1:3")
     }
 
-    /// As a call that #expect can make.
+    /// Calls `moveOn()` in a function that `#expect` can call.
     private func moveOn(_ round: inout AddressRound) -> Bool { round.moveOn() }
 
     @Test func `addresses take turns, with a pause after all of them`() {
@@ -105,7 +105,7 @@ struct AddressTests {
         let place = try there.bind(Endpoint("tcp://127.0.0.1:0"))
         let route = try here.greet()
         for byte: UInt8 in 1...2 { #expect(try here.router.send([byte][...], to: route) == .sent) }
-        // Both have come by then.
+        // Both messages have arrived by then.
         #expect(try here.hear() == [1])
         try here.dealer.move(to: place)
         try wait(for: here.dealer, serving: there) {
@@ -126,7 +126,7 @@ struct AddressTests {
         dealer.moveOn()
         try connect(dealer, with: two.router)
         #expect(dealer.endpoint == two.endpoint)
-        // With one address there is nothing else to go on with.
+        // A client with only one address stays where it is.
         try connect(one.dealer, with: one.router)
         one.dealer.moveOn()
         #expect(one.dealer.isConnected)

@@ -4,7 +4,7 @@ import Testing
 
 @testable import ConfluxZeroMQ
 
-/// A socket that connects: to whom, again and again, and what it says of that.
+/// A socket that connects: to which addresses, how often it tries, and what it reports.
 @Suite struct ClientTests {
     @Test
     func `a client reports each attempt, and reconnects when its connection breaks`()
@@ -27,7 +27,7 @@ import Testing
         let failure = try wait(for: pair.dealer) { try pair.dealer.failure() }
         #expect(failure == .ended)
         #expect(try pair.dealer.send([1]) == .wouldBlock)
-        // Nobody is there, and then somebody is.
+        // First nobody listens, and then a router does.
         #expect(try wait(for: pair.dealer) { try pair.dealer.failure() } == .refused)
         let successor = try RouterSocket(settings: .test)
         try successor.bind(pair.endpoint)
@@ -113,10 +113,10 @@ import Testing
         let frame = [UInt8](repeating: 0, count: 1 << 20)
         var sent = 0
         while sent < 1_000, try pair.dealer.send(frame) == .sent { sent += 1 }
-        // What the system buffers went out first.
+        // The first messages went into the system's buffers.
         #expect((64..<100).contains(sent))
         #expect(pair.dealer.isConnected)
-        // What is read makes room.
+        // Reading makes room.
         while try pair.dealer.send(frame) != .sent {
             guard case .message = try pair.receive() else { throw Overdue() }
         }

@@ -3,7 +3,7 @@ import Testing
 
 @testable import ConfluxZeroMQ
 
-/// The memory of large frames.
+/// The reuse of memory for large frames.
 @Suite struct FramePoolTests {
     private static let beginning =
         ZMTP.greeting(.null) + ZMTP.command("READY", ZMTP.metadata(.router))
@@ -15,7 +15,7 @@ import Testing
         return decoder
     }
 
-    /// What a decoder makes of frames that come in pieces.
+    /// The bodies that a decoder returns for frames that arrive in pieces.
     private func decode(
         _ frames: [[UInt8]], pieceBytes: Int, by decoder: inout ZMTPDecoder
     ) throws -> [Bytes] {
@@ -35,7 +35,7 @@ import Testing
         var decoder = try decoder(pool)
         var kept: [(body: Bytes, expected: [UInt8])] = []
         for round in 0..<24 {
-            // Some are given back at once, and some are kept for long.
+            // Some bodies are released at once, and some are kept for long.
             let frames = (0..<3).map { index in
                 [UInt8](
                     repeating: UInt8(truncatingIfNeeded: round * 3 + index),
@@ -60,7 +60,7 @@ import Testing
         var places: Set<UInt> = []
         for _ in 0..<100 { places.insert(try place(200_000)) }
         #expect(places.count <= FramePool.framesMax)
-        // A much smaller one has memory of its own.
+        // A much smaller frame gets other memory.
         #expect(try !places.contains(place(40_000)))
     }
 }

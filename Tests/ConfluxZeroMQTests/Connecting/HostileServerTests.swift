@@ -4,7 +4,7 @@ import Testing
 
 @testable import ConfluxZeroMQ
 
-/// Servers that a client should not have connected to.
+/// Servers to which a client should not have connected.
 @Suite struct HostileServerTests {
     private static let greeting = ZMTP.greeting(.null)
     private static let router = ZMTP.command("READY", ZMTP.metadata(.router))
@@ -50,7 +50,7 @@ import Testing
             greeting + ZMTP.command("HELLO", [1, 0]),
             greeting + ZMTP.command("WELCOME", [UInt8](repeating: 1, count: 160)),
             greeting + ZMTP.command("READY", [1, 2, 3]),
-            // A message of two exabytes, one above the bound, and one of frames without an end.
+            // A message of two exabytes, one above the limit, and one with endless frames.
             greeting + router + [2, 0x1F, 0, 0, 0, 0, 0, 0, 0],
             greeting + router + [2, 0, 0, 0, 0, 0, 0x10, 0, 1],
             greeting + router + (0..<ZMTPDecoder.framesMax).flatMap { _ in [1, 1, 0] as [UInt8] },
@@ -103,7 +103,7 @@ import Testing
             while let event = try client.receive() { if event == .connected { return () } }
             return nil
         }
-        // Others that share the thread have their turns: each call takes what one read brings.
+        // Other users of the thread have their turns: each call takes only what one read returns.
         let part = [UInt8](repeating: 7, count: 1 << 16)
         for _ in 0..<15 {
             #expect(server.say(part) == part.count)
@@ -127,7 +127,7 @@ import Testing
         let isOver = Atomic(false)
         let flooded = Handover(server)
         let flood = try NamedThread("flood") {
-            // Messages of two frames each, without an end.
+            // Endless messages of two frames each.
             let part = (0..<16_384).flatMap { _ in [1, 0, 0, 0] as [UInt8] }
             var count = 0
             while !isOver.load(ordering: .relaxed) {
@@ -177,7 +177,7 @@ import Testing
             heard += server.heard()
             return heard.count < 64 + 27 + 8 ? nil : ()
         }
-        // Of those that come at once, one.
+        // Several pings that arrive together get one answer.
         #expect(
             heard == ZMTP.greeting(.null, isServing: false)
                 + ZMTP.command("READY", ZMTP.metadata(.dealer)) + ZMTP.command("PONG", [9]))

@@ -4,7 +4,7 @@ import Testing
 
 @testable import ConfluxZeroMQ
 
-/// A server of bytes, that says what it likes to whoever connects.
+/// A server that can send any bytes to a client that connects.
 final class PretendedServer {
     private let listener: Int32
     private var connection: Int32 = -1
@@ -23,7 +23,7 @@ final class PretendedServer {
         closeDescriptor(listener)
     }
 
-    /// Takes the next connection of a client, and says something to it.
+    /// Accepts the next connection of a client, and sends some bytes to it.
     func accept(from client: ClientSocket, saying bytes: [UInt8] = []) throws {
         hangUp()
         try wait(for: client) {
@@ -43,7 +43,7 @@ final class PretendedServer {
         conflux_send(connection, bytes, bytes.count, nil, 0)
     }
 
-    /// What the client has said since it was asked last, or connected.
+    /// The bytes that the client has sent since the last call, or since it connected.
     func heard() -> [UInt8] {
         var bytes = [UInt8](repeating: 0, count: 1 << 16)
         let count = conflux_receive(connection, &bytes, bytes.count)

@@ -4,7 +4,7 @@ import Testing
 
 @testable import ConfluxZeroMQ
 
-/// Our sockets with libzmq's on the other side, plain and encrypted.
+/// Our sockets with libzmq's sockets at the other end, plain and encrypted.
 @Suite struct PeerTests {
     private static let server = CurveKeyPair.random()
     private static let client = CurveKeyPair.random()
@@ -58,7 +58,7 @@ import Testing
             try router.send([message[0], frame(count)])
             #expect(try wait(for: dealer) { try dealer.message() } == frame(count)[...])
         }
-        // A message of several frames is passed over.
+        // A message of several frames is skipped.
         #expect(try dealer.send([1]) == .sent)
         let route = try router.awaitMessage()[0]
         try router.send([route, [1], [2]])
@@ -73,7 +73,7 @@ import Testing
         let subscriber = try ClientSocket(.subscriber, settings: client(isEncrypted))
         try connect(subscriber, to: publisher)
         if type == ZMQ_XPUB { #expect(try publisher.awaitMessage() == [[1]]) }
-        // A publisher that does not tell of subscriptions has them some time after.
+        // A publisher that doesn't report subscriptions gets them after some time.
         try wait(for: subscriber, pause: .milliseconds(5)) {
             try publisher.send([[0]])
             while let body = try subscriber.message() {
@@ -94,7 +94,7 @@ import Testing
     }
 
     @Test func `a client answers the pings of libzmq`() throws {
-        // Without an answer within 200 ms it would end the connection.
+        // Without an answer within 200 ms, libzmq would end the connection.
         let router = try RawSocket(
             serving: ZMQ_ROUTER,
             set: [(ZMQ_HEARTBEAT_IVL, 20), (ZMQ_HEARTBEAT_TIMEOUT, 200)])
@@ -124,7 +124,7 @@ import Testing
         let dealer = try RawSocket(
             ZMQ_DEALER, keys: isEncrypted ? (Self.client, Self.server.publicKey) : nil,
             connectingTo: router.bind(Endpoint("tcp://127.0.0.1:0")))
-        // What the system takes at once.
+        // Only frames that the system takes at once.
         for count in Self.sizes where count < 1 << 20 {
             try dealer.send([frame(count)])
             let input = try wait(for: router) { try router.receive() }

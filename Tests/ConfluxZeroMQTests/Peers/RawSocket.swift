@@ -4,7 +4,7 @@ import Testing
 
 @testable import ConfluxZeroMQ
 
-/// A socket of libzmq's: what others speak, and to say what our own types cannot.
+/// A socket of libzmq: it is like other programs' sockets, and can send what our own types can't.
 final class RawSocket {
     private let context = zmq_ctx_new()
     private let socket: UnsafeMutableRawPointer?
@@ -16,7 +16,7 @@ final class RawSocket {
         set(ZMQ_SNDTIMEO, Int32(deadline.components.seconds) * 1_000)
     }
 
-    /// One that connects.
+    /// Makes a socket that connects.
     convenience init(
         _ type: Int32, routingID: String? = nil, userName: String? = nil,
         keys: (client: CurveKeyPair, server: CurvePublicKey)? = nil,
@@ -38,7 +38,7 @@ final class RawSocket {
         try #require(zmq_connect(socket, endpoint.description) == 0)
     }
 
-    /// One that serves.
+    /// Makes a socket that serves.
     convenience init(
         serving type: Int32, key: CurveKeyPair? = nil, set options: [(Int32, Int32)] = [],
         at wished: String = "tcp://127.0.0.1:*"
@@ -94,7 +94,7 @@ final class RawSocket {
         return frames
     }
 
-    /// The same, after a wait.
+    /// The frames of the next message, after a wait.
     func awaitMessage() throws -> [[UInt8]] {
         let end = ContinuousClock.now + deadline
         while ContinuousClock.now < end {

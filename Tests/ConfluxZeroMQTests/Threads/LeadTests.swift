@@ -4,7 +4,7 @@ import Foundation
 import Synchronization
 import Testing
 
-/// Who drives while a thread does something else.
+/// Which thread drives the sockets while another one does something else.
 @Suite(.timeLimit(.minutes(1)))
 struct LeadTests {
     private func start(_ body: @escaping @Sendable () -> Void) { Thread { body() }.start() }

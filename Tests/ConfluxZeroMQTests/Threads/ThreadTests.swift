@@ -47,7 +47,7 @@ import Testing
         #expect(try pair.dealer.send([1]) == .sent)
         let readable = try poller.wait(timeout: deadline)
         #expect(readable.isReadable(router) && !readable.isWoken && !readable.isReadable(dealer))
-        // Not taken yet, so it is ready still, with a call too.
+        // It was not taken, so it is still ready, even with a call.
         waker.wake()
         let both = try poller.wait(timeout: deadline)
         #expect(both.isWoken && both.isReadable(router))
@@ -116,7 +116,7 @@ import Testing
         #expect(batch.isEmpty)
     }
 
-    /// Every element must wake its taker: if one did not, the taker would sleep past the deadline.
+    /// Every element must wake the taker. Otherwise the taker would sleep past the deadline.
     @Test func `no element is lost and none overtakes another of its poster`() throws {
         let posters = 3
         let each = 20_000
@@ -227,7 +227,7 @@ import Testing
     }
 }
 
-/// Recursion that needs a kilobyte a level, 12 MB for what is asked above: more than a usual stack.
+/// Recursion that needs a kilobyte for each level: 12 MB for the test above, more than a usual stack.
 @inline(never)
 private func descend(_ levels: Int) -> Int {
     guard levels > 0 else { return 0 }
@@ -237,7 +237,7 @@ private func descend(_ levels: Int) -> Int {
     }
 }
 
-/// What the system calls the calling thread.
+/// The system's name for the calling thread.
 private func currentThreadName() -> String {
     #if os(Linux)
         let text = FileManager.default.contents(atPath: "/proc/thread-self/comm") ?? Data()
@@ -247,12 +247,12 @@ private func currentThreadName() -> String {
     #endif
 }
 
-/// How much the system prefers a thread to others.
+/// The system's priority of a thread.
 private enum CurrentPriority {
     #if os(Linux)
         static let low: Int32 = 10
 
-        /// The nice value: above 0 goes behind others.
+        /// The nice value. A value above 0 lets others go first.
         static func ofCaller() -> Int32 {
             getpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0)
         }

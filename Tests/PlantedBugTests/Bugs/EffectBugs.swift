@@ -1,7 +1,7 @@
 extension PlantedBug {
     private static let folder = "ConfluxNode/"
 
-    /// What an action did to the stores of a node, and what is told of it.
+    /// The effects of an action on a node's stores, and what is reported about them.
     static let effects: [PlantedBug] = [
         PlantedBug(
             name: "a refusal stays one though a store that catches up took the action", rule: 4,

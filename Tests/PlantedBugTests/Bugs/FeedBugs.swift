@@ -1,7 +1,7 @@
 extension PlantedBug {
     private static let folder = "ConfluxProtocol/Replica/Feed/"
 
-    /// The feed, catching up, and what a node tells of its actions.
+    /// The feed, catching up, and what a node reports about its actions.
     static let feed: [PlantedBug] = [
         PlantedBug(
             name: "a beat without the last number", rule: 6,

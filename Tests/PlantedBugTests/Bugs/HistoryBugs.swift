@@ -1,5 +1,5 @@
 extension PlantedBug {
-    /// Tenures, lost histories and what a start goes on from.
+    /// Tenures, lost histories, and recovery at a start.
     static let history: [PlantedBug] = [
         PlantedBug(
             name: "a log that lost its tail is not noticed", rule: 2,

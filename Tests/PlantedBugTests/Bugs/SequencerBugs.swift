@@ -1,7 +1,7 @@
 extension PlantedBug {
     private static let entries = "ConfluxProtocol/Sequencer/Entries/"
 
-    /// Submission, commits and what is told of them.
+    /// Submission, commits, and their outcomes.
     static let sequencer: [PlantedBug] = [
         PlantedBug(
             name: "published before it is durable", rule: 13,

@@ -1,7 +1,7 @@
 extension PlantedBug {
     private static let folder = "ConfluxProtocol/Sequencer/Sessions/"
 
-    /// Who speaks, what is remembered of him, and for how long.
+    /// Who speaks, what is remembered about it, and for how long.
     static let sessions: [PlantedBug] = [
         PlantedBug(
             name: "a submit makes a session", rule: 8,

@@ -1,5 +1,5 @@
 extension PlantedBug {
-    /// What works on the log, and what sends.
+    /// The code that works on the log, and the code that sends.
     static let shells: [PlantedBug] = [
         PlantedBug(
             name: "an append of unknown outcome counts as done", rule: 3,

@@ -1,7 +1,7 @@
 extension PlantedBug {
     private static let log = "ConfluxEtcd/EtcdLog.swift"
 
-    /// Several sequencers on one log: what fences.
+    /// Several sequencers that share a log: the fences between them.
     static let standbys: [PlantedBug] = [
         PlantedBug(
             name: "a tenure that was confirmed once is trusted for good", rule: 29,

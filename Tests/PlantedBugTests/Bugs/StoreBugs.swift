@@ -1,5 +1,5 @@
 extension PlantedBug {
-    /// Stores that live long: digest points, snapshots, versions, the floor.
+    /// Long-lived stores: digest points, snapshots, versions and the floor.
     static let stores: [PlantedBug] = [
         PlantedBug(
             name: "a state without a majority is confirmed", rule: 22,

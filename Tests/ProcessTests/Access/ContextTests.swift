@@ -4,7 +4,7 @@ import Testing
 
 extension ProcessTests {
     @Suite struct ContextTests {
-        /// Runs a command of a user with a home of its own.
+        /// Runs a command as a user whose home is in the site's folder.
         private func run(
             _ site: Site, _ words: [String], _ variables: [String: String] = [:]
         ) async throws -> Tool.Outcome {
@@ -14,7 +14,7 @@ extension ProcessTests {
 
         private func file(_ site: Site) -> String { site.path("conflux/contexts.json") }
 
-        /// The address that a command tries when nothing is there.
+        /// The address that a command tries when nothing answers there.
         private func tried(
             _ site: Site, _ words: String..., variables: [String: String] = [:]
         ) async throws -> String {

@@ -2,19 +2,19 @@ import Foundation
 import Spawning
 import Synchronization
 
-/// Connections that never say all of what they are: so many at a time, and new ones for those that end.
+/// Keeps a fixed number of connections open that never complete their handshake, and replaces those that end.
 final class HalfOpenFlood: Sendable {
     private let isOver = Atomic<Bool>(false)
-    /// Ends once there were more connections than there are at a time.
+    /// Finishes once more connections were made than are kept open at a time.
     let begun: AsyncStream<Void>
     private let tellBegun: AsyncStream<Void>.Continuation
 
     init() { (begun, tellBegun) = AsyncStream.makeStream() }
 
-    /// Ends it soon.
+    /// Ends the flood soon.
     func stop() { isOver.store(true, ordering: .relaxed) }
 
-    /// Keeps so many connections with each of the addresses, on the calling thread, until it is stopped.
+    /// Keeps `count` connections with each of the addresses open, on the calling thread, until it is stopped.
     func run(against addresses: [String], count: Int) throws {
         let ports = try addresses.map { address in
             guard let port = address.split(separator: ":").last.flatMap({ UInt16($0) }) else {
@@ -30,7 +30,7 @@ final class HalfOpenFlood: Sendable {
         }
         while !isOver.load(ordering: .relaxed) {
             for port in ports {
-                // Most have the greeting, some a part of it, and some a HELLO that is none.
+                // Most send the whole greeting, some send a part of it, and some send an invalid HELLO.
                 made += 1
                 let bytes: [UInt8] =
                     switch made % 4 {
@@ -74,7 +74,7 @@ final class HalfOpenFlood: Sendable {
         return descriptor
     }
 
-    /// So that no port is kept for a minute.
+    /// Closes the connection at once, so that its port isn't occupied for a minute.
     private static func reset(_ descriptor: Int32) {
         var linger = linger(l_onoff: 1, l_linger: 0)
         setsockopt(

@@ -1,14 +1,14 @@
 import Foundation
 import Testing
 
-/// Keys, as an operator handles them.
+/// The commands with which an operator makes and uses keys.
 struct KeyCommandTests {
     private func key(_ name: String, of site: Site) throws -> String {
         let text = try String(contentsOfFile: site.path("\(name).public"), encoding: .utf8)
         return try #require(text.split(separator: "\n").last.map(String.init))
     }
 
-    /// Makes pairs, and lets some of them in.
+    /// Makes key pairs, and authorises some of them.
     private func makeKeys(_ site: Site, authorized: [String]) async throws {
         for name in ["sequencer", "alpha", "beta"] {
             let outcome = try await site.run("keygen", site.path(name))
@@ -90,7 +90,7 @@ struct KeyCommandTests {
             let sequencer = try await sequencer(site)
             _ = try await site.worker("w1", of: sequencer, options: options(site, "beta"))
             let path = try site.write(#"{"set":{"at":"/a","value":1}}"# + "\n", to: "lines")
-            /// Whether the line was done by an earlier process.
+            /// Whether an earlier process has already dispatched the line.
             func isResumed(as name: String) async throws -> Bool {
                 let child = try site.start(
                     [
@@ -102,10 +102,10 @@ struct KeyCommandTests {
                 return try object(outcome.output.first ?? "")[key: "resumed"] == true
             }
             #expect(try await !isResumed(as: "alpha"))
-            // Another's session of the same name is none of its own.
+            // A key can't resume the session of another key, though it has the same name.
             #expect(try await !isResumed(as: "beta"))
             #expect(try await isResumed(as: "alpha"))
-            // The key is replaced, the name is not.
+            // The key is replaced, but its name stays.
             try authorize(["beta"], site, "alpha \(try key("alpha-2", of: site)) all\n")
             sequencer.child.signal(SIGHUP)
             _ = try await sequencer.child.output.first { $0.contains("\"authorized\"") }

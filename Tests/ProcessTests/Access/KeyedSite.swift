@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// A sequencer whose keys have these rights.
+/// A sequencer that admits only keys, each of which has the given rights.
 struct KeyedSite: Sendable {
     let site: Site
     let sequencer: RunningSequencer
@@ -30,7 +30,7 @@ struct KeyedSite: Sendable {
         _ = try site.write(lines.joined(), to: "authorized")
     }
 
-    /// What a command needs to connect by a key.
+    /// The options with which a command connects as the holder of a key.
     func options(_ name: String) -> [String] {
         [
             "--curve-secret", site.path("\(name).secret"), "--server-key",
@@ -38,12 +38,12 @@ struct KeyedSite: Sendable {
         ]
     }
 
-    /// Runs a command with a key.
+    /// Runs a command as the holder of a key.
     func run(_ name: String, _ words: String...) async throws -> Tool.Outcome {
         try await run(name, words)
     }
 
-    /// Runs a command with a key.
+    /// Runs a command as the holder of a key.
     func run(_ name: String, _ words: [String]) async throws -> Tool.Outcome {
         try await Tool.outcome(
             of: try site.start(words + ["--connect", sequencer.address] + options(name)),

@@ -2,9 +2,9 @@ import Foundation
 import Testing
 
 extension ProcessTests {
-    /// What keys are limited to, and what those without a key can't take from them.
+    /// The limits of a key, and that clients without a key can't use up what belongs to keys.
     struct LimitTests {
-        /// How many connections that say nothing there are at a time, with each socket.
+        /// How many silent connections are open at a time, for each socket.
         private static let floodCount = 2_000
 
         @Test
@@ -31,7 +31,7 @@ extension ProcessTests {
                     "w2", of: keyed.sequencer, stores: ["counter"], options: keyed.options("host"))
                 flood.stop()
                 try await ended
-                // Who was there before was not disturbed.
+                // The processes that were connected before were not disturbed.
                 for child in [worker.child, late.child, keyed.sequencer.child] {
                     #expect(child.isRunning, "\(child.report)")
                 }
@@ -52,7 +52,7 @@ extension ProcessTests {
                     site, ["small": "all sessions-max=1", "other": "all"])
                 let worker = try await site.worker(
                     "w1", of: keyed.sequencer, stores: ["counter"], options: keyed.options("small"))
-                // A stream joins; who dispatches one action visits, and needs no session.
+                // A stream joins. A command that dispatches one action visits, and needs no session.
                 let lines = try site.write(#"{"increment":{}}"# + "\n", to: "lines")
                 let stream = ["dispatch", "counter/*", "--file", lines]
                 let denied = try await keyed.run("small", stream)
@@ -65,7 +65,7 @@ extension ProcessTests {
                 #expect(visit.end == .exited(0), "\(visit)")
                 let other = try await keyed.run("other", stream)
                 #expect(other.end == .exited(0), "\(other)")
-                // Where it ends another one has its place.
+                // Once the worker has ended, another client gets its session.
                 worker.child.signal(SIGTERM)
                 _ = try await worker.child.end()
                 let later = try await keyed.run("small", stream)

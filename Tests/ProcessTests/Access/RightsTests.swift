@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// What keys may do, as an operator sees it.
+/// The rights of keys, as an operator sees them.
 struct RightsTests {
     @Test func `each key does what it may, and the log says whose it was`() async throws {
         try await withSite { site in
@@ -68,7 +68,7 @@ struct RightsTests {
             #expect(!lines.contains("secret"))
             let whole = try await keyed.run("all", "log", "--json")
             #expect(whole.output.joined().contains("secret"))
-            // What comes by the feed is no other.
+            // Entries that arrive by the feed are hidden in the same way.
             let follower = try site.start(
                 ["log", "--follow", "--json", "--connect", keyed.sequencer.address]
                     + keyed.options("guest"))
@@ -107,7 +107,7 @@ struct RightsTests {
             _ = try await keyed.sequencer.child.output.first { $0.contains("\"authorized\"") }
             #expect(try await keyed.run("new", "status").end == .exited(77))
 
-            // Also where it takes its own key away.
+            // This works even if the new file takes the right away from the key that asks.
             try keyed.authorize(["some": "administer"])
             let last = try await keyed.run("ops", "reload", "--json")
             #expect(last.end == .exited(0), "\(last)")

@@ -3,7 +3,7 @@ import Foundation
 import Testing
 
 extension ProcessTests {
-    /// What is not there, and what is not there now.
+    /// Questions about what doesn't exist, and about what is not there at the moment.
     struct AbsenceTests {
         @Test func `the log of a missing store is not found`() async throws {
             try await withWitness { witness in
@@ -12,7 +12,7 @@ extension ProcessTests {
                     #expect(outcome.end == .exited(84), "\(target): \(outcome.message)")
                     #expect(outcome.message.contains("There is no \(target)"), "\(outcome.message)")
                 }
-                // The document has no entry but the one that began it, which is older.
+                // The document's only entry is the one that created it, and that entry is older.
                 let last = try await witness.site.dispatch(
                     "increment", to: "counter", at: witness.address)
                 let quiet = try await witness.run(

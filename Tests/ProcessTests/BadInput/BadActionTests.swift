@@ -2,9 +2,9 @@ import Conflux
 import Foundation
 import Testing
 
-/// Actions that are wrong: each ends in a typed error, and touches nobody else.
+/// Invalid actions: each ends in a typed error, and affects nobody else.
 struct BadActionTests {
-    /// The error that one dispatched action ended in.
+    /// The error with which the one dispatched action failed.
     private func failure(_ outcome: Tool.Outcome) throws -> (code: String, message: String) {
         let line = try object(try #require(outcome.output.first, "\(outcome.message)"))
         #expect(line[key: "line"]?.number == 1)
@@ -82,7 +82,7 @@ struct BadActionTests {
             }
             try await expectRefusals(at: sequencer)
 
-            // A line of a stream, too; and who wants can send what it likes.
+            // A line of a stream is checked, too. A caller that disables the check can send anything.
             let file = try site.write("ad\n\(good)\n", to: "actions.ndjson")
             let stream = try await site.run(
                 "dispatch", "wordlist/*", "--file", file, "--json", "--connect", sequencer.address)

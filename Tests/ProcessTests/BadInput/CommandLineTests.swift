@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// What is wrong before anything is sent: said at once, with its exit code.
+/// Mistakes on the command line: they are reported at once, before anything is sent, with an exit code.
 struct CommandLineTests {
     @Test(arguments: [
         (["sequencer", "--memroy"], "--memory"), (["worker", "--nane", "alpha"], "--name"),
@@ -58,7 +58,7 @@ struct CommandLineTests {
             #expect(error?[key: "code"] == "unreachable", "\(outcome.message)")
             #expect(error?[key: "message"]?.string?.contains(address) == true)
         }
-        // Held until here.
+        // Keeps the port occupied until here.
         _ = consume port
     }
 

@@ -1,14 +1,14 @@
 import Foundation
 import Testing
 
-/// Logs that are not what was written.
+/// Logs whose bytes were changed after they were written.
 extension Site {
     /// The database of the log in a folder.
     func database(_ folder: String) -> URL {
         URL(filePath: path("\(folder)/log.sqlite"))
     }
 
-    /// Ends processes and makes a backup, `copy`, of the log in `log`: one file has all of it.
+    /// Ends processes and makes a backup, `copy`, of the log in `log`. The backup is a single file.
     func backUp(ending children: [Child]) async throws {
         for child in children {
             child.signal(SIGTERM)
@@ -18,7 +18,7 @@ extension Site {
         #expect(backup.end == .exited(0), "\(backup.message)")
     }
 
-    /// The file of the copy, with a bit flipped in some bytes of it, as the log of another folder.
+    /// Copies the file of the backup to another folder's log, with one bit flipped in the given bytes.
     func flip(
         _ bytes: some Collection<UInt8>, of source: String = "copy", to name: String
     ) throws {

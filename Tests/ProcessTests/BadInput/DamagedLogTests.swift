@@ -5,7 +5,7 @@ import Foundation
 import Testing
 
 extension ProcessTests {
-    /// A sequencer whose log is not what was written: what it says, and what it goes on with.
+    /// A sequencer whose log is damaged: what it reports, and what it still serves.
     struct DamagedLogTests {
         private static let keep = ["--keep-bytes", "1MiB"]
 
@@ -51,19 +51,19 @@ extension ProcessTests {
                 try await expectRefused(
                     site, "copy", saying: "no database", site.database("copy").path)
 
-                // The number by which SQLite knows whose file it is.
+                // The application id, by which SQLite tells whose file it is.
                 var other = whole
                 other[68] ^= 1
                 try other.write(to: site.database("copy"))
                 try await expectRefused(
                     site, "copy", saying: "another program", site.database("copy").path)
 
-                // The log itself: what is left beside it doesn't make another one of it.
+                // The log's main file is missing: the files beside it don't become a new log.
                 try FileManager.default.removeItem(at: site.database("log"))
                 try await expectRefused(site, "log", saying: "backup", site.database("log").path)
                 #expect(!FileManager.default.fileExists(atPath: site.database("log").path))
 
-                // Whoever runs this, nobody can make a folder below a file.
+                // Not even root can make a folder below a file.
                 _ = try site.write("x", to: "file")
                 try await expectRefused(site, "file/below", saying: "cannot be used", "file")
             }
@@ -80,7 +80,7 @@ extension ProcessTests {
                 #expect(backup.end == .exited(0), "\(backup.message)")
                 var bytes = try Data(contentsOf: site.database("copy"))
                 let place = try #require(bytes.range(of: Data(log.utf8)))
-                // From one digit to another.
+                // Changes one digit into another.
                 bytes[place.lowerBound] ^= 1
                 try bytes.write(to: site.database("copy"))
                 try await expectRefused(site, "copy", saying: "identity", site.path("copy"))
@@ -90,10 +90,10 @@ extension ProcessTests {
             }
         }
 
-        // MARK: A log with all that there can be
+        // MARK: A log that has everything
 
-        /// Makes a backup, `copy`, of a counter, and of a document that began behind all of its entries,
-        /// with two checkpoints.
+        /// Makes a backup, `copy`, with two checkpoints, of a counter and of a document that was created after
+        /// all of the counter's entries.
         ///
         /// - Returns: The number of the counter's last entry.
         private func fill(_ site: Site) async throws -> UInt64 {
@@ -110,8 +110,8 @@ extension ProcessTests {
             return last
         }
 
-        /// Makes a backup, `copy`, of a counter, and of a document that has a snapshot, and whose first
-        /// entries were given up.
+        /// Makes a backup, `copy`, of a counter and of a document that has a snapshot, and whose first entries
+        /// were discarded.
         private func fillUntilSaved(_ site: Site) async throws {
             let sequencer = try await site.sequencer(
                 data: "log", Self.keep[0], Self.keep[1], "--keep-entries", "20")
@@ -198,14 +198,14 @@ extension ProcessTests {
             #expect(
                 told[key: "reason"]?.string?.contains("not those that were written") == true)
             try await expectServed("counter", site, sequencer)
-            // Nobody is there who could make another one; it is not given anything else.
+            // No node is there that could make another snapshot, and the worker is not given anything else.
             refused.signal(SIGTERM)
             let outcome = try await Tool.outcome(of: refused)
             #expect(!outcome.output.contains { $0.contains(#""event":"ready""#) })
             try await end(sequencer)
         }
 
-        /// A store whose snapshot may be missing from the list is not begun with anything else.
+        /// A store is not started from anything else if its snapshot may be missing from the list.
         private func expectListTold(_ site: Site) async throws {
             let file = try SQLiteLogFile(directory: site.path("copy"))
             let listed = try file.snapshots().filter { $0.store.description == "document/shared" }
@@ -232,7 +232,7 @@ extension ProcessTests {
             try await end(sequencer)
         }
 
-        /// Whoever reads the log is told what is missing, and gets all else.
+        /// A reader of the log is told what is missing, and gets everything else.
         private func expectShownAround(
             _ damage: ClosedRange<UInt64>, _ site: Site, _ sequencer: RunningSequencer
         ) async throws {
@@ -254,9 +254,9 @@ extension ProcessTests {
             }
         }
 
-        // MARK: What is expected
+        // MARK: Expectations
 
-        /// Expects that a worker has a store as it was, and that it goes on.
+        /// Expects that a worker gets a store with its former state, and can still commit to it.
         private func expectServed(
             _ store: String, _ site: Site, _ sequencer: RunningSequencer
         ) async throws {

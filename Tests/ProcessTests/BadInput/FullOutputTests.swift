@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 #if os(Linux)
-    /// Results that can't be written.
+    /// Results that cannot be written.
     struct FullOutputTests {
         @Test(arguments: [
             ["--help"], ["status"], ["log"], ["log", "--json"], ["observe", "counter"],

@@ -4,12 +4,12 @@ import Foundation
 import Spawning
 import Testing
 
-/// Peers that do not speak the protocol, or another one: nobody else notices.
+/// Peers that don't speak the protocol, or speak another version: nobody else notices.
 struct HostileTests {
-    /// `bye`, from a node and from a sequencer.
+    /// The kind of a `bye` from a node, and of one from a sequencer.
     private static let bye: UInt8 = 0x12
     private static let farewell: UInt8 = 0x4E
-    /// The code of a bye that says another version is spoken.
+    /// The code of a bye that says that the peer speaks another version.
     private static let versionCode: [UInt8] = [5, 0]
 
     @Test func `a node of another version learns it`() async throws {
@@ -24,7 +24,7 @@ struct HostileTests {
             let frame = try #require(answer?.first)
             #expect(answer?.count == 1)
             #expect(frame[4] == 1 && frame[5] == Self.farewell)
-            // Behind the header and the number of the hello that it answers.
+            // After the header and the number of the hello that this bye answers.
             #expect(Array(frame[32..<34]) == Self.versionCode)
             #expect(String(decoding: frame[36...], as: UTF8.self).contains("version 2"))
         }
@@ -70,7 +70,7 @@ struct HostileTests {
         ["observe", "counter"], ["log"], ["status"],
     ]
 
-    /// Runs a test's body beside a socket that gives the same answer to whatever it hears.
+    /// Runs a test's body beside a socket that gives the same answer to every message.
     private func withImpostor(
         answering answer: [UInt8], _ body: (String) async throws -> Void
     ) async throws {
@@ -81,7 +81,7 @@ struct HostileTests {
             defer { stopped.signal() }
             let peer = try RawPeer(ZMQ_ROUTER)
             place.give(try peer.bind())
-            // On a busy machine nobody may come for a while.
+            // On a busy machine, it may take a while until somebody connects.
             while true {
                 guard let parts = peer.receive() else { continue }
                 if parts[1] == stop { return }
@@ -119,7 +119,7 @@ struct HostileTests {
                         var frame = (0..<count).map { _ in
                             UInt8.random(in: .min ... .max, using: &random)
                         }
-                        // Half of them look well at first sight.
+                        // Half of them have a valid header.
                         if Bool.random(using: &random) {
                             frame =
                                 RawPeer.header(
@@ -148,7 +148,7 @@ struct HostileTests {
                     let large = try RawPeer(type)
                     try large.connect(place)
                     large.send(hello + [UInt8](repeating: 0, count: 65 << 20))
-                    // The connection is closed, or the frame was answered; either way it was read.
+                    // The connection was closed, or the frame was answered. Either way the frame was read.
                     large.send(hello)
                     if type == ZMQ_DEALER { _ = large.receive() }
                 }
@@ -165,7 +165,7 @@ struct HostileTests {
                     let texts: [[UInt8]] = [
                         Array("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n".utf8), [0], [0xFF],
                         (0..<100_000).map { _ in UInt8.random(in: .min ... .max, using: &random) },
-                        // A greeting of ZMTP 3 that is cut, and one with an unknown mechanism.
+                        // A truncated greeting of ZMTP 3, and a greeting with an unknown mechanism.
                         [0xFF, 0, 0, 0, 0, 0, 0, 0, 1, 0x7F, 3],
                         [0xFF, 0, 0, 0, 0, 0, 0, 0, 1, 0x7F, 3, 0] + Array("NONSENSE".utf8)
                             + [UInt8](repeating: 0, count: 44),

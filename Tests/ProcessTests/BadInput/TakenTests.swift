@@ -2,7 +2,7 @@ import Conflux
 import Foundation
 import Testing
 
-/// What somebody else has already.
+/// Ports, folders and names that another process is using.
 struct TakenTests {
     @Test func `a port in use is named`() async throws {
         try await withWitness { witness in

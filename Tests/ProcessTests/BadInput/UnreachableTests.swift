@@ -1,20 +1,20 @@
 import Foundation
 import Testing
 
-/// Addresses at which there is no sequencer.
+/// Addresses at which no sequencer is running.
 struct UnreachableTests {
     private func status(_ site: Site, _ address: String) async throws -> Tool.Outcome {
         try await site.run("status", "--connect", address, within: .seconds(60))
     }
 
-    /// A port at which somebody listens and says nothing.
+    /// A port at which a socket listens and never answers.
     private final class Silence {
         let descriptor: Int32
         let port: UInt16
 
-        /// - Parameter isListening: Whether connections are accepted. If not, the port is taken all the same,
-        ///   so that no other test gets it.
-        /// - Throws: That there is no port.
+        /// - Parameter isListening: Whether connections are accepted. Either way the port is occupied, so that no
+        ///   other test gets it.
+        /// - Throws: An error if there is no port.
         init(isListening: Bool = true) throws {
             #if canImport(Darwin)
                 descriptor = socket(AF_INET, SOCK_STREAM, 0)

@@ -7,18 +7,18 @@ import Testing
 
 #if os(Linux)
     extension ProcessTests {
-        /// Who stalls, floods, or comes in masses costs the sequencer no more memory than is
-        /// stated, and others nothing.
+        /// Clients that stall, that flood the sequencer, or that connect in masses cost it no more memory
+        /// than is documented, and don't affect other clients.
         struct BoundTests {
-            /// How much larger the loads are than in a quick run.
+            /// The factor by which the loads are larger than in a quick run.
             private static let scale =
                 ProcessInfo.processInfo.environment["CONFLUX_BOUNDS"].flatMap { Int($0) } ?? 1
-            /// The most memory that a sequencer has under each of these. Its queue of the feed
-            /// holds 16 MiB for one that does not read.
+            /// The most memory that a sequencer may use under each of these loads. Its feed's queue holds
+            /// up to 16 MiB for a subscriber that doesn't read.
             private static let boundBytes = 128 << 20
 
-            /// Runs a body beside a sequencer with its log on the disk and two workers, which must be
-            /// unharmed afterwards.
+            /// Runs a body beside a sequencer, whose log is on disk, and two workers. They must be unharmed
+            /// afterwards.
             private func withBound(
                 _ what: String, _ body: (Witness) async throws -> Void
             ) async throws {
@@ -29,7 +29,7 @@ import Testing
                 }
             }
 
-            /// More than the bound, in actions of a megabyte.
+            /// Submits more bytes than the bound, in actions of one mebibyte.
             private func load(_ witness: Witness) async throws {
                 let address = witness.address
                 try await onThread {
@@ -86,7 +86,7 @@ import Testing
                                 let fetch = Fetch(request: request, from: from, limitBytes: 4 << 20)
                                 guard hostile.say(.fetch(fetch)) else { return }
                             }
-                            // Who reads on and says so is always answered.
+                            // A client that reads its answers, and acknowledges them, always gets more.
                             let fetch = Fetch(
                                 request: request, from: from.advanced(by: request % 8),
                                 limitBytes: 1, acknowledged: tag)
@@ -112,10 +112,10 @@ import Testing
                         for number in 0..<2_000 * UInt64(scale) {
                             let question = Question(
                                 number: number, patience: .seconds(60), body: .status)
-                            // Who does not read is cut off in the end.
+                            // A client that doesn't read its answers is disconnected in the end.
                             guard node.say(.question(question)) else { return }
-                            // Not more of these with the scale: what waits to be read by the
-                            // sequencer is bounded in number, too, at some hundred megabytes.
+                            // The number of these doesn't grow with the scale: the number of messages that wait for
+                            // the sequencer to read them is bounded, too, at some hundred megabytes.
                             if number % 4 == 0, number < 2_000 { node.peer.send(large) }
                             if number % 20 == 0 { node.greet() }
                         }

@@ -3,24 +3,24 @@ import ConfluxProtocol
 import ConfluxVocabulary
 import Foundation
 
-/// What hostile peers do, all at the same time, until a moment.
+/// One kind of attack. Several hostile peers make it at the same time, until a deadline.
 enum Flood: String, CaseIterable, Sendable {
     case hellos, newSessions, submissions, noise, emptyMessages, parts, halves, halvesWithinTheLimit
     case pingsAndResets, connections
     case subscriptions, partsAtTheFeed, subscriptionsAndResets
 
-    /// How many do it.
+    /// How many peers attack at the same time.
     static let peers = 3
 
-    /// Does it on the calling thread.
+    /// Makes the attack on the calling thread.
     ///
-    /// - Throws: ``Failure`` when nobody can connect any more.
+    /// - Throws: ``Failure`` as soon as no more connections can be made.
     func run(against place: FloodPlace, until end: ContinuousClock.Instant) throws {
         var rounds = 0
         while ContinuousClock.now < end {
             try round(place, end)
             rounds += 1
-            // Each makes a connection, and each of those has a port for a minute.
+            // Each round makes a connection, and each connection occupies a port for a minute.
             guard rounds < 2_000 else { return }
         }
     }
@@ -30,7 +30,7 @@ enum Flood: String, CaseIterable, Sendable {
         let message = [0, UInt8(header.count + 1)] + header + [9]
         switch self {
         case .hellos, .newSessions:
-            // Nobody reads the answers, and the connection is reset where some have come.
+            // Nobody reads the answers. The connection is reset after some of them have arrived.
             let nonce = Nonce.random()
             let peer = try RawPeer(ZMQ_DEALER, receivesAtMost: 1)
             try peer.connect(place.address)
@@ -53,7 +53,7 @@ enum Flood: String, CaseIterable, Sendable {
         case .halves: try hold(64 << 20, place, end)
         case .halvesWithinTheLimit: try hold(16 << 20, place, end)
         case .pingsAndResets:
-            // Pings behind messages that nobody has taken yet, and a reset.
+            // Pings after messages that nobody has received yet, and then a reset.
             let ping: [UInt8] = [4, 7, 4] + Array("PING".utf8) + [0, 0]
             try pour(
                 message + message + message + ping, place.address, "DEALER", end, count: 10_000)
@@ -78,7 +78,7 @@ enum Flood: String, CaseIterable, Sendable {
         }
     }
 
-    /// One thing again and again, and a reset.
+    /// Sends the same bytes again and again, and then resets the connection.
     private func pour(
         _ thing: [UInt8], _ address: String, _ type: String, _ end: ContinuousClock.Instant,
         count: Int = 1_000_000
@@ -92,7 +92,7 @@ enum Flood: String, CaseIterable, Sendable {
         connection.reset()
     }
 
-    /// Most of a large frame on each of ten connections, which then stay.
+    /// Sends most of a large frame on each of ten connections, and keeps them open.
     private func hold(_ bytes: Int, _ place: FloodPlace, _ end: ContinuousClock.Instant) throws {
         let most = [UInt8](repeating: 0, count: bytes / 16 * 15)
         try hold(most, frameBytes: bytes, 10, place, end)
@@ -117,7 +117,7 @@ enum Flood: String, CaseIterable, Sendable {
     }
 }
 
-/// Where a flood goes.
+/// The addresses that a flood attacks.
 struct FloodPlace: Sendable {
     let address: String
     let feed: String

@@ -5,18 +5,18 @@ import Testing
 
 #if os(Linux)
     extension ProcessTests {
-        /// Peers that do their worst, several at a time, neither end the sequencer nor fill its
-        /// memory, and it answers others meanwhile.
+        /// Several hostile peers at a time, of the worst kinds: they neither end the sequencer nor fill
+        /// its memory, and it still answers others.
         struct FloodTests {
-            /// For how long each flood goes on. `script/soak` makes it longer.
+            /// How long each flood takes. `script/soak` makes it longer.
             private static let duration = Duration.seconds(
                 2 * (ProcessInfo.processInfo.environment["CONFLUX_BOUNDS"].flatMap { Int($0) } ?? 1)
             )
-            /// The most memory that the sequencer has: what frames under way may hold, and what it
-            /// needs anyway.
+            /// The most memory that the sequencer may use: what frames in progress may hold, and what it
+            /// needs in any case.
             private static let boundBytes = 128 << 20
-            /// The longest that somebody else's hello may take at the median, in a release build, and
-            /// in a debug build on a machine that others use, too.
+            /// The longest median time in which another client's hello may be answered: in a debug build, on a
+            /// machine that others use too, and in a release build.
             private static let medianMax: Duration =
                 ProcessInfo.processInfo.environment["CONFLUX_EXECUTABLE"] == nil
                 ? .seconds(3) : .seconds(1)
@@ -50,7 +50,7 @@ import Testing
                     #expect(witness.sequencer.child.output.count < 5_000, "lines are bounded")
                     try witness.site.expectMemory(
                         of: witness.sequencer, below: Self.boundBytes, "\(flood)")
-                    // TCP takes a while to find those that don't read.
+                    // TCP takes a while to detect the peers that don't read.
                     let deadline = ContinuousClock.now + .seconds(40)
                     var now = try Memory.descriptors(of: witness.sequencer.child)
                     while now > before + 10, ContinuousClock.now < deadline {
@@ -61,7 +61,7 @@ import Testing
                 }
             }
 
-            /// How long others wait for a welcome while the flood goes on.
+            /// Measures how long other clients wait for a welcome during the flood.
             private static func hellos(
                 at address: String, until end: ContinuousClock.Instant
             ) throws -> [Duration] {
@@ -72,7 +72,7 @@ import Testing
                 return latencies
             }
 
-            /// Connects, says hello and waits for the welcome; as a node does, again and again.
+            /// Connects, says hello and waits for the welcome. Tries again without an answer, as a node does.
             private static func hello(at address: String) throws -> Duration {
                 let start = ContinuousClock.now
                 for _ in 0..<3 {
@@ -80,7 +80,7 @@ import Testing
                         _ = try RawNode(at: address, role: .observer)
                         break
                     } catch is NoWelcome {
-                        // So many were here that the table is full: it is an answer.
+                        // The table of sessions is full, since so many clients connected. That is an answer, too.
                         break
                     } catch is NoAnswer {
                         continue

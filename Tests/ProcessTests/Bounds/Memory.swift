@@ -3,7 +3,7 @@ import Spawning
 import Testing
 
 #if os(Linux)
-    /// The resident memory of a process, as the system tells it.
+    /// The resident memory of a process, as the system reports it.
     struct Memory: CustomStringConvertible {
         let residentBytes: Int
         let peakBytes: Int
@@ -36,7 +36,7 @@ import Testing
     }
 
     extension Site {
-        /// Expects that a sequencer never had more memory than a bound, and says how much.
+        /// Expects that a sequencer never used more memory than a bound, and prints how much it used.
         func expectMemory(
             of sequencer: RunningSequencer, below boundBytes: Int, _ what: String,
             sourceLocation: SourceLocation = #_sourceLocation

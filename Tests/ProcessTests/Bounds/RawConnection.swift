@@ -1,7 +1,7 @@
 import Foundation
 import Spawning
 
-/// A TCP connection that says any bytes.
+/// A TCP connection that can send any bytes.
 struct RawConnection: ~Copyable {
     private let descriptor: Int32
 
@@ -26,9 +26,10 @@ struct RawConnection: ~Copyable {
 
     deinit { close(descriptor) }
 
-    /// Says what a peer of a type says first, in ZMTP 3.0, and waits for the other side's greeting.
+    /// Sends the greeting and the READY command of a socket type, in ZMTP 3.0, and waits for the other side's
+    /// greeting.
     ///
-    /// - Returns: Whether it came within five seconds.
+    /// - Returns: Whether the greeting arrived within five seconds.
     func shakeHands(as type: String) -> Bool {
         var limit = timeval(tv_sec: 5, tv_usec: 0)
         setsockopt(
@@ -46,9 +47,9 @@ struct RawConnection: ~Copyable {
         return recv(descriptor, &greeting, greeting.count, Int32(MSG_WAITALL)) == 64
     }
 
-    /// Sends bytes, and waits while the peer does not read, up to a second for each piece.
+    /// Sends bytes. While the peer doesn't read, it waits up to a second for each piece.
     ///
-    /// - Returns: Whether the peer took all.
+    /// - Returns: Whether the peer took all bytes.
     @discardableResult
     func send(_ bytes: [UInt8]) -> Bool {
         var limit = timeval(tv_sec: 1, tv_usec: 0)
@@ -72,7 +73,7 @@ struct RawConnection: ~Copyable {
         }
     }
 
-    /// Reads until the peer hangs up, or until a moment.
+    /// Reads until the peer closes the connection, or until a deadline.
     func listen(until end: ContinuousClock.Instant) {
         var buffer = [UInt8](repeating: 0, count: 4_096)
         while case let left = end - ContinuousClock.now, left > .zero {
@@ -85,7 +86,7 @@ struct RawConnection: ~Copyable {
         }
     }
 
-    /// Makes the connection end by a reset, whatever is under way.
+    /// Ends the connection by a reset, even if bytes are still in transit.
     func reset() {
         var linger = linger(l_onoff: 1, l_linger: 0)
         setsockopt(

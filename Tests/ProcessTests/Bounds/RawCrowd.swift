@@ -4,7 +4,7 @@ import ConfluxVocabulary
 import Foundation
 import Spawning
 
-/// Many nodes in one context. Used by one thread, which may wait in it.
+/// Many nodes in one ZeroMQ context. One thread uses it, and may block in it.
 final class RawCrowd {
     private let context: UnsafeMutableRawPointer
     private var sockets: [UnsafeMutableRawPointer] = []
@@ -29,7 +29,7 @@ final class RawCrowd {
         zmq_ctx_term(context)
     }
 
-    /// All join; then they leave, with a bye or in silence.
+    /// All nodes join. Then they leave, with a bye or in silence.
     func comeAndGo(at address: String, saysBye: Bool) throws {
         for socket in sockets {
             try connect(socket, to: address)
@@ -55,20 +55,20 @@ final class RawCrowd {
         guard zmq_connect(socket, address) == 0 else { throw Failure(systemError()) }
     }
 
-    // MARK: One by one
+    // MARK: Single nodes
 
     func connect(to address: String) throws {
         for socket in sockets { try connect(socket, to: address) }
     }
 
-    /// Says something as one of them.
+    /// Sends a frame as one of the nodes.
     func send(_ frame: [UInt8], by index: Int) {
         send(frame, by: sockets[index])
     }
 
-    /// Waits until something has come, or for a while.
+    /// Waits until some messages have arrived, or until the time is up.
     ///
-    /// - Returns: What has come, and to which of them: one message of each at most.
+    /// - Returns: The messages that arrived, at most one for each node.
     func hear(within limit: Duration) throws -> [(index: Int, frame: [UInt8])] {
         var items = sockets.map {
             zmq_pollitem_t(socket: $0, fd: 0, events: Int16(ZMQ_POLLIN), revents: 0)

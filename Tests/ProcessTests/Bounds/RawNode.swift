@@ -4,19 +4,19 @@ import ConfluxVocabulary
 import Foundation
 import Spawning
 
-/// A node that says exactly what a test wants, in valid frames, and keeps to no other rule.
+/// A node that sends exactly what a test wants, in valid frames, and keeps no other rule.
 ///
-/// Used by one thread, which may wait in it.
+/// One thread uses it, and may block in it.
 final class RawNode {
     let peer: RawPeer
     private(set) var welcome: Welcome
     private let speaker: Speaker
     private var hello: Hello
     private var nextCounter: UInt64 = 1
-    /// The counter up to which it has receipts.
+    /// The counter up to which its actions have receipts.
     private(set) var settled: UInt64 = 0
 
-    /// A state that nobody else has: its actions cost nobody but the sequencer.
+    /// A state that no worker hosts: its actions cost nobody but the sequencer.
     static let state = Name("load")!
 
     /// Connects, says hello and waits for the welcome.
@@ -42,26 +42,26 @@ final class RawNode {
             epoch: try Frame.header(of: frame[...]).epoch, session: welcome.incarnation)
     }
 
-    /// - Returns: Whether it was taken within five seconds.
+    /// - Returns: Whether the message was sent within five seconds.
     @discardableResult
     func say(_ message: NodeMessage) -> Bool {
         peer.send(Frame.encode(message, by: speaker))
     }
 
-    /// Says another hello in the session that it has.
+    /// Says hello once more, in the same session.
     func greet() {
         hello.request += 1
         say(.hello(hello))
     }
 
-    /// - Returns: nil when nothing came within five seconds.
+    /// - Returns: The next message, or nil if none arrived within five seconds.
     func hear() throws -> SequencerMessage? {
         try peer.receive()?.first.map { try Frame.decodeSequencerMessage($0[...]) }
     }
 
     // MARK: Submitting
 
-    /// Makes the frame of a batch of one action, with the counter 1.
+    /// Makes the frame of a batch of one action, whose counter is 1.
     func submission(payloadBytes: Int) -> [UInt8] {
         var builder = BatchBuilder()
         var payload = [UInt8](repeating: UInt8(ascii: "x"), count: payloadBytes)
@@ -74,9 +74,9 @@ final class RawNode {
             .submit(builder.finish(firstCounter: 1, settled: 0)), by: speaker)
     }
 
-    /// Says the next counter in a submission, which is quicker than to make it anew.
+    /// Writes the next counter into a submission. This is faster than making a new one.
     private func stamp(_ frame: inout [UInt8]) {
-        // Behind the header and the length of the batch.
+        // The counters come after the header and the length of the batch.
         for (place, value) in [(Frame.size + 4, nextCounter), (Frame.size + 12, settled)] {
             for byte in 0..<8 {
                 frame[place + byte] = UInt8(truncatingIfNeeded: value >> (8 * UInt64(byte)))
@@ -85,7 +85,7 @@ final class RawNode {
         nextCounter += 1
     }
 
-    /// Submits actions within the window until all have receipts.
+    /// Submits actions within the window, until all of them have receipts.
     func load(_ count: Int, payloadBytes: Int) throws {
         let window = max(1, Int(welcome.limits.windowBytes) / (payloadBytes + 1_024))
         let last = settled + UInt64(count)
@@ -105,12 +105,12 @@ final class RawNode {
     }
 }
 
-/// Nobody answered a hello in time.
+/// The error when no answer to a hello arrived in time.
 struct NoAnswer: Error, CustomStringConvertible {
     let description: String
 }
 
-/// A hello was answered by something else.
+/// The error when the answer to a hello is not a welcome.
 struct NoWelcome: Error, CustomStringConvertible {
     let description: String
 }

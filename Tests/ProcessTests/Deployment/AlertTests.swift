@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// The alert rules and the board.
+/// The alert rules and the dashboard.
 struct AlertTests {
     private static let rules = "deploy/monitoring/alerts.yaml"
     private static let board = "deploy/monitoring/board.json"

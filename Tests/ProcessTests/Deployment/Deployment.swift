@@ -1,9 +1,9 @@
 import Foundation
 import Testing
 
-/// The files of `deploy/`, and the programs of this machine that check them.
+/// The files in `deploy/`, and the programs on this machine that check them.
 enum Deployment {
-    /// The top of the repository.
+    /// The root of the repository.
     static let top: URL = {
         var top = URL(filePath: #filePath)
         while top.path != "/", !isFile(top.appending(path: "Package.swift").path) {
@@ -20,13 +20,13 @@ enum Deployment {
 
     static func isFile(_ path: String) -> Bool { FileManager.default.fileExists(atPath: path) }
 
-    /// The files below a folder of the repository, relative to its top.
+    /// The files in a folder of the repository, relative to the root.
     static func files(in folder: String) throws -> [String] {
         try FileManager.default.subpathsOfDirectory(atPath: path(folder)).map { "\(folder)/\($0)" }
             .filter { try !top.appending(path: $0).isDirectory }.sorted()
     }
 
-    /// Where a program of this machine is; nil if it is not.
+    /// The path of a program on this machine; nil if it isn't installed.
     static func program(_ name: String) -> String? {
         let folders = ProcessInfo.processInfo.environment["PATH"]?.split(separator: ":") ?? []
         return (folders.map(String.init) + ["/usr/sbin", "/sbin"]).map { "\($0)/\(name)" }
@@ -47,7 +47,7 @@ enum Deployment {
             within: .seconds(300))
     }
 
-    /// The version that the code has.
+    /// The version that the source code states.
     static func version() throws -> String {
         let source = try text("Sources/ConfluxVocabulary/ConfluxRelease.swift")
         let match = try #require(source.firstMatch(of: /static let version = "(.+)"/))

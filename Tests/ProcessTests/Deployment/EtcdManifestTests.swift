@@ -4,14 +4,14 @@
     import Foundation
     import Testing
 
-    /// The members of etcd that the manifests start.
+    /// The etcd members that the manifests start.
     struct EtcdManifestTests {
         private static let folder = "deploy/kubernetes-etcd"
         private static let isAble =
             Deployment.has("kubectl", "openssl", "python3", "ip") && EtcdCluster.isInstalled
             && Deployment.isFile("/usr/lib/python3/dist-packages/yaml/__init__.py")
 
-        /// The variables of a StatefulSet's container.
+        /// The environment variables of a StatefulSet's container.
         private func variables(of name: String) async throws -> [String: String] {
             let script = """
                 import json, sys, yaml
@@ -28,7 +28,7 @@
             return try #require(pairs).reduce(into: [:]) { $0[$1.key] = $1.value.string }
         }
 
-        /// Runs what the head of the kustomization says, up to the commands of kubectl.
+        /// Runs the commands in the kustomization's first comment, up to the first of kubectl.
         private func makeCertificates(in folder: String) async throws {
             let head = try Deployment.text("\(Self.folder)/kustomization.yaml")
                 .split(separator: "\n", omittingEmptySubsequences: false)
@@ -64,7 +64,7 @@
             let lines = zip(hosts, names).map { "\($0) \($1).conflux-etcd" }
             let table = try site.write(
                 "127.0.0.1 localhost\n" + lines.joined(separator: "\n") + "\n", to: "hosts")
-            /// What makes a machine of the pod, where `command` then is run.
+            /// The words before a `command` that run it in a mount namespace with the pod's hosts file.
             func pod(_ host: String, _ command: String) throws -> [String] {
                 try network.prefix(on: host) + [
                     "/bin/sh", "-c", "mount --bind \(table) /etc/hosts && exec \(command)",
@@ -95,7 +95,7 @@
                 behind: try pod(hosts[0], "\"$0\" \"$@\""), variables: own)
             _ = try await serving.output.first { try object($0)[key: "event"] == "ready" }
 
-            // Without a certificate nobody is served.
+            // A client without a certificate is refused.
             let denied = try site.start(
                 ["sequencer", "--json", "--bind", "tcp://127.0.0.1:0"],
                 behind: try pod(hosts[1], "\"$0\" \"$@\""),

@@ -1,9 +1,9 @@
 import Foundation
 import Spawning
 
-/// The socket of a service manager: what processes send to it, in its order.
+/// The socket of a service manager: it receives what processes send, in order.
 final class ManagerSocket: Sendable {
-    /// What `NOTIFY_SOCKET` is.
+    /// The value of `NOTIFY_SOCKET`.
     let name: String
     private let descriptor: Int32
     private let queue = DispatchQueue(label: "manager-socket")
@@ -34,7 +34,7 @@ final class ManagerSocket: Sendable {
 
     /// Waits for the next message.
     ///
-    /// - Returns: nil if none came in the time.
+    /// - Returns: The message, or nil if none arrived in time.
     func next(within limit: Duration = .seconds(60)) async -> String? {
         await withCheckedContinuation { continuation in
             queue.async { [self] in

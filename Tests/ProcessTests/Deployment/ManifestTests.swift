@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// What containers are started by.
+/// The manifests that start containers.
 struct ManifestTests {
     private static let reads =
         "import sys, yaml\nfor path in sys.argv[1:]: list(yaml.safe_load_all(open(path)))"
@@ -40,7 +40,7 @@ struct ManifestTests {
         #expect(images.filter { $0.hasSuffix("image: conflux:\(version)") }.count == 2)
     }
 
-    /// Answers 200 for `/readyz`, and 503 for whatever else; 401 without the token, if there is one.
+    /// Answers 200 to `/readyz` and 503 to anything else. Answers 401 if there is a token and the client lacks it.
     private static let server = """
         import http.server, sys
         class Handler(http.server.BaseHTTPRequestHandler):

@@ -7,7 +7,7 @@ import Testing
         if: Deployment.has("dpkg", "dpkg-deb", "dpkg-shlibdeps") && getuid() == 0,
         "dpkg-dev is not installed, or the tests do not run as root"))
 struct PackageTests {
-    /// An empty system: what dpkg notes of it, and no file.
+    /// Makes an empty system: the database of dpkg, and no files.
     private func makeRoot(_ site: Site) throws -> String {
         let root = site.path("root")
         for folder in ["info", "updates", "triggers"] {
@@ -18,7 +18,7 @@ struct PackageTests {
         return root
     }
 
-    /// Its dependencies are not in the root: they are this machine's.
+    /// Runs dpkg. The package's dependencies are not in the root, but on this machine.
     private func dpkg(_ root: String, _ action: String, _ package: String) async throws {
         let outcome = try await Deployment.run(
             "dpkg", "--root=\(root)", "--log=/dev/null", "--force-depends", action, package,
@@ -26,7 +26,7 @@ struct PackageTests {
         #expect(outcome.end == .exited(0), "\(outcome.message)")
     }
 
-    /// What systemd wants to find beside the units.
+    /// Adds the files that systemd expects beside the units.
     private func addSystem(to root: String) throws {
         let folder = "usr/lib/systemd/system"
         for target in ["basic", "multi-user", "network", "network-online", "shutdown", "sysinit"] {
@@ -40,7 +40,7 @@ struct PackageTests {
 
     @Test func `the package installs a program that runs, and units that are valid`() async throws {
         try await withSite { site in
-            // A debug build is large, and nobody keeps this package.
+            // A debug build is large, and the package is not kept, so it is not compressed.
             let built = try await Deployment.run(
                 Deployment.path("deploy/debian/build-deb"), Tool.path, site.folder,
                 variables: ["DPKG_DEB_COMPRESSOR_LEVEL": "0"])
@@ -69,7 +69,7 @@ struct PackageTests {
             #expect(Deployment.isFile("\(root)/etc/conflux/sequencer.env"))
             try await verifyUnits(root)
 
-            // Nothing is left, but for what was there before.
+            // No file of the package is left.
             try await dpkg(root, "--purge", "conflux")
             #expect(!Deployment.isFile(program) && !Deployment.isFile("\(root)/etc/conflux"))
         }

@@ -1,12 +1,12 @@
 import Foundation
 import Testing
 
-/// When `script/release` refuses. That it builds is seen by running it: a release build takes minutes.
+/// When `script/release` refuses to run. The build itself is not tested here, since it takes minutes.
 @Suite(.enabled(if: Deployment.has("git"), "Git is not installed"))
 struct ReleaseTests {
     private static let version = "9.8.7"
 
-    /// Runs the script in a small repository of its own.
+    /// Runs the script in a small repository that the test makes.
     private func release(_ site: Site, changes: String, isCommitted: Bool) async throws
         -> Tool.Outcome
     {
@@ -55,8 +55,8 @@ struct ReleaseTests {
 
     @Test func `the tarball has the program, its manual page and its completions`() async throws {
         try await withSite { site in
-            // A debug build is large; this calls it. A child writes it: a program that this process has
-            // open to write could not be run.
+            // A debug build is large, so the tarball gets a script that calls it. A child process writes the script:
+            // a program that this process has open for writing could not be run.
             let program = site.path("conflux")
             let written = try await Deployment.run(
                 "sh", "-c", #"printf '#!/bin/sh\nexec "%s" "$@"\n' "$1" >"$2" && chmod 755 "$2""#,

@@ -1,9 +1,9 @@
 import Foundation
 import Testing
 
-/// What a process tells the service manager that started it.
+/// What a process reports to the service manager that started it.
 struct ServiceManagerTests {
-    /// The watchdog's time in these tests. Silence for five times as long is none of a slow machine.
+    /// The watchdog's interval in these tests. A silence five times as long is not due to a slow machine.
     private static let watchdog = ["WATCHDOG_USEC": "200000"]
     private static let silence = Duration.seconds(1)
 
@@ -40,7 +40,7 @@ struct ServiceManagerTests {
                 ["worker", "--connect", "ipc://\(site.path("nobody"))", "--timeout", "100ms"],
                 variables: variables)
             #expect(try await early.end() == .exited(69))
-            // It was never ready.
+            // It stopped without ever being ready.
             #expect(await socket.next() == "STOPPING=1")
 
             let sequencer = try await site.sequencer()
@@ -82,13 +82,13 @@ struct ServiceManagerTests {
             let outcome = try await site.run(
                 "dispatch", "--connect", sequencer.address, "mine/*", #"{"hang":{}}"#)
             #expect(outcome.end == .exited(0), "\(outcome.message)")
-            // Some may be on their way; then there is silence.
+            // Some messages may still be on their way. After them there is silence.
             var messages: [String] = []
             while messages.count < 20, let message = await socket.next(within: Self.silence) {
                 messages.append(message)
             }
             #expect(messages.count < 20)
-            // All else goes on: the process runs, and its connection is alive.
+            // Everything else works: the process runs, and its connection is alive.
             #expect(worker.isRunning)
             let status = try await site.run("status", "--connect", sequencer.address, "--json")
             let sessions = try object(status.output.first ?? "")[key: "sessions"]?.array ?? []

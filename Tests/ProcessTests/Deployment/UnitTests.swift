@@ -1,10 +1,10 @@
 import Foundation
 import Testing
 
-/// The systemd units as they stand in `deploy/`. ``PackageTests`` verifies them where they are installed.
+/// The systemd units in `deploy/`. ``PackageTests`` verifies them as they are installed.
 struct UnitTests {
     private static let units = ["conflux-sequencer.service", "conflux-worker@.service"]
-    /// The most that a unit may be exposed by systemd's reckoning, from 0 to 100. They are at 14.
+    /// The highest exposure that a unit may have by systemd's rating, from 0 to 100. The units have 14.
     private static let exposureMax = 15
 
     @Test(
@@ -19,7 +19,7 @@ struct UnitTests {
             "\(outcome.message)\(outcome.output.suffix(2).joined(separator: "\n"))")
     }
 
-    /// A variable that nobody knows has no effect, and nobody says so.
+    /// An unknown variable would have no effect, and nothing would report it.
     @Test func `every option and every variable is one that the program knows`() async throws {
         var known: Set<String> = []
         for command in ["sequencer", "worker"] {
@@ -28,7 +28,7 @@ struct UnitTests {
             known.formUnion(text.matches(of: /--[a-z][a-z-]+|CONFLUX_[A-Z_]+/).map { String($0.0) })
         }
         try #require(known.contains("--bind") && known.contains("CONFLUX_SERVER_KEY"))
-        // A program that was built without the endpoint for metrics has none of these.
+        // A program that was built without the metrics endpoint doesn't have these.
         if !known.contains("CONFLUX_HTTP") {
             known.formUnion(["CONFLUX_HTTP", "CONFLUX_HTTP_TOKEN"])
         }

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// Which version a program says that it has.
+/// The versions that programs print.
 struct VersionTests {
     private func version(_ program: String, _ arguments: String...) async throws -> [String] {
         let outcome = try await Tool.outcome(

@@ -1,6 +1,6 @@
 import Conflux
 
-/// What happens to whom while a cluster is under load, decided by a seed.
+/// A fault in a cluster under load. A seed decides which faults happen, and to which process.
 enum Fault: Hashable, CustomStringConvertible {
     enum Victim: Hashable {
         case sequencer
@@ -8,13 +8,13 @@ enum Fault: Hashable, CustomStringConvertible {
         case dispatcher(Int)
     }
 
-    /// Ended by SIGKILL and started again.
+    /// The process is killed by SIGKILL, and started again.
     case kill(Victim)
-    /// Stopped by SIGSTOP, and continued later.
+    /// The process is stopped by SIGSTOP, and continued later.
     case stop(Victim)
     /// All connections through the proxies break at once.
     case cut
-    /// What goes through the proxies is late.
+    /// The proxies delay what passes through them.
     case delay
 
     var description: String {
@@ -29,10 +29,10 @@ enum Fault: Hashable, CustomStringConvertible {
     /// Faults in an order that the generator decides.
     ///
     /// - Parameters:
-    ///   - count: How often the sequencer is killed, each of the workers, and a dispatcher; each
-    ///     other fault happens as often.
+    ///   - count: How often the sequencer, each worker and a dispatcher are killed. Each other fault
+    ///     happens as often.
     ///   - workers: How many workers there are.
-    ///   - random: What decides the order.
+    ///   - random: The generator.
     /// - Returns: The faults.
     static func plan(_ count: Int, workers: Int, using random: inout SplitMix64) -> [Fault] {
         var kinds: [Fault] = [.kill(.sequencer), .kill(.dispatcher(0)), .cut, .delay]

@@ -3,7 +3,7 @@ import Testing
 
 #if os(Linux)
     extension ProcessTests {
-        /// Everything that can go wrong at once, under load.
+        /// All kinds of faults at once, under load.
         struct FaultTests {
             /// How often each fault happens.
             private static let countName = "CONFLUX_FAULTS"

@@ -3,14 +3,14 @@ import Foundation
 import Spawning
 
 #if os(Linux)
-    /// A sequencer, three workers and two loads to which faults happen. The last worker and the
-    /// last load reach the sequencer through proxies.
+    /// A sequencer, three workers and two loads, which suffer faults. The last worker and the last load
+    /// reach the sequencer through proxies.
     ///
-    /// Nothing waits for time: the next fault comes when some more outcomes have.
+    /// Faults don't follow a clock: the next one happens once some more outcomes have arrived.
     actor FaultedCluster {
         static let workerNames = ["w1", "w2", "w3"]
-        /// Not the host that connections come from: so no port that a killed sequencer leaves is
-        /// taken by a connection before it is back.
+        /// Not the host from which connections come: no connection can take a killed sequencer's port
+        /// before the sequencer has restarted.
         private static let host = "127.0.0.3"
         private static let delays: [Duration] = [
             .milliseconds(5), .milliseconds(20), .milliseconds(60),
@@ -19,7 +19,7 @@ import Spawning
         private let site: Site
         private(set) var sequencer: RunningSequencer
         private var workers: [RunningWorker] = []
-        /// Workers on their way back.
+        /// Workers that are being restarted.
         private var returning: [Int: Task<RunningWorker, any Error>] = [:]
         private let proxies: [Proxy]
         private var loads: [Load] = []
@@ -53,7 +53,7 @@ import Spawning
                 at: isDirect ? sequencer.address : proxies[0].address)
         }
 
-        /// Has all the faults happen under load, ends the load and compares everything.
+        /// Makes all faults happen under load, ends the load and compares all results.
         func run(_ count: Int) async throws {
             let loads = loads
             let feeding = Task {
@@ -88,7 +88,7 @@ import Spawning
             case .stop(.sequencer):
                 sequencer.child.signal(SIGSTOP)
                 defer { sequencer.child.signal(SIGCONT) }
-                // Shows that it is stopped, and takes some time.
+                // Confirms that it is stopped, and takes some time.
                 let status = try await site.run(
                     "status", "--connect", sequencer.address, "--timeout", "400ms")
                 guard status.end == .exited(69) else { throw Failure("\(status)") }
@@ -98,15 +98,15 @@ import Spawning
             case .stop(.dispatcher(let index)):
                 try await stop(loads[index].child, watching: loads[1 - index])
             case .cut:
-                // Both the node and the feed of a worker, and a dispatcher: unless they are on their
-                // way back.
+                // Cuts the node's and the feed's connection of a worker, and a dispatcher's, unless they are
+                // reconnecting.
                 for proxy in proxies { proxy.cut() }
             case .delay:
                 for proxy in proxies { proxy.delay(Self.delays.randomElement(using: &random)!) }
                 defer { for proxy in proxies { proxy.delay(.zero) } }
                 try await loads[1].progress(by: Int.random(in: 1...60, using: &random))
             }
-            // Sometimes the next one comes at once.
+            // Sometimes the next fault follows at once.
             guard Int.random(in: 0..<4, using: &random) > 0 else { return }
             let load = loads.randomElement(using: &random)!
             try await load.progress(by: Int.random(in: 1...60, using: &random))
@@ -119,7 +119,7 @@ import Spawning
             sequencer = try await site.sequencer(data: "log", at: sequencer)
         }
 
-        /// It comes back by itself, while the next faults happen.
+        /// Restarts the worker in the background, while the next faults happen.
         private func killWorker(_ index: Int) async throws {
             try await back(index)
             workers[index].child.signal(SIGKILL)
@@ -133,7 +133,7 @@ import Spawning
             }
         }
 
-        /// A dispatcher of a short life.
+        /// Starts a dispatcher and soon kills it.
         private func killDispatcher() async throws {
             let load = try Load(
                 "brief-\(briefLoads.count)", on: site, at: proxies[0].address,
@@ -159,7 +159,7 @@ import Spawning
             for load in loads {
                 let end = try await load.child.end(within: .seconds(90))
                 let audit = try await LoadAudit(load, isWhole: true)
-                // The code of the first line that failed.
+                // The exit code of the first line that failed.
                 guard end == .exited(audit.invalidCount == 0 ? 0 : 65) else {
                     throw Failure(load.child.report)
                 }

@@ -5,7 +5,7 @@ import Testing
 
 #if os(Linux)
     extension ProcessTests {
-        /// A disk that has no room left, and has some again later.
+        /// A disk that runs full, and later has room again.
         struct FullDiskTests {
             @Test
             func `a full disk is reported, loses no receipt, and all continues when there is room`()
@@ -37,7 +37,7 @@ import Testing
                 async let feeding: Void = load.run()
                 try await load.progress(by: 50)
 
-                // Until there is no receipt any more.
+                // Until no more receipts arrive.
                 let receipted = try await onThread {
                     let node = try RawNode(at: first.address)
                     do {
@@ -66,11 +66,11 @@ import Testing
                 #expect(counters.count >= Int(receipted), "a receipt was given for what is lost")
             }
 
-            /// Makes room, and starts the sequencer again if it has ended.
+            /// Makes room on the disk, and restarts the sequencer if it has ended.
             private func goOn(
                 _ first: RunningSequencer, _ disk: SmallDisk, _ site: Site
             ) async throws -> RunningSequencer {
-                // It says what is wrong, either as its last words or while it waits for room.
+                // It reports the full disk, either before it ends or while it waits for room.
                 let said = try await first.child.errors.first { $0.contains("full") }.line
                 print("full disk: the sequencer says \(said)")
                 var end: Child.End?

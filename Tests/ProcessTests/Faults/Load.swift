@@ -4,25 +4,25 @@ import Spawning
 import Synchronization
 
 /// A dispatch that is fed at a steady rate for as long as a test wishes, and never far ahead of its
-/// outcomes: so it is busy at any time, and what a fault catches is under way.
+/// outcomes. So it is always busy, and a fault always hits actions in progress.
 final class Load: Sendable {
-    /// How many lines may be without an outcome.
+    /// How many lines may have no outcome yet.
     static let aheadMax = 40
     private static let chunk = 10
-    /// One chunk each so often. What is dispatched has to be applied by each worker that comes back.
+    /// The time between two chunks. It is not shorter, since each restarted worker applies all actions again.
     private static let interval = Duration.milliseconds(30)
-    /// Lines that are no action of a document, for `includesBad`.
+    /// Lines that are not actions of a document, for `includesBad`.
     private static let bad = ["{", "increment", #"{"set":{"at":"x","value":1}}"#, "\u{FEFF}{}"]
 
     let name: String
     let child: Child
-    /// The lines that it was given, one after the other.
+    /// The file of all lines that the dispatch was given.
     let path: String
     private let seed: UInt64
     private let includesBad: Bool
     private let isOver = Atomic(false)
 
-    /// Starts the dispatch. Its first line is an action that no other load has.
+    /// Starts the dispatch. Its first line is an action that occurs in no other load.
     init(
         _ name: String, on site: Site, at address: String, seed: UInt64, includesBad: Bool = false
     ) throws {
@@ -35,10 +35,10 @@ final class Load: Sendable {
             input: .pipe)
     }
 
-    /// Ends the input of `run` soon.
+    /// Makes `run` end the input soon.
     func finish() { isOver.store(true, ordering: .sequentiallyConsistent) }
 
-    /// Feeds it until it is to finish, or has ended by itself.
+    /// Feeds the dispatch until ``finish()`` is called, or the process has ended.
     func run() async throws {
         guard FileManager.default.createFile(atPath: path, contents: nil),
             let file = FileHandle(forWritingAtPath: path)
@@ -55,7 +55,7 @@ final class Load: Sendable {
                 }
                 return generator.next()
             }
-            // Kept before they are given: whatever reaches the log is known.
+            // The file gets the lines before the process does, so that it has everything that can reach the log.
             try file.write(contentsOf: Data((lines.joined(separator: "\n") + "\n").utf8))
             child.feed(lines)
             count += lines.count
@@ -63,7 +63,7 @@ final class Load: Sendable {
             tick.after(Self.interval, give: ())
             await tick.value()
             guard count > Self.aheadMax else { continue }
-            // None comes when it has ended; the audit says whether it should have.
+            // There is none if the process has ended. The audit decides whether it was right to end.
             guard try await child.output.line(count - Self.aheadMax) != nil else { break }
         }
         try file.close()
@@ -73,7 +73,7 @@ final class Load: Sendable {
         #"{"set":{"at":"/loads/\#(name)","value":"begun"}}"#
     }
 
-    /// Waits until some more outcomes have come.
+    /// Waits until some more outcomes have arrived.
     func progress(by count: Int) async throws {
         let next = child.output.count + count
         guard try await child.output.line(next - 1) != nil else {

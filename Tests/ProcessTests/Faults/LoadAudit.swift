@@ -4,26 +4,26 @@ import ConfluxVocabulary
 import Foundation
 import Spawning
 
-/// Compares what a load was told with what is in the log.
+/// Compares the outcomes that a load printed with the log.
 final class LoadAudit {
-    /// What became of a line, as it was printed.
+    /// The printed outcome of a line.
     private enum Outcome {
         case receipt(UInt64)
         case invalid
     }
 
     let name: String
-    /// Of each line: what it says, or nil if it is no action.
+    /// For each line: the digest of its action, or nil if it is not an action.
     private let lines: [Digest?]
     private let outcomes: [Outcome]
     private let isWhole: Bool
-    /// By counter: the line that has it.
+    /// For each counter: the line that has it.
     private let placeOfCounter: [Int]
     private var sequences: [UInt64] = []
 
     private(set) var incarnation: UInt64?
 
-    // Whole is one that read all its input and ended by itself; another was killed at some time.
+    // `isWhole` says that the load read all its input and ended by itself. Another load was killed.
     init(_ load: Load, isWhole: Bool) async throws {
         name = load.name
         self.isWhole = isWhole
@@ -40,7 +40,7 @@ final class LoadAudit {
         self.lines = lines
         placeOfCounter = lines.indices.filter { lines[$0] != nil }
         var printed = try await load.child.output.all()
-        // Whoever is killed while it writes leaves a piece of a line.
+        // A process that is killed while it writes leaves an incomplete line.
         if !isWhole, let last = printed.last, !last.hasSuffix("}") { printed.removeLast() }
         outcomes = try printed.enumerated().map { index, text in
             let line = try object(text)
@@ -55,14 +55,14 @@ final class LoadAudit {
         }
     }
 
-    /// How many lines it was given, and how many of these are no actions.
+    /// How many lines the load was given. `invalidCount` says how many of them are not actions.
     var lineCount: Int { lines.count }
     var invalidCount: Int { lines.count - placeOfCounter.count }
     var receiptCount: Int { outcomes.count { if case .receipt = $0 { true } else { false } } }
 
-    /// Takes the next entry of the log that is an action by some node.
+    /// Takes the log's next entry that is an action of a node.
     ///
-    /// - Returns: Whether it is this load's.
+    /// - Returns: Whether the action is one of this load's.
     func take(
         _ action: JSONValue, digest: Digest, at sequence: UInt64, incarnation: UInt64,
         counter: UInt64
@@ -92,7 +92,7 @@ final class LoadAudit {
         return true
     }
 
-    /// Compares the outcomes, now that all entries are known.
+    /// Compares the outcomes with the log, after all entries were taken.
     func finish() throws {
         if isWhole, sequences.count != placeOfCounter.count {
             throw Failure(
@@ -117,10 +117,10 @@ final class LoadAudit {
 }
 
 extension Site {
-    /// Replays the whole log, compares the loads with it, and then the document of each node with
-    /// what the log makes. What concerns no document is given to `take`.
+    /// Replays the whole log, and compares it with the loads, and then the document of each node with the
+    /// replayed document. Entries that don't concern a document are given to `take`.
     ///
-    /// - Returns: How many actions and how many tenures are in the log.
+    /// - Returns: How many actions and how many tenures the log has.
     func audit(
         _ audits: [LoadAudit], at address: String, in nodes: [String],
         within limit: Duration = .seconds(60), other take: (LogLine) throws -> Void = { _ in }

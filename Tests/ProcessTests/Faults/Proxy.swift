@@ -3,13 +3,13 @@ import Spawning
 import Synchronization
 
 #if os(Linux)
-    /// A TCP relay between two programs, which cuts their connections and holds back what they say.
+    /// A TCP relay between two programs, which can cut their connections and delay what they send.
     ///
-    /// It listens at the port of its target, on another host of the loopback network: so a node
-    /// that comes through it reaches the feed through one like it, since the welcome announces the
-    /// feed's port at the host that the node connected to.
+    /// It listens at the port of its target, on another host of the loopback network. So a node that
+    /// connects through it reaches the feed through a second proxy, since the welcome announces the
+    /// feed's port at the host to which the node connected.
     final class Proxy: Sendable {
-        /// Where it listens. Only Linux has more than one host on the loopback network.
+        /// The host where it listens. Only Linux has more than one host on the loopback network.
         static let host = "127.0.0.2"
 
         private struct State {
@@ -19,13 +19,13 @@ import Synchronization
             var isClosed = false
         }
 
-        /// Where to connect.
+        /// The address to connect to.
         let address: String
         private let target: sockaddr_in
         private let listener: Int32
         private let state = Mutex(State())
 
-        /// Stands before an address of the form `tcp://a.b.c.d:port`.
+        /// Starts a proxy for an address of the form `tcp://a.b.c.d:port`.
         init(before address: String) throws {
             let parts = address.dropFirst("tcp://".count).split(separator: ":")
             guard parts.count == 2, let port = UInt16(parts[1]) else {
@@ -49,9 +49,9 @@ import Synchronization
             thread.start()
         }
 
-        /// Ends all connections at once, as a network that breaks.
+        /// Ends all connections at once, like a broken network.
         ///
-        /// - Returns: How many there were.
+        /// - Returns: How many connections there were.
         @discardableResult
         func cut() -> Int {
             let connections = state.withLock { Array($0.connections.values) }
@@ -59,12 +59,12 @@ import Synchronization
             return connections.count
         }
 
-        /// Holds back all that is said from now on, piece by piece, for this long.
+        /// From now on, delays each piece of data by this time.
         func delay(_ delay: Duration) {
             state.withLock { $0.delay = delay }
         }
 
-        /// Ends it, with all connections.
+        /// Ends the proxy, with all connections.
         func close() {
             state.withLock { $0.isClosed = true }
             shutdown(listener, Int32(SHUT_RDWR))
@@ -92,7 +92,7 @@ import Synchronization
             var target = target
             let isConnected = withAddress(of: &target) { Foundation.connect(server, $0, $1) == 0 }
             let connection = Connection(client, server)
-            // Nobody listens there: the client is told as a proxy can, by the end of the connection.
+            // Nobody listens there. A proxy can tell the client only by ending the connection.
             guard isConnected else {
                 connection.end()
                 connection.release()
@@ -124,7 +124,7 @@ import Synchronization
                 if count < 0, errno == EINTR { continue }
                 guard count > 0 else { return }
                 let delay = state.withLock { $0.delay }
-                // The fault itself, and no wait of the test's.
+                // This delay is the fault itself: no test waits here.
                 if delay > .zero { _ = poll(nil, 0, Int32(delay / .milliseconds(1))) }
                 var sent = 0
                 while sent < count {
@@ -138,14 +138,14 @@ import Synchronization
             }
         }
 
-        /// Two sockets, closed when both directions have ended.
+        /// Two sockets, which are closed once both directions have ended.
         private final class Connection: Sendable {
             private let descriptors: [Int32]
             private let users = Mutex(2)
 
             init(_ client: Int32, _ server: Int32) {
                 descriptors = [client, server]
-                // Closing throws away what was not delivered, and says so to both ends.
+                // Closing discards the data in transit, and both ends learn it.
                 var abrupt = linger(l_onoff: 1, l_linger: 0)
                 var isOn: Int32 = 1
                 for descriptor in descriptors {
@@ -157,7 +157,7 @@ import Synchronization
                 }
             }
 
-            /// Has both directions end. The descriptors stay until then.
+            /// Makes both directions end. The descriptors stay open until then.
             func end() {
                 users.withLock { users in
                     guard users > 0 else { return }

@@ -2,14 +2,14 @@ import Foundation
 import Spawning
 
 #if os(Linux)
-    /// A file system of its own with little room.
+    /// A small file system.
     struct SmallDisk {
         let path: String
         private let site: Site
 
-        /// Mounts it in the folder of a site.
+        /// Mounts it in a site's folder.
         ///
-        /// - Returns: nil if this user may not mount.
+        /// - Returns: The disk, or nil if this user may not mount.
         static func mount(on site: Site, mebibytes: Int) async throws -> SmallDisk? {
             let disk = SmallDisk(path: site.path("disk"), site: site)
             try FileManager.default.createDirectory(
@@ -29,7 +29,7 @@ import Spawning
             guard isDone else { throw Failure("\(path) can't be resized") }
         }
 
-        /// Takes it away, though files may be open.
+        /// Unmounts it, even if files are open.
         func unmount() async throws {
             guard try await run("umount", "-l", path) else {
                 throw Failure("\(path) is left behind")

@@ -2,20 +2,20 @@ import Foundation
 import Spawning
 import Synchronization
 
-/// A process that a test started: its output line by line, its end, and signals to it.
+/// A process that a test started: the lines of its output, its end, and signals to it.
 ///
-/// Descriptors of this process are not inherited, so that the end of a pipe means that the process
-/// at its other end is gone, whoever else was started meanwhile.
+/// It inherits no other descriptors of this process. So the end of a pipe means that the process at the
+/// other end has ended, even if other processes were started in the meantime.
 final class Child: Sendable {
-    /// Where standard input comes from.
+    /// The source of standard input.
     enum Input: Sendable {
         case nothing
         case file(String)
-        /// What ``feed(_:)`` gives.
+        /// The lines that ``feed(_:)`` gets.
         case pipe
     }
 
-    /// Where standard output goes.
+    /// The destination of standard output.
     enum Output: Sendable {
         case lines
         case file(String)
@@ -93,7 +93,7 @@ final class Child: Sendable {
     }
 
     private func awaitEnd() {
-        // Until it is reaped, its id is nobody else's.
+        // Until the process is reaped, no other process can get its id.
         var information = siginfo_t()
         while waitid(P_PID, id_t(processID), &information, WEXITED | WNOWAIT) != 0, errno == EINTR {
         }
@@ -112,8 +112,8 @@ final class Child: Sendable {
         endInput()
     }
 
-    /// Sends a signal; nothing happens when the process has ended. When this returns from SIGSTOP,
-    /// the process does nothing more: until then its threads run on.
+    /// Sends a signal. If the process has ended, nothing happens. For SIGSTOP, it returns once all threads
+    /// of the process have stopped.
     func signal(_ number: Int32) {
         state.withLock { state in
             guard !state.isReaped, kill(processID, number) == 0, number == SIGSTOP else { return }
@@ -122,19 +122,19 @@ final class Child: Sendable {
         }
     }
 
-    /// Has lines written to standard input, however long the process takes to read them.
+    /// Writes lines to standard input in the background, however long the process takes to read them.
     func feed(_ lines: some Sequence<String> & Sendable) {
         feeding.async {
             for line in lines where !self.write(Array("\(line)\n".utf8)) { return }
         }
     }
 
-    /// Ends standard input once everything is written.
+    /// Closes standard input once everything is written.
     func endInput() {
         feeding.async { self.closeInput() }
     }
 
-    /// - Returns: Whether the process took it.
+    /// - Returns: Whether the process took the bytes.
     private func write(_ bytes: [UInt8]) -> Bool {
         guard let descriptor = state.withLock({ $0.inputDescriptor }) else { return false }
         var rest = bytes[...]
@@ -155,9 +155,9 @@ final class Child: Sendable {
 
     var isRunning: Bool { state.withLock { $0.end == nil } }
 
-    /// Waits for its end.
+    /// Waits until the process ends.
     ///
-    /// - Throws: ``Failure`` when it still runs after the time, with what it said.
+    /// - Throws: ``Failure`` with the process's output, if it still runs after the time.
     func end(within limit: Duration = .seconds(60)) async throws -> End {
         let waiter = OneTime<End?>()
         let known = state.withLock { state in
@@ -172,13 +172,13 @@ final class Child: Sendable {
         return end
     }
 
-    /// Ends it by force.
+    /// Kills the process.
     func destroy() async throws {
         signal(SIGKILL)
         _ = try await end()
     }
 
-    /// What it said last.
+    /// The last lines of its output.
     var report: String {
         let end = state.withLock { $0.end }
         return """
@@ -189,7 +189,7 @@ final class Child: Sendable {
     }
 }
 
-/// A descriptor for a process, and the one at the other end of its pipe.
+/// A descriptor for a process, and the descriptor of the pipe's other end.
 private struct Source {
     let given: Int32
     let kept: Int32?

@@ -2,10 +2,10 @@ import Foundation
 import Spawning
 import Synchronization
 
-/// Kills what this process started and left behind, should it be killed itself.
+/// Kills the processes that this process has started, if it is killed itself.
 ///
-/// A shell reads which processes there are, and which are gone. When its input ends, it kills those
-/// that are left. It is a process group of its own, so that Ctrl-C does not end it first.
+/// A shell reads which processes are running and which have ended. When its input ends, it kills those
+/// that are still running. It has its own process group, so that Ctrl-C doesn't end it first.
 final class Guardian: Sendable {
     static let shared = Guardian()
 
@@ -23,7 +23,7 @@ final class Guardian: Sendable {
     private let descriptor: Mutex<Int32>
 
     private init() {
-        // Writing to a child that is gone is an error to be reported, not the end of the tests.
+        // Writing to a child that has ended should be an error to report, not the end of the tests.
         signal(SIGPIPE, SIG_IGN)
         let nothing = open("/dev/null", O_WRONLY | O_CLOEXEC)
         defer { close(nothing) }
@@ -41,7 +41,7 @@ final class Guardian: Sendable {
 
     func watch(_ processID: pid_t) { say("watch \(processID)") }
 
-    /// Called before the process is reaped, while its id is still its own.
+    /// Is called before the process is reaped, while no other process can have its id.
     func forget(_ processID: pid_t) { say("forget \(processID)") }
 
     private func say(_ line: String) {

@@ -3,16 +3,16 @@ import Spawning
 import Testing
 
 extension Site {
-    /// Expects that streams of actions on the shared document are in the log exactly once and in
-    /// their order, and that nodes have the document that follows from the log.
+    /// Expects that each action of some streams on the shared document is in the log exactly once and in
+    /// order, and that nodes have the document that results from the log.
     ///
     /// - Parameters:
     ///   - streams: The streams.
     ///   - address: The sequencer's address.
     ///   - nodes: The names of the nodes.
-    ///   - damage: The entries that can't be read in the log, none of them a stream's.
+    ///   - damage: The entries of the log that can't be read. No stream has any of them.
     ///   - limit: How long each of the steps may take.
-    /// - Returns: The document, changed by the log's actions in this process.
+    /// - Returns: The document that results from the log, computed in this process.
     /// - Throws: ``Failure`` if the log is not what the streams were promised.
     @discardableResult
     func expectOneHistory(
@@ -27,14 +27,14 @@ extension Site {
         let state = Array(try reference.state().utf8)
         for sighting in sightings {
             #expect(sighting.sequence == last)
-            // Not as operands: a difference would print megabytes.
+            // Not as operands of `#expect`: it would print megabytes if they differ.
             let isSame = Array(sighting.state.utf8) == state
             #expect(isSame, "\(sighting.node) differs from what follows from the log")
         }
         return reference
     }
 
-    /// Follows the whole log with the streams and with a document of our own.
+    /// Replays the whole log, and compares it with the streams and with a document of this process.
     private func replay(
         _ streams: [StreamExpectation], at address: String, through last: UInt64,
         without damage: ClosedRange<UInt64>?, within limit: Duration

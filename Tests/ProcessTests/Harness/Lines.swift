@@ -2,7 +2,7 @@ import Foundation
 import Spawning
 import Synchronization
 
-/// The lines that a process writes, kept, and awaited with a deadline.
+/// The lines that a process writes. They are kept, and tests wait for them with a deadline.
 final class Lines: Sendable {
     private struct Waiter {
         let index: Int
@@ -30,7 +30,7 @@ final class Lines: Sendable {
 
     // MARK: Reading
 
-    /// Reads until the end, on a thread of its own, and closes the descriptor.
+    /// Reads until the end, on a new thread, and closes the descriptor.
     func read(from descriptor: Int32) {
         let thread = Thread {
             var rest: [UInt8] = []
@@ -62,7 +62,7 @@ final class Lines: Sendable {
         for (outcome, line) in ready { outcome.give(.line(line)) }
     }
 
-    /// No line follows.
+    /// Marks the end: no further line follows.
     func close() {
         let waiters = state.withLock { state in
             state.isClosed = true
@@ -74,16 +74,16 @@ final class Lines: Sendable {
 
     // MARK: Waiting
 
-    /// The lines that have come.
+    /// The lines that have arrived.
     var soFar: [String] { state.withLock { $0.lines } }
 
-    /// How many have come.
+    /// How many lines have arrived.
     var count: Int { state.withLock { $0.lines.count } }
 
     /// Waits for the line with an index.
     ///
     /// - Returns: The line; nil if the output ended before it.
-    /// - Throws: ``Failure`` when it has not come in time.
+    /// - Throws: ``Failure`` if it has not arrived in time.
     func line(_ index: Int, within limit: Duration = .seconds(60)) async throws -> String? {
         let outcome = OneTime<Arrival>()
         let known = state.withLock { state -> Arrival? in
@@ -101,10 +101,10 @@ final class Lines: Sendable {
         }
     }
 
-    /// Waits for the first line that fits, from an index on.
+    /// Waits for the first matching line, from an index on.
     ///
     /// - Returns: The line and its index.
-    /// - Throws: ``Failure`` when the output ended before it, or a line did not come in time.
+    /// - Throws: ``Failure`` if the output ended before it, or a line did not arrive in time.
     func first(
         from start: Int = 0, within limit: Duration = .seconds(60),
         where isWanted: (String) throws -> Bool
@@ -119,7 +119,7 @@ final class Lines: Sendable {
                 + soFar.suffix(20).map { "    \($0.prefix(400))" }.joined(separator: "\n"))
     }
 
-    /// Waits for the end.
+    /// Waits for the end of the output.
     ///
     /// - Returns: All lines.
     func all(within limit: Duration = .seconds(60)) async throws -> [String] {
@@ -128,13 +128,13 @@ final class Lines: Sendable {
     }
 }
 
-/// Divides bytes into lines.
+/// Splits bytes into lines.
 ///
 /// - Parameters:
-///   - rest: What is left of a line from before.
-///   - bytes: What follows.
-///   - take: Given each whole line without its end.
-/// - Returns: What is left.
+///   - rest: The incomplete line from before.
+///   - bytes: The bytes that follow.
+///   - take: Called with each complete line, without its line break.
+/// - Returns: The incomplete line at the end.
 func split(
     _ rest: [UInt8], _ bytes: ArraySlice<UInt8>, _ take: (String) throws -> Void
 ) rethrows -> [UInt8] {
@@ -163,7 +163,7 @@ func split(
     return rest
 }
 
-/// Reads a file line by line, whatever its size.
+/// Reads a file line by line, without loading all of it.
 func forEachLine(of path: String, _ take: (String) throws -> Void) throws {
     guard let file = FileHandle(forReadingAtPath: path) else { throw Failure("no file \(path)") }
     var rest: [UInt8] = []

@@ -11,7 +11,7 @@ struct Sighting: Sendable, Equatable {
     let state: String
 
     init(_ line: String, of store: String) throws {
-        // Taken out of the text, so that it is compared byte by byte and not as a value.
+        // The state is cut out of the text, so that it is compared byte by byte and not as a value.
         let bytes = Array(line.utf8)
         let tail = Array(#","store":"\#(store.contains("/") ? store : "\(store)/shared")"}"#.utf8)
         guard let head = bytes.firstRange(of: Array(#","state":"#.utf8)),
@@ -26,7 +26,7 @@ struct Sighting: Sendable, Equatable {
 }
 
 extension Site {
-    /// Waits until nodes have a store as it is after an entry, or later.
+    /// Waits until nodes have a store in its state after an entry, or after a later one.
     ///
     /// - Returns: The store in each of the nodes, in the order of the names.
     func sightings(
@@ -48,7 +48,7 @@ extension Site {
         return try nodes.map { try #require(current[$0]) }
     }
 
-    /// Behind a restart of the sequencer nodes have to say first what they host.
+    /// Waits until nodes have told the sequencer that they host a store. They do so after its restart, too.
     private func untilHosted(
         _ store: String, at address: String, by nodes: [String], within limit: Duration
     ) async throws {
@@ -66,9 +66,9 @@ extension Site {
         throw Failure("\(name) is hosted by \(hosts), not by all of \(nodes)")
     }
 
-    /// Dispatches one action and expects a receipt.
+    /// Dispatches one action, and expects a receipt.
     ///
-    /// - Returns: Its sequence number.
+    /// - Returns: The receipt's sequence number.
     func dispatch(
         _ action: String, to target: String, at address: String, _ options: String...
     ) async throws -> UInt64 {
@@ -80,7 +80,7 @@ extension Site {
         return try #require(try object(line)[key: "sequence"]?.number)
     }
 
-    /// The sequencer's view: `conflux status --json`.
+    /// The output of `conflux status --json`.
     func status(at address: String) async throws -> JSONValue {
         let outcome = try await run("status", "--json", "--connect", address)
         return try object(try #require(outcome.output.first, "\(outcome.message)"))

@@ -1,7 +1,7 @@
 import Dispatch
 import Synchronization
 
-/// One value for one waiter. Whatever is given after the first is ignored.
+/// One value for one waiter. Any further value is ignored.
 final class OneTime<Value: Sendable>: Sendable {
     private enum State {
         case open
@@ -26,7 +26,7 @@ final class OneTime<Value: Sendable>: Sendable {
         waiter?.resume(returning: value)
     }
 
-    /// Has a value given when nothing was by then.
+    /// Gives a value after a time, unless another one was given before.
     func after(_ limit: Duration, give value: Value) {
         let nanoseconds = Int(limit / .nanoseconds(1))
         DispatchQueue.global().asyncAfter(deadline: .now() + .nanoseconds(nanoseconds)) {
@@ -34,7 +34,7 @@ final class OneTime<Value: Sendable>: Sendable {
         }
     }
 
-    /// Waits for the value; once.
+    /// Waits for the value. Call it once.
     func value() async -> Value {
         await withCheckedContinuation { continuation in
             let value = state.withLock { state -> Value? in

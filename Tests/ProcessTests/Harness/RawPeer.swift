@@ -2,7 +2,7 @@ import CZeroMQ
 import Foundation
 import Spawning
 
-/// A ZeroMQ socket that says what it likes. Each is used by one thread, which may wait in it.
+/// A ZeroMQ socket that can send anything. One thread uses it, and may block in it.
 final class RawPeer {
     /// The first bytes of a frame: magic, version, kind, flags, epoch.
     static func header(version: UInt8, kind: UInt8) -> [UInt8] {
@@ -12,12 +12,12 @@ final class RawPeer {
     private let context: UnsafeMutableRawPointer
     private let socket: UnsafeMutableRawPointer
 
-    /// Makes a socket: `ZMQ_DEALER`, `ZMQ_ROUTER`, `ZMQ_XSUB` …
+    /// Makes a socket.
     ///
     /// - Parameters:
-    ///   - type: Which socket.
-    ///   - receivesAtMost: How many messages it takes before anybody reads them; 0: no limit.
-    /// - Throws: ``Failure`` when there is none.
+    ///   - type: `ZMQ_DEALER`, `ZMQ_ROUTER`, `ZMQ_XSUB` …
+    ///   - receivesAtMost: How many messages it queues until they are read; 0 means without limit.
+    /// - Throws: ``Failure`` if the socket can't be made.
     init(_ type: Int32, receivesAtMost: Int32 = 1_000) throws {
         guard let context = zmq_ctx_new(), let socket = zmq_socket(context, type) else {
             throw Failure("no ZeroMQ socket: \(systemError())")
@@ -25,7 +25,7 @@ final class RawPeer {
         (self.context, self.socket) = (context, socket)
         var limit = receivesAtMost
         zmq_setsockopt(socket, ZMQ_RCVHWM, &limit, MemoryLayout<Int32>.size)
-        // Nobody hears the rest of it, and nothing waits without end.
+        // Unsent messages are discarded at the end, and no call blocks forever.
         for option in [ZMQ_LINGER, ZMQ_RCVTIMEO, ZMQ_SNDTIMEO] {
             var milliseconds: Int32 = option == ZMQ_LINGER ? 0 : 5_000
             zmq_setsockopt(socket, option, &milliseconds, MemoryLayout<Int32>.size)
@@ -37,7 +37,7 @@ final class RawPeer {
         zmq_ctx_term(context)
     }
 
-    /// Asks a publisher for everything.
+    /// Subscribes to everything that a publisher sends.
     func subscribe() {
         zmq_setsockopt(socket, ZMQ_SUBSCRIBE, nil, 0)
     }
@@ -60,9 +60,9 @@ final class RawPeer {
         return String(decoding: text.prefix(count - 1).map(UInt8.init), as: UTF8.self)
     }
 
-    /// Sends a message in parts.
+    /// Sends a message of several parts.
     ///
-    /// - Returns: Whether it was taken within five seconds.
+    /// - Returns: Whether the message was sent within five seconds.
     @discardableResult
     func send(_ parts: [UInt8]...) -> Bool {
         for (index, part) in parts.enumerated() {
@@ -74,7 +74,7 @@ final class RawPeer {
 
     /// Waits for a message.
     ///
-    /// - Returns: Its parts; nil when none came within five seconds.
+    /// - Returns: The message's parts, or nil if none arrived within five seconds.
     func receive() -> [[UInt8]]? {
         var parts: [[UInt8]] = []
         while true {
@@ -90,13 +90,13 @@ final class RawPeer {
     }
 }
 
-/// A TCP port that is held, so that nobody else gets it.
+/// A TCP port that is kept occupied, so that no other process gets it.
 struct HeldPort: ~Copyable {
     let address: String
     private let descriptor: Int32
 
-    /// Takes a free port: one that accepts connections and never says anything, or one that refuses
-    /// them.
+    /// Occupies a free port, which either accepts connections and never answers, or refuses
+    /// connections.
     init(isListening: Bool) throws {
         let descriptor = tcpSocket()
         var place = loopback(0)
@@ -135,7 +135,7 @@ func loopback(_ port: UInt16) -> sockaddr_in {
     return place
 }
 
-/// Runs what waits in system calls on a thread of its own.
+/// Runs code that blocks in system calls on a new thread.
 func onThread<Value: Sendable>(
     _ work: @escaping @Sendable () throws -> Value
 ) async throws -> Value {

@@ -4,10 +4,10 @@ import Spawning
 import Synchronization
 import Testing
 
-/// The processes and files of one test, ended and removed whatever happens.
+/// The processes and files of one test. They are ended and removed in any case.
 final class Site: Sendable {
-    /// What a program has to be started behind, where a test does not say: `ip netns exec NAME` on a machine with a
-    /// network of its own.
+    /// The words before a program, if a test doesn't give any: for instance `ip netns exec NAME`, on a machine with
+    /// its own network.
     @TaskLocal static var prefix: [String] = []
 
     let folder: String
@@ -29,8 +29,8 @@ final class Site: Sendable {
 
     // MARK: Processes
 
-    /// Starts the tool, or another program that was built with the tests; behind a program that becomes it
-    /// and what that is to be told, as `ip netns exec NAME`.
+    /// Starts the tool, or another program that was built with the tests. The words of `prefix` come before it: they
+    /// are a program that becomes the started one, and its arguments, such as `ip netns exec NAME`.
     func start(
         _ arguments: [String], program: String? = nil, behind prefix: [String] = Site.prefix,
         variables: [String: String] = [:], input: Child.Input = .nothing,
@@ -50,8 +50,8 @@ final class Site: Sendable {
         try await Tool.outcome(of: try start(arguments, input: input), within: limit)
     }
 
-    /// Starts a sequencer and waits until it is ready: with a log in a folder of this name, or in
-    /// memory, or at an address of etcd's; on free ports of a host, or on those that another one had.
+    /// Starts a sequencer and waits until it is ready. Its log is in a folder of this name, in memory, or at
+    /// an address of etcd. It has free ports of a host, or the ports of an earlier sequencer.
     func sequencer(
         data: String? = nil, log address: String? = nil, at place: RunningSequencer? = nil,
         host: String = "127.0.0.1",
@@ -96,7 +96,7 @@ final class Site: Sendable {
 
     // MARK: The end
 
-    /// Ends everything by force and removes the files.
+    /// Kills all processes and removes the files.
     func close() async {
         await end()
         do {
@@ -106,7 +106,7 @@ final class Site: Sendable {
         }
     }
 
-    /// Ends everything by force.
+    /// Kills all processes.
     func end() async {
         let children = children.withLock { $0 }
         for child in children { child.signal(SIGKILL) }
@@ -119,11 +119,11 @@ final class Site: Sendable {
         }
     }
 
-    /// What all processes said last.
+    /// The last output of all processes.
     var report: String { children.withLock { $0 }.map(\.report).joined(separator: "\n") }
 }
 
-/// A sequencer that is, or was, ready.
+/// A sequencer that was ready.
 struct RunningSequencer: Sendable {
     let child: Child
     let address: String
@@ -131,7 +131,7 @@ struct RunningSequencer: Sendable {
     let ready: JSONValue
 }
 
-/// A worker that is, or was, ready.
+/// A worker that was ready.
 struct RunningWorker: Sendable {
     let child: Child
     let name: String
@@ -140,7 +140,7 @@ struct RunningWorker: Sendable {
     var incarnation: UInt64? { ready[key: "incarnation"]?.number }
 }
 
-/// Runs a test's body on a site, and clears the site away whatever happened.
+/// Runs a test's body on a site, and removes the site in any case.
 func withSite(_ body: (Site) async throws -> Void) async throws {
     let site = try Site()
     do {

@@ -2,15 +2,15 @@ import Conflux
 import Foundation
 import Spawning
 
-/// The program under test, and one run of it to its end.
+/// The program under test, and one complete run of it.
 enum Tool {
-    /// The program `conflux`: what `CONFLUX_EXECUTABLE` names, or else what was built with the tests.
+    /// The program `conflux`: the one that `CONFLUX_EXECUTABLE` names, or else the one built with the tests.
     static let path =
         ProcessInfo.processInfo.environment["CONFLUX_EXECUTABLE"] ?? built("conflux")
 
     /// A program that was built with the tests.
     static func built(_ name: String) -> String {
-        // On Linux the tests are a program beside it; on macOS a bundle loaded by another program.
+        // On Linux, the tests are a program in the same folder. On macOS, they are a bundle that another program loads.
         #if canImport(Darwin)
             let tests = Bundle(for: Anchor.self).bundleURL
         #else
@@ -21,21 +21,21 @@ enum Tool {
 
     private final class Anchor {}
 
-    /// Where it looks for nothing but what a test gives it: no setting of whoever runs the tests.
-    /// Some die on purpose, and need not say where.
+    /// The environment of the tool. It has no settings of the user who runs the tests. Backtraces are off, since
+    /// some processes crash on purpose.
     static let environment = [
         "TERM": "xterm",
         "PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", "SWIFT_BACKTRACE": "enable=no",
     ]
 
-    /// What a run came to.
+    /// The result of a run.
     struct Outcome: Sendable {
         let title: String
         let end: Child.End
         let output: [String]
         let errors: [String]
 
-        /// Everything that it said about its work.
+        /// All lines of standard error.
         var message: String { errors.joined(separator: "\n") }
     }
 
@@ -48,7 +48,7 @@ enum Tool {
             output: output)
     }
 
-    /// Waits until a process has ended and all that it wrote has been read.
+    /// Waits until a process has ended and all of its output was read.
     static func outcome(
         of child: Child, within limit: Duration = .seconds(60)
     ) async throws -> Outcome {
@@ -66,7 +66,7 @@ extension JSONValue {
     var number: UInt64? { integer?.converted(to: UInt64.self) }
 }
 
-/// Reads a line that must be a JSON object with sorted keys, without blanks: as every command
+/// Reads a line that must be a JSON object with sorted keys and without blanks, as every command
 /// prints it.
 func object(_ line: String) throws -> JSONValue {
     let value: JSONValue

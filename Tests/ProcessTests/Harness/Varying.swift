@@ -3,7 +3,7 @@ import Foundation
 import Spawning
 import Testing
 
-/// Workers whose code differs by their names: see Tests/VaryingWorker.
+/// Workers whose code depends on their names: see Tests/VaryingWorker.
 extension Site {
     /// Starts a worker of one store, and waits until it is current.
     func varyingWorker(
@@ -22,7 +22,7 @@ extension Site {
             program: "VaryingWorker")
     }
 
-    /// Waits for the first event of a name that fits, that a sequencer or a worker prints.
+    /// Waits for the first matching event of a name that a sequencer or a worker prints.
     func event(
         _ name: String, of child: Child, where isWanted: (JSONValue) -> Bool = { _ in true }
     ) async throws -> JSONValue {
@@ -39,9 +39,9 @@ extension Site {
         return try #require(found)
     }
 
-    /// Dispatches a stream of actions and expects a receipt for each.
+    /// Dispatches a stream of actions, and expects a receipt for each.
     ///
-    /// - Returns: The last one's sequence number.
+    /// - Returns: The sequence number of the last one.
     @discardableResult
     func dispatch(
         lines: [String], to target: String, at address: String, _ options: String...
@@ -57,20 +57,20 @@ extension Site {
         return try #require(try object(line)[key: "sequence"]?.number)
     }
 
-    /// A store's row of `conflux status --json`.
+    /// The row of a store in `conflux status --json`.
     func status(of store: String, at address: String) async throws -> JSONValue {
         let stores = try await status(at: address)[key: "stores"]?.array ?? []
         return try #require(stores.first { $0[key: "store"] == .string(store) })
     }
 
-    /// How many bytes the files of a folder take on the disk.
+    /// How many bytes the files of a folder occupy on disk.
     func diskBytes(of folder: String) throws -> Int {
         let url = URL(fileURLWithPath: path(folder))
         let files = try FileManager.default.contentsOfDirectory(
             at: url, includingPropertiesForKeys: nil)
         return files.reduce(0) { sum, file in
             var status = stat()
-            // One that is gone takes nothing.
+            // A file that was removed meanwhile occupies nothing.
             return stat(file.path, &status) == 0 ? sum + Int(status.st_blocks) * 512 : sum
         }
     }

@@ -1,7 +1,7 @@
 import Conflux
 import Testing
 
-/// A sequencer and two workers that must not be touched by what others do.
+/// A sequencer and two workers that must not be affected by what others do.
 struct Witness: Sendable {
     let site: Site
     let sequencer: RunningSequencer
@@ -9,7 +9,7 @@ struct Witness: Sendable {
 
     var address: String { sequencer.address }
 
-    /// The options that a command takes to reach the sequencer.
+    /// The options with which a command reaches the sequencer.
     var options: [String] { ["--json", "--connect", address] }
 
     /// Runs a command against the sequencer.
@@ -17,7 +17,7 @@ struct Witness: Sendable {
         try await Tool.outcome(of: try site.start(arguments + options, input: input))
     }
 
-    /// Shows that the same processes still do their work, in the same sessions.
+    /// Expects that the same processes still do their work, in the same sessions.
     func expectUnharmed(sourceLocation: SourceLocation = #_sourceLocation) async throws {
         for child in [sequencer.child] + workers.map(\.child) {
             #expect(child.isRunning, "\(child.report)", sourceLocation: sourceLocation)
@@ -38,7 +38,7 @@ struct Witness: Sendable {
     }
 }
 
-/// Runs a test's body beside a sequencer and two workers, and shows that they are as before.
+/// Runs a test's body beside a sequencer and two workers, and expects that they are unharmed.
 func withWitness(
     data: String? = nil, _ body: (Witness) async throws -> Void,
     sourceLocation: SourceLocation = #_sourceLocation

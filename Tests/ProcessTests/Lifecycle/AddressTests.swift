@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// Addresses that a sequencer binds to and a node finds.
+/// The addresses to which a sequencer binds and a node connects.
 struct AddressTests {
     /// Whether this machine has the loopback address of IPv6.
     private static let hasIPv6: Bool = {

@@ -3,7 +3,7 @@ import Foundation
 import Testing
 
 extension ProcessTests {
-    /// A copy of a log, made while everything goes on, and what going back to it means.
+    /// A backup that is made while the system runs, and what happens when it is restored.
     struct BackupTests {
         @Test func `a backup under load is whole, and nodes notice when it is restored`()
             async throws
@@ -35,7 +35,7 @@ extension ProcessTests {
                     "backup", site.path("copy"), "--data", site.path("log"))
                 #expect(again.end == .exited(73), "\(again.message)")
 
-                // The copy goes on where it was made; who has seen more says so, and follows.
+                // The copy continues from where it was made. A node that has seen more reports that, and follows.
                 sequencer.child.signal(SIGTERM)
                 #expect(try await sequencer.child.end() == .exited(0))
                 sequencer = try await site.sequencer(data: "copy", at: sequencer)
@@ -65,7 +65,7 @@ extension ProcessTests {
                 #expect(backup.end == .exited(0), "\(backup.message)")
                 let lost = try await site.dispatch(
                     "increment", to: "counter", at: sequencer.address, "--wait", "applied")
-                // Neither from a log that is served, nor into one.
+                // A backup can be restored neither from a served log nor over one.
                 let served = try await site.run(
                     "restore", site.path("log"), "--data", site.path("other"))
                 #expect(served.end == .exited(73), "\(served.message)")
@@ -130,7 +130,7 @@ extension ProcessTests {
                 let nothing = try await site.run(
                     "backup", site.path("other"), "--data", site.path("nowhere"))
                 #expect(nothing.end == .exited(66), "\(nothing.message)")
-                // Nothing was made for a log that is none.
+                // No file was made for a log that doesn't exist.
                 #expect(!FileManager.default.fileExists(atPath: site.path("other")))
             }
         }

@@ -16,11 +16,11 @@ extension ProcessTests {
                     let streams = try await startStreams(
                         site, first.address, lineCount: 1_200, seed: seed)
 
-                    // Under way: some have their receipts, some are on the way, some not yet read.
+                    // Actions in progress: some have their receipts, some are in transit, some were not read yet.
                     for stream in streams { _ = try await stream.child.output.line(100) }
                     first.child.signal(SIGKILL)
                     #expect(try await first.child.end() == .killed(SIGKILL))
-                    // What was printed is in the log, whatever became of the rest.
+                    // Every printed receipt is in the log, whatever happened to the other actions.
                     let given = try streams.flatMap { stream in
                         try stream.child.output.soFar.compactMap {
                             try object($0)[key: "sequence"]?.number
@@ -56,7 +56,7 @@ extension ProcessTests {
                     workers[1].child.signal(SIGKILL)
                     #expect(try await workers[1].child.end() == .killed(SIGKILL))
 
-                    // Without waiting until the sequencer finds out by itself.
+                    // The new worker doesn't wait until the sequencer notices the other's end by itself.
                     let successor = try await site.worker("w2", of: sequencer)
                     #expect(successor.incarnation != workers[1].incarnation)
                     for stream in streams { stream.finish() }
@@ -97,7 +97,7 @@ extension ProcessTests {
     }
 }
 
-/// Runs a test's body with a seed, which is named when it fails.
+/// Runs a test's body with a seed, which is printed if the test fails.
 func withSeed(_ body: (UInt64) async throws -> Void) async throws {
     let given = ProcessInfo.processInfo.environment["CONFLUX_SEED"].flatMap { UInt64($0) }
     let seed = given ?? UInt64.random(in: 0...UInt64.max)

@@ -3,7 +3,7 @@ import Foundation
 import Testing
 
 extension ProcessTests {
-    /// How each command ends when it is asked to.
+    /// How each command ends on a signal.
     struct EndingTests {
         @Test(arguments: [SIGINT, SIGTERM])
         func `a sequencer ends cleanly`(signal: Int32) async throws {
@@ -18,7 +18,7 @@ extension ProcessTests {
                 #expect(try object(outcome.output.last ?? "")[key: "event"] == "stopped")
                 #expect(outcome.errors.isEmpty)
 
-                // The log is closed and whole, and the worker finds it again.
+                // The log was closed and is complete, and the worker finds the new sequencer.
                 let second = try await site.sequencer(data: "log", at: first)
                 _ = try await worker.child.output.first { line in
                     try object(line)[key: "event"] == "reconnected"
@@ -58,7 +58,7 @@ extension ProcessTests {
                         sequencer.address)
                     #expect(done.end == .exited(0), "\(done.message)")
                 }
-                // Who leaves in silence is noticed much later. Who says so leaves with the next
+                // The sequencer notices a silent end much later. A node that says bye leaves with the next
                 // entry.
                 var present: Set<UInt64> = []
                 var count = 0
@@ -128,7 +128,7 @@ extension ProcessTests {
                         "sh", Tool.path, sequencer.address,
                     ], environment: Tool.environment)
                 _ = try await reader.output.line(0)
-                // The next entry is written to nobody.
+                // Nobody reads the next entry that it writes.
                 _ = try await site.dispatch("increment", to: "counter", at: sequencer.address)
                 let outcome = try await Tool.outcome(of: reader)
                 #expect(outcome.output.last == "done")

@@ -83,7 +83,7 @@ extension ProcessTests {
                 }
                 for index in [0, 1] { try cluster.start(index) }
                 _ = try await dispatching.end()
-                // etcd may fail a few times more until it is whole.
+                // etcd may still fail a few times until it has recovered.
                 var dispatchCount: UInt64 = 1
                 var outcome: Tool.Outcome
                 let deadline = ContinuousClock.now + .seconds(60)
@@ -98,7 +98,7 @@ extension ProcessTests {
                 let sightings = try await site.sightings(
                     of: "counter", at: sequencer.address, in: ["alpha"],
                     from: try #require(receipt[key: "sequence"]?.number))
-                // Those before the last may have been given up before they were admitted, and were made once at most.
+                // Earlier dispatches may have timed out before they were admitted. Each was committed at most once.
                 let states = (1...dispatchCount).map { #"{"count":\#($0)}"# }
                 #expect(sightings.allSatisfy { states.contains($0.state) }, "\(sightings)")
             }

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// A dispatch that gets most of its input at once, and the rest when the worst is over.
+/// A dispatch that gets most of its input at once, and the rest after the faults.
 struct HeldStream {
     let name: String
     let child: Child
@@ -14,7 +14,7 @@ struct HeldStream {
     }
 }
 
-/// Starts dispatches that are to be disturbed.
+/// Starts dispatches that the test then disturbs.
 func startStreams(
     _ site: Site, _ address: String, lineCount: Int, seed: UInt64
 ) async throws -> [HeldStream] {
@@ -35,7 +35,7 @@ func startStreams(
     return streams
 }
 
-/// Waits until all have ended, and reads what came of each line.
+/// Waits until all streams have ended, and reads the outcome of each line.
 func outcomes(of streams: [HeldStream]) async throws -> [StreamExpectation] {
     var expectations: [StreamExpectation] = []
     for stream in streams {

@@ -2,9 +2,9 @@ import Foundation
 import Testing
 
 extension ProcessTests {
-    /// Who may read what the programs write.
+    /// Who may read the files that the programs write.
     struct PermissionTests {
-        /// Has a program begin with a umask that keeps nothing from anybody.
+        /// Starts a program with a umask that takes no permission away.
         private static let open = ["/bin/sh", "-c", "umask 0; exec \"$@\"", "sh"]
 
         @Test func `only the owner may read what is written, whatever the umask is`() async throws {
@@ -52,7 +52,7 @@ extension ProcessTests {
                 #expect(files["shared/log.sqlite-wal"] == 0o600)
                 sequencer.child.signal(SIGTERM)
                 #expect(try await sequencer.child.end() == .exited(0))
-                // So does a file.
+                // A file keeps its permissions, too.
                 try FileManager.default.setAttributes(
                     [.posixPermissions: 0o640], ofItemAtPath: site.database("shared").path)
                 _ = try await site.sequencer(data: "shared")
@@ -65,7 +65,7 @@ extension ProcessTests {
             #expect(outcome.end == .exited(0), "\(outcome.title): \(outcome.message)")
         }
 
-        /// The permissions of all that is in the site's folder.
+        /// The permissions of all files in the site's folder.
         private func permissions(_ site: Site) throws -> [String: Int] {
             var found: [String: Int] = [:]
             for name in try FileManager.default.subpathsOfDirectory(atPath: site.folder) {

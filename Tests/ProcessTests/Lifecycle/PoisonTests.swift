@@ -3,7 +3,7 @@ import Foundation
 import Testing
 
 extension ProcessTests {
-    /// Workers that die of an entry.
+    /// Workers that crash at an entry.
     struct PoisonTests {
         @Test(arguments: ["explode", #"{"add":{"amount":-1}}"#])
         func `a worker that died of an entry twice stops that store, and serves the others`(
@@ -18,7 +18,7 @@ extension ProcessTests {
                 try await dispatch(site, sequencer, "tally", #"{"add":{"amount":1}}"#)
                 let poisoned = try await dispatch(site, sequencer, "mine", action)
                 #expect(try await isTrap(first.end()))
-                // Behind it, while nobody is there.
+                // Later entries, while no worker is running.
                 try await dispatch(site, sequencer, "mine", #"{"add":{"amount":4}}"#)
                 try await dispatch(site, sequencer, "tally", #"{"add":{"amount":1}}"#)
 
@@ -46,7 +46,7 @@ extension ProcessTests {
             }
         }
 
-        /// One traps when it is applied, the other when it is decoded.
+        /// One of the actions traps when it is applied, the other when it is decoded.
         @Test(arguments: ["explode", #"{"add":{"amount":-1}}"#])
         func `a skipped entry has no effect, in those that died of it and in those to come`(
             _ poison: String
@@ -80,7 +80,7 @@ extension ProcessTests {
                     #expect(line[key: "target"] == "mine/shared")
                 }
 
-                // Their programs go on where they stopped when they are started again.
+                // Started again, the programs continue where they stopped.
                 for child in stopped {
                     child.signal(SIGTERM)
                     #expect(try await child.end() == .exited(0))
@@ -120,7 +120,7 @@ extension ProcessTests {
                 third.signal(SIGTERM)
                 #expect(try await third.end() == .exited(0))
 
-                // Nothing else is under way: the wish alone has the state taken.
+                // No other actions are dispatched: the wish to skip is reason enough to fetch the state.
                 try await expectRejected(site, sequencer, poisoned, "passed")
                 let snapshot = try await event("snapshot", of: sequencer.child)
                 #expect(snapshot[key: "store"] == "mine/shared")
@@ -189,7 +189,7 @@ extension ProcessTests {
                 ] + options, program: "TrappingWorker")
         }
 
-        /// Expects that an entry can't be skipped, once all nodes said how far they are.
+        /// Expects that an entry can't be skipped, once all nodes have reported how far they are.
         private func expectRejected(
             _ site: Site, _ sequencer: RunningSequencer, _ sequence: UInt64, _ code: JSONValue
         ) async throws {

@@ -1,25 +1,25 @@
 import Conflux
 import Spawning
 
-/// What the runs of `conflux dispatch --resume KEY --json` printed, one after the other: each of
-/// their lines has an outcome, or had one in a run before.
+/// What the consecutive runs of `conflux dispatch --resume KEY --json` have printed: each line has an
+/// outcome, or had one in an earlier run.
 struct ResumeProgress {
-    /// By line: the number in the log, or nil for a line that is no action.
+    /// For each line: the number of its entry, or nil if the line is not an action.
     var ends: [Int: UInt64?] = [:]
     let lines: [String]
 
     init(_ lines: [String]) { self.lines = lines }
 
-    /// The line of each result: empty lines have none.
+    /// Takes the results of one run. Empty lines have none.
     ///
     /// - Parameters:
-    ///   - output: What one run printed.
-    ///   - isWhole: Whether it ended by itself.
+    ///   - output: What the run printed.
+    ///   - isWhole: Whether the run ended by itself.
     /// - Throws: ``Failure`` if a line has another outcome than before, or none.
     mutating func take(_ output: [String], isWhole: Bool) throws {
         let expected = lines.indices.filter { !lines[$0].isEmpty }.map { $0 + 1 }
         for (line, text) in zip(expected, output) {
-            // What a killed process wrote last may be cut.
+            // The last line of a killed process may be incomplete.
             guard isWhole || text.hasSuffix("}") else { break }
             let result = try object(text)
             if result[key: "resumed"] == true {

@@ -3,10 +3,10 @@ import Foundation
 import Testing
 
 extension ProcessTests {
-    /// A dispatch that is killed and run again with its key (rule 11), and one whose time is over
+    /// A dispatch that is killed and run again with its key (rule 11), and one that times out
     /// (rule 12).
     struct ResumeTests {
-        /// Lines of which some are no action and some are empty.
+        /// Lines, some of which are not actions and some of which are empty.
         private static func lines(_ count: Int) -> [String] {
             (1...count).map { line in
                 switch line % 97 {
@@ -26,7 +26,7 @@ extension ProcessTests {
             ])
         }
 
-        /// Runs the command until it ends well, as its help says.
+        /// Runs the command until it succeeds, as its help says.
         private func finish(
             _ site: Site, _ path: String, _ progress: inout ResumeProgress, at address: String
         ) async throws {
@@ -96,7 +96,7 @@ extension ProcessTests {
                     _ = try await child.output.line(progress.ends.count + 40 + round * 200)
                     sequencer.child.signal(SIGKILL)
                     _ = try await sequencer.child.end()
-                    // The process is killed before the sequencer is back, or while it resumes.
+                    // The process is killed before the sequencer has restarted, or while it resumes.
                     if round % 2 == 0 {
                         child.signal(SIGKILL)
                         _ = try await child.end()
@@ -114,7 +114,7 @@ extension ProcessTests {
             }
         }
 
-        /// What becomes of a sequencer that does not answer, once the tool takes an action back.
+        /// What a sequencer that doesn't answer does after the tool withdraws an action.
         enum Return: CaseIterable {
             case never
             case goesOn

@@ -61,7 +61,7 @@ extension ProcessTests {
             }
         }
 
-        /// The kinds of all entries, but for digest points, which come when there is time.
+        /// The kinds of all entries except digest points, whose time is not fixed.
         private func kinds(_ site: Site, _ sequencer: RunningSequencer) async throws -> [String] {
             let log = try await site.run(
                 "log", "--from", "1", "--json", "--connect", sequencer.address)

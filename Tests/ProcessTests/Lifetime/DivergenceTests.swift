@@ -3,7 +3,7 @@ import Foundation
 import Testing
 
 extension ProcessTests {
-    /// Workers whose code is not deterministic, found out by digests.
+    /// Workers whose code is not deterministic: the digests show it.
     struct DivergenceTests {
         @Test(
             .timeLimit(.minutes(3)),
@@ -31,7 +31,7 @@ extension ProcessTests {
                     #expect(told[key: "majority"] == true && told[key: "reloading"] == false)
                     #expect(told[key: "firstUnequal"]?.number == through)
                 }
-                // Each told once: by the sequencer, too, and again only when its place is known.
+                // Each node reports it once. So does the sequencer, which reports it again only when it knows the path.
                 let noted = try await site.event("diverged", of: sequencer.child) {
                     $0[key: "path"] != nil
                 }
@@ -53,7 +53,7 @@ extension ProcessTests {
                             && $0.contains(wrong)
                     }, "\(words.output)")
 
-                // Wrong code goes on to be wrong; it is said of each interval, and not by each point.
+                // The faulty code stays faulty. It is reported once for an interval, not at each point.
                 try await addWords(site, sequencer, from: 1_000)
                 let good = try await states(site, sequencer, ["alpha", "beta"])
                 #expect(Set(good).count == 1)
@@ -79,20 +79,20 @@ extension ProcessTests {
                     #expect(told[key: "majority"] == false && told[key: "reloading"] == false)
                     if let path = told[key: "path"] { paths.append(path) }
                 }
-                // One of them is what the other is compared with.
+                // The other node is the reference for the comparison, and has no path.
                 #expect(paths == ["/chosen/0"])
                 let noted = try await site.event("diverged", of: sequencer.child)
                 #expect(noted[key: "majority"] == false)
                 let status = try await site.status(of: "wordlist/shared", at: sequencer.address)
                 let nodes = status[key: "divergence"]?[key: "nodes"]?.array ?? []
                 #expect(nodes.map { $0[key: "name"] } == ["alpha", "unordered"])
-                // Each keeps its own, and goes on.
+                // Each keeps its own state, and continues.
                 let states = try await states(site, sequencer, ["alpha", "unordered"])
                 #expect(Set(states).count == 2)
             }
         }
 
-        /// Adds words, more than one digest point's worth of log.
+        /// Adds words: more of them than the log has between two digest points.
         @discardableResult
         private func addWords(
             _ site: Site, _ sequencer: RunningSequencer, from first: Int
@@ -104,7 +104,7 @@ extension ProcessTests {
             return try await site.dispatch(lines: lines, to: "wordlist", at: sequencer.address)
         }
 
-        /// The states of nodes behind one more action.
+        /// The states of nodes after one more action.
         private func states(
             _ site: Site, _ sequencer: RunningSequencer, _ nodes: [String]
         ) async throws -> [String] {

@@ -3,19 +3,19 @@ import Foundation
 import Testing
 
 extension ProcessTests {
-    /// A log that gives up what nobody needs.
+    /// A log that discards the entries that nobody needs.
     struct RetentionTests {
-        /// What is kept at most, as the log counts it.
+        /// The most that the log keeps, by its own count.
         private static let keepMiB = 2
-        /// What that comes to on the disk: SQLite's journal has 20 MiB whatever it holds, and of the
-        /// document's log there are two rounds of load until the next snapshot is there.
+        /// The most that the log may occupy on disk. SQLite's journal takes up to 20 MiB in any case, and the
+        /// log has two rounds of load for the document until the next snapshot exists.
         private static let diskBytesMax = 32 << 20
-        /// The most memory of the sequencer, however long it runs.
+        /// The most memory that the sequencer may use, however long it runs.
         private static let memoryBytesMax = 256 << 20
-        /// How much comes in one round.
+        /// How much is dispatched in one round.
         private static let roundMiB = 2
         private static let roundLineCount = roundMiB * 64
-        /// For how long load goes on; twelve rounds of it at least.
+        /// How long the load lasts. It has at least twelve rounds.
         private static let seconds =
             ProcessInfo.processInfo.environment["CONFLUX_RETENTION_SECONDS"].flatMap { Int($0) }
             ?? 0
@@ -58,12 +58,12 @@ extension ProcessTests {
                     of: "document/shared", at: sequencer.address)
                 let life = try #require(document[key: "life"]?.number)
                 let snapshot = try #require(document[key: "snapshot"]?.number)
-                // Asked for behind the snapshot: the log has nothing behind this by then.
+                // The end is read after the snapshot, so that the snapshot can't be newer.
                 let logEnd = try #require(
                     try await site.status(at: sequencer.address)[key: "last"]?.number)
                 #expect(floor > life && snapshot >= floor - 1 && snapshot <= logEnd)
 
-                // What it begins with is not in the log any more.
+                // The log no longer has the entries that the new worker would need without a snapshot.
                 _ = try await site.worker("late", of: sequencer)
                 try await expectSame(site, sequencer, ["alpha", "beta", "late"])
                 try await expectTold(site, sequencer, below: floor)
@@ -84,10 +84,10 @@ extension ProcessTests {
 
         /// Waits until the document has a snapshot that is not older than a number.
         ///
-        /// Load that is faster than the replicas stays in the log until they have said what they have.
-        /// How fast they are is the machine's matter; so the load waits for them.
+        /// If the load is faster than the replicas, its entries stay in the log until the replicas report what
+        /// they have. Their speed depends on the machine, so the load waits for them.
         ///
-        /// - Returns: The number of the last action that this has dispatched, if any.
+        /// - Returns: The number of the last action that this function dispatched, if any.
         private func untilSaved(
             _ site: Site, _ sequencer: RunningSequencer, from number: UInt64
         ) async throws -> UInt64? {
@@ -99,12 +99,12 @@ extension ProcessTests {
                 let snapshot = document[key: "snapshot"]?.number ?? 0
                 if snapshot >= number { return last }
                 try #require(ContinuousClock.now < deadline, "the snapshot is at \(snapshot)")
-                // Digest points and snapshots come when the log has grown.
+                // Digest points and snapshots are made only as the log grows.
                 last = try await load(site, sequencer, 0, lineCount: 16)
             }
         }
 
-        /// Dispatches a round of actions; what they leave in the document is small.
+        /// Dispatches a round of actions, which leave little in the document.
         private func load(
             _ site: Site, _ sequencer: RunningSequencer, _ round: Int, lineCount: Int
         ) async throws -> UInt64 {
@@ -112,15 +112,15 @@ extension ProcessTests {
             let lines = (0..<lineCount).map { index in
                 #"{"set":{"at":"/\#(index % 10)","value":"\#(round) \#(index) \#(padding)"}}"#
             }
-            // A store of which nearly nothing comes must not keep the log of the others.
-            // A disk that other programs keep busy may take its time, now and then, in hours.
+            // A store with hardly any entries must not keep the entries of others in the log.
+            // The timeout is long, since in hours a disk that other programs use is sometimes slow.
             _ = try await site.dispatch(
                 "increment", to: "counter", at: sequencer.address, "--timeout", "60s")
             return try await site.dispatch(
                 lines: lines, to: "document", at: sequencer.address, "--timeout", "60s")
         }
 
-        /// Expects that nodes have the same, behind one more action.
+        /// Expects that nodes have the same state after one more action.
         private func expectSame(
             _ site: Site, _ sequencer: RunningSequencer, _ nodes: [String]
         ) async throws {
@@ -135,7 +135,7 @@ extension ProcessTests {
             }
         }
 
-        /// Expects that `conflux log` says what it has not.
+        /// Expects that `conflux log` says which entries it lacks.
         private func expectTold(
             _ site: Site, _ sequencer: RunningSequencer, below floor: UInt64
         ) async throws {

@@ -3,7 +3,7 @@ import Foundation
 import Testing
 
 extension ProcessTests {
-    /// Programs of two versions of one state.
+    /// Programs with two versions of one state.
     struct UpgradeTests {
         @Test(.timeLimit(.minutes(3)))
         func `a newer program upgrades a store under load, and older ones stop it and say so`()
@@ -31,7 +31,7 @@ extension ProcessTests {
                 #expect(try await load.end() == .exited(0), "\(load.report)")
                 let line = try #require(load.output.soFar.last)
                 let last = try #require(try object(line)[key: "sequence"]?.number)
-                // What is of the old version all of them apply.
+                // All nodes apply the entries of the old version.
                 let sightings = try await site.sightings(
                     of: "ledger", at: sequencer.address, in: ["old-1", "old-2", "new-1"],
                     from: last)
@@ -40,7 +40,7 @@ extension ProcessTests {
                         #"{"total":1000}"#, #"{"total":1000}"#, #"{"sums":{"total":1000}}"#,
                     ])
 
-                // The tool says the version that the store has.
+                // The tool dispatches with the version that the store has.
                 let booked = try await site.dispatch(
                     #"{"book":{"amount":5,"under":"rent"}}"#, to: "ledger", at: sequencer.address)
                 for child in old {
@@ -63,7 +63,7 @@ extension ProcessTests {
                 #expect(message.contains("ledger/shared") && message.contains("version 2"))
                 #expect(message.contains("newer program"))
 
-                // A second new one descends from the same, whatever it begins with.
+                // A second new worker gets the same state, although its program starts with another one.
                 _ = try await site.varyingWorker("new-2", hosting: "ledger", of: sequencer)
                 let padded = try await site.dispatch(
                     lines: sums(of: 60, padding: 8 << 10), to: "ledger", at: sequencer.address)

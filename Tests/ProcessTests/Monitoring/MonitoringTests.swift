@@ -6,9 +6,9 @@ import Testing
     import FoundationNetworking
 #endif
 
-/// Metrics and health of the programs themselves.
+/// The metrics and the health that the programs report.
 struct MonitoringTests {
-    /// What is at an address now.
+    /// Gets a path at an address.
     private func get(
         _ address: JSONValue?, _ path: String, token: String? = nil
     ) async throws -> (status: Int, body: String) {
@@ -21,7 +21,7 @@ struct MonitoringTests {
         return (status, String(decoding: data, as: UTF8.self))
     }
 
-    /// Waits until metrics have lines that fit. Nobody is told when they change.
+    /// Polls the metrics until they match, since nothing announces a change.
     private func metrics(
         of ready: JSONValue, until isWanted: (String) -> Bool
     ) async throws -> String {
@@ -119,7 +119,7 @@ struct MonitoringTests {
         }
     }
 
-    /// Debian's package `prometheus` has it; it is large, so that script/bootstrap needs --checks to install it.
+    /// Debian's package `prometheus` contains it. It is large, so script/bootstrap installs it only with --checks.
     private static let promtool = ProcessInfo.processInfo.environment["PATH"]?
         .split(separator: ":").map { "\($0)/promtool" }
         .first { FileManager.default.isExecutableFile(atPath: $0) }
@@ -200,7 +200,7 @@ struct MonitoringTests {
             #expect(outcome.end == .exited(code))
             #expect(outcome.message.contains(words), "\(outcome.message)")
             #expect(!FileManager.default.fileExists(atPath: site.path("log")))
-            // A worker says it before it looks for its sequencer.
+            // A worker reports it before it connects to a sequencer.
             let worker = try await Tool.outcome(
                 of: try site.start(["worker", "--connect", "tcp://127.0.0.1:1"] + options),
                 within: .seconds(60))

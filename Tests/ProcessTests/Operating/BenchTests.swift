@@ -4,7 +4,7 @@ import Spawning
 import Testing
 
 extension ProcessTests {
-    /// `conflux bench`: at a sequencer of its own, and at one that runs.
+    /// `conflux bench`: with its own sequencer, and with a running one.
     struct BenchTests {
         private static let few = ["--single", "20", "--stream", "500", "--in-flight", "64"]
 
@@ -21,7 +21,7 @@ extension ProcessTests {
                 of: try site.start(["bench"] + words + Self.few), within: .seconds(60))
         }
 
-        /// The folder of the log of a bench that runs.
+        /// The folder of the log of a running bench.
         private func ownLog(_ site: Site) throws -> String? {
             try FileManager.default.contentsOfDirectory(atPath: site.folder)
                 .first { $0.hasPrefix("conflux-bench") }
@@ -74,7 +74,7 @@ extension ProcessTests {
                 #expect(run.output.allSatisfy { $0.count <= 80 }, "\(run.output)")
                 let log = try await site.run(
                     "log", "--connect", sequencer.address, "--target", "conflux-bench/*", "--json")
-                // The 100 that warm up come first.
+                // The 100 actions of the warm-up come first.
                 #expect(log.output.count == 620, "\(log.message)")
             }
         }

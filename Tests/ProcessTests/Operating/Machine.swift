@@ -2,7 +2,7 @@ import Conflux
 import Foundation
 import Testing
 
-/// A folder that stands for a machine: its /etc/conflux, /var/lib/conflux, /backup, and a home.
+/// A folder that takes the place of a machine: it has /etc/conflux, /var/lib/conflux, /backup, and a home.
 struct Machine: Sendable {
     static let sequencer = "10.0.0.5"
     static let alpha = "10.0.0.6"
@@ -12,7 +12,7 @@ struct Machine: Sendable {
 
     let root: String
 
-    /// A machine in a folder, which is made if there is none.
+    /// A machine in a folder, which is made if it doesn't exist.
     init(_ root: String) throws {
         self.root = root
         let files = FileManager.default
@@ -23,24 +23,24 @@ struct Machine: Sendable {
         }
         try files.createSymbolicLink(
             atPath: path("/bin/conflux"), withDestinationPath: Tool.path)
-        // Everything belongs to who runs the test.
+        // Everything belongs to the user who runs the test, so `sudo` does nothing.
         try Data("#!/bin/sh\nexec \"$@\"\n".utf8).write(to: URL(filePath: path("/bin/sudo")))
         try files.setAttributes([.posixPermissions: 0o755], ofItemAtPath: path("/bin/sudo"))
     }
 
-    /// Where a path of the machine is here; one that is not absolute is in the home.
+    /// The real path for a path on the machine. A relative path is in the home.
     func path(_ path: String) -> String {
         path.hasPrefix("/") ? root + path : "\(root)/home/\(path)"
     }
 
-    /// A command with the paths that it has here.
+    /// A command, with its paths replaced by the real ones.
     func local(_ command: String) -> String {
         ["/etc/conflux", "/var/lib/conflux", "/backup"].reduce(command) {
             $0.replacing($1, with: path($1))
         }
     }
 
-    /// Runs a command in the home; behind a program that becomes the shell and what that is to be told.
+    /// Runs a command in the home. The prefix is a program that becomes the shell, with its arguments.
     func shell(_ command: String, behind prefix: [String] = []) async throws -> Tool.Outcome {
         let line = prefix + ["/bin/sh", "-c", "cd\n\(command)"]
         let child = try Tool.start(
@@ -53,7 +53,7 @@ struct Machine: Sendable {
 
     // MARK: Units
 
-    /// What a unit would run: the arguments of the program, and its variables.
+    /// What a unit would run: the program's arguments and variables.
     func service(
         _ unit: String, instance: String = ""
     ) throws -> (arguments: [String], variables: [String: String]) {
@@ -87,7 +87,7 @@ struct Machine: Sendable {
         return (arguments, variables)
     }
 
-    /// The variables of a file; of several lines for one the last counts.
+    /// The variables of a file. If one is set by several lines, the last line counts.
     private func assignments(in file: String) throws -> [String: String] {
         guard FileManager.default.fileExists(atPath: file) else { return [:] }
         let lines = try String(contentsOfFile: file, encoding: .utf8).split(separator: "\n")

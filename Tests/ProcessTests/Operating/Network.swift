@@ -3,15 +3,15 @@
     import Spawning
     import Testing
 
-    /// Network namespaces, one for each machine, on one switch: the addresses and ports are those of the
-    /// runbook, and nobody else has them.
+    /// Network namespaces, one for each machine, on one switch. So the addresses and ports are those of the
+    /// runbook, and no other process has them.
     struct Network {
         private let name = "conflux-\(UUID().uuidString.prefix(8))"
         private let hosts: [String]
 
-        /// Makes the namespaces of IPv4 addresses of one network of 24 bits.
+        /// Makes the namespaces for some IPv4 addresses of one /24 network.
         ///
-        /// - Returns: nil if this user may not, or has no `ip`.
+        /// - Returns: The network, or nil if this user may not make it, or `ip` is missing.
         static func make(of hosts: [String]) async throws -> Network? {
             let network = Network(hosts: hosts)
             guard Deployment.has("ip"), try await network.ip("netns", "add", network.hub) else {
@@ -34,7 +34,7 @@
         private var hub: String { "\(name)-hub" }
         private func space(_ host: String) -> String { "\(name)-\(host)" }
 
-        /// What a command has to begin with to run on a machine.
+        /// The words before a command that run it on a machine.
         func prefix(on host: String) throws -> [String] {
             [try #require(Deployment.program("ip")), "netns", "exec", space(host)]
         }
@@ -61,8 +61,8 @@
             return true
         }
 
-        /// Loses whatever passes between some machines and others, in silence: each has a wrong hardware address of
-        /// the other.
+        /// Silently loses all packets between two groups of machines: each machine has wrong hardware addresses for
+        /// the others.
         func separate(_ some: [String], from others: [String]) async throws {
             for (here, there) in pairs(some, others) {
                 try await require([
@@ -72,7 +72,7 @@
             }
         }
 
-        /// Lets everything pass again between machines that were separated.
+        /// Reconnects machines that were separated.
         func join(_ some: [String], with others: [String]) async throws {
             for (here, there) in pairs(some, others) {
                 try await require(["-n", space(here), "neighbor", "del", there, "dev", "eth0"])
@@ -89,7 +89,7 @@
             }
         }
 
-        /// Takes the namespaces away, those that are there.
+        /// Removes the namespaces that exist.
         func remove() async throws {
             for space in hosts.map(space) + [hub] where try await ip("netns", "pids", space) {
                 guard try await ip("netns", "delete", space) else {

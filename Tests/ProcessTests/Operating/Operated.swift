@@ -3,36 +3,36 @@ import Foundation
 import Spawning
 import Testing
 
-/// Three machines, as the runbook sets them up, on which a test types what a section says.
+/// Three machines, set up as the runbook says. A test runs a section's commands on them.
 ///
-/// What a line would change elsewhere is done here: `systemctl` starts, stops and signals the processes that
-/// the units describe, and `scp` copies from folder to folder. All else is run by a shell, with the
+/// Two commands are imitated: `systemctl` starts, stops and signals the processes that the units
+/// describe, and `scp` copies from folder to folder. A shell runs all other commands, with the
 /// addresses and folders of the test.
 final class Operated {
     let site: Site
     private(set) var sequencer: RunningSequencer?
     private(set) var workers: [String: Child] = [:]
-    /// Programs other than `conflux worker`, by the names of the workers.
+    /// Programs that run instead of `conflux worker`, by the names of the workers.
     var programs: [String: String] = [:]
     private var section = Runbook.Section(anchor: "")
-    /// What was run, by section.
+    /// The commands that were run, by section.
     private var done: [String: Set<String>] = [:]
-    /// What a shell has to know first.
+    /// The exports that each shell needs first.
     private var exports: [String] = []
-    /// What stands in the runbook, and what it is here.
+    /// Texts in the runbook, and what replaces them in the test.
     private var places = [
         ("tcp://*:7400", "tcp://127.0.0.1:0"), ("127.0.0.1:7480", "127.0.0.1:0"),
         ("127.0.0.1:7481", "127.0.0.1:0"),
     ]
-    /// Where the sequencer of a machine was.
+    /// The address at which the sequencer of a machine was.
     private var addresses: [String: RunningSequencer] = [:]
 
-    /// What a command has to begin with to run on a machine that has a network of its own.
+    /// The words before a command that run it on a machine with its own network.
     private let prefix: ((String) throws -> [String])?
 
     init(_ site: Site, prefix: ((String) throws -> [String])? = nil) {
         (self.site, self.prefix) = (site, prefix)
-        // What the runbook has is there.
+        // The machines have the addresses of the runbook, so nothing is replaced.
         if prefix != nil { places = [] }
     }
 
@@ -42,12 +42,12 @@ final class Operated {
 
     var anchor: String { section.anchor }
 
-    /// Goes on with a section. What is run then counts for this one.
+    /// Starts a section. Commands that are run from now on belong to it.
     func begin(_ anchor: String) throws {
         section = try Runbook.section(anchor)
     }
 
-    /// Expects that every command of the section was run, but for the exceptions.
+    /// Expects that all commands of the section were run, except for the exceptions.
     func finish() {
         for command in section.commands where done[section.anchor]?.contains(command) != true {
             #expect(
@@ -56,8 +56,8 @@ final class Operated {
         }
     }
 
-    /// Runs a command of the section, and expects that it ends with a code; any will do for nil. What stands
-    /// in the command is replaced by the values that it has here.
+    /// Runs a command of the section, and expects an exit code; with nil, any code is fine. Texts in the
+    /// command are replaced by the values that they have in the test.
     @discardableResult
     func run(
         _ command: String, on host: String = Machine.sequencer, with values: [String: String] = [:],
@@ -86,7 +86,7 @@ final class Operated {
         return outcome
     }
 
-    /// Runs a command again and again until what it prints fits, as an operator would.
+    /// Runs a command until its output matches, as an operator would.
     @discardableResult
     func run(
         _ command: String, until isWanted: (String) -> Bool
@@ -127,7 +127,7 @@ final class Operated {
 
     // MARK: Processes
 
-    /// Does what `systemctl` would, for the sequencer if the instance is empty.
+    /// Does what `systemctl` would do to a worker, or to the sequencer if the instance is empty.
     private func control(
         _ verb: String, _ instance: String, on host: String, title: String
     ) async throws -> Tool.Outcome {
@@ -139,7 +139,7 @@ final class Operated {
         }
         if verb.hasPrefix("stop") || verb.hasPrefix("disable") || verb == "restart" {
             child?.signal(SIGTERM)
-            // One that was stopped goes on to its end.
+            // A process that is stopped by SIGSTOP must continue to end.
             child?.signal(SIGCONT)
             _ = try await child?.end()
         }
@@ -168,7 +168,7 @@ final class Operated {
         if prefix == nil, let http = ready[key: "http"]?.string { set("127.0.0.1:7480", http) }
     }
 
-    /// Starts a worker, as systemd does after it has died, too.
+    /// Starts a worker. systemd would also do this after it has crashed.
     @discardableResult
     func startWorker(_ name: String, on host: String) throws -> Child {
         let (arguments, variables) = try machine(host).service(
@@ -181,7 +181,7 @@ final class Operated {
         return child
     }
 
-    /// Learns at which address a worker serves its metrics.
+    /// Waits until a worker prints the address of its metrics.
     func findMetrics(of worker: String) async throws {
         let ready = try await site.event("ready", of: try #require(workers[worker]))
         set("127.0.0.1:7481", try #require(ready[key: "http"]?.string))
@@ -193,7 +193,7 @@ final class Operated {
     }
 }
 
-/// Runs a test's body on machines that are set up as the runbook says, and expects that it runs all commands
+/// Runs a test's body on machines that are set up as the runbook says. Expects that it runs all commands
 /// of a section.
 func withOperated(
     _ anchor: String,
@@ -210,7 +210,7 @@ func withOperated(
 }
 
 extension Operated {
-    /// Does what the section about the first set-up says.
+    /// Runs the commands of the section about the first set-up.
     func setUp(_ workers: [(name: String, program: String?)]) async throws {
         try begin("first-set-up")
         try await run("sudo conflux keygen /etc/conflux/sequencer")
@@ -250,16 +250,16 @@ extension Operated {
 }
 
 extension Operated {
-    /// Dispatches an action as the operator, by no command of the runbook.
+    /// Dispatches an action as the operator, with a command that is not in the runbook.
     ///
-    /// - Returns: Its number.
+    /// - Returns: The number of its entry.
     @discardableResult
     func dispatch(_ target: String, _ action: String) async throws -> UInt64 {
         let lines = try await dispatch(target, lines: [action])
         return try #require(try object(lines.last ?? "")[key: "sequence"]?.number)
     }
 
-    /// Adds words to a wordlist, more than one digest point's worth of log.
+    /// Adds words to a wordlist: more of them than the log has between two digest points.
     func addWords(from first: Int) async throws {
         let padding = String(repeating: "x", count: 8 << 10)
         try await dispatch(
@@ -269,7 +269,7 @@ extension Operated {
             })
     }
 
-    /// Dispatches large actions, more than a small disk has room for.
+    /// Dispatches large actions, for which a small disk does not have enough room.
     func startLoad() throws -> Child {
         let value = String(repeating: "x", count: 900_000)
         let lines = (1...50).map { _ in #"{"set":{"at":"/a","value":"\#(value)"}}"# }
@@ -294,7 +294,7 @@ extension Operated {
         ])
     }
 
-    /// Moves the log to another disk. Where it was there is a link, as under systemd.
+    /// Moves the log to another disk, and leaves a link in its place, as under systemd.
     func moveLog(to folder: String) async throws {
         _ = try await control("stop", "", on: Machine.sequencer, title: "stop")
         let machine = try machine(Machine.sequencer)

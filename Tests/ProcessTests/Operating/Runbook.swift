@@ -1,14 +1,14 @@
 import Foundation
 import Testing
 
-/// What docs/operating.md tells an operator to type.
+/// The commands that docs/operating.md tells an operator to type.
 enum Runbook {
     static let file = "docs/operating.md"
 
     struct Section: Sendable {
-        /// The heading, as links name it.
+        /// The heading, in the form that links use.
         let anchor: String
-        /// What stands behind `$ `, in its order.
+        /// The texts after `$ `, in order.
         var commands: [String] = []
     }
 
@@ -30,9 +30,9 @@ enum Runbook {
         try #require(try sections().first { $0.anchor == anchor }, "\(file) has no #\(anchor)")
     }
 
-    // MARK: What a test does not run
+    // MARK: Commands that no test runs
 
-    /// How commands begin that no test runs, and why.
+    /// The beginnings of commands that no test runs, and the reasons.
     private static let exceptions = [
         ("sudo apt install ", "it needs root; PackageTests installs the package into a folder"),
         ("sudo systemctl daemon-reload", "it needs systemd"),
@@ -47,7 +47,7 @@ enum Runbook {
             || command.hasPrefix("curl ") && !Deployment.has("curl")
     }
 
-    /// Beginnings of exceptions that the runbook does not have.
+    /// The exceptions that match no command of the runbook.
     static func needlessExceptions() throws -> [String] {
         let commands = try sections().flatMap(\.commands)
         return exceptions.map(\.0).filter { start in !commands.contains { $0.hasPrefix(start) } }

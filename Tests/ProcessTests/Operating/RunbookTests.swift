@@ -69,9 +69,9 @@
             }
         }
 
-        // MARK: What `conflux` prints
+        // MARK: The output of `conflux`
 
-        /// Whether `conflux status` shows these nodes, live and without a lag.
+        /// Whether `conflux status` shows these nodes as live and without a lag.
         func areLive(_ nodes: [String]) -> (String) -> Bool {
             { text in
                 nodes.allSatisfy { node in
@@ -82,7 +82,7 @@
             }
         }
 
-        /// Whether `conflux observe counter` shows this count in both nodes.
+        /// Whether `conflux observe counter` shows this count at both nodes.
         func isCount(_ count: Int) -> (String) -> Bool {
             { text in
                 let lines = text.split(separator: "\n")

@@ -3,7 +3,7 @@
     import Foundation
     import Testing
 
-    /// The log: copied, put back, without room, lost, moved.
+    /// The sections about the log: to back it up, restore it, make room, replace it and move it.
     extension Scenario {
         func makeBackup(_ cluster: Operated) async throws {
             let section = cluster.anchor
@@ -42,7 +42,7 @@
             let log = "sudo conflux log --verify /var/lib/conflux \(expecting)"
             let whole = try await cluster.run(log)
             #expect(whole.output.contains { $0.hasPrefix("whole, with the anchor of entry ") })
-            // An older copy in its place.
+            // An older copy, as if it had replaced the log.
             try await cluster.run("sudo conflux log --verify /backup/2026-05-01 \(expecting)")
             let anchor = cluster.site.path("\(Machine.sequencer)/home/2026-05-01.anchor")
             let newer = try #require(
@@ -86,10 +86,10 @@
             try await disk.unmount()
         }
 
-        /// Has no room on the disk, until the operator makes some.
+        /// Fills the disk, so that the operator has to make room.
         func fill(_ disk: SmallDisk, _ cluster: Operated) async throws {
             let ballast = "\(disk.path)/ballast"
-            // It ends when the disk is full.
+            // `cat` ends once the disk is full.
             _ = try await cluster.machine(Machine.sequencer).shell("cat /dev/zero > \(ballast)")
             let load = try cluster.startLoad()
             let sequencer = try #require(cluster.sequencer).child
@@ -172,7 +172,7 @@
             for worker in cluster.workers.values {
                 #expect(!worker.output.soFar.contains { $0.contains("historyLost") })
             }
-            // What was in the old log is in the new one.
+            // The new log has the entries of the old one.
             try await expectCount(1, cluster)
         }
 

@@ -4,7 +4,7 @@
     import Spawning
     import Testing
 
-    /// Stores and nodes in trouble, and their keys.
+    /// The sections about stores and nodes with problems, and about keys.
     extension Scenario {
         func divergence(_ cluster: Operated) async throws {
             let names = ["cart": "wordlist"]
@@ -57,7 +57,7 @@
         func slowNodes(_ cluster: Operated) async throws {
             try await cluster.findMetrics(of: "alpha")
             let alpha = try #require(cluster.workers["alpha"])
-            // On a busy machine it may be taken for gone before anybody has looked.
+            // On a busy machine, its session may end before the lag is read.
             var isSeen = false
             for _ in 0..<10 where !isSeen {
                 isSeen = try await isSlow(alpha, in: cluster)
@@ -77,9 +77,9 @@
             try await cluster.run("conflux status", until: areLive(["alpha", "beta"]))
         }
 
-        /// Stops alpha, and looks how far it lags.
+        /// Stops alpha, and reads how far it lags.
         ///
-        /// - Returns: Whether that was seen; false if it was taken for gone before.
+        /// - Returns: Whether the lag was seen; false if the session ended before.
         private func isSlow(_ alpha: Child, in cluster: Operated) async throws -> Bool {
             alpha.signal(SIGSTOP)
             try await cluster.dispatch("counter", "increment")
@@ -122,7 +122,7 @@
             }
             try await cluster.run("sudo systemctl restart conflux-sequencer")
             _ = try await cluster.site.event("connectionRefused", of: beta)
-            // This machine has the new key already; the workers have the old one.
+            // This machine already has the new key. The workers have the old one.
             try await cluster.run("conflux status")
         }
 
@@ -131,7 +131,7 @@
             _ = try await cluster.sequencer?.child.end()
             try await cluster.run("conflux status", code: 69)
             if Deployment.has("curl") {
-                // Nobody listens.
+                // `curl` can't connect, since no process listens.
                 try await cluster.run("curl -s http://127.0.0.1:7480/readyz", code: 7)
             }
             try await cluster.run("sudo systemctl start conflux-sequencer")

@@ -3,14 +3,14 @@
     import Foundation
     import Testing
 
-    /// Machines that are set up and watched.
+    /// The sections about setting machines up and watching them.
     extension Scenario {
         func install(_ cluster: Operated) async throws {
             let outcome = try await cluster.run("conflux --version")
             #expect(outcome.output == ["conflux \(try Deployment.version())"])
         }
 
-        /// On three machines with networks of their own, where this user may make them.
+        /// Runs on three machines with their own networks, if this user may make them.
         func onNetwork() async throws {
             let hosts = [Machine.sequencer, Machine.alpha, Machine.beta]
             guard let network = try await Network.make(of: hosts) else {
@@ -28,7 +28,7 @@
             try await network.remove()
         }
 
-        /// The commands up to the variables were run to set the machines up.
+        /// The commands before the variables were already run to set the machines up.
         func firstSetUp(_ cluster: Operated) async throws {
             try await cluster.run("conflux status", until: areLive(["alpha", "beta"]))
             try await cluster.run("conflux dispatch counter increment --wait applied")

@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 extension ProcessTests {
-    /// What docs/tutorial.md tells its reader to type.
+    /// The commands that docs/tutorial.md tells its reader to type.
     struct TutorialTests {
         @Test func `the command line shows what the tutorial says`() async throws {
             let steps = try Self.steps(of: "## 8. ")
@@ -17,7 +17,7 @@ extension ProcessTests {
                 for step in steps {
                     let deadline = ContinuousClock.now + .seconds(60)
                     var told: [String]
-                    // One worker answers for an action; the other may come to it later.
+                    // The receipt of `applied` comes from one worker. The other one may apply the action later.
                     repeat {
                         told = try await Self.told(by: step.command, site, sequencer)
                     } while step.command.contains("observe") && told != step.shown
@@ -27,7 +27,7 @@ extension ProcessTests {
             }
         }
 
-        /// A command of the page, and the lines that it shows below.
+        /// A command of the page, and the output that the page shows for it.
         private struct Step {
             var command: String
             var shown: [String] = []
@@ -58,7 +58,7 @@ extension ProcessTests {
             return (outcome.output + outcome.errors).map(withoutNumbers)
         }
 
-        /// Entries have other numbers in each run.
+        /// Entries have different numbers in each run.
         private static func withoutNumbers(_ line: String) -> String {
             line.replacing(/(entry|Entry|at) \d+/) { "\($0.1) N" }
         }

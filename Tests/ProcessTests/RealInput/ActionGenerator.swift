@@ -2,15 +2,15 @@ import Conflux
 import Foundation
 import Spawning
 
-/// Actions for a document as a busy application would dispatch them, decided by a seed.
+/// Generates actions for a document, like those of a busy application. A seed decides them.
 ///
-/// Few keys, used again and again, so that the document stays at some megabytes however many
-/// actions there are; keys that are easily confused; most values small, some of 64 KiB. What an
-/// action finds is up to chance and to the other dispatcher, so that some are refused.
+/// There are few keys, so that the document stays at some megabytes however many actions there are.
+/// Some keys are easily confused. Most values are small, and some have 64 KiB. The effect of an action
+/// depends on chance and on the other dispatcher, so some actions are refused.
 struct ActionGenerator {
     static let valueBytesMax = 64 << 10
 
-    /// Composed and decomposed, escaped in pointers, escaped in JSON, empty, outside the BMP.
+    /// Keys that are composed, decomposed, escaped in pointers, escaped in JSON, empty, or outside the BMP.
     private static let keys = [
         "name", "caf\u{E9}", "cafe\u{301}", "\u{1F469}\u{200D}\u{1F469}\u{200D}\u{1F467}", "",
         "a/b", "a~b", "~1", "\"quoted\"", "tab\there", "\u{0}", "0", "-1", "\u{65E5}\u{672C}",
@@ -23,7 +23,7 @@ struct ActionGenerator {
         random = SplitMix64(seed: seed)
     }
 
-    /// The next action, as it stands in a file: on one line.
+    /// The next action, as one line of a file.
     mutating func next() -> String {
         let action: JSONValue =
             switch Int.random(in: 0..<100, using: &random) {
@@ -33,9 +33,9 @@ struct ActionGenerator {
             case 65..<70: ["remove": ["at": .string("/lists/\(token())/0")]]
             case 70..<85: ["increment": ["at": .string("/numbers/\(token())"), "by": amount()]]
             case 85..<97: ["append": ["at": .string("/lists/\(token())"), "value": value()]]
-            // Too long a list begins anew.
+            // Empties a list, so that it doesn't become too long.
             case 97..<99: ["set": ["at": .string("/lists/\(token())"), "value": []]]
-            // What nothing can be put into, until it is replaced.
+            // May put a value that has no members where others look for some, until it is replaced.
             default: ["set": ["at": branch(), "value": value()]]
             }
         let text = action.description
@@ -86,7 +86,7 @@ struct ActionGenerator {
         }
     }
 
-    /// A text of 1 byte to 64 KiB, mostly short.
+    /// A text of 1 byte to 64 KiB, usually a short one.
     private mutating func text() -> String {
         let bytesMax =
             switch Int.random(in: 0..<1_000, using: &random) {
@@ -96,14 +96,14 @@ struct ActionGenerator {
             default: Self.valueBytesMax
             }
         let bytes = Int.random(in: 1...bytesMax, using: &random)
-        // Repeating is cheap; each text still differs from the others.
+        // Repeating a unit is cheap, and each text still differs from the others.
         let unit = "\(Int.random(in: 0..<100_000, using: &random)) \(key())"
         var text = unit
         while text.utf8.count < bytes { text += text }
         return String(decoding: text.utf8.prefix(bytes), as: UTF8.self)
     }
 
-    /// The same JSON, with escapes instead of what is not ASCII.
+    /// The same JSON, with all characters escaped that are not ASCII.
     private static func escaped(_ text: String) -> String {
         guard text.utf16.contains(where: { $0 > 0x7F }) else { return text }
         var escaped: [UInt8] = []
@@ -120,7 +120,7 @@ struct ActionGenerator {
         return String(decoding: escaped, as: UTF8.self)
     }
 
-    /// Writes actions to a file, one a line.
+    /// Writes actions to a file, one in each line.
     mutating func write(_ count: Int, to path: String) throws {
         guard FileManager.default.createFile(atPath: path, contents: nil),
             let file = FileHandle(forWritingAtPath: path)

@@ -4,7 +4,7 @@ import Testing
 
 #if os(Linux)
     extension ProcessTests {
-        /// Everything that can happen to a cluster, at the same time.
+        /// All faults that can happen to a cluster, at the same time.
         struct EverythingTests {
             @Test func `one history, whatever is killed, damaged, late or read again and again`()
                 async throws
@@ -23,15 +23,15 @@ import Testing
     /// Three streams of actions, a sequencer and workers that are killed, a log with a damaged entry,
     /// and many readers of the whole log.
     ///
-    /// Nothing waits for time: the next fault comes after some more receipts.
+    /// Faults don't follow a clock: the next one happens after some more receipts.
     private struct Everything: Sendable {
-        /// Connections come from another host, so none takes the port of a killed sequencer before
-        /// it is back.
+        /// Connections come from another host, so that none of them takes the port of a killed sequencer
+        /// before it has restarted.
         private static let host = "127.0.0.3"
         private static let names = ["w1", "w2", "w3", "w4"]
         private static let late = "late"
         private static let readerCount = 64
-        /// Each kills the sequencer, a worker, and the dispatcher with a key.
+        /// Each round kills the sequencer, a worker, and the dispatcher with a key.
         private static let rounds = 4
 
         private let site: Site
@@ -93,12 +93,12 @@ import Testing
             try await site.worker(name, of: sequencer, stores: ["document"])
         }
 
-        // MARK: The old part
+        // MARK: Old entries
 
-        /// Makes a log with the entries of a counter, then those of a document, and damages one of
-        /// the counter's, which no document needs.
+        /// Makes a log with the entries of a counter, followed by those of a document. Damages an entry of
+        /// the counter, which no document needs.
         private func makeOldPart() async throws -> StreamExpectation {
-            // With this bound even a small log has a checkpoint behind the damage.
+            // With this bound, even a small log has a checkpoint after the damage.
             let sequencer = try await site.sequencer(data: "log", "--keep-bytes", "1MiB")
             let counter = try await site.worker("counter", of: sequencer, stores: ["counter"])
             for amount in 1001...1006 {
@@ -123,7 +123,7 @@ import Testing
 
         // MARK: Faults
 
-        /// Kills and restarts processes, and starts the late worker, while the streams are at work.
+        /// Kills and restarts processes, and starts the late worker, while the streams run.
         private func suffer(
             _ first: RunningSequencer, _ workers: inout [RunningWorker], _ real: RealStreams,
             _ keyed: KeyedStream
@@ -135,13 +135,13 @@ import Testing
                     part: round, of: Self.rounds + 1, at: first.address, within: limit)
                 try await real.begin(part: round)
                 try await isUnderWay
-                // The keyed dispatcher is killed before the sequencer, or while that is gone.
+                // The keyed dispatcher is killed before the sequencer, or while no sequencer is running.
                 if round % 2 == 0 { try await keyed.kill() }
                 let index = round % Self.names.count
                 for child in [sequencer.child, workers[index].child] { child.signal(SIGKILL) }
                 for child in [sequencer.child, workers[index].child] { _ = try await child.end() }
                 if round % 2 == 1 { try await keyed.kill() }
-                // The worker starts before the sequencer is back.
+                // The worker starts before the sequencer has restarted.
                 let name = Self.names[index]
                 let returning = Task { try await start(name, first) }
                 if round == Self.rounds / 2 {

@@ -1,14 +1,14 @@
 import Foundation
 import Spawning
 
-/// A dispatch with a key that is killed and run again. Its file of generated actions grows.
+/// A dispatch with a session key that is killed and run again. Its file of generated actions grows.
 actor KeyedStream {
     private let site: Site
     private let path: String
     private let lines: [String]
     private var progress: ResumeProgress
     private var child: Child?
-    /// How many runs were killed before their end.
+    /// How many runs were killed before they ended.
     private(set) var kills = 0
 
     init(_ lineCount: Int, on site: Site, by generator: inout ActionGenerator) throws {
@@ -19,7 +19,7 @@ actor KeyedStream {
         progress = ResumeProgress(lines)
     }
 
-    /// Adds a part of the lines to the file, starts a run, and waits for results of new lines.
+    /// Adds a part of the lines to the file, starts a run, and waits for the results of some new lines.
     func begin(part: Int, of parts: Int, at address: String, within limit: Duration) async throws {
         let count = lines.count * (part + 1) / parts
         let child = try start(count, at: address)
@@ -40,7 +40,7 @@ actor KeyedStream {
         try progress.take(try await child.output.all(), isWhole: false)
     }
 
-    /// Runs all lines to the end.
+    /// Runs all remaining lines to the end.
     ///
     /// - Returns: The receipts of all runs.
     func finish(

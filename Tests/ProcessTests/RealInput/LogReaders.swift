@@ -6,43 +6,43 @@ import Synchronization
 
 /// Observers that read the log from its first entry again and again, all on one thread.
 ///
-/// Every reading must have the same bytes for the same entries, without a hole, and must meet the
+/// Every reading must get the same bytes for the same entries, without gaps, and must find the
 /// same damage.
 final class LogReaders: Sendable {
-    /// What all of them found.
+    /// What all readers found.
     struct Report: Sendable {
         /// How often the log was read to its end.
         var readings = 0
         var fetches = 0
         var welcomes = 0
-        /// The damage that every reading met.
+        /// The damage that every reading found.
         var damage: Damage?
     }
 
     private enum Goal {
         case goOn
-        /// Each reader ends with its first reading that goes past this entry.
+        /// Each reader ends with its first reading that gets past this entry.
         case through(UInt64)
         case stop
     }
 
     private struct Reader {
         let nonce = Nonce.random()
-        /// The number of the last hello, which is repeated until it is answered.
+        /// The number of the last hello, which the reader repeats until it is answered.
         var hello: UInt64 = 1
         var isWelcome = false
         var request: UInt64 = 0
         var speaker: Speaker?
         var acknowledged: UInt64 = 0
         var askedAt = ContinuousClock.now
-        /// The place in the log.
+        /// The next entry to read.
         var next = SequenceNumber(1)
         var epoch: Epoch?
         var metDamage = false
         var isDone = false
     }
 
-    /// A commit as the first reader had it.
+    /// A commit, as the first reader received it.
     private struct Known {
         let hash: Int
         let last: SequenceNumber
@@ -50,7 +50,7 @@ final class LogReaders: Sendable {
         let predecessor: Epoch
     }
 
-    /// What the thread alone uses.
+    /// The data that only the reading thread uses.
     private struct Work {
         let crowd: RawCrowd
         var readers: [Reader]
@@ -62,20 +62,20 @@ final class LogReaders: Sendable {
     private static let askAgainAfter = Duration.seconds(1)
     private let goal = Mutex(Goal.goOn)
 
-    /// Lets each reader read to the end of the log, at least through this entry, and end there.
+    /// Lets each reader read to the end of the log, and at least through this entry. Then the reader ends.
     func finish(through last: UInt64) { goal.withLock { $0 = .through(last) } }
 
     /// Ends all readers at once.
     func stop() { goal.withLock { $0 = .stop } }
 
-    /// Reads until ``finish(through:)`` or ``stop()``.
+    /// Reads until ``finish(through:)`` or ``stop()`` is called.
     ///
     /// - Parameters:
     ///   - count: How many readers there are.
     ///   - address: The sequencer's address.
-    ///   - silenceMax: How long all of them may be without an answer.
+    ///   - silenceMax: How long all readers together may get no answer.
     /// - Returns: What they read.
-    /// - Throws: ``Failure`` if a reading is wrong, or no answer comes in time.
+    /// - Throws: ``Failure`` if a reading is wrong, or no answer arrives in time.
     func run(_ count: Int, at address: String, silenceMax: Duration) async throws -> Report {
         try await onThread {
             let crowd = try RawCrowd(count)
@@ -192,7 +192,7 @@ final class LogReaders: Sendable {
         work.readers[index].epoch = known.epoch
     }
 
-    /// Ends a reading. The reader is done, or begins again.
+    /// Ends a reading. Then the reader is done, or starts from the first entry again.
     private func end(_ index: Int, _ work: inout Work) throws {
         guard work.readers[index].metDamage else {
             throw Failure("reader \(index) was not told of what can't be read")

@@ -17,7 +17,7 @@ struct LogLine {
     let timestamp: UInt64
     let content: Content
 
-    /// More than any action that is looked into has. Reading it all takes long without optimisation.
+    /// More than the bytes of any action that a test looks into. Parsing a longer line is slow in a debug build.
     private static let wholeBytesMax = 900 << 10
 
     init(_ line: String) throws {
@@ -38,7 +38,7 @@ struct LogLine {
 }
 
 extension LogLine {
-    /// The line with an empty text as its action, which is its first member and a text.
+    /// The line with its action, which is its first member and a string, replaced by an empty string.
     private static func cut(_ line: String) throws -> String {
         let tail = Array(line.utf8.suffix(1_000))
         guard let end = tail.firstRange(of: Array(#"","epoch":"#.utf8)) else {
@@ -48,9 +48,9 @@ extension LogLine {
     }
 }
 
-/// Checks that numbers are dense and times do not go back, over all lines of a log.
+/// Checks over all lines of a log that their numbers have no gaps and their times don't go back.
 struct LogOrder {
-    /// What of the log can't be read: its lines are missing, all of them and no others.
+    /// The entries that can't be read: all of their lines are missing, and no others.
     private let damage: ClosedRange<UInt64>?
     private(set) var last: UInt64 = 0
     private var epoch: UInt64 = 0
@@ -72,10 +72,10 @@ struct LogOrder {
     }
 }
 
-/// What a stream of actions promised: its lines, and the receipts that it was given.
+/// The lines of a stream of actions, and the receipts that it got.
 ///
-/// Follows a log, and checks that the stream's actions are in it exactly once, in the order of its
-/// lines, at the numbers of its receipts.
+/// It follows a log, and checks that it has each of the stream's actions exactly once, in the order of
+/// the lines, at the numbers of the receipts.
 final class StreamExpectation {
     let name: String
     private let actions: [Digest]
@@ -83,7 +83,7 @@ final class StreamExpectation {
     private var next = 0
     private var incarnation: UInt64?
 
-    /// Expects the actions of a file, with what `conflux dispatch --json` printed for them.
+    /// Expects the actions of a file, with the results that `conflux dispatch --json` printed for them.
     convenience init(_ name: String, actions path: String, results: [String]) throws {
         let receipts = try results.map { line in
             guard let sequence = try object(line)[key: "sequence"]?.number else {
@@ -94,7 +94,7 @@ final class StreamExpectation {
         try self.init(name, actions: path, receipts: receipts)
     }
 
-    /// Expects the actions of a file at the numbers of their receipts.
+    /// Expects the actions of a file at the numbers of the receipts.
     init(_ name: String, actions path: String, receipts: [UInt64]) throws {
         self.name = name
         var actions: [Digest] = []
@@ -145,7 +145,7 @@ final class StreamExpectation {
     }
 }
 
-/// A document that is changed by the log's actions, one by one, in this process.
+/// A document to which this process applies the log's actions, one by one.
 struct ReferenceDocument {
     private(set) var document = Document()
     private(set) var applied = 0

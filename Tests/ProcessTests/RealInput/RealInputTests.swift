@@ -1,7 +1,7 @@
 import Testing
 
 extension ProcessTests {
-    /// The main job, as a whole: two dispatchers at once, four workers, a log on disk.
+    /// The main use, as a whole: two dispatchers at the same time, four workers, and a log on disk.
     struct RealInputTests {
         @Test func `four workers have the same document after two streams`() async throws {
             let lineCount = try RealStreams.lineCount()
@@ -21,7 +21,7 @@ extension ProcessTests {
             let streams = try RealStreams(
                 lineCount, on: site, at: sequencer.address, by: &generator)
 
-            // The fourth comes while both are at work.
+            // The fourth worker joins while both streams are running.
             try await streams.begin(part: 0)
             _ = try await site.worker("w4", of: sequencer)
 

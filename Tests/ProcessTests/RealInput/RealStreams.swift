@@ -2,7 +2,7 @@ import Foundation
 import Spawning
 import Testing
 
-/// Two dispatches of generated actions at once, one from a file and one from standard input.
+/// Two concurrent dispatches of generated actions, one from a file and one from standard input.
 struct RealStreams {
     private static let lineCountName = "CONFLUX_REAL_INPUT_LINES"
 
@@ -19,10 +19,10 @@ struct RealStreams {
         return try #require(Int(given ?? "2000"), "\(lineCountName) is no number")
     }
 
-    /// Far longer than a slow machine needs for this many actions.
+    /// A limit far longer than a slow machine needs for this many actions.
     static func limit(_ lineCount: Int) -> Duration { .seconds(60 + lineCount / 100) }
 
-    /// Starts both. Standard input is empty until its first part.
+    /// Starts both dispatches. Standard input is empty until its first part is written.
     init(
         _ lineCount: Int, parts count: Int = 1, on site: Site, at address: String,
         by generator: inout ActionGenerator, _ options: String...
@@ -43,8 +43,8 @@ struct RealStreams {
 
     /// Writes the next part to standard input, and waits for the results of a quarter of it.
     ///
-    /// Both dispatches have results then. One that had yet to connect would rightly end where
-    /// nothing listens.
+    /// Afterwards both dispatches have results, and so have connected. A dispatch that had not connected
+    /// would rightly end if the sequencer were killed now.
     func begin(part: Int) async throws {
         ofInput.feed(parts[part])
         if part == parts.count - 1 { ofInput.endInput() }
@@ -57,7 +57,7 @@ struct RealStreams {
         }
     }
 
-    /// Waits until both have ended well.
+    /// Waits until both dispatches have succeeded.
     func expectations() async throws -> [StreamExpectation] {
         var expectations: [StreamExpectation] = []
         for (child, (name, path)) in zip([ofFile, ofInput], zip(["one", "two"], paths)) {

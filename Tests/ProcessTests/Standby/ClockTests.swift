@@ -10,7 +10,7 @@
             .enabled(if: EtcdCluster.isInstalled && Deployment.has("cc"), "no etcd, or no compiler")
         )
         struct ClockTests {
-            /// Stands before the C library, and moves the wall clock of whoever asks for the time.
+            /// A library that is loaded before the C library, and shifts the wall clock of a program.
             private static let shim = """
                 #define _GNU_SOURCE
                 #include <dlfcn.h>
@@ -45,7 +45,7 @@
 
                 """
 
-            /// Starts programs with a clock that is wrong by so many seconds.
+            /// Starts programs with a clock that is wrong by a number of seconds.
             private func withClock<Result>(
                 wrongBy seconds: Int, _ site: Site, _ body: () async throws -> Result
             ) async throws -> Result {
@@ -79,7 +79,7 @@
                     let site = group.site
                     let wall = UInt64(Date().timeIntervalSince1970 * 1_000_000_000)
                     let hour: UInt64 = 3_600 * 1_000_000_000
-                    // Else nothing is wrong.
+                    // Otherwise the clock would not be wrong at all.
                     #expect(try await timestamp(site, group) > wall + hour / 2)
                     let marks = group.marks
                     group.members[0].child.signal(SIGKILL)
@@ -96,7 +96,7 @@
                 #expect(isChecked)
             }
 
-            /// Of an action that is dispatched now, in nanoseconds since 1970.
+            /// The timestamp of an action that is dispatched now, in nanoseconds since 1970.
             private func timestamp(_ site: Site, _ group: SequencerGroup) async throws -> UInt64 {
                 let last = try await site.dispatch("increment", to: "counter", at: group.addresses)
                 let log = try await site.run(

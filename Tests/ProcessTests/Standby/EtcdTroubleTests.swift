@@ -5,7 +5,7 @@ import Spawning
 import Testing
 
 extension ProcessTests {
-    /// Several sequencers, and an etcd that has lost something.
+    /// Several sequencers, and an etcd that has lost data or its majority.
     @Suite(.serialized, .enabled(if: EtcdCluster.isInstalled)) struct EtcdTroubleTests {
         @Test func `a sequencer ends where the log on etcd is damaged, and says what`() async throws
         {
@@ -20,7 +20,7 @@ extension ProcessTests {
                 #expect(try cluster.control(["get", key, "--keys-only"]).contains(key))
                 try cluster.control(["put", key, "something else"])
 
-                // One that stands by says so, and goes on: the one that serves is well.
+                // A standby reports the damage, and continues: the serving sequencer does not need the entry.
                 let second = try site.start([
                     "sequencer", "--json", "--bind", "tcp://127.0.0.1:0", "--log", place,
                 ])
@@ -64,7 +64,7 @@ extension ProcessTests {
                     let stream = try EndlessStream(site, at: group.addresses, seed: seed)
                     _ = try await stream.child.output.line(10)
                     for index in [0, 1] { cluster.signal(SIGKILL, index) }
-                    // It is told, by whichever serves.
+                    // The sequencer that serves reports the failure.
                     _ = try await group.next("logFailed", of: [0, 1], behind: group.marks)
                     for index in [0, 1] { try cluster.start(index) }
                     let said = stream.child.output.count

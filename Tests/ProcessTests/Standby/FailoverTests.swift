@@ -4,13 +4,13 @@ import Foundation
 import Testing
 
 extension ProcessTests {
-    /// One of several sequencers on a log on etcd is lost, stopped or cut off.
+    /// One of several sequencers with a log on etcd is killed, stopped or cut off.
     @Suite(.serialized, .enabled(if: EtcdCluster.isInstalled)) struct FailoverTests {
         private func address() throws -> String {
             try EtcdCluster.shared.get().address("conflux/\(UUID().uuidString)")
         }
 
-        /// Something is done to three sequencers under load.
+        /// Runs three sequencers under load, and disturbs them.
         private func disturb(
             _ body: (SequencerGroup) async throws -> Void
         ) async throws {
@@ -28,7 +28,7 @@ extension ProcessTests {
                 let marks = group.marks
                 group.members[0].child.signal(SIGKILL)
                 let second = try await group.next("ready", of: [1, 2], behind: marks)
-                // And again: the last one serves.
+                // And once more, so that the last one serves.
                 let rest = second == 1 ? 2 : 1
                 group.members[second].child.signal(SIGKILL)
                 _ = try await group.next("ready", of: [rest], behind: marks)
@@ -45,7 +45,7 @@ extension ProcessTests {
                 let second = try await group.next("ready", of: [1, 2], behind: marks)
                 group.members[0].child.signal(SIGCONT)
                 _ = try await group.next("standby", of: [0], behind: marks)
-                // It can take over again.
+                // The stopped sequencer can take over again.
                 let third = group.marks
                 group.members[second].child.signal(SIGKILL)
                 _ = try await group.next(
@@ -79,7 +79,7 @@ extension ProcessTests {
                     let before = try await site.dispatch(
                         "increment", to: "counter", at: group.addresses)
                     let marks = group.marks
-                    // It is not closed: the connections stand, and nothing passes.
+                    // The connections stay open, but nothing passes.
                     proxy.delay(.seconds(20))
                     _ = try await group.next("ready", of: [1], behind: marks)
                     _ = try await group.next("logFailed", of: [0], behind: marks)

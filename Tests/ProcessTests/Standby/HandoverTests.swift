@@ -5,7 +5,7 @@ import Spawning
 import Testing
 
 extension ProcessTests {
-    /// Several sequencers on a log on etcd, in order.
+    /// Several sequencers with a log on etcd that work without faults.
     @Suite(.serialized, .enabled(if: EtcdCluster.isInstalled)) struct HandoverTests {
         private func address() throws -> String {
             try EtcdCluster.shared.get().address("conflux/\(UUID().uuidString)")
@@ -26,7 +26,7 @@ extension ProcessTests {
                     for (index, next) in [(0, 2), (2, 1), (1, 0)] {
                         let marks = group.marks
                         let successor = group.members[next].address
-                        // A sequencer is known to stand by a moment after it does.
+                        // The serving sequencer learns of a standby a moment after it has begun to stand by.
                         try await site.untilStandsBy(successor, at: group.addresses)
                         let outcome = try await site.run(
                             "handover", "--json", "--connect", group.addresses, "--to", successor)
@@ -53,7 +53,7 @@ extension ProcessTests {
                 _ = try await site.worker("w1", of: group.members[0], at: group.addresses)
                 let standby = group.members[1].address
                 try await site.untilStandsBy(standby, at: group.addresses)
-                // Of one that stands by as well.
+                // A standby answers the question, too.
                 let status = try await site.status(at: standby)
                 let places = try #require(status[key: "sequencers"]?.array)
                 #expect(
@@ -108,7 +108,7 @@ extension ProcessTests {
                     "w1", of: second, stores: ["counter"], options: keyed.options("all"))
                 let before = try await run("dispatch", "counter", "increment", "--wait", "applied")
                 #expect(before.end == .exited(0), "\(before.message)")
-                // A sequencer is known to stand by a moment after it does.
+                // The serving sequencer learns of a standby a moment after it has begun to stand by.
                 let deadline = ContinuousClock.now + .seconds(30)
                 while ContinuousClock.now < deadline,
                     try await !run("status", "--json").output.contains(where: {
@@ -151,7 +151,7 @@ extension ProcessTests {
 }
 
 extension Site {
-    /// Waits until the one that serves knows that a sequencer stands by.
+    /// Waits until the serving sequencer knows that another one stands by.
     func untilStandsBy(_ address: String, at place: String) async throws {
         let deadline = ContinuousClock.now + .seconds(60)
         while true {

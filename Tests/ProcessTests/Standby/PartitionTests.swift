@@ -5,7 +5,7 @@
     import Testing
 
     extension ProcessTests {
-        /// Machines that reach each other in part only: etcd's three, the sequencers', and the nodes'.
+        /// Machines that can reach only some of the others: the three of etcd, the sequencers', and the nodes'.
         @Suite(.serialized, .enabled(if: EtcdCluster.isInstalled)) struct PartitionTests {
             /// The machines, and what runs on them.
             private struct Division {
@@ -25,8 +25,8 @@
                 }
             }
 
-            /// Streams of actions pass on the first node's machine while the network is divided, and joined; then
-            /// each action is in the log once and in its order, and the nodes have what follows.
+            /// Runs streams of actions on the first node's machine while the network is divided and joined again. Then
+            /// each action must be in the log exactly once and in order, and the nodes must have what results from it.
             private func expectOneHistory(
                 while divide: (Division) async throws -> Void
             ) async throws {

@@ -5,13 +5,13 @@
     import Testing
 
     extension ProcessTests {
-        /// Nodes that reach some of the sequencers of a log on etcd.
+        /// Nodes that can reach only some of the sequencers that share a log on etcd.
         @Suite(.serialized, .enabled(if: EtcdCluster.isInstalled)) struct ReachTests {
             private func address() throws -> String {
                 try EtcdCluster.shared.get().address("conflux/\(UUID().uuidString)")
             }
 
-            /// A sequencer on ports that were free a moment ago, where a host of its own is to be advertised.
+            /// A sequencer that has ended, for its free ports. Another one can use them to advertise another host.
             private func ports(_ site: Site) async throws -> RunningSequencer {
                 let probe = try await site.sequencer()
                 probe.child.signal(SIGTERM)
@@ -33,12 +33,12 @@
                     let addresses = "\(ways[0].address),\(second.address)"
                     let worker = try await site.worker("w1", of: first, at: addresses)
                     _ = try await site.dispatch("increment", to: "counter", at: addresses)
-                    // The connections stand, and nothing passes.
+                    // The connections stay open, but nothing passes.
                     for way in ways { way.delay(.seconds(60)) }
                     _ = try await worker.child.output.first { line in
                         try object(line)[key: "event"] == "disconnected"
                     }
-                    // It serves on: others may reach it.
+                    // It continues to serve, since others may reach it.
                     let direct = try await site.dispatch(
                         "increment", to: "counter", at: first.address)
                     let cut = try await site.run(
@@ -81,7 +81,7 @@
                 }
             }
 
-            /// Runs a program where a name has these addresses, and no other name has any.
+            /// The words before a program that give it a hosts file in which only this name has addresses.
             private func naming(_ name: String, _ hosts: [String], _ site: Site) throws -> [String]
             {
                 let lines = hosts.map { "\($0) \(name)\n" }.joined()

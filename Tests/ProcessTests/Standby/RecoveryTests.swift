@@ -4,7 +4,7 @@ import Foundation
 import Testing
 
 extension ProcessTests {
-    /// What the runbook says of lost members of etcd and of upgrades, done under load.
+    /// The runbook's sections about lost members of etcd and about upgrades, under load.
     @Suite(.serialized, .enabled(if: EtcdCluster.isInstalled)) struct RecoveryTests {
         @Test func `a lost member of etcd is replaced under load, and the new one counts`()
             async throws
@@ -14,7 +14,7 @@ extension ProcessTests {
             try await expectOneHistory(of: { try await $0.sequencers(2, log: place) }) { _, _ in
                 cluster.signal(SIGKILL, 2)
                 try cluster.replace(2)
-                // The new one makes a majority with the one that stays.
+                // The new member and the remaining one are a majority.
                 cluster.signal(SIGKILL, 1)
                 try cluster.awaitHealth()
             }
@@ -26,7 +26,7 @@ extension ProcessTests {
                 of: { try await $0.sequencers(3, log: place) }
             ) { group, workers in
                 let site = group.site
-                // Those that stand by first; then another one serves, and the last one can go.
+                // The standbys are restarted first. Then another one serves, and the last one can be restarted.
                 for index in [1, 2, 0] {
                     let former = group.members[index]
                     if index == 0 {

@@ -3,24 +3,24 @@ import EtcdCluster
 import Foundation
 import Testing
 
-/// Several sequencers of one log.
+/// Several sequencers that share a log.
 struct SequencerGroup {
     let site: Site
     var members: [RunningSequencer]
 
-    /// All addresses, as `--connect` takes them.
+    /// All addresses, in the form that `--connect` takes.
     var addresses: String { members.map(\.address).joined(separator: ",") }
 
-    /// Waits until one of them prints an event, behind what it has printed by now.
+    /// Waits until one of the sequencers prints an event after its mark.
     ///
-    /// - Returns: Which one.
+    /// - Returns: The index of that sequencer.
     func next(
         _ event: String, of indices: [Int], behind marks: [Int]
     ) async throws -> Int {
         let first = OneTime<Result<Int, any Error>>()
         for index in indices {
             let lines = members[index].child.output
-            // Whoever prints nothing of the kind is not waited for.
+            // Nothing waits for the sequencers that don't print such an event.
             Task {
                 do {
                     _ = try await lines.first(from: marks[index]) { line in
@@ -35,19 +35,19 @@ struct SequencerGroup {
         return try await first.value().get()
     }
 
-    /// How much each has printed.
+    /// The number of lines that each has printed.
     var marks: [Int] { members.map { $0.child.output.count } }
 }
 
 extension Site {
-    /// Starts sequencers on one log: the first one serves, the others stand by.
+    /// Starts sequencers on one log. The first one serves, and the others stand by.
     func sequencers(_ count: Int, log place: String) async throws -> SequencerGroup {
         var group = SequencerGroup(site: self, members: [try await sequencer(log: place)])
         for _ in 1..<count { group.members.append(try await standby(log: place)) }
         return group
     }
 
-    /// Starts a sequencer and waits until it stands by: on free ports of a host, or on those that another one had.
+    /// Starts a sequencer and waits until it stands by. It has free ports of a host, or the ports of an earlier one.
     func standby(
         log place: String, at former: RunningSequencer? = nil, host: String = "127.0.0.1",
         options: [String] = []
@@ -66,13 +66,13 @@ extension Site {
     }
 }
 
-/// Streams of actions pass while something is done to sequencers and workers; then each action is in the log once and
-/// in its order, and the workers have what follows.
+/// Runs streams of actions while sequencers and workers are disturbed. Then each action must be in the log exactly
+/// once and in order, and the workers must have what results from it.
 ///
 /// - Parameters:
 ///   - start: Starts the sequencers.
-///   - disturb: What is done. It puts those that it started anew in the place of those that were.
-/// - Throws: What `start` and `disturb` throw, and a failure of the streams or of a process.
+///   - disturb: Makes the disturbance. It replaces the processes that it restarts by the new ones.
+/// - Throws: What `start` and `disturb` throw, or a failure of the streams or of a process.
 func expectOneHistory(
     of start: (Site) async throws -> SequencerGroup,
     while disturb: (inout SequencerGroup, inout [RunningWorker]) async throws -> Void

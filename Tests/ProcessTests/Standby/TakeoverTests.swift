@@ -6,7 +6,7 @@ import Synchronization
 import Testing
 
 extension ProcessTests {
-    /// How long it takes from the end of the sequencer that serves to the next receipt.
+    /// Measures how long it takes from the end of the serving sequencer to the next receipt.
     @Suite(.serialized, .enabled(if: EtcdCluster.isInstalled)) struct TakeoverTests {
         private static let countName = "CONFLUX_TAKEOVERS"
 
@@ -106,7 +106,7 @@ extension ProcessTests {
     }
 }
 
-/// A dispatch that is given its next action with each receipt.
+/// A dispatch that gets its next action with each receipt.
 final class EndlessStream: Sendable {
     let child: Child
     private let site: Site
@@ -114,7 +114,7 @@ final class EndlessStream: Sendable {
     private struct State {
         var generator: ActionGenerator
         var lines: [String] = []
-        /// When each receipt came.
+        /// The time at which each receipt arrived.
         var arrivals: [ContinuousClock.Instant] = []
         var isEnding = false
     }
@@ -148,13 +148,13 @@ final class EndlessStream: Sendable {
         }
     }
 
-    /// In which epoch a line was receipted.
+    /// The epoch of a line's receipt.
     func epoch(_ index: Int) async throws -> UInt64 {
         guard let line = try await child.output.line(index) else { throw Failure("it has ended") }
         return try #require(try object(line)[key: "epoch"]?.number)
     }
 
-    /// The longest time without a receipt, from a line on.
+    /// The longest time without a receipt, starting at a line.
     func longestPause(from index: Int) -> Duration {
         let arrivals = state.withLock { Array($0.arrivals.dropFirst(max(0, index - 1))) }
         return zip(arrivals, arrivals.dropFirst()).map { $1 - $0 }.max() ?? .zero

@@ -5,7 +5,7 @@ extension ProcessTests {
         private static let action =
             #"{"set":{"at":"/text","value":"\#(String(repeating: "x", count: 70))"}}"#
 
-        /// What commands show at a terminal, and print in a pipe.
+        /// The output of a command on a terminal, and in a pipe.
         private func run(
             _ arguments: [String], _ variables: [String: String] = [:]
         ) async throws -> (shown: String, piped: String) {

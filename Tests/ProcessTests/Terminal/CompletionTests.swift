@@ -3,7 +3,7 @@ import Testing
 
 extension ProcessTests {
     @Suite struct CompletionTests {
-        /// What bash offers for a line, whose last word is being typed.
+        /// The words that bash offers for a line whose last word is incomplete.
         private func offered(
             _ site: Site, _ address: String, _ words: String...
         ) async throws -> Tool.Outcome {

@@ -1,7 +1,7 @@
 import Foundation
 import Spawning
 
-/// A run of the tool at a terminal: its input and its outputs are a pseudo terminal.
+/// A run of the tool on a terminal: its input and its outputs are a pseudo terminal.
 final class Terminal {
     private let process = Process()
     private let master: FileHandle
@@ -25,10 +25,10 @@ final class Terminal {
 
     /// Makes a pseudo terminal.
     ///
-    /// - Returns: Its master's descriptor, and the path of its slave.
+    /// - Returns: The descriptor of its master, and the path of its slave.
     private static func open() throws -> (descriptor: Int32, path: String) {
         #if canImport(Glibc)
-            // glibc's own functions are hidden from Swift; these are what they call. See tty_ioctl(4).
+            // Swift can't see glibc's own functions. These are the calls that they make. See tty_ioctl(4).
             let (getNumber, setLock) = (UInt(0x8004_5430), UInt(0x4004_5431))
             let descriptor = Foundation.open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC)
             var (number, isLocked) = (Int32(0), Int32(0))
@@ -60,13 +60,13 @@ final class Terminal {
 
     /// Waits until the process has ended.
     ///
-    /// - Returns: Its exit code, and all that was shown.
+    /// - Returns: Its exit code, and everything that was shown.
     func end(within limit: Duration = .seconds(30)) throws -> (code: Int32, shown: String) {
         try read(within: limit, until: "its end") { !process.isRunning }
         return (process.terminationStatus, seen)
     }
 
-    /// Asks it to end.
+    /// Sends SIGINT to the process.
     func interrupt() { kill(process.processIdentifier, SIGINT) }
 
     private func read(within limit: Duration, until what: String, _ isOver: () -> Bool) throws {

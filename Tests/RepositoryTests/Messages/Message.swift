@@ -1,22 +1,22 @@
-/// A text for people, as the sources have it: a string literal of three words or more.
+/// A text for people in the sources: a string literal of three words or more.
 ///
-/// Every such literal counts, whoever makes it, so that no message can be left out of the list. These are no
-/// messages: the texts of `--help`, which the man page shows; those of metrics, which docs/monitoring.md lists;
-/// shells' completions; SQL; and the names of a frame's fields, which are parts of a `WireError`'s sentence.
+/// Every such literal counts, wherever it is used, so that no message can be missing in the list. Exceptions are
+/// the texts of `--help`, which the man page shows; those of metrics, which docs/monitoring.md lists; shells'
+/// completions; SQL; and the names of a frame's fields, which are parts of the sentence of a `WireError`.
 struct Message: Hashable {
     let path: String
-    /// What is made of the text: `NodeError .closed`, or the declaration or case that it stands in.
+    /// What is made from the text, such as `NodeError .closed`, or the declaration or case that contains it.
     let maker: String
-    /// The text on one line, with `{name}` for what is interpolated.
+    /// The text on one line, with `{name}` for each interpolation.
     let text: String
 
-    /// Its clauses of at least two words. What is interpolated counts as one.
+    /// Its clauses of at least two words. An interpolation counts as one word.
     var clauses: [Substring] {
         text.replacing(/\{[^}]*\}/, with: "x").split { ".?;:".contains($0) }
             .filter { $0.split(separator: " ").count > 1 }
     }
 
-    /// The messages of a file, in its order.
+    /// The messages of a file, in order.
     static func all(in source: SwiftSource, at path: String) -> [Message] {
         let code = Array(source.code.joined(separator: "\n").utf8)
         return sentences(source.literals, code).compactMap { place, text in
@@ -29,7 +29,7 @@ struct Message: Hashable {
         }
     }
 
-    /// Literals, joined where a `+` alone stands between them; those inside another are part of it.
+    /// The literals. Those with only a `+` between them are joined, and nested ones belong to the outer one.
     private static func sentences(_ literals: [SwiftSource.Literal], _ code: [UInt8])
         -> [(Range<Int>, String)]
     {
@@ -82,7 +82,7 @@ struct Message: Hashable {
         part.count > 1 && part.contains { $0.isLetter } && !part.hasPrefix("{")
     }
 
-    /// Statements, expressions and lists of columns.
+    /// Whether a text is an SQL statement or expression, or a list of columns.
     private static func isSQL(_ text: String) -> Bool {
         let keywords: Set = ["SELECT", "CREATE", "ALTER", "INSERT", "DELETE", "VACUUM", "NOT"]
         return text.contains(" || ") || !keywords.isDisjoint(with: text.words)
@@ -90,13 +90,13 @@ struct Message: Hashable {
     }
 }
 
-/// The code around a literal that says what it is for.
+/// The code around a literal, which shows its purpose.
 private struct Call {
-    /// The names before the parentheses that the literal stands in, outermost last.
+    /// The calls that contain the literal, outermost last: the names before the parentheses.
     private var calls: [(name: String, arguments: String)] = []
     private var declaration = ""
 
-    /// What help, metrics and keys are made of.
+    /// The types that make help texts, metrics and keys.
     private static let others: Set = [
         "Option", "Flag", "Operand", "Command", "Example", "gauge", "counter", "histogram", "Nonce",
         "Array",
@@ -145,7 +145,7 @@ private struct Call {
             ? name + code : declaration + (name.isEmpty ? "" : " → \(name)") + code
     }
 
-    /// The first `.name` that is an argument itself: `.usage, ` or `code: .closed`.
+    /// The first `.name` that is itself an argument: `.usage, ` or `code: .closed`.
     private static func code(in arguments: String) -> String {
         for part in arguments.split(separator: ",") {
             let words = part.split(whereSeparator: \.isWhitespace)
@@ -159,7 +159,7 @@ private struct Call {
     }
 
     private static func line(before index: Int, in code: [UInt8]) -> String {
-        // A declaration may take several lines.
+        // A declaration may have several lines.
         String(decoding: code[max(0, index - 400)..<index], as: UTF8.self)
     }
 
@@ -170,7 +170,7 @@ private struct Call {
             ? parts.dropLast().last.map(String.init) ?? "" : parts.last.map(String.init) ?? ""
     }
 
-    /// The name of the function, initializer or property whose braces open behind a text.
+    /// The name of the function, initializer or property whose braces open after a text.
     private static func declared(_ text: String) -> String? {
         let start = text.lastIndex { "{};".contains($0) }.map(text.index(after:)) ?? text.startIndex
         let words = String(text[start...]).words

@@ -9,7 +9,7 @@ import ConfluxWorker
 enum MessagePage {
     static let path = "docs/messages.md"
 
-    /// The page's text, as it has to be.
+    /// The text that the page must have.
     static func text(of tree: Tree) -> String {
         var lines = [introduction, "", "## Exit statuses", "", "| status | meaning |", "|---|---|"]
         lines += ExitCode.allCases.map { "| \($0.rawValue) | \($0.summary) |" }
@@ -25,7 +25,7 @@ enum MessagePage {
         return lines.joined(separator: "\n") + "\n"
     }
 
-    /// The messages of all products, in the order of their files; a file's own messages once each.
+    /// The messages of all products, in the order of their files. A message is listed once for each file.
     static func messages(of tree: Tree) -> [Message] {
         tree.swift(in: "Sources").flatMap { path, source -> [Message] in
             guard !path.hasPrefix("Sources/ConfluxArguments/Output/"),
@@ -62,7 +62,7 @@ enum MessagePage {
         return "| \(text.trimmed) | `\(message.maker)` | \(status) | \(file) |"
     }
 
-    /// How the program ends by an error, as it decides itself.
+    /// The exit code with which the program ends after this error.
     private static func status(of maker: String) -> ExitCode? {
         let parts = maker.split(separator: " ")
         guard parts.count == 2 else {

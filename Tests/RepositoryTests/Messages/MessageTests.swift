@@ -25,8 +25,8 @@ struct MessageTests {
         ]
         for message in MessagePage.messages(of: try Tree.ofThisRepository())
         where types.contains(String(message.maker.prefix { $0.isLetter })) {
-            // What happened, and behind it what to do. Parts of messages have no full stop, and a message
-            // that ends with another one leaves it to that.
+            // What happened comes first, and then what to do. Parts of messages have no full stop, and a message
+            // that ends with another message leaves the advice to that one.
             let text = message.text
             guard text.contains(". ") || text.hasSuffix("."), text.first != "." else { continue }
             let isLeftToAnother = ["essage}", "advice}", "{reason}."].contains(

@@ -1,6 +1,6 @@
-/// A count, a size in bytes or a time, as a document states it or as the code does.
+/// A count, a number of bytes or a time, as a document or the code states it.
 struct Amount: Equatable {
-    /// Seconds of a time; else the number itself.
+    /// The seconds of a time, or the number itself.
     private let value: Double
     private let isTime: Bool
 
@@ -9,7 +9,7 @@ struct Amount: Equatable {
         self.isTime = isTime
     }
 
-    /// As in `1 MiB + 64 KiB`, `10,000` and `60 s`; nil if it is something else.
+    /// Parses `1 MiB + 64 KiB`, `10,000`, `60 s` and the like; nil for anything else.
     init?(stated text: String) {
         var sum = 0.0
         var isTime = false
@@ -32,7 +32,7 @@ struct Amount: Equatable {
         self.init(sum, isTime: isTime)
     }
 
-    /// As in `(1 << 20) + (1 << 16)`, `10_000` and `.seconds(7 * 86_400)`; nil if it is something
+    /// Parses `(1 << 20) + (1 << 16)`, `10_000`, `.seconds(7 * 86_400)` and the like; nil for anything
     /// else.
     init?(source text: String) {
         var rest = text.filter { !$0.isWhitespace && $0 != "_" }[...]

@@ -1,4 +1,4 @@
-/// Documents that name tests and settings say what is there.
+/// The tests and settings that documents name exist, and are as the documents say.
 extension Rule {
     static let statements: [Rule] = [
         namedTests, runSamples, articlesOfProducts, statedBounds, listedBounds, onePlace,
@@ -19,7 +19,7 @@ extension Rule {
             }
     }
 
-    /// What stands as [`name`](…/Tests/….swift) in a line.
+    /// The tests that a line links to as [`name`](…/Tests/….swift).
     private static func namedTests(in line: Substring) -> [(name: String, file: String)] {
         line.split(separator: "[`", omittingEmptySubsequences: false).dropFirst().compactMap {
             part in
@@ -40,7 +40,7 @@ extension Rule {
 
     // MARK: Samples
 
-    /// The documents whose samples are parts of tests, and where these are.
+    /// The documents whose samples are parts of tests, with the folders of these tests.
     private static let samples = [
         (document: "README.md", folder: "Tests/ReadmeTests/"),
         (document: "docs/coming-from.md", folder: "Tests/ComingFromTests/"),
@@ -48,7 +48,7 @@ extension Rule {
         (document: "docs/tutorial.md", folder: "Tests/Tutorial/"),
     ]
 
-    /// The same for the article of each product.
+    /// The same for each product's article.
     private static func articles(in tree: Tree) -> [(document: String, folder: String)] {
         tree.texts.keys.filter { $0.contains(".docc/") }.sorted().map { ($0, "Tests/ReadmeTests/") }
     }
@@ -78,7 +78,7 @@ extension Rule {
         }
     }
 
-    /// What stands between blank lines, each without its margin.
+    /// The paragraphs, which blank lines separate, without the lines' margins.
     private static func paragraphs(of text: String) -> [[Substring]] {
         text.split(separator: "\n", omittingEmptySubsequences: false).split(
             whereSeparator: \.isEmpty
@@ -93,7 +93,7 @@ extension Rule {
         }.filter { !$0.isEmpty }
     }
 
-    /// Whether the paragraphs stand there, each whole, in their order.
+    /// Whether the lines contain the paragraphs, each complete, in order.
     private static func contains(_ lines: [Substring], _ paragraphs: [[Substring]]) -> Bool {
         var rest = lines[...]
         for paragraph in paragraphs {
@@ -104,7 +104,7 @@ extension Rule {
         return !paragraphs.isEmpty
     }
 
-    /// The fenced blocks of Swift, each with the line at which it begins.
+    /// The fenced blocks of Swift, each with the number of its first line.
     private static func swiftBlocks(in text: String) -> [(line: Int, text: String)] {
         var blocks: [(line: Int, text: String)] = []
         var isInside = false
@@ -127,7 +127,7 @@ extension Rule {
 
     private static let boundsPath = "docs/bounds.md"
 
-    /// The types all of whose bounds are to be listed.
+    /// The types whose bounds must all be listed.
     private static let settings = [
         "SequencerSettings", "ReplicaSettings", "NodeSettings", "WireLimits", "SQLiteLogSettings",
         "SequencerConfiguration",
@@ -184,7 +184,7 @@ extension Rule {
             }
     }
 
-    /// The files that declare or extend a type, with their code.
+    /// For each type, the files that declare or extend it, with their code.
     private static func types(in tree: Tree) -> [String: [(path: String, code: [String])]] {
         let kinds: Set = ["struct", "class", "enum", "extension"]
         var types: [String: [(path: String, code: [String])]] = [:]
@@ -201,14 +201,14 @@ extension Rule {
         return types
     }
 
-    /// What `Type.name` is declared as, wherever that may be; nil if it is not.
+    /// The values with which `Type.name` is declared in any file; nil if it is not declared.
     private static func declarations(
         of setting: String, in types: [String: [(path: String, code: [String])]]
     ) -> [String]? {
         let parts = setting.split(separator: ".").map(String.init)
         guard parts.count == 2 else { return nil }
         let name = parts[1]
-        // As an argument of the same name, where a constant is made of several.
+        // Or as an argument of the same name, if a constant is made from several arguments.
         let label = "checked" + name.prefix(1).uppercased() + name.dropFirst()
         var isDeclared = false
         var values: [String] = []

@@ -1,8 +1,8 @@
 extension Rule {
     static let imports: [Rule] = [layering, pureLayers]
 
-    /// Which of our modules a target may import. A target that has no line here gets one when it
-    /// is made, and with it a place in the architecture.
+    /// Which of our modules a target may import. A new target gets its line here when it is made, and
+    /// with it a place in the architecture.
     private static let allowed: [String: Set<String>] = [
         "ConfluxVocabulary": [],
         "ConfluxThreads": [],
@@ -38,13 +38,13 @@ extension Rule {
         ],
     ]
 
-    /// The targets that import nothing else at all, so that they are the same on every platform
-    /// and can be run by a simulation.
+    /// The targets that import nothing else at all, so that they are the same on every platform,
+    /// and a simulation can run them.
     private static let pure: Set<String> = [
         "ConfluxVocabulary", "ConfluxProtocol", "ConfluxArguments",
     ]
 
-    /// What comes with the toolchain.
+    /// The modules of the toolchain.
     private static let toolchain: Set<String> = [
         "Darwin", "Dispatch", "Foundation", "FoundationEssentials", "Glibc", "Musl",
         "Observation", "Synchronization",
@@ -89,13 +89,13 @@ extension Rule {
         }
     }
 
-    /// The second part of a path: the target's folder.
+    /// The second part of a path, which is the target's folder.
     private static func targetName(of path: String) -> String {
         let parts = path.split(separator: "/")
         return parts.count > 1 ? String(parts[1]) : path
     }
 
-    /// The modules that a file imports, with the lines.
+    /// The modules that a file imports, with the line numbers.
     private static func modules(importedBy source: SwiftSource) -> [(line: Int, module: String)] {
         let kinds: Set = [
             "actor", "class", "enum", "func", "let", "protocol", "struct", "typealias", "var",

@@ -1,4 +1,4 @@
-/// The rules of the protocol, as docs/rules.md numbers them.
+/// The rules of the protocol, with their numbers in docs/rules.md.
 extension Rule {
     private static let document = "docs/rules.md"
 
@@ -35,7 +35,7 @@ extension Rule {
         }
     }
 
-    /// The rows of the second table, each with its line.
+    /// The rows of the second table, with their line numbers.
     private static func numberedRules(in tree: Tree) -> [(line: Int, cells: [String])] {
         (tree.texts[document] ?? "").split(separator: "\n", omittingEmptySubsequences: false)
             .enumerated().compactMap { offset, line in
@@ -53,7 +53,7 @@ extension Rule {
         text.hasSuffix(".") && !text.dropLast().contains(where: { ".;:".contains($0) })
     }
 
-    /// What is wrong with `file` or `file` (`declaration`).
+    /// What is wrong with a place `file` or `file` (`declaration`); nil if it is right.
     private static func problem(ofPlace place: String, _ tree: Tree) -> String? {
         let names = place.split(separator: "`", omittingEmptySubsequences: false)
         guard names.count == 3 || (names.count == 5 && names[2] == " (" && names[4] == ")"),
@@ -69,7 +69,7 @@ extension Rule {
         return isThere ? nil : "\(names[1]) declares no \(names[3])"
     }
 
-    /// The numbers behind `rule` or `rules` in a comment.
+    /// The numbers after `rule` or `rules` in a comment.
     private static func rulesNamed(in line: Substring) -> [String] {
         guard let comment = line.firstRange(of: "//") else { return [] }
         let words = line[comment.upperBound...].split { !$0.isLetter && !$0.isNumber }

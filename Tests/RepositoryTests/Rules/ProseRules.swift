@@ -62,7 +62,7 @@ extension Rule {
         text.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
     }
 
-    /// The lines outside fenced code, with code spans blank, counted from 1.
+    /// The lines outside of fenced code, with blanks instead of code spans, counted from 1.
     private static func proseLines(of text: String) -> [(Int, String)] {
         var isFenced = false
         return lines(of: text).enumerated().compactMap { offset, line in
@@ -77,7 +77,7 @@ extension Rule {
         }
     }
 
-    /// What stands in the parentheses of `[text](target)` and behind `[label]:`.
+    /// The targets of `[text](target)` and `[label]: target`.
     private static func linkTargets(in line: String) -> [String] {
         var targets = line.ranges(of: "](").compactMap { range -> String? in
             let rest = line[range.upperBound...]
@@ -86,11 +86,11 @@ extension Rule {
         if line.hasPrefix("["), let range = line.firstRange(of: "]: ") {
             targets.append(String(line[range.upperBound...]))
         }
-        // A title may stand behind the target.
+        // A title may follow the target.
         return targets.compactMap { $0.split(separator: " ").first.map(String.init) }
     }
 
-    /// What is wrong with a link; nil when it leads to a file, a folder or a heading.
+    /// What is wrong with a link; nil if it leads to a file, a folder or a heading.
     private static func problem(of target: String, from path: String, in tree: Tree) -> String? {
         let parts = target.split(separator: "#", maxSplits: 1, omittingEmptySubsequences: false)
         guard let file = parts.first.map(String.init) else { return nil }
@@ -117,7 +117,7 @@ extension Rule {
             ? nil : "'\(target)' leads to a heading that \(found) doesn't have"
     }
 
-    /// The anchor that a heading gets: lower-case letters, digits, and dashes for spaces.
+    /// The anchor of a heading: lower-case letters, digits, and dashes for spaces.
     private static func anchor(of heading: String) -> String {
         let title = heading.drop { $0 == "#" }.drop(while: \.isWhitespace).lowercased()
         return String(
@@ -130,7 +130,7 @@ extension Rule {
             })
     }
 
-    /// The paths below the folder of documents that a line names.
+    /// The paths in the folder of documents that a line names.
     private static func documentNames(in line: String) -> [String] {
         line.ranges(of: "docs/").compactMap { range in
             if let before = line[..<range.lowerBound].last,
@@ -142,7 +142,7 @@ extension Rule {
                 character.isASCII
                     && (character.isLetter || character.isNumber || "/._-".contains(character))
             }
-            // A full stop ends a sentence, and a slash a folder's name.
+            // A full stop ends a sentence, and a slash ends a folder's name.
             while let last = name.last, "./".contains(last) { name.removeLast() }
             return String(name)
         }

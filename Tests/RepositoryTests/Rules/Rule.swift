@@ -1,10 +1,10 @@
 import Testing
 
-/// Something that must hold for the whole repository, and can be checked by reading it.
+/// A rule for the whole repository that can be checked by reading it.
 struct Rule: Sendable, CustomTestStringConvertible {
     /// The rule as a sentence.
     let name: String
-    /// Finds where the rule is broken.
+    /// Finds the places that break the rule.
     let check: @Sendable (Tree) -> [Violation]
 
     var testDescription: String { name }
@@ -13,7 +13,7 @@ struct Rule: Sendable, CustomTestStringConvertible {
 }
 
 extension Tree {
-    /// A violation for each line of code, in these folders, that matches.
+    /// A violation for each matching line of code in these folders.
     func lines(
         in folders: String..., matching isWrong: (String) -> Bool, message: String
     ) -> [Violation] {

@@ -12,7 +12,7 @@ extension Rule {
             message: "it sleeps; wait for the event, with a deadline")
     }
 
-    /// On Linux a `DispatchSemaphore` waits until a time of the wall clock, which may be set back.
+    /// On Linux, a `DispatchSemaphore` waits until a time of the wall clock, which may be set back.
     static let wallClockWaits = Rule(name: "a wait takes elapsed time") { tree in
         tree.lines(
             in: "Sources",
@@ -56,7 +56,7 @@ extension Rule {
         }
     }
 
-    /// Whether a line of code calls a function of this name, as a method or by itself.
+    /// Whether a line of code calls a function of this name, as a method or as a function.
     private static func isCalled(_ name: String, in line: String) -> Bool {
         var rest = line[...]
         while let range = rest.firstRange(of: name) {
@@ -69,11 +69,11 @@ extension Rule {
         return false
     }
 
-    /// The lines of `catch` clauses whose braces hold no code.
+    /// The lines of `catch` clauses without code in their braces.
     private static func emptyCatchLines(in code: [String]) -> [Int] {
         code.indices.filter { code[$0].words.contains("catch") }.filter { index in
             guard let start = code[index].ranges(of: "catch").last?.upperBound else { return false }
-            // A clause of this repository opens its brace within a few lines.
+            // In this repository, the brace of a clause opens within a few lines.
             let rest = ([String(code[index][start...])] + code[(index + 1)...].prefix(20))
                 .joined(separator: "\n")
             guard let brace = rest.firstIndex(of: "{") else { return false }
@@ -82,8 +82,8 @@ extension Rule {
         }.map { $0 + 1 }
     }
 
-    /// Whether a comment on the line, or on those of its declaration above it and right before
-    /// them, names what makes a promise true.
+    /// Whether a comment names the reason for a promise: on the line, on the lines of its declaration, or
+    /// right before them.
     private static func isExplained(_ index: Int, in source: SwiftSource) -> Bool {
         let reasons = [
             "lock", "mutex", "thread", "queue", "atomic", "immutable", "owned", "confined",

@@ -35,7 +35,7 @@ extension Rule {
             message: "a type with a module's name breaks qualified names; name it otherwise")
     }
 
-    /// The folders of modules that see the public types of the first, and those themselves.
+    /// The folders of the modules that use the public types of the first one, and that one itself.
     private static let flux = [
         "Sources/Conflux", "Sources/ConfluxNode", "Sources/ConfluxTesting", "Sources/ConfluxWorker",
         "Sources/ConfluxCLI",

@@ -1,22 +1,22 @@
-/// A Swift file taken apart into code and comments, so that a rule about code is not met by prose
+/// A Swift file, divided into code and comments, so that a rule about code does not apply to prose,
 /// and the other way round.
 ///
-/// Both have the lines of the file. In `code`, comments, the texts of string literals and raw
-/// identifiers (between backticks) are blank; the code inside `\(…)` stays. In `comments`, all but
-/// the texts of comments is blank. Regex literals are read as code.
+/// Both have all lines of the file. In `code`, there are blanks instead of comments, the texts of string
+/// literals, and raw identifiers (between backticks), but the code in `\(…)` stays. In `comments`, there are
+/// blanks instead of everything but comments. Regex literals are read as code.
 struct SwiftSource {
     /// A string literal, without its quotation marks.
     struct Literal {
-        /// The bytes of the file that it takes, its marks included.
+        /// The literal's bytes in the file, including its quotation marks.
         let place: Range<Int>
-        /// What stands between the marks, as it is written.
+        /// The text between the quotation marks, as it is written.
         let text: String
         let isLong: Bool
     }
 
     let code: [String]
     let comments: [String]
-    /// In the order in which they begin; a literal inside another one's interpolation counts, too.
+    /// In the order in which they begin. A literal in another one's interpolation counts, too.
     let literals: [Literal]
 
     init(_ text: String) {
@@ -33,7 +33,7 @@ struct SwiftSource {
     }
 }
 
-/// Reads a file byte by byte; every byte goes to one side, and a blank to the other.
+/// Reads a file byte by byte. Each byte goes to one side, and a blank to the other one.
 private struct Scanner {
     private let text: [UInt8]
     private var position = 0
@@ -72,7 +72,7 @@ private struct Scanner {
         text[position...].starts(with: word.utf8)
     }
 
-    /// Code up to the end, or up to the parenthesis that ends an interpolation.
+    /// Reads code up to the end, or up to the parenthesis that ends an interpolation.
     private mutating func scanCode(untilParenthesis: Bool) {
         var depth = 0
         while position < text.count {
@@ -122,7 +122,7 @@ private struct Scanner {
         if position < text.count, text[position] != Self.newline { take(.neither) }
     }
 
-    /// A literal with any number of `#` and one or three quotation marks; a lone `#` is code.
+    /// Reads a literal with any number of `#`, and one or three quotation marks. A lone `#` is code.
     private mutating func scanString() {
         let hashes = text[position...].prefix { $0 == Self.hash }.count
         guard position + hashes < text.count, text[position + hashes] == Self.quote else {

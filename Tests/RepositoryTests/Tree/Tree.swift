@@ -1,10 +1,10 @@
 import Foundation
 
-/// The files of a repository: those that rules read with their text, the others by path only.
+/// The files of a repository. Those that rules read have their texts, the others only their paths.
 struct Tree {
-    /// Texts by path, relative to the top, with `/` between.
+    /// The texts by path, relative to the root, with `/` as the separator.
     let texts: [String: String]
-    /// All paths of files, those of `texts` too.
+    /// The paths of all files, including those of `texts`.
     let paths: Set<String>
     private let sources: [String: SwiftSource]
 
@@ -15,7 +15,7 @@ struct Tree {
         sources = texts.filter { $0.key.hasSuffix(".swift") }.mapValues(SwiftSource.init)
     }
 
-    /// Reads the tree at a folder. What is hidden is left out, but for `.ci`.
+    /// Reads the tree in a folder. Hidden files are left out, except for `.ci`.
     init(at top: URL) throws {
         var texts: [String: String] = [:]
         var others: Set<String> = []
@@ -38,12 +38,12 @@ struct Tree {
         self.init(texts, others: others)
     }
 
-    /// The repository that this file belongs to. It is read once.
+    /// The repository of this file. It is read once.
     static func ofThisRepository() throws -> Tree { try this.get() }
 
     private static let this = Result { try Tree(at: top()) }
 
-    /// Its folder.
+    /// The folder of this repository.
     static func top() throws -> URL {
         var top = URL(filePath: #filePath)
         while !FileManager.default.fileExists(atPath: top.appending(path: "Package.swift").path) {
@@ -58,31 +58,31 @@ struct Tree {
             || path.hasPrefix(".ci/")
     }
 
-    /// The Swift files below one of the folders, in the order of their paths.
+    /// The Swift files in one of the folders, in the order of their paths.
     func swift(in folders: String...) -> [(path: String, source: SwiftSource)] {
         sources.filter { source in folders.contains { source.key.hasPrefix($0 + "/") } }
             .sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
     }
 
-    /// The names of the folders right below a folder.
+    /// The names of the folders that a folder directly contains.
     func folders(in folder: String) -> Set<String> {
         let parts = paths.filter { $0.hasPrefix(folder + "/") }
             .map { $0.dropFirst(folder.count + 1).split(separator: "/") }
         return Set(parts.filter { $0.count > 1 }.map { String($0[0]) })
     }
 
-    /// Whether a path is one of a file, or of a folder with a file in it.
+    /// Whether a path is that of a file, or of a folder that contains a file.
     func holds(_ path: String) -> Bool {
         paths.contains(path) || paths.contains { $0.hasPrefix(path + "/") }
     }
 }
 
-/// One place where a rule is broken.
+/// A place that breaks a rule.
 struct Violation: CustomStringConvertible {
     let path: String
-    /// Counted from 1; nil when the whole file or folder is meant.
+    /// The line number, counted from 1; nil for the whole file or folder.
     var line: Int?
-    /// What is wrong and what to do.
+    /// What is wrong, and what to do.
     let message: String
 
     var description: String {

@@ -1,8 +1,8 @@
 """A node of Conflux: a session with a sequencer, replicas that follow the log, and dispatching.
 
-Everything happens in the thread that calls: `step` waits for a message or a timer and handles it,
-and whatever waits (`open`, `wait`) steps. Call one of them at least every few seconds, since a node
-that says nothing for long has left.
+Everything happens in the thread of the caller: `step` waits for a message or a timer and handles it,
+and the functions that wait (`open`, `wait`) call it. Call one of them at least every few seconds, since
+a node that is silent for long has left.
 
     client = Client("tcp://127.0.0.1:7400", name="python")
     counter = client.open("counter/shared", Counter())
@@ -10,7 +10,7 @@ that says nothing for long has left.
     client.wait(lambda: added.outcome is not None)
     client.close()
 
-What is said of a connection holds until the next: a session outlives connections and tenures of the
+Facts about a connection hold until the next one. A session outlives connections and tenures of the
 sequencer, and every batch without an outcome is submitted again after each welcome.
 """
 
@@ -29,7 +29,7 @@ from .snapshots import Load, first_difference, part_of
 
 SECOND = 1_000_000_000
 NOBODY = "00" * 16
-#: A connection can be written to, and nothing came by it yet.
+#: A connection is writable, but nothing has arrived by it yet.
 CONNECTED = zmq.EVENT_HANDSHAKE_SUCCEEDED
 RETRY_SECONDS, RETRY_SECONDS_MAX = 1.0, 8.0
 REDIRECT_SECONDS = 0.25
@@ -43,7 +43,7 @@ QUESTIONS_MAX = 256
 
 
 class Ended(Exception):
-    """The sequencer ended the session, and it is of no use to say hello again. `code` says why."""
+    """The sequencer ended the session, and to say hello again would not help. `code` says why."""
 
     def __init__(self, code, message):
         super().__init__(f"{code}: {message}")
@@ -51,7 +51,7 @@ class Ended(Exception):
 
 
 class TooOld(Exception):
-    """The log has what this client does not know: it must not go on as if that were not there."""
+    """The log has something that this client does not know, and must not ignore."""
 
 
 class Rejected(Exception):
@@ -64,13 +64,13 @@ class Stopped(Exception):
 
 class Client:
     def __init__(self, address, name=None, hears=None):
-        """Makes a client; nothing is said before the first step.
+        """Makes a client. It sends nothing before the first step.
 
         Args:
-            address: Where the sequencer listens; with commas between them where there are several.
+            address: Where the sequencer listens. Several addresses are separated by commas.
             name: The node's name, which no other live node may have.
-            hears: Told each message of the feed, as octets; what it returns false for is lost. For
-                tests of what a lossy feed does.
+            hears: Called with each message of the feed, as octets. A message for which it returns false is
+            lost. It is for tests of a lossy feed.
         """
         self.given = address.split(",")
         self.address, self.name, self.hears = self.given[0], name, hears
@@ -81,16 +81,16 @@ class Client:
         self.log = self.incarnation = self.history = self.welcome = None
         self.epoch = 0
         self.awaits_welcome = True
-        #: The last hello, whose answer alone counts, and when it was said.
+        #: The last hello, and when it was sent. Only its answer counts.
         self.hello, self.hello_at = {"request": 0}, 0.0
         self.follower = Follower()
         self.outbox = Outbox()
         self.replicas = {}
-        #: Snapshots on their way, by request.
+        #: The snapshots that are being loaded, by request.
         self.loads = {}
         self.request = 0
         self.questions = []
-        # The feed's: where it is, whether a message proved it, whether it was connected before.
+        # The feed: its address, whether a message proved the connection, whether it was connected before.
         self.feed_address = None
         self.is_proven = self.was_connected = False
         self.heard_at = 0.0
@@ -99,22 +99,22 @@ class Client:
         self.acknowledged = 0
         self.opened_at = self.full_since = 0.0
         self.told, self.told_at = None, 0.0
-        #: What happened, by name: `hellos`, `welcomes`, `fetches`, `submits`, `unreadable` …
+        #: Counts of events, by name: `hellos`, `welcomes`, `fetches`, `submits`, `unreadable` …
         self.counts = dict.fromkeys(
             ("hellos", "welcomes", "fetches", "submits", "unreadable", "lost", "opens", "loads",
              "votes", "parts", "reloads"), 0)
         self.connect()
 
-    # What a program calls.
+    # The functions for programs.
 
     def open(self, store, state, observer=None, timeout=10):
-        """Hosts a store: one that there is, or a new one with this state. Current when it returns.
+        """Hosts an existing store, or a new one with this state. It is current when this returns.
 
         Args:
-            observer: Called with the replica and the entry behind each entry that concerned it.
+            observer: Called with the replica and the entry, after each entry that concerned the store.
 
         Raises:
-            Rejected: The sequencer has it not, or what it has is none of this state.
+            Rejected: The sequencer does not have the store, or its content is not of this state.
             Stopped: The log has entries for it that are newer than this program.
         """
         replica = self.replicas[store] = Replica(store, state, observer)
@@ -130,7 +130,7 @@ class Client:
         return replica
 
     def end(self, store):
-        """Hosts a store no longer."""
+        """Ends hosting a store."""
         if self.replicas.pop(store, None) is not None and not self.awaits_welcome:
             self.say("close", {"subject": {"store": store}})
 
@@ -138,14 +138,14 @@ class Client:
         """Dispatches an action, which is submitted by the next step.
 
         Args:
-            target: A store, as `counter/shared`, or every store of a state, as `counter/*`.
-            action: What JSON is made of; or its octets.
-        Returns: What will have its outcome.
+            target: A store such as `counter/shared`, or every store of a state such as `counter/*`.
+            action: A value to be encoded as JSON, or the octets of an action.
+            Returns: An object that gets the outcome.
         """
         return self.outbox.dispatch(target, self.payload(action), **options)
 
     def dispatch_atomically(self, target, actions, **options):
-        """Dispatches actions that stand or fall together. Returns a list of their outcomes."""
+        """Dispatches actions that take effect together or not at all. Returns a list of their outcomes."""
         payloads = [self.payload(action) for action in actions]
         return self.outbox.dispatch(target, payloads, is_atomic=True, **options)
 
@@ -160,7 +160,7 @@ class Client:
         """Steps until a condition holds.
 
         Raises:
-            TimeoutError: It did not within so many seconds.
+            TimeoutError: It was not true within this many seconds.
             Ended: The sequencer ended the session.
         """
         end = time.monotonic() + timeout
@@ -171,7 +171,7 @@ class Client:
             self.step(left)
 
     def close(self):
-        """Says bye, and ends. What has no outcome gets none; what was settled is forgotten."""
+        """Says bye, and ends. Actions without an outcome get none, and a settled session is forgotten."""
         if not self.awaits_welcome:
             self.tell_progress()
             self.say("bye", {"request": 0, "code": "leaving", "message": "done"})
@@ -188,15 +188,15 @@ class Client:
 
     def connect(self):
         self.dealer, self.dealer_monitor = self.socket(zmq.DEALER)
-        # Nothing is queued for a connection that is not there: whatever matters is said again.
+        # Nothing is queued while there is no connection: everything that matters is sent again.
         self.dealer.setsockopt(zmq.IMMEDIATE, 1)
-        # The window bounds what is on its way.
+        # The window limits what is in transit.
         self.dealer.setsockopt(zmq.SNDHWM, 0)
         self.dealer.connect(self.address)
         self.heard_at = self.sought_at = time.monotonic()
 
     def seek(self):
-        """Goes on with the next of the given addresses: also where a redirect led nowhere."""
+        """Continues with the next given address, also after a redirect that led nowhere."""
         if self.given == [self.address]:
             return
         self.given = self.given[1:] + self.given[:1]
@@ -205,7 +205,7 @@ class Client:
         self.connect()
 
     def connect_feed(self):
-        """Connects to the feed that the welcome names, unless we are."""
+        """Connects to the feed that the welcome names, unless it is connected already."""
         scheme, _, rest = self.welcome["feed"].partition("://")
         host, _, port = rest.rpartition(":")
         if host == "*":
@@ -242,7 +242,7 @@ class Client:
         self.dealer.close(linger)
 
     def say(self, kind, value):
-        """Says it, or drops it where there is no connection: it is said again after a welcome."""
+        """Sends a message. Without a connection it is dropped, and is sent again after a welcome."""
         try:
             octets = wire.encode(kind, self.epoch, value, self.incarnation or 0)
             self.dealer.send(octets, zmq.DONTWAIT)
@@ -253,13 +253,13 @@ class Client:
     # One step.
 
     def step(self, timeout):
-        """Waits for a message or a timer, for so many seconds at most, and handles all there is."""
+        """Waits for a message or a timer, for at most this many seconds, and handles everything that is due."""
         self.keep_up(time.monotonic())
         poller = zmq.Poller()
         for socket in (self.dealer, self.dealer_monitor, self.feed, self.feed_monitor):
             if socket is not None:
                 poller.register(socket, zmq.POLLIN)
-        # Timers are some tens of milliseconds at least.
+        # Timers have a resolution of some tens of milliseconds.
         poller.poll(max(0, min(timeout, 0.02)) * 1_000)
         self.hear_dealer()
         self.hear_feed()
@@ -267,7 +267,7 @@ class Client:
 
     def hear_dealer(self):
         for event in self.events(self.dealer_monitor):
-            # Hello is the first that is said on every connection.
+            # Hello is the first message on every connection.
             if event == CONNECTED:
                 self.say_hello()
             else:
@@ -277,8 +277,8 @@ class Client:
 
     def hear_feed(self):
         while self.feed is not None and (octets := self.receive(self.feed)) is not None:
-            # A new connection is told before the first message that came by it. What is read now
-            # may be from it, and counts only behind a new welcome.
+            # A new connection is reported before the first message that arrives by it. Messages that are read now
+            # may be from it, and count only after a new welcome.
             self.watch_feed()
             if self.hears is not None and not self.hears(octets):
                 self.counts["lost"] += 1
@@ -321,7 +321,7 @@ class Client:
         getattr(self, f"hear_{frame.kind}")(frame)
 
     def is_current(self, frame):
-        """Whether a message is of the welcome's tenure. A later tenure is a reason for hello."""
+        """Whether a message is of the welcome's tenure. A later tenure is a reason to say hello."""
         if frame.epoch > self.epoch and not self.awaits_welcome:
             self.say_hello()
         return frame.epoch == self.epoch and not self.awaits_welcome
@@ -329,9 +329,9 @@ class Client:
     # The session.
 
     def say_hello(self, is_same=False):
-        """Says hello: another one, or the same again, if that is what is so still.
+        """Says hello: a new one, or the same one again if its content is still correct.
 
-        A hello that is the same has the same number: its answer may be on its way.
+        The same hello has the same number, since its answer may be in transit.
         """
         self.awaits_welcome, self.is_proven = True, False
         hosted = [
@@ -350,18 +350,18 @@ class Client:
         self.hello = hello
         said = self.say("hello", hello)
         self.counts["hellos"] += said
-        # A connection that was just made may not take it yet.
+        # A connection that was just made may not accept it yet.
         self.hello_at = time.monotonic() - (0 if said else RETRY_SECONDS - 0.02)
 
     def is_answer(self, request):
-        """Whether the last hello is answered, and for the first time."""
+        """Whether this is the first answer to the last hello."""
         return self.awaits_welcome and request == self.hello["request"]
 
     def hear_welcome(self, frame):
         welcome = frame.value
         if not self.is_answer(welcome["request"]):
             return
-        # Nothing else was heard since that hello: what is agreed is about all that is here.
+        # Nothing else was received since that hello, so the agreement covers everything that is here.
         is_lost = self.history is not None and (
             welcome["log"] != self.history["log"]
             or welcome["agreed"] < self.history["sequence"])
@@ -372,7 +372,7 @@ class Client:
         if is_lost:
             self.load_anew()
         self.opened_at = self.fetched_at = 0.0
-        # Before anything is submitted: what was told as rejected is then not judged again.
+        # This comes before anything is submitted, so that reported rejections are not judged again.
         self.tell_progress()
         self.outbox.again()
         if self.replicas:
@@ -380,7 +380,7 @@ class Client:
         self.follower.learn(welcome["last"])
 
     def load_anew(self):
-        """What was followed is not this log: replicas begin with what the log has now."""
+        """The history is not that of this log: replicas start from what the log has now."""
         self.history = None
         self.follower.forget()
         for replica in self.replicas.values():
@@ -389,28 +389,28 @@ class Client:
     def hear_farewell(self, frame):
         code, message = frame.value["code"], frame.value["message"]
         if code == "rejoin":
-            # Several may be on their way, one for each message that was said meanwhile.
+            # Several may be in transit, one for each message that was sent meanwhile.
             if not self.awaits_welcome:
                 self.say_hello()
         elif frame.value["request"] and not self.is_answer(frame.value["request"]):
             pass
         elif code == "forgotten":
-            # The process begins anew, as one that was never there.
+            # The process starts from the beginning, like a new one.
             self.incarnation, self.nonce = None, os.urandom(16).hex()
             self.outbox.lose()
             self.say_hello()
         elif code in ("leaving", "superseded", "tableFull"):
-            # Hellos are said until one is answered.
+            # Hellos are sent until one is answered.
             self.awaits_welcome, self.hello_at = True, time.monotonic()
         elif code == "notServing":
-            # The hello that is due anyway asks again.
+            # The next hello, which is due anyway, asks again.
             if not self.awaits_welcome:
                 self.awaits_welcome, self.hello_at = True, time.monotonic() + 1
         else:
             raise Ended(code, message)
 
     def hear_redirect(self, frame):
-        # A hint: what counts is who answers there. Sequencers that point to each other are not followed fast.
+        # A hint: what counts is who answers there. Sequencers that redirect to each other are not followed fast.
         now = time.monotonic()
         if not self.is_answer(frame.value["request"]) or now < self.redirected_at + REDIRECT_SECONDS:
             return
@@ -432,7 +432,7 @@ class Client:
                 if replica.is_open and replica.stopped is not None]}
 
     def note(self, sequence, epoch=None):
-        """The node has this number, from an entry, a receipt or a snapshot: its history has it."""
+        """The node knows this number from an entry, a receipt or a snapshot, so its history has it."""
         if self.history is None or sequence > self.history["sequence"]:
             is_later = epoch is not None and epoch > self.epoch
             self.history = {
@@ -444,7 +444,7 @@ class Client:
     # Timers.
 
     def keep_up(self, now):
-        """Says whatever is due."""
+        """Sends everything that is due."""
         if self.awaits_welcome:
             if now - self.sought_at >= SEEK_SECONDS:
                 self.seek()
@@ -455,7 +455,7 @@ class Client:
         limits = self.welcome["limits"]
         beat, silence = limits["beatInterval"] / SECOND, limits["silenceMax"] / SECOND
         if self.feed is not None and now - self.heard_at > max(1.0, 10 * beat):
-            # Nothing is heard of the sequencer: it is looked for anew.
+            # The sequencer is silent, so the node looks for it again.
             self.disconnect()
             self.connect()
             self.awaits_welcome, self.hello_at = True, now
@@ -472,7 +472,7 @@ class Client:
         self.answer_questions(now)
 
     def submit(self, now, beat):
-        # Who has no feed hears no beats, and takes their interval.
+        # A node without a feed gets no beats, and uses their interval.
         if self.outbox.full_at is None:
             self.full_since = now
         elif now - self.full_since >= beat:
@@ -528,17 +528,17 @@ class Client:
                 failed = outcome["failed"]
                 self.fail(replica, f"{failed['0']}: {failed['message']}")
             else:
-                # What is said of the store is so up to there.
+                # The events about the store are known up to there.
                 self.note(outcome["opened"]["last"])
                 self.begin(replica, outcome["opened"])
 
     def fail(self, replica, failure):
-        """It can't be opened: the sequencer need not count with it."""
+        """The store can't be opened, so the sequencer need not count on it."""
         replica.failure, replica.is_loading = failure, False
         self.say("close", {"subject": {"store": replica.store}})
 
     def begin(self, replica, opened):
-        """Gets what a store begins with: its snapshot, then what is kept aside behind that."""
+        """Takes what a store starts from: its snapshot, and then the entries that were kept aside."""
         offer = opened["snapshot"]
         if offer is None:
             self.fail(replica, f"{replica.store} was offered no state")
@@ -556,7 +556,7 @@ class Client:
 
         def loaded(octets):
             if octets is None:
-                # There is a newer one by now: it is asked for again.
+                # There is a newer snapshot by now, which is requested.
                 replica.is_loading = False
             else:
                 self.follow_up(replica, opened, {
@@ -589,28 +589,28 @@ class Client:
             self.fail(replica, f"{replica.store}: {error}")
             return
         entries = [entry for commit in commits for entry in entries_of(commit)]
-        # What takes an effect away may be kept aside with it.
+        # An entry without effect may be kept aside together with the event that says so.
         replica.skip([entry.event for entry in entries if hasattr(entry, "event")])
         for entry in entries:
             replica.take(entry)
-        # What the log gave up behind these did not concern the store.
+        # The discarded entries after these did not concern the store.
         begins = max(opened["floor"] - 1, (opened["aside"] or snapshot)["sequence"])
         if replica.stopped is None:
             replica.position = begins
         is_first = not any(other.is_open for other in self.replicas.values())
         replica.is_open = True
-        # All follow one position: that of who is behind the most. Others skip what they have.
+        # All follow one position: that of the store that is furthest behind. The others skip what they have.
         if is_first or begins < self.follower.position:
             self.follower.begin(begins)
         self.follower.learn(self.welcome["last"])
         self.connect_feed()
 
     def reopen(self, replica):
-        """A replica begins anew, with what there is by then."""
+        """A replica starts again, from what is available by then."""
         if replica.is_open:
             self.counts["reloads"] += 1
         replica.is_open, replica.request, replica.stopped = False, None, None
-        # A comparison that is under way is of what it was.
+        # A comparison in progress is of its former state.
         self.loads = {
             request: load for request, load in self.loads.items()
             if load.place["store"] != replica.store}
@@ -620,9 +620,9 @@ class Client:
     # Snapshots: see section 7, Stores and Digests.
 
     def load(self, replica, life, reference, done):
-        """Asks for a snapshot, part by part. `done` gets its octets, or None.
+        """Loads a snapshot, part by part. `done` gets its octets, or None.
 
-        There is one load of a store at a time: it begins, or it is compared with what was told last.
+        Each store has one load at a time: either to start from it, or to compare it after a report.
         """
         self.loads = {
             request: other for request, other in self.loads.items()
@@ -633,7 +633,7 @@ class Client:
         self.ask_parts(time.monotonic())
 
     def ask_parts(self, now):
-        """Asks for the next parts, and again for what was not answered, ever less often."""
+        """Requests the next parts, and repeats unanswered requests, less and less often."""
         for request, load in self.loads.items():
             if now - load.asked_at < load.pause:
                 continue
@@ -648,7 +648,7 @@ class Client:
         load = self.loads.get(frame.value["request"])
         if load is None or not self.is_current(frame):
             return
-        # Who gets it may ask for another one.
+        # The function that gets it may request another one.
         del self.loads[frame.value["request"]]
         if load.take(frame.value["chunk"]):
             self.loads[frame.value["request"]] = load
@@ -673,7 +673,7 @@ class Client:
             self.say("snapshot", part_of(self.encoding_at(frame.value["place"]), frame.value))
 
     def hear_divergence(self, frame):
-        """Replicas of a store differ: this one is compared with what the sequencer has."""
+        """Replicas of a store differ: this one is compared with the sequencer's snapshot."""
         divergence = frame.value
         replica = self.replica_of(divergence["store"], divergence["life"])
         if replica is None or not self.is_current(frame):
@@ -698,7 +698,7 @@ class Client:
             self.load(replica, replica.life, divergence["reference"], loaded)
 
     def hear_reload(self, frame):
-        """A replica that stopped begins anew behind what it could not apply."""
+        """A replica that stopped starts again, after the entry that it could not apply."""
         place = frame.value["place"]
         replica = self.replica_of(place["store"], place["life"])
         if (
@@ -719,7 +719,7 @@ class Client:
             self.take([frame.value])
 
     def hear_of_feed(self, frame):
-        """Whether a message of the feed counts: it is of the welcome's log and tenure."""
+        """Whether a message of the feed counts: it must be of the welcome's log and tenure."""
         if frame.value["log"] != self.log or not self.is_current(frame):
             return False
         self.is_proven, self.heard_at = True, time.monotonic()
@@ -750,7 +750,7 @@ class Client:
         if damage:
             floor = max(floor, damage["last"] + 1)
         if floor > position + 1:
-            # The log holds no more what is next, or can't read it: only newer snapshots lead on.
+            # The log no longer has the next entry, or can't read it. Only newer snapshots help.
             for replica in self.replicas.values():
                 self.reopen(replica)
             return
@@ -796,7 +796,7 @@ class Client:
             elif outcome is not None:
                 self.counts["votes"] += self.say("digest", outcome)
 
-    # Questions that others ask of this node.
+    # Questions of others to this node.
 
     def hear_questionAsked(self, frame):
         if self.is_current(frame) and len(self.questions) < QUESTIONS_MAX:
@@ -817,7 +817,7 @@ class Client:
         self.questions = waiting
 
     def answer(self, body):
-        """The answer to a question; None when it has to wait."""
+        """The answer to a question; None if the question has to wait."""
         if body == "alive":
             return "alive"
         if body == "status":
@@ -852,7 +852,7 @@ class Client:
             return {"failed": {"0": "effectUnknown", "message": "it was too long ago"}}
         return "applied"
 
-    # Answers to what this client does not ask.
+    # Answers to questions that this client does not ask.
 
     def hear_confirmed(self, frame):
         pass

@@ -1,23 +1,23 @@
 """The two codings of actions and states: JSON, read strictly, and the compact one.
 
-Both give the same values. Every replica must accept the same payloads, so that nothing is repaired
-here: what another implementation would refuse is `Invalid`.
+Both have the same values. Every replica must accept the same payloads, so nothing is repaired here:
+a payload that another implementation would refuse is `Invalid`.
 """
 
 import json
 import math
 import struct
 
-#: Arrays and objects within each other. A counter has two: what nests deeper is none in any case.
+#: The deepest nesting of arrays and objects. A counter has two levels, and deeper values are never counters.
 NESTING_MAX = 512
 
 
 class Invalid(Exception):
-    """A payload that is no value."""
+    """A payload that is not a value."""
 
 
 class Single(float):
-    """A number of 32 bits, which only the compact coding has. It stands for no whole number."""
+    """A number of 32 bits, which only the compact coding has. It is never taken for a whole number."""
 
 
 def decode(octets, coding):
@@ -30,7 +30,7 @@ def read_json(octets):
         value = json.loads(
             octets.decode("utf-8"), object_pairs_hook=members, parse_int=whole,
             parse_float=fraction, parse_constant=nothing)
-        # A lone surrogate is no text.
+        # A lone surrogate is not a text.
         json.dumps(value, ensure_ascii=False).encode("utf-8")
         return value
     except (ValueError, RecursionError) as error:
@@ -45,7 +45,7 @@ def members(pairs):
 
 
 def whole(digits):
-    # Longer ones are not converted: that takes the square of their length.
+    # Longer ones are not converted, since the time grows with the square of the length.
     value = int(digits) if len(digits) <= 20 else 2**64
     if not -(2**63) <= value < 2**64:
         raise Invalid("a whole number is beyond 64 bits")
@@ -64,7 +64,7 @@ def nothing(word):
 
 
 def canonical(value):
-    """JSON without blanks, the keys sorted: one text for each value, of whole numbers and texts."""
+    """JSON without blanks and with sorted keys: one text for each value, of whole numbers and texts."""
     return json.dumps(
         value, ensure_ascii=False, separators=(",", ":"), sort_keys=True
     ).encode("utf-8")
@@ -128,7 +128,7 @@ class CompactReader:
         if kind == 6:
             return bytes(self.take(argument))
         if kind in (7, 8) and depth < NESTING_MAX:
-            # Each element takes an octet, each member two.
+            # Each element takes an octet, and each member two.
             if argument * (kind - 6) > len(self.octets) - self.at:
                 raise Invalid("the payload ends too early")
             if kind == 7:

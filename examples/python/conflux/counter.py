@@ -6,14 +6,14 @@ LOWEST, HIGHEST = -(2**63), 2**63 - 1
 
 
 class Refused(Exception):
-    """An action that changes nothing, in every replica alike. Its text says why."""
+    """An action that changes nothing, in every replica. Its text says why."""
 
 
 class Counter:
     """A replica of a counter.
 
-    Every state has what this one has: a `name`, a `version` of its schema, `load` and `encode` of
-    the whole of it, and `apply` of one action.
+    Every state has the members of this one: a `name`, a `version` of its schema, `load` and `encode`
+    for the whole state, and `apply` for one action.
     """
 
     name = "counter"
@@ -23,7 +23,7 @@ class Counter:
         self.count = count
 
     def encode(self):
-        """The state in canonical JSON, the same to the octet where it is the same state."""
+        """The state in canonical JSON. Equal states have the same octets."""
         return canonical({"count": self.count})
 
     def load(self, octets, coding):
@@ -34,10 +34,10 @@ class Counter:
         self.count = count
 
     def apply(self, payload, coding):
-        """Applies an action, or refuses it: then nothing is changed.
+        """Applies an action, or refuses it and changes nothing.
 
         Raises:
-            Refused: It is no action of a counter, or the count would leave 64 bits.
+            Refused: It is not an action of a counter, or the count would not fit into 64 bits.
         """
         try:
             amount = amount_of(decode(payload, coding))
@@ -50,7 +50,7 @@ class Counter:
 
 
 def amount_of(action):
-    """What an action adds. It is an object of one member, and has no field besides its own."""
+    """What an action adds. The action is an object with one member, and has only its own fields."""
     if isinstance(action, dict) and len(action) == 1:
         (name, fields), = action.items()
         if name in ("increment", "decrement") and fields == {}:
@@ -63,7 +63,7 @@ def amount_of(action):
 
 
 def whole(value):
-    """A whole number of 64 bits, also one written as 5.0 or 5e0; None if it is none."""
+    """A whole number of 64 bits, even if it is written as 5.0 or 5e0; None for anything else."""
     if type(value) is float and value.is_integer():
         value = int(value)
     return value if type(value) is int and LOWEST <= value <= HIGHEST else None

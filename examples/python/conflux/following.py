@@ -1,22 +1,22 @@
-"""Following the log: what is next, what is kept for later, and where a hole is.
+"""Following the log: which entries are next, which ones are kept for later, and where a gap is.
 
-A follower is told commits, from the feed and from answers to fetches alike, and gives back the
-entries that are next, each once and without a hole. It knows nothing of sockets.
+A follower takes commits, from the feed and from answers to fetches alike, and returns the entries
+that are next, each once and without gaps. It does not use sockets.
 
-    position: every entry up to it was given
+    position: every entry up to it was returned
     target:   the highest number that is known to be in the log
-    kept:     commits behind a hole, by their first numbers, within a bound
+    kept:     commits after a gap, by their first numbers, within a bound
 
-A hole is there whenever the target is above the position and nothing kept closes it: see `wanted`.
+    There is a gap whenever the target is above the position and no kept commit closes it: see `wanted`.
 """
 
 from collections import namedtuple
 
-#: An entry of the log: its number; the origin and what an action has, or the event.
+#: An entry of the log: its number, and either its origin and the parts of an action, or an event.
 Action = namedtuple("Action", "sequence origin target life version coding payload")
 Event = namedtuple("Event", "sequence event")
 
-#: How many commits behind a hole are kept. What comes when there is no room is fetched later.
+#: How many commits after a gap are kept. When there is no room, later ones are fetched later.
 KEPT_MAX = 256
 
 
@@ -28,18 +28,18 @@ class Follower:
     def __init__(self):
         self.position = 0
         self.target = 0
-        #: The epoch of the commit at the position, if one was read: predecessors must name it.
+        #: The epoch of the commit at the position, if one was read. The next commit must name it.
         self.epoch = None
         self.kept = {}
 
     def begin(self, position):
-        """Goes on behind another number, of which nothing but the number is known."""
+        """Continues after another number, about which nothing else is known."""
         self.position, self.epoch = position, None
         self.target = max(self.target, position)
         self.kept = {}
 
     def forget(self):
-        """Begins anew: another log, or one whose end was lost."""
+        """Starts again: with another log, or one that lost its end."""
         self.target = 0
         self.begin(0)
 
@@ -52,7 +52,7 @@ class Follower:
         return self.position + 1 if self.target > self.position else None
 
     def take(self, commit):
-        """Takes a commit, whether it is next, old, or further on.
+        """Takes a commit: the next one, an old one, or a later one.
 
         Returns: the entries that are next, in order.
         """
@@ -64,7 +64,7 @@ class Follower:
         entries = self.advance(commit)
         while (following := self.kept.pop(self.position + 1, None)) is not None:
             entries += self.advance(following)
-        # What lies below by now was fetched in another cut.
+        # Entries below the position were fetched in differently divided commits.
         self.kept = {first: kept for first, kept in self.kept.items() if first > self.position}
         return entries
 

@@ -1,9 +1,9 @@
-"""The forms that octets take: numbers, texts, lists, alternatives.
+"""The forms of octets: numbers, texts, lists, alternatives.
 
-A form reads a value from octets, and writes it. Values are those that `docs/protocol.md` calls the
-value form, but that octets are `bytes`; where octets are written, their hexadecimal digits will do.
-Whatever breaks the grammar is `Malformed` when read, and `ValueError` when written: it is our own
-defect then.
+A form reads a value from octets, and writes it. Values are in the value form of `docs/protocol.md`,
+except that octets are `bytes`. To write octets, their hexadecimal digits may be given, too.
+A violation of the grammar is `Malformed` on reading, and `ValueError` on writing, since it is our
+own defect then.
 """
 
 import re
@@ -14,7 +14,7 @@ class Malformed(Exception):
 
 
 class Unsupported(Exception):
-    """Octets that keep to the grammar, and say what this program is too old to understand."""
+    """Octets that keep to the grammar, but have something that this program is too old to understand."""
 
 
 NUMBER_MAX = 2**63 - 1
@@ -22,12 +22,12 @@ FRAME_BYTES_MAX = 67_108_864
 LIST_MAX = 65_536
 TEXT_BYTES_MAX = 4_096
 NAME = re.compile(r"[a-z0-9._-]{1,64}", re.ASCII)
-#: From this tag on an extension must be understood.
+#: An extension with this tag or a higher one must be understood.
 CRITICAL_TAG = 0x8000
 
 
 class Reader:
-    """Octets, and how far they were read. Nothing is read past the end."""
+    """Octets, and the position of the reader. It never reads past the end."""
 
     def __init__(self, octets, at=0, end=None):
         self.octets, self.at, self.end = octets, at, len(octets) if end is None else end
@@ -43,7 +43,7 @@ class Reader:
         return bytes(self.octets[self.at - count : self.at])
 
     def part(self, count):
-        """A reader of the next octets, which must read all of them: see `finish`."""
+        """A reader of the next octets, which must all be read: see `finish`."""
         if count > self.left:
             raise Malformed(f"{count} octets are wanted, {self.left} are left")
         self.at += count
@@ -55,7 +55,7 @@ class Reader:
 
 
 class Form:
-    """A form of values. `least` is how many octets a value has at least."""
+    """A form of values. `least` is the smallest number of octets in a value."""
 
     least = 1
 
@@ -67,7 +67,7 @@ class Form:
 
 
 class Number(Form):
-    """An unsigned number of so many octets, within bounds; or a signed one."""
+    """An unsigned number of a fixed number of octets, within bounds, or a signed one."""
 
     def __init__(self, size, low=0, high=None, signed=False):
         self.least, self.low, self.signed = size, low, signed
@@ -86,7 +86,7 @@ class Number(Form):
 
 
 class Variable(Form):
-    """A number of at most 32 bits in groups of 7 bits, the shortest way alone."""
+    """A number of at most 32 bits in groups of 7 bits. Only the shortest form is valid."""
 
     def read(self, reader):
         value = 0
@@ -149,7 +149,7 @@ class DigestForm(Form):
 
 
 class Blob(Form):
-    """Octets behind their number."""
+    """Octets after their number."""
 
     least = 4
 
@@ -163,7 +163,7 @@ class Blob(Form):
 
 
 class Text(Form):
-    """At most 4,096 octets of UTF-8 behind their number."""
+    """At most 4,096 octets of UTF-8 after their number."""
 
     least = 2
 
@@ -243,7 +243,7 @@ class Target(Form):
 
 
 class Optional(Form):
-    """No, or yes and a value."""
+    """Nothing, or a value."""
 
     def __init__(self, form):
         self.form = form
@@ -258,7 +258,7 @@ class Optional(Form):
 
 
 class List(Form):
-    """Values behind their number, a `u32` unless told otherwise."""
+    """Values after their number, which is a `u32` by default."""
 
     def __init__(self, form, most=LIST_MAX, count=None):
         self.form, self.most = form, most
@@ -280,9 +280,9 @@ class List(Form):
 
 
 class Record(Form):
-    """Fields one behind the other: `Record(life=NUMBER, version=U32)`.
+    """Consecutive fields: `Record(life=NUMBER, version=U32)`.
 
-    Fields that bear no name are called by their place: `Record(("0", STORE), ("node", NAMED))`.
+    A field without a name is called by its position: `Record(("0", STORE), ("node", NAMED))`.
     """
 
     def __init__(self, *fields, **named):
@@ -303,7 +303,7 @@ class Record(Form):
 class Choice(Form):
     """One of several, by a number: `{1: "status", 2: ("observe", FORM)}`.
 
-    An alternative with nothing behind it is its name, any other `{"observe": value}`.
+    An alternative without a value is its name; any other one is `{"observe": value}`.
     """
 
     def __init__(self, alternatives, tag=None):
@@ -337,7 +337,7 @@ class Choice(Form):
 
 
 class Code(Choice):
-    """A number with a meaning. One that is not known is itself, as later versions have more."""
+    """A number with a meaning. An unknown one stays a number, since later versions have more."""
 
     def unknown(self, number):
         return number
@@ -350,7 +350,7 @@ class Code(Choice):
 
 
 class Sized(Form):
-    """A value behind its length in octets, which it fills."""
+    """A value after its length in octets, all of which belong to it."""
 
     least = 4
 
@@ -375,8 +375,8 @@ def octets_of(value):
 
 
 def extensions(reader):
-    """The extensions that fill the rest: tag and reader of each. One that must be understood is
-    `Unsupported`, since this version has none."""
+    """The extensions in the remaining octets, with the tag and the reader of each. One that must be
+    understood is `Unsupported`, since this version has none."""
     while reader.left:
         tag = U16.read(reader)
         body = reader.part(U32.read(reader))
@@ -386,7 +386,7 @@ def extensions(reader):
 
 
 def skip_extensions(reader):
-    """Reads extensions to the end, whatever they say."""
+    """Reads extensions to the end, and ignores their contents."""
     for _ in extensions(reader):
         pass
 

@@ -1,23 +1,23 @@
-"""What was dispatched, until each action has its outcome.
+"""The dispatched actions, until each has its outcome.
 
-Actions are numbered from 1 without a hole, and gathered in batches. A batch keeps its boundaries
-for good: it may be submitted any number of times, and whatever of it is in the log gets its first
-receipts again. The outbox knows nothing of sockets: `due` says what to submit now.
+Actions are numbered from 1 without gaps, and gathered in batches. A batch keeps its boundaries
+permanently: it may be submitted any number of times, and those of its actions that are in the log get
+their first receipts again. The outbox does not use sockets: `due` says what to submit now.
 
     counters:  1 … settled … | batch | batch | batch | gathered
                              |<- in flight ->| not yet submitted
 
-What is in flight has no more octets than the window.
+The batches in flight have at most as many octets as the window.
 """
 
 from . import wire
 
-# What an action's outcome is: an object with one key, but for the unknown one.
+# An action's outcome: an object with one key, except for the unknown one.
 UNKNOWN = "unknown"
 
 
 class Dispatched:
-    """An action that was dispatched, and what became of it."""
+    """A dispatched action, and its outcome."""
 
     def __init__(self, counter):
         self.counter = counter
@@ -43,7 +43,7 @@ class Batch:
 
     def value(self, settled):
         return {
-            # A batch begins above what it says is settled, even if a part of it is by now.
+            # A batch begins above the settled counter that it states, even if a part of it is settled by now.
             "firstCounter": self.first, "settled": min(settled, self.first - 1),
             "kind": "atomic" if self.is_atomic else "separate", "count": len(self.entries),
             "targets": self.rows, "entries": self.entries,
@@ -51,33 +51,33 @@ class Batch:
 
 
 class Outbox:
-    #: Actions of a batch at most, so that outcomes come while others are on their way.
+    #: The most actions of a batch, so that outcomes arrive while other batches are in transit.
     ENTRIES_MAX = 256
 
     def __init__(self):
         self.next_counter = 1
         self.settled = 0
         self.batches = []
-        #: How many of the batches were submitted in this tenure, the first ones.
+        #: How many batches, counted from the first, were submitted in this tenure.
         self.submitted = 0
         self.open = {}
-        #: From this counter on batches are to be submitted at the next beat: there was no room.
+        #: There was no room: batches from this counter on are submitted again at the next beat.
         self.full_at = None
-        #: From which counter on batches were submitted again, until something has an outcome.
+        #: Batches from this counter on were submitted again. It is reset when an action gets its outcome.
         self.resubmitted_from = None
 
     def dispatch(self, target, payload, life=0, version=1, coding="json", is_atomic=False):
-        """Numbers actions, and gathers them. An atomic batch is these payloads alone.
+        """Numbers actions, and gathers them. An atomic batch has only these payloads.
 
         Args:
-            payload: An action in its coding; of an atomic batch, a list of these.
-            life: The life of the store that is meant; 0 for the one that there is.
-        Returns: `Dispatched`; of an atomic batch, a list of these.
+            payload: An action in its coding; for an atomic batch, a list of actions.
+            life: The life of the store; 0 for the present one.
+            Returns: A `Dispatched`; for an atomic batch, a list of them.
         """
         payloads = payload if is_atomic else [payload]
         row = {"target": target, "life": life, "schemaVersion": version, "coding": coding}
         batch = self.batches[-1] if self.batches else None
-        # What was submitted keeps its boundaries.
+        # A batch that was submitted keeps its boundaries.
         if (
             batch is None or len(self.batches) <= self.submitted or batch.is_atomic or is_atomic
             or len(batch.entries) >= self.ENTRIES_MAX or (
@@ -97,19 +97,19 @@ class Outbox:
             self.next_counter += 1
         return results if is_atomic else results[0]
 
-    #: Octets that a batch gathers, so that a few of them fit into any window.
+    #: The most octets that a batch gathers, so that several batches fit into any window.
     gather_max = 65_536
 
     @staticmethod
     def octets(row, payload):
-        """What an entry takes at most, and its row."""
+        """The most octets that an entry takes, with its row."""
         return len(payload) + 8 + len(row["target"]) + 16
 
     def due(self, window):
-        """The batches to submit now, in order: `(counter, value)`. They are in flight from then on.
+        """The batches to submit now, in order: `(counter, value)`. From then on they are in flight.
 
         Args:
-            window: How many octets may be in flight. One batch may be in any case.
+            window: How many octets may be in flight. A single batch is always allowed.
         """
         if self.full_at is not None:
             return []
@@ -144,10 +144,10 @@ class Outbox:
         self.settle()
 
     def expect(self, counter, reason):
-        """A batch was discarded: those from the counter on are submitted again.
+        """A batch was discarded: the batches from this counter on are submitted again.
 
-        Each batch behind a discarded one is discarded, too, and each of them is told. So a gap at a
-        counter from which all was submitted again is old news, until something gets its outcome.
+        All batches after a discarded one are discarded, too, and each is reported. So a gap at a counter
+        from which everything was submitted again is old news, until an action gets its outcome.
         """
         if reason == "full":
             self.full_at = counter
@@ -155,7 +155,7 @@ class Outbox:
             self.resubmit(counter)
 
     def beat(self):
-        """A beat was heard: who was told that there is no room tries again."""
+        """A beat arrived: batches for which there was no room are tried again."""
         if self.full_at is not None:
             counter, self.full_at = self.full_at, None
             self.resubmit(counter)
@@ -166,13 +166,13 @@ class Outbox:
         self.submitted = len(kept)
 
     def lose(self):
-        """The session is forgotten: open outcomes are unknown, and counters begin with 1."""
+        """The session is forgotten: open outcomes are unknown, and counters start with 1."""
         for dispatched in self.open.values():
             dispatched.outcome = UNKNOWN
         self.__init__()
 
     def counters(self, first, count):
-        """Those of a run that have no outcome yet. A run may be longer than anything dispatched."""
+        """The actions of a run without an outcome. A run may be longer than everything dispatched."""
         last = min(first + count, self.next_counter)
         return [c for c in range(max(first, self.settled + 1), last) if c in self.open]
 
@@ -180,7 +180,7 @@ class Outbox:
         self.open.pop(counter).outcome = outcome
 
     def settle(self):
-        # Counters were put in ascending order, so the first one is the lowest.
+        # Counters were added in ascending order, so the first one is the lowest.
         self.settled = next(iter(self.open), self.next_counter) - 1
         while self.batches and self.batches[0].last <= self.settled:
             del self.batches[0]

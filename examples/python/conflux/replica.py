@@ -1,10 +1,10 @@
-"""A store that is hosted here: its state, how far it is, and what it says at digest points.
+"""A store that is hosted here: its state, its position, and its votes at digest points.
 
-    opened ──▶ snapshot ──▶ what is kept aside ──▶ entries … ──▶ stopped
+    opened ──▶ snapshot ──▶ entries kept aside ──▶ entries … ──▶ stopped
        ▲                                                 │
-       └───────────── begins anew with what there is ◀───┘
+       └──────── starts again with what is available ◀───┘
 
-A replica is told entries in order, each once. It knows nothing of sockets.
+    A replica takes entries in order, each once. It does not use sockets.
 """
 
 from collections import OrderedDict
@@ -14,18 +14,18 @@ from .counter import Refused
 from .following import Action
 from .snapshots import Digest
 
-#: How many refusals a replica remembers, to answer who asks for them.
+#: How many refusals a replica remembers, to answer questions about them.
 REFUSALS_MAX = 4_096
-#: Of how many digest points it keeps the encodings: of one a snapshot may be asked for while the
-#: next one comes.
+#: For how many digest points it keeps the encodings: a snapshot of one may be requested while the
+#: next one arrives.
 POINTS_MAX = 2
 
 
 class Replica:
     """A store that is hosted here.
 
-    `position` is the number up to which entries are in the state, `last` that of the last entry
-    that concerned the store. `began` is that of its snapshot.
+    `position` is the number up to which entries are in the state, and `last` is the number of the last
+    entry that concerned the store. `began` is the number of its snapshot.
     """
 
     def __init__(self, store, state, observer):
@@ -36,23 +36,23 @@ class Replica:
         #: Why it can't be opened.
         self.failure = None
         self.request = None
-        #: The entry that it did not apply, and why: it goes no further.
+        #: The entry at which it stopped, and why. It applies no further ones.
         self.stopped = None
         self.skips = set()
         self.refusals = OrderedDict()
         self.refusals_from = 0
-        #: The numbers of the entries without effect, since the last digest point.
+        #: The numbers of the entries without effect since the last digest point.
         self.refused = Digest()
         #: The encodings at the last digest points.
         self.points = OrderedDict()
-        #: What was last heard of replicas that differ: `lastEqual`, `firstUnequal`, `path` …
+        #: The last report about replicas that differ: `lastEqual`, `firstUnequal`, `path` …
         self.divergence = None
 
     def begin(self, life, snapshot, skipped):
         """Takes a snapshot: `sequence`, `schemaVersion` and `state`.
 
         Raises:
-            Invalid: It is none of this state.
+            Invalid: It is not a snapshot of this state.
         """
         version, encoded = snapshot["schemaVersion"], snapshot["state"]
         if version == self.state.version:
@@ -77,7 +77,7 @@ class Replica:
     def take(self, entry):
         """Takes the next entry.
 
-        Returns: What it comes to besides: `over`, `reload`, a vote, or None.
+        Returns: What else follows from it: `over`, `reload`, a vote, or None.
         """
         if entry.sequence <= self.position:
             return None
@@ -97,7 +97,7 @@ class Replica:
         if entry.sequence in self.skips:
             self.refuse(entry.sequence, "it is skipped")
         elif entry.version > self.state.version:
-            # What is older than an entry never skips it.
+            # A replica never skips an entry that is newer than its program knows.
             self.stopped = (
                 entry.sequence,
                 f"{self.store} stopped at {entry.sequence}: the entry has schema version "
@@ -142,13 +142,13 @@ class Replica:
         return self.vote(sequence) if self.stopped is None else None
 
     def skip(self, events):
-        """Takes the numbers of entries without effect from events that stand behind these."""
+        """Takes the numbers of entries without effect from events that come after these entries."""
         for event in events:
             if "skipped" in event and self.is_meant(event["skipped"]["1"]):
                 self.skips.add(event["skipped"]["0"])
 
     def vote(self, sequence):
-        """What this replica is at a digest point. Its encoding is kept for who asks for it."""
+        """The vote at a digest point. Its encoding is kept, since it may be requested."""
         octets = self.state.encode()
         self.points[sequence] = octets
         if len(self.points) > POINTS_MAX:

@@ -1,6 +1,6 @@
-"""What snapshots and digest points need: the digest, a snapshot on its way, where states differ.
+"""Parts for snapshots and digest points: the digest, the load of a snapshot, where states differ.
 
-Nothing here knows of sockets.
+Nothing here uses sockets.
 """
 
 import struct
@@ -21,8 +21,8 @@ def round_of(lane, word):
 
 
 class Digest:
-    """XXH64 with the seed 0, of octets that come piece by piece: however they are cut, it is the
-    same."""
+    """XXH64 with the seed 0, of octets that arrive in pieces. The result does not depend on how they are
+    divided."""
 
     def __init__(self, octets=b""):
         self.lanes = [(PRIMES[0] + PRIMES[1]) & MASK, PRIMES[1], 0, -PRIMES[0] & MASK]
@@ -68,9 +68,9 @@ class Digest:
 
 
 class Load:
-    """A snapshot on its way, or what is kept aside: asked for part by part.
+    """A snapshot that is being loaded, or entries kept aside. The parts are requested one by one.
 
-    `done` is called once, with the octets, or with None where they are not to be had.
+    `done` is called once, with the octets, or with None if they are not available.
     """
 
     def __init__(self, store, life, reference, done):
@@ -84,9 +84,9 @@ class Load:
         return self.reference["byteCount"] - len(self.octets)
 
     def take(self, part):
-        """Takes a part, if it is the next one: what was asked for twice comes twice.
+        """Takes a part, if it is the next one. A part that was requested twice arrives twice.
 
-        Returns: whether it is on its way still. It is not where it is whole, or never will be.
+        Returns: whether the load continues. It ends when it is complete, or can't be completed.
         """
         if part["place"] != self.place:
             return True
@@ -95,7 +95,7 @@ class Load:
             return False
         if part["offset"] != len(self.octets) or not part["bytes"]:
             return True
-        # It grows with what came, not with what was announced.
+        # It grows with the received octets, not with the announced size.
         self.octets += part["bytes"]
         self.digest.update(part["bytes"])
         self.asked_at = self.pause = 0.0
@@ -107,7 +107,7 @@ class Load:
 
 
 def part_of(octets, request):
-    """The part that is asked for of an encoding; an empty one of nothing where there is none."""
+    """The requested part of an encoding; an empty one if there is no encoding."""
     offset = request["offset"]
     if octets is None or offset >= len(octets):
         return {"place": request["place"], "offset": 0, "byteCount": 0, "bytes": b""}
@@ -136,4 +136,4 @@ def first_difference(one, other):
 
 
 class Missing:
-    """What one of two values does not have."""
+    """Stands for the value that one of two values does not have."""

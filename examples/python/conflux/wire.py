@@ -17,16 +17,16 @@ VERSION = 1
 ROWS_MAX = 256
 BATCH_ENTRIES_MAX = 65_536
 
-# `session`: a node's, 0 where it has none; the sequencer has none.
+# `session`: that of a node, or 0 if it has none. The sequencer has none.
 Frame = namedtuple("Frame", "kind epoch value session", defaults=(0,))
 Kind = namedtuple("Kind", "name speaker form")
 
 
 class OtherVersion(Exception):
-    """A frame of another version, and no `bye`."""
+    """A frame of another version that is not a `bye`."""
 
 
-# What several messages have.
+# Parts of several messages.
 
 SUBJECT = Choice({1: ("store", STORE), 2: ("state", NAMED)})
 CODING = Choice({0: "json", 1: "compact"})
@@ -60,7 +60,7 @@ REFERENCE = Record(sequence=NUMBER, schemaVersion=U32, digest=DIGEST, byteCount=
 
 
 class Batch(Form):
-    """Actions of one session; or void, so many counters. It fills what it stands in."""
+    """Actions of one session, or, if it is void, only a number of counters. It fills the octets that contain it."""
 
     least = 27
     KINDS = ("separate", "atomic", "void")
@@ -145,7 +145,7 @@ EVENT = Event(
 
 
 class Caused(Form):
-    """An event and the key that caused it, which an extension names. They fill their block."""
+    """An event, and the key that caused it, which an extension names. They fill their block."""
 
     OWNER = 1
     least = EVENT.least
@@ -168,7 +168,7 @@ SIZED_EVENT = Sized(Caused())
 
 
 class Commit(Form):
-    """What the log stores: consecutive entries. Its extensions fill the rest."""
+    """What the log stores: consecutive entries. Its extensions are in the remaining octets."""
 
     HEAD = Record(
         log=ID, epoch=NUMBER, predecessor=NUMBER, first=POSITIVE, timestamp=I64, count=COUNT
@@ -258,7 +258,7 @@ DIGESTED = Choice(
 
 
 class Part(Form):
-    """A part of a whole, in which it lies."""
+    """A part of a whole, with its place in it."""
 
     RECORD = Record(place=PLACE, offset=NUMBER, byteCount=NUMBER, bytes=BLOB)
     least = RECORD.least
@@ -373,7 +373,7 @@ OPENED = Record(
 
 
 class Spans(Form):
-    """A record with counters, and numbers of entries, of which none is past the highest number."""
+    """A record with counters and numbers of entries, none of which exceeds the highest number."""
 
     def __init__(self, record, *firsts):
         self.record, self.firsts, self.least = record, firsts, record.least
@@ -418,7 +418,7 @@ RELOAD = Record(place=PLACE)
 REDIRECT = Record(request=U64, address=TEXT)
 BEAT = Record(log=ID, last=NUMBER, floor=NUMBER)
 
-#: Every kind that there is. One without a form is reserved.
+#: All kinds. One without a form is reserved.
 KINDS = {
     0x01: Kind("hello", "node", HELLO),
     0x02: Kind("open", "node", OPEN),
@@ -469,12 +469,12 @@ def decode(octets, *speakers):
 
     Args:
         octets: One ZeroMQ message.
-        speakers: Whose frames are heard here, of `node`, `sequencer` and `feed`.
+        speakers: The possible speakers, of `node`, `sequencer` and `feed`.
 
     Raises:
         Malformed: It breaks the grammar.
-        Unsupported: Its kind is reserved, unknown or another's, or it has what must be understood.
-        OtherVersion: It is of another version, and no `bye`.
+        Unsupported: Its kind is reserved, unknown or another speaker's, or a part of it is unknown but critical.
+        OtherVersion: It is of another version, and not a `bye`.
     """
     if len(octets) > FRAME_BYTES_MAX:
         raise Malformed(f"a frame has {len(octets)} octets")
@@ -482,7 +482,7 @@ def decode(octets, *speakers):
     if reader.take(4) != MAGIC:
         raise Malformed("a frame begins with CFLX")
     version, number = reader.take(2)
-    reader.take(2)  # Flags, of which none is known.
+    reader.take(2)  # The flags, none of which is known.
     epoch, session = NUMBER.read(reader), NUMBER.read(reader)
     if version != VERSION and number not in BYES:
         raise OtherVersion(f"version {version}")
@@ -496,7 +496,7 @@ def decode(octets, *speakers):
 
 
 def encode(kind, epoch, value, session=0):
-    """Writes a frame of a kind, by its name. A node says for which session it speaks."""
+    """Writes a frame of a kind, by its name. A node states the session for which it speaks."""
     number = NUMBERS[kind]
     out = bytearray(MAGIC)
     out += bytes((VERSION, number, 0, 0))
@@ -509,7 +509,7 @@ def encode(kind, epoch, value, session=0):
 
 
 def decode_commit(octets):
-    """Reads a commit, as `entries` has it."""
+    """Reads a commit, as `entries` contains it."""
     reader = Reader(octets)
     commit = COMMIT.read(reader)
     reader.finish()
@@ -517,7 +517,7 @@ def decode_commit(octets):
 
 
 def decode_aside(octets):
-    """Reads what is kept aside for a store: commits, each behind its length."""
+    """Reads the entries that are kept aside for a store: commits, each after its length."""
     reader = Reader(octets)
     while reader.left:
         yield SIZED_COMMIT.read(reader)

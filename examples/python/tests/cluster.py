@@ -1,4 +1,4 @@
-"""A sequencer and workers in processes of their own, for tests."""
+"""A sequencer and workers in separate processes, for tests."""
 
 import ctypes
 import json
@@ -15,7 +15,7 @@ READY_SECONDS = 10
 
 
 def die_with_parent():
-    """So that nothing stays behind even when this process is killed. Linux alone knows it."""
+    """Ends the process even if this one is killed. Only Linux can do it."""
     try:
         ctypes.CDLL(None).prctl(1, signal.SIGKILL)
     except AttributeError:
@@ -56,7 +56,7 @@ class Process:
 
 
 class Cluster:
-    """A sequencer with its log in a folder of its own, and what joins it. Use it in `with`."""
+    """A sequencer with its log in a new folder, and what joins it. Use it in `with`."""
 
     def __init__(self, *options):
         self.options = options
@@ -83,7 +83,7 @@ class Cluster:
             "worker", "--connect", self.address, "--name", name, "--store", store))
 
     def run(self, client, *arguments, text=None, timeout=10):
-        """Runs `conflux` to its end, while a client goes on. Returns the values it printed."""
+        """Runs `conflux` to its end, while a client steps. Returns the values that it printed."""
         with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as printed:
             given.write((text or "").encode())
             given.seek(0)
@@ -105,7 +105,7 @@ class Cluster:
             return [json.loads(line) for line in printed]
 
     def observe(self, client, nodes, store="counter", timeout=10):
-        """What these nodes have, once all of them are at the same number."""
+        """The states of these nodes, once all of them are at the same number."""
         end = time.monotonic() + timeout
         while True:
             lines = {

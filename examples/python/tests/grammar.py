@@ -1,8 +1,8 @@
 """Reads the grammar of `docs/protocol.md`: ABNF (RFC 5234), and matches octets against it.
 
-A rule begins at the margin of its block, and goes on in lines that are indented further. A number
-right before a repetition says how many there are, as section 2 of the document has it; all else is
-plain ABNF.
+A rule begins at the margin of its block, and continues in lines that are indented further. A number
+right before a repetition says how often it occurs, as section 2 of the document says. Everything else
+is plain ABNF.
 """
 
 import os
@@ -11,7 +11,7 @@ import re
 from .cluster import TOP
 
 CORE = {"octet": ("range", 0, 255), "digit": ("range", 0x30, 0x39)}
-#: What says how many there are of what is repeated right behind it.
+#: The fields that say how often the repetition right after them occurs.
 COUNTS = {
     "u8": lambda octets: octets[0],
     "u16": lambda octets: int.from_bytes(octets, "little"),
@@ -55,7 +55,7 @@ def tokens(text):
 
 
 class Parser:
-    """Reads `name = alternatives`, by descent."""
+    """Reads `name = alternatives`, by recursive descent."""
 
     def __init__(self, text):
         self.tokens, self.at = tokens(text), 0
@@ -131,7 +131,7 @@ def names_in(node):
 
 
 class Matcher:
-    """Where a rule can end that begins somewhere in octets."""
+    """The places where a rule can end that begins at a place in octets."""
 
     def __init__(self, rules, octets):
         self.rules, self.octets, self.known = rules, octets, {}
@@ -156,7 +156,7 @@ class Matcher:
         return set().union(*(self.ends(part, at) for part in node[1]))
 
     def all(self, node, at):
-        # Each end with the count that the part before it says, if it says one.
+        # Each end, with the count that the part before it states, if it states one.
         ends, parts = {(at, None)}, node[1]
         for place, part in enumerate(parts):
             is_repeated = place + 1 < len(parts) and parts[place + 1][0] == "repeat"

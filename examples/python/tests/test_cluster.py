@@ -36,13 +36,13 @@ class ClusterTests(unittest.TestCase):
         return client
 
     def assert_same(self, client, count):
-        """The client and the worker have this count, and say so to who observes them."""
+        """Expects that the client and the worker have this count, and answer with it when they are observed."""
         states = self.cluster.observe(client, ["alpha", client.name])
         self.assertEqual(states, [{"count": count}] * 2)
         self.assertEqual(client.replicas[STORE].state.count, count)
 
     def assert_receipts(self, dispatched):
-        """Each action has a receipt, at a number of its own, in the order of dispatching."""
+        """Expects that each action has a receipt with its own number, in the order of dispatching."""
         numbers = [one.sequence for one in dispatched]
         self.assertNotIn(None, numbers)
         self.assertEqual(numbers, sorted(set(numbers)))
@@ -64,7 +64,7 @@ class ClusterTests(unittest.TestCase):
         client = self.join()
         client.open(STORE, Counter())
         dispatched = []
-        # The feed loses messages all the while, too.
+        # All the time the feed also loses messages.
         client.hears = lambda octets: len(octets) % 3
         for _ in range(3):
             first = client.dispatch(STORE, INCREMENT)
@@ -138,7 +138,7 @@ class ClusterTests(unittest.TestCase):
         self.cluster.sequencer.kill()
         shutil.rmtree(self.cluster.log)
         os.rename(copy, self.cluster.log)
-        # The tenure that is lost may have had a higher epoch than the next one has.
+        # The lost tenure may have had a higher epoch than the next one.
         self.cluster.restart()
         client.wait(lambda: counter.is_open and counter.state.count == 5)
         kept = client.dispatch(STORE, add(20))
@@ -158,7 +158,7 @@ class ClusterTests(unittest.TestCase):
         self.cluster.restart()
         client.wait(lambda: waiting.outcome is not None)
         self.assertEqual(waiting.outcome, "unknown")
-        # Who opens the store first begins it, with the state that new ones have.
+        # The node that opens the store first creates it, with the initial state.
         client.wait(lambda: counter.is_open)
         again = client.dispatch(STORE, add(3))
         client.wait(lambda: again.outcome is not None)
@@ -198,7 +198,7 @@ class ClusterTests(unittest.TestCase):
         self.assert_same(client, 1)
 
     def test_what_the_worker_refuses_is_refused(self):
-        # Each adds a power of two, so that the sum tells which were applied.
+        # Each action adds a power of two, so that the sum tells which ones were applied.
         forms = [
             '{"add":{"amount":%d}}', ' {"add" : {"amount": %d.0 } }\n', '{"add":{"amount":%de0}}',
             '{"add":{"amount":%d.5}}', '{"add":{"amount":"%d"}}', '{"add":{"amount":%d,"by":1}}',
@@ -221,7 +221,7 @@ class ClusterTests(unittest.TestCase):
         client = self.join()
         counter = client.open(STORE, Counter())
         dispatched = [client.dispatch(STORE, payload) for payload in payloads]
-        # In the compact coding: an object, of one member, of one member, and a number.
+        # In the compact coding: an object with one member, which is an object with one member, a number.
         compact = [
             f"018106616464810c616d6f756e74{number}" for number in (
                 "1f10", "1f8080808080808080808001", "20", "30" + "00" * 6 + "5040",

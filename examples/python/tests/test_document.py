@@ -1,4 +1,4 @@
-"""`docs/protocol.md` is complete, and says what the frames are."""
+"""`docs/protocol.md` is complete, and describes the frames correctly."""
 
 import json
 import os
@@ -74,7 +74,7 @@ class DocumentTests(unittest.TestCase):
         self.assertEqual(
             [(number, name) for number, (name, _) in wire.EVENT.by_number.items()],
             [(number, name) for number, name, is_reserved in rows if not is_reserved])
-        # A rule is called by its kind.
+        # A rule has the name of its kind.
         alternatives, extensions = self.rules["event"][1][0][1]
         self.assertEqual(extensions, ("repeat", 0, None, ("rule", "extension")))
         self.assertEqual(

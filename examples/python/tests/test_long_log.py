@@ -1,4 +1,4 @@
-"""Stores that live long: snapshots, the floor, digests, upgrades, freezing, skipping, in a session
+"""Long-lived stores: snapshots, the floor, digests, upgrades, freezing, skipping, in a session
 with the real sequencer."""
 
 import unittest
@@ -11,12 +11,12 @@ from .cluster import Cluster
 
 STORE = "counter/shared"
 INCREMENT = {"increment": {}}
-#: Counts one up, and is so long that few of these are what a snapshot is taken for.
+#: Counts up by one, and is so long that a few of these lead to a snapshot.
 LONG = b'{"increment":{}}' + b" " * 300_000
 
 
 class Newer(Counter):
-    """A later version of the counter, which is made of the first one."""
+    """A later version of the counter, which is migrated from the first one."""
 
     version = 2
 
@@ -26,7 +26,7 @@ class Newer(Counter):
 
 class LongLogTests(unittest.TestCase):
     def setUp(self):
-        # Checkpoints are made every 256 KiB, and no more is kept than is needed.
+        # A checkpoint is made every 256 KiB, and only necessary entries are kept.
         self.cluster = Cluster("--keep-bytes", "1MiB", "--keep-entries", "1")
         self.addCleanup(self.cluster.__exit__)
         self.cluster.__enter__()
@@ -47,7 +47,7 @@ class LongLogTests(unittest.TestCase):
         return client, client.open(STORE, state or Counter())
 
     def wait(self, condition, timeout=15, *, but=()):
-        """All clients step until a condition holds, but for some."""
+        """All clients except for some step until a condition holds."""
         def others():
             for client in self.clients:
                 if client not in but:
@@ -63,14 +63,14 @@ class LongLogTests(unittest.TestCase):
         return dispatched
 
     def raise_floor(self, client, but=()):
-        """Dispatches until the log has given up what concerned the store. Returns how much."""
+        """Dispatches until the log has discarded the entries of the store. Returns how many actions."""
         first, count = None, 0
         while first is None or client.floor <= first:
             self.assertLess(count, 100, "the floor does not move")
             dispatched = client.dispatch(STORE, LONG)
             self.wait(lambda: dispatched.outcome is not None, but=but)
             first, count = first or dispatched.sequence, count + 1
-            # Checkpoints and snapshots are taken meanwhile.
+            # Meanwhile checkpoints and snapshots are made.
             if count % 8 == 0:
                 try:
                     self.wait(lambda: client.floor > first, 1.5, but=but)
@@ -79,14 +79,14 @@ class LongLogTests(unittest.TestCase):
         return count
 
     def assert_same(self, count, *nodes):
-        """Clients and workers have this count, and say so to who observes them."""
+        """Expects that clients and workers have this count, and answer with it when they are observed."""
         names = [one.name for one in self.clients] + list(nodes)
-        # Whoever is asked answers in its turn.
+        # Each observed node answers in its turn.
         states = self.cluster.observe(self, names)
         self.assertEqual(states, [{"count": count}] * len(names))
 
     def skip(self, dispatched):
-        """Skips an entry, once everybody has come to it and has said so."""
+        """Skips an entry, once everybody has reached it and has reported that."""
         while True:
             try:
                 return self.cluster.run(self, "log", "skip", str(dispatched.sequence))
@@ -104,7 +104,7 @@ class LongLogTests(unittest.TestCase):
         self.assertGreater(late.counts["loads"], 0)
         self.assertGreater(replica.began, replica.life)
         self.assertEqual(replica.state.count, count)
-        # A worker begins with it, too, and all go on.
+        # A worker starts from it, too, and all continue.
         self.cluster.work("alpha")
         self.dispatch(late)
         self.wait(lambda: counter.state.count == count + 1)
@@ -116,7 +116,7 @@ class LongLogTests(unittest.TestCase):
         fast, _ = self.join("fast")
         self.dispatch(slow)
         before = replica.began
-        # Of such long commits the feed says the numbers alone.
+        # The feed announces only the numbers of such long commits.
         count = 1 + self.raise_floor(fast, but=[slow])
         self.wait(lambda: replica.is_open and replica.state.count == count)
         self.assertGreater(slow.counts["reloads"], 0)
@@ -133,7 +133,7 @@ class LongLogTests(unittest.TestCase):
         self.dispatch(well)
         self.wait(lambda: replica.state.count == 1)
         replica.state.count = 1_000
-        # One digest point: at a second one it might differ still, and begin anew twice.
+        # One digest point: at a second one the replica might still differ, and start again twice.
         self.dispatch(well, LONG)
         self.wait(lambda: replica.divergence is not None and replica.is_open)
         self.assertEqual(replica.divergence["path"], "/count")
@@ -143,7 +143,7 @@ class LongLogTests(unittest.TestCase):
         self.wait(lambda: other.divergence is not None)
         self.assertIsNone(other.divergence["path"])
         self.assertEqual(well.counts["reloads"], 0)
-        # A snapshot's number is that of its digest point, until something comes.
+        # A snapshot has the number of its digest point, until another entry concerns the store.
         self.dispatch(sick)
         self.assert_same(3, "alpha")
 
@@ -158,7 +158,7 @@ class LongLogTests(unittest.TestCase):
         self.assertIsNotNone(passed.sequence)
         client.wait(lambda: replica.position >= passed.sequence)
         self.assertTrue(replica.is_frozen)
-        # Who opens it now learns it from the log.
+        # A node that opens the store now learns it from the log.
         _, late = self.join("late")
         self.assertTrue(late.is_frozen)
         self.cluster.run(client, "thaw", "counter")
@@ -171,7 +171,7 @@ class LongLogTests(unittest.TestCase):
         self.dispatch(old)
         new, newer = self.join("new", Newer())
         self.assertEqual(newer.state.count, 1)
-        # The store was upgraded; the older replica goes on with entries of its own version.
+        # The store was upgraded. The older replica applies entries of its own version.
         kept = self.dispatch(old)
         self.wait(lambda: replica.position >= kept.sequence and newer.state.count == 2)
         self.assertEqual((replica.state.count, replica.stopped), (2, None))
@@ -190,11 +190,11 @@ class LongLogTests(unittest.TestCase):
         self.clients.remove(new)
         new.end(STORE)
         self.dispatch(old)
-        # There is nobody who can apply it.
+        # No node can apply it.
         skipped = self.dispatch(old, version=2)
         self.wait(lambda: old.told is not None and old.told["stopped"])
         self.skip(skipped)
-        # It stopped there: it is opened again, which its version is too old for.
+        # The replica stopped there. The store is opened again, but the program's version is too old.
         self.wait(lambda: replica.failure is not None)
         self.assertIn("schemaVersion", replica.failure)
         last = self.dispatch(old, version=2)
@@ -206,7 +206,7 @@ class LongLogTests(unittest.TestCase):
     def test_a_replica_that_stopped_is_given_the_state_of_others(self):
         self.cluster.work("alpha")
         client, replica = self.join("python")
-        # As if it could not apply what comes next.
+        # As if the replica could not apply the next entry.
         replica.stopped = (client.follower.position + 1, "it is sick")
         passed = client.dispatch("counter/*", INCREMENT)
         client.wait(lambda: passed.outcome is not None and client.told["stopped"])
@@ -225,7 +225,7 @@ class LongLogTests(unittest.TestCase):
         old.end("counter/other")
         old.end(STORE)
         new, newer = self.join("new", Newer())
-        # It is for the other store, too, which nobody has upgraded.
+        # The entry is also for the other store, which nobody has upgraded.
         passed = new.dispatch("counter/*", INCREMENT, version=2)
         self.wait(lambda: passed.outcome is not None)
         self.assertIsNotNone(passed.sequence, passed.outcome)

@@ -1,4 +1,4 @@
-"""Replicas, digests and snapshots on their way, without a socket."""
+"""Replicas, digests and loads of snapshots, without a socket."""
 
 import unittest
 
@@ -107,7 +107,7 @@ class ReplicaTests(unittest.TestCase):
         outcomes = self.take(action(8, version=2), action(9), event(10, "digestPoint"))
         self.assertEqual(outcomes, [None] * 3)
         self.assertEqual((self.replica.stopped[0], self.replica.position, self.count()), (8, 7, 11))
-        # Its life can end all the same.
+        # Its life can still end.
         self.assertEqual(self.take(event(11, "dropped")), ["over"])
 
     def test_what_is_skipped_has_no_effect_and_who_has_it_begins_anew(self):
@@ -174,7 +174,7 @@ class LoadTests(unittest.TestCase):
 
 
 class OpeningTests(unittest.TestCase):
-    """What the sequencer offers, in ways that it seldom does."""
+    """What the sequencer offers, in ways that are rare."""
 
     def setUp(self):
         self.client = Client("inproc://nobody")
@@ -230,7 +230,7 @@ class OpeningTests(unittest.TestCase):
                 "targets": [row], "entries": [{"target": 0, "payload": INCREMENT}] * 2}}}),
             (9, {"event": {"0": {
                 "frozen": {"0": STORE, "life": 4, "reason": "abandoned"}}, "by": None}}),
-            # Of what the log holds no longer `opened` does not tell.
+            # `opened` does not report entries that the log no longer has.
             (11, {"event": {"0": {"skipped": {"0": 7, "1": STORE}}, "by": "ops"}}),
         ):
             count = 1 if "event" in block else 2
@@ -268,7 +268,7 @@ class OpeningTests(unittest.TestCase):
         self.assertEqual(
             self.said[-1], ("digest", {"located": {"place": place, "path": "/count"}}))
         self.assertTrue(self.replica.is_open)
-        # It begins anew where it must, though what it is compared with is gone.
+        # It starts again if it must, though the snapshot to compare with is gone.
         self.hear("divergence", dict(told, isMajority=True, mustReload=True))
         self.serve(None)
         self.assertFalse(self.replica.is_open)

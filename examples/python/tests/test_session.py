@@ -201,7 +201,7 @@ class OutboxTests(unittest.TestCase):
 
 
 class ClientTests(unittest.TestCase):
-    """What is heard in an order that a real sequencer seldom brings about."""
+    """Messages in an order that is rare with a real sequencer."""
 
     LOG, CLAIM, LATER = "aa" * 16, "bb" * 16, "cc" * 16
 

@@ -1,4 +1,4 @@
-"""The codec: golden frames in both directions, and bytes that are no frames."""
+"""The codec: golden frames in both directions, and bytes that are not frames."""
 
 import json
 import random
@@ -44,7 +44,7 @@ class GoldenTests(unittest.TestCase):
                     golden["kind"], golden["epoch"], golden["value"], golden["session"])
                 frame = bytes.fromhex(golden["frame"])
                 self.assertEqual(octets.hex(), frame[:len(octets)].hex())
-                # Extensions are in no value.
+                # Extensions are not part of values.
                 tags = [tag for tag, _ in extensions(Reader(frame[len(octets):]))]
                 self.assertEqual(bool(tags), "with shapes" in golden["name"])
                 self.assertEqual(set(tags), {1} if tags else set())
@@ -72,7 +72,7 @@ class HostileTests(unittest.TestCase):
             octets = bytes.fromhex(golden["frame"])
             fields = len(wire.encode(
                 golden["kind"], golden["epoch"], golden["value"], golden["session"]))
-            # Before an extension a frame is whole.
+            # Before an extension, a frame is complete.
             whole, rest = set(), Reader(octets[fields:])
             while rest.left:
                 whole.add(fields + rest.at)
@@ -115,7 +115,7 @@ class HostileTests(unittest.TestCase):
                     frame = wire.decode(bytes(octets), *SPEAKERS)
                 except FAILURES:
                     continue
-                # What was read can be said, and is then read as the same.
+                # A decoded frame can be encoded, and then decodes to the same value.
                 again = wire.encode(frame.kind, frame.epoch, frame.value, frame.session)
                 self.assertEqual(wire.decode(again, *SPEAKERS), frame)
 
@@ -151,7 +151,7 @@ class HostileTests(unittest.TestCase):
                     names.read(reader)
 
     def commit(self, **changes):
-        """A commit of one batch of two actions, of which some things are otherwise."""
+        """A commit of one batch with two actions, some fields of which are changed."""
         row = {"target": "counter/*", "life": 0, "schemaVersion": 1, "coding": "json"}
         batch = {
             "firstCounter": 1, "settled": 0, "kind": "separate", "count": 2, "targets": [row],

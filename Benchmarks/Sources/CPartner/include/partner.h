@@ -2,21 +2,21 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// Total-order broadcast over plain libzmq: what Conflux is measured beside.
+// Total-order broadcast over plain libzmq, with which Conflux is compared.
 //
 //     producer PUSH ──▶ PULL sequencer ──▶ [log, fdatasync] ──▶ XPUB ──▶ SUB replica
 //
-// A frame is: number of its first action (8 bytes, set by the sequencer), count (4), then the
-// actions of PARTNER_ACTION_BYTES each. An action begins with its producer (8) and its index (8).
-// Nothing is checked, nothing is deduplicated, nobody gets a receipt: it is a limit, no rival.
+// A frame has the number of its first action (8 bytes, set by the sequencer), the count (4), and then
+// the actions, of PARTNER_ACTION_BYTES each. An action begins with its producer (8) and its index (8).
+// Nothing is checked or deduplicated, and nobody gets a receipt: it is a limit, not a rival.
 //
-// Every function returns 0, or the errno of what failed.
+// Every function returns 0, or the errno of the failure.
 
 #define PARTNER_ACTION_BYTES 64
 #define PARTNER_FRAME_ACTIONS_MAX 1024
 #define PARTNER_PRODUCERS_MAX 64
 
-// What a replica saw: count, a hash over the order, and how often a producer's own order broke.
+// What a replica saw: the count, a hash over the order, and how often a producer's order was broken.
 typedef struct {
     uint64_t count;
     uint64_t hash;
@@ -42,11 +42,11 @@ typedef struct {
     char output_address[128];
 } partner_sequencer;
 
-// Binds both sockets to free ports of the loopback interface. With a path, what arrives together
-// is appended there and synced before it is published; zeroed_bytes of it are written beforehand.
+// Binds both sockets to free ports of the loopback interface. With a path, frames that arrive together are
+// appended there and synced before they are published. zeroed_bytes of the file are written beforehand.
 int partner_sequencer_open(partner_sequencer *sequencer, const char *log_path, size_t zeroed_bytes);
 
-// Waits for so many subscriptions.
+// Waits for this many subscriptions.
 int partner_sequencer_await(partner_sequencer *sequencer, int subscribers);
 
 // Serves until the process ends.
@@ -58,21 +58,21 @@ typedef struct {
     void *subscriber;
 } partner_client;
 
-// Connects to the addresses that are not null.
+// Connects to those addresses that are not null.
 int partner_client_open(
     partner_client *client, const char *input_address, const char *output_address);
 
 void partner_client_close(partner_client *client);
 
-// Sends `count` actions, up to so many in a frame: PARTNER_FRAME_ACTIONS_MAX at most.
+// Sends `count` actions, with a limited number in a frame: at most PARTNER_FRAME_ACTIONS_MAX.
 int partner_client_produce(
     partner_client *client, uint64_t producer, uint64_t count, uint32_t frame_actions);
 
-// Receives until `count` actions have come.
+// Receives until `count` actions have arrived.
 int partner_client_receive(partner_client *client, uint64_t count, partner_order *order);
 
-// One action in flight: sends it and waits until it comes back, `count` times. Nanoseconds each.
+// One action in flight: sends it and waits until it returns, `count` times. Notes the nanoseconds of each.
 int partner_client_round_trips(partner_client *client, uint64_t count, uint64_t *nanoseconds);
 
-// Waits for the next message, whatever it is, and lets go of it.
+// Waits for the next message of any kind, and discards it.
 int partner_client_skip(partner_client *client);

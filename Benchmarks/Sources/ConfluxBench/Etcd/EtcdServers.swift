@@ -1,8 +1,8 @@
 import Foundation
 
-/// An etcd of some members, in processes of their own, with their files on the disk of the benchmark's folder.
+/// An etcd of several members, each in its own process, with their files on the disk of the benchmark's folder.
 final class EtcdServers {
-    /// Where clients connect.
+    /// The addresses for clients.
     let addresses: [String]
     private let folder: URL
     private var processes: [Process] = []

@@ -6,12 +6,12 @@ import Foundation
     import CEtcdPartner
 #endif
 
-/// Appends to a log on etcd, one after the other, beside the same transactions by gRPC in C++: on one member, and on
-/// three.
+/// Appends to a log on etcd, one after the other, compared with the same transactions by gRPC in C++: with one member,
+/// and with three.
 struct EtcdWorkload {
     let count: Int
 
-    /// Bytes of a commit, and how many of the appends are made with it.
+    /// The bytes of a commit, and the part of the appends: `count / share` of them are made with it.
     private static let shapes = [
         (name: "one action of 100 B", bytes: 100, share: 1),
         (name: "64 actions packed, 6.4 kB", bytes: 6_400, share: 1),

@@ -1,9 +1,9 @@
-/// How figures grow with one quantity: points of one or more rivals, for one picture.
+/// How figures grow with one quantity: points for one or more rivals, in one picture.
 struct Curve {
     /// One line of the picture.
     struct Series {
         let name: String
-        /// What was measured at each value of the quantity, one value a round.
+        /// The measurements at each value of the quantity, one for each round.
         var points: [(x: Double, values: [Double])] = []
 
         /// The median of each point.
@@ -20,12 +20,12 @@ struct Curve {
         }
     }
 
-    /// The name of the file that has the picture.
+    /// The name of the picture's file.
     let name: String
     let title: String
-    /// What grows, and its unit.
+    /// The quantity that grows, and its unit.
     let quantity: String
-    /// What is measured, and its unit.
+    /// The measured figure, and its unit.
     let figure: String
     private(set) var series: [Series] = []
 
@@ -36,7 +36,7 @@ struct Curve {
         self.figure = figure
     }
 
-    /// Adds what one round measured.
+    /// Adds the measurement of one round.
     mutating func add(_ value: Double, of series: String, at x: Int) {
         if !self.series.contains(where: { $0.name == series }) {
             self.series.append(Series(name: series))
@@ -46,7 +46,7 @@ struct Curve {
         }
     }
 
-    /// Its points as rows of figures.
+    /// The points as rows of figures.
     var rows: [Row] {
         series.flatMap { series in
             series.points.map {

@@ -1,6 +1,6 @@
 import Foundation
 
-/// A curve as a picture: SVG with two logarithmic axes, which suits a light and a dark page.
+/// A curve as a picture: SVG with two logarithmic axes, for light and dark pages.
 struct CurveDrawing {
     private let curve: Curve
     private let x: Axis
@@ -8,17 +8,17 @@ struct CurveDrawing {
 
     private static let width = 720.0
     private static let height = 400.0
-    /// Where the axes are.
+    /// The places of the axes.
     private static let (left, right, top, bottom) = (80.0, 500.0, 50.0, 340.0)
 
-    /// One axis: from a power of ten, or less than that, to another.
+    /// An axis with a logarithmic scale.
     private struct Axis {
         let low: Double
         let high: Double
         let from: Double
         let to: Double
 
-        /// Covers values, and begins and ends at a number of one digit.
+        /// Covers the values. Both ends are 1, 2 or 5 times a power of ten.
         init(_ values: [Double], from: Double, to: Double) {
             let (least, most) = (values.min() ?? 1, values.max() ?? 1)
             low = Self.rounded(least, down: true)
@@ -38,7 +38,7 @@ struct CurveDrawing {
             from + (to - from) * log10(value / low) / log10(high / low)
         }
 
-        /// Where there are lines and numbers.
+        /// The values that have a line and a number.
         var marks: [Double] {
             var marks: [Double] = []
             var power = pow(10, floor(log10(low)))
@@ -83,7 +83,7 @@ struct CurveDrawing {
     }
 
     private static let middle = "text-anchor=\"middle\""
-    /// Colours that can be told apart by all, on light and on dark.
+    /// Colours that everybody can tell apart, on light and on dark pages.
     private static let colours = [
         "#d1495b", "#3477c5", "#2f8f6b", "#b5831d", "#8a5cc2", "#6f7d8c", "#c2628f",
     ]

@@ -1,9 +1,9 @@
 import Foundation
 
-/// How throughput and latency grow with what a system has much of. Each curve becomes a picture.
+/// How throughput and latency grow with the size of a system. Each curve becomes a picture.
 struct GrowthWorkload {
     let isFull: Bool
-    /// Where the pictures are written.
+    /// The folder for the pictures.
     let folder: URL
 
     func measure(_ settings: Settings, _ deliver: ([Row]) throws -> Void) throws {
@@ -19,7 +19,7 @@ struct GrowthWorkload {
         }
     }
 
-    /// Calls once for each round, and within it for each value.
+    /// Calls a function for each value, in each round.
     private func rounds(
         _ settings: Settings, _ name: String, _ values: [Int], _ body: (Int) throws -> Void
     ) throws {
@@ -35,7 +35,7 @@ struct GrowthWorkload {
 
     private var streamCount: Int { isFull ? 300_000 : 100_000 }
 
-    /// Who streams beside Conflux: what is there.
+    /// The rivals that stream: Conflux, plain libzmq, and the servers that are installed.
     private var rivals: [Rival] {
         [.conflux, .partner(frameActions: 64)]
             + Rival.installedPeers.map { .peer($0, entryActions: 1) }
@@ -117,7 +117,7 @@ struct GrowthWorkload {
         return curve
     }
 
-    /// How many nodes one process has.
+    /// The number of nodes in one process.
     private static let sessionsOfProcess = 500
 
     // MARK: Histories

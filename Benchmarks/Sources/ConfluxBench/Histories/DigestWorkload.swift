@@ -1,17 +1,17 @@
 import Foundation
 
-/// The same actions applied by a replica with digests and snapshots as they are by default, and
-/// with none.
+/// A replica applies the same actions with the default settings for digests and snapshots, and
+/// without digests and snapshots.
 struct DigestWorkload {
     let count: Int
 
     private static let stateBytes = 1_000_000
 
     private struct Result {
-        /// Processor time of the replica's process, in microseconds an action.
+        /// The processor time of the replica's process, in microseconds for each action.
         var replicaCost: Double
         var sequencerCost: Double
-        /// Actions a second, until the replica has applied the last one.
+        /// Actions per second, until the replica has applied the last one.
         var rate: Double
     }
 

@@ -1,23 +1,23 @@
 import Foundation
 
-/// A sequencer with a log in a folder, a node that writes a ledger, and what it has written.
+/// A sequencer with a log in a folder, a node that writes a ledger, and counts of what it has written.
 final class History {
     let keeper: Child
     let address: String
     let feed: String
     let writer: Child
-    /// How large the ledger is.
+    /// The number of rows in the ledger.
     let rows: Int
-    /// How many actions were written.
+    /// The number of written actions.
     private(set) var count = 0
-    /// What the sequencer had kept when it was asked last.
+    /// The sequencer's last report of what it has kept.
     private(set) var kept = Kept()
 
     static let name = "main"
-    /// How many actions are written at once at most.
+    /// The largest number of actions that are written at once.
     private static let chunk = 50_000
 
-    /// Begins a history with a state of so many bytes.
+    /// Starts a history with a state of this size.
     init(
         _ settings: KeeperSettings, log: String, stateBytes: Int, in cluster: Cluster
     ) throws {
@@ -28,9 +28,9 @@ final class History {
         try writer.time(.fill(Self.name, rows: rows))
     }
 
-    /// Writes actions until there are so many.
+    /// Writes actions until their number reaches the goal.
     ///
-    /// - Returns: How long it took.
+    /// - Returns: How long that took.
     @discardableResult
     func write(to goal: Int, inChunksOf chunk: Int = History.chunk) throws -> UInt64 {
         var took: UInt64 = 0
@@ -42,23 +42,23 @@ final class History {
         return took
     }
 
-    /// Writes so many actions or more, until a snapshot is there, and so many behind it.
+    /// Writes at least this many actions, continues until there is a new snapshot, and ends `tail` actions after it.
     func write(atLeast goal: Int, tail: Int) throws {
         try write(to: goal)
         let former = try look().snapshots
-        // A snapshot comes from its digest point on, while we write.
+        // A snapshot is made in the time after its digest point, while we write.
         while try look().snapshots == former || tail < behind {
             try write(to: count + tail / 4)
-            // Time for one to come.
+            // Leaves some time for a snapshot.
             usleep(20_000)
         }
         try write(to: count + tail - behind)
     }
 
-    /// How many actions are behind the newest snapshot, about: other entries are few.
+    /// About how many actions follow the newest snapshot. There are few entries of other kinds.
     private var behind: Int { Int(clamping: Int64(last) - Int64(clamping: kept.snapshotAt)) }
 
-    /// The number of the last action, about.
+    /// About the number of the last action's entry.
     private var last: Int { count + rows / 1_000 }
 
     @discardableResult
@@ -78,7 +78,7 @@ final class History {
         }
     }
 
-    /// How long it takes a new node until it is current.
+    /// Measures how long a new node takes until it is current.
     func join(in cluster: Cluster) throws -> UInt64 {
         let node = try cluster.start(.ledger(address: address))
         defer { node.end() }

@@ -1,12 +1,12 @@
 import Foundation
 
-/// How long a new node needs until it is current: with snapshots, and with the whole log to apply.
+/// How long a new node takes until it is current: with a snapshot, and by applying the whole log.
 struct JoinWorkload {
-    /// How many actions are in the log.
+    /// The number of actions in the log.
     let count: Int
 
     private static let stateBytes = 1_000_000
-    /// How many entries are behind the snapshot.
+    /// The number of entries after the snapshot.
     private static let tail = 10_000
 
     func measure(_ settings: Settings) throws -> [Row] {

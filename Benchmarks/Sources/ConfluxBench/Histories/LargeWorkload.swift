@@ -1,7 +1,7 @@
 import Foundation
 
-/// What waits while a large state is digested and its snapshot taken: actions of another store of
-/// the same node, and the feed; and how long a new node needs to load it.
+/// What waits while a large state is digested and its snapshot is taken: actions of another store of
+/// the same node, and the feed. Also how long a new node takes to load the state.
 struct LargeWorkload {
     let stateBytes: Int
     let table: TableKind
@@ -9,26 +9,26 @@ struct LargeWorkload {
     private static let large = "large"
     private static let small = "small"
     private static let smallRows = 10
-    /// How much of the log is between two digest points.
+    /// The bytes of log between two digest points.
     private static let digestBytes: UInt64 = 1 << 20
-    /// What makes more than that.
+    /// The number of writes, which make more log than that.
     private static let writes = 20_000
 
     struct Result {
-        /// One in flight to the small store: before, and meanwhile.
+        /// One action in flight to the small store: before the digest point, and during the snapshot.
         var before: [UInt64]
         var meanwhile: [UInt64]
         /// The times between two messages of the feed.
         var feedBefore: [UInt64]
         var feedMeanwhile: [UInt64]
-        /// From the digest point, about, until the snapshot is there.
+        /// From about the digest point until the snapshot is there.
         var snapshot: Double
         var join: Double
         var decoding: Double
         var nodeBytes: Double
         var nodeBytesMost: Double
 
-        /// Milliseconds.
+        /// The longest of these times, in milliseconds.
         var longestMeanwhile: Double { Double(meanwhile.max() ?? 0) / 1e6 }
     }
 
@@ -95,7 +95,7 @@ struct LargeWorkload {
         let meanwhile = try probe(node) {
             let start = monotonicNanoseconds()
             try writer.time(.write(Self.large, first: 0, count: Self.writes, rows: rows))
-            // Somebody goes on writing, so that a copy of the state is one.
+            // Writing continues, so that a copy of the state has to be a real one.
             while try keeper.kept().snapshots == 0 {
                 try writer.time(.write(Self.large, first: 0, count: 10, rows: rows))
                 usleep(10_000)
@@ -121,7 +121,7 @@ struct LargeWorkload {
             nodeBytes: Double(nodeBytes), nodeBytesMost: Double(most))
     }
 
-    /// A light load on the small store while something happens.
+    /// Measures a light load on the small store while `body` runs.
     private func probe(_ node: Child, _ body: () throws -> Void) throws -> [UInt64] {
         try node.time(.beginProbe(Self.small, rows: Self.smallRows))
         try body()

@@ -1,23 +1,23 @@
 import Foundation
 
-/// What a store's trouble costs another store of the same node: one action in flight to the other one,
+/// How a store in trouble delays another store of the same node: with one action in flight to the other one,
 /// until its receipt.
 struct NeighboursWorkload {
-    /// How many bytes of log a store catches up with, about.
+    /// About how many bytes of log a store catches up with.
     let bytes: Int
 
     private static let quiet = "quiet"
     private static let quietRows = 10
-    /// How long the text of an action is.
+    /// The length of an action's text.
     private static let textBytes = 4_096
-    /// As many as are busy for a store that catches up: one that reads the log and one that applies.
+    /// As many threads as work for a store that catches up: one reads the log, and one applies.
     private static let busyThreads = 2
-    /// How many actions go to a store whose executor has stopped: more bytes than its node keeps.
+    /// The number of actions for a store whose executor has stopped. They have more bytes than its node buffers.
     private static let stoppedCount = 10_000
 
     private struct Result {
         var alone: [UInt64]
-        /// While processors are as busy as a store that catches up makes them, with nothing.
+        /// While processors do useless work, as much as a store that catches up would make.
         var besideBusy: [UInt64]
         /// While a store of another node catches up.
         var besideOther: [UInt64]

@@ -1,6 +1,6 @@
 import Foundation
 
-/// One new replica applies the whole log, beside decoding and applying alone.
+/// A new replica applies the whole log, compared with decoding and applying without a node.
 struct ReplayWorkload {
     let count: Int
 

@@ -1,6 +1,6 @@
 import Foundation
 
-/// How long a sequencer takes to begin with a long history: with checkpoints, and without.
+/// How long a sequencer takes to start with a long history: with checkpoints, and without.
 struct StartWorkload {
     let count: Int
 

@@ -4,7 +4,7 @@ import Foundation
 struct StoresWorkload {
     let count: Int
 
-    /// How many of them are looked at one by one.
+    /// How many of the stores are measured one by one.
     private static let sample = 100
     private static let rows = 10
     private static let writes = 20_000
@@ -82,7 +82,7 @@ struct StoresWorkload {
             start: started)
     }
 
-    /// A sequencer, and a node that has opened one store.
+    /// Starts a sequencer, and a node that has opened one store.
     private func begin(
         in cluster: Cluster, log: String
     ) throws -> (keeper: Child, node: Child) {
@@ -93,7 +93,7 @@ struct StoresWorkload {
         return (keeper, node)
     }
 
-    /// What actions for one store take, one in flight and as a stream.
+    /// The time for actions on one store: with one in flight, and as a stream.
     private func act(_ node: Child) throws -> (milliseconds: Double, microseconds: Double) {
         let order = Order.roundTrips("s0", count: 500, rows: Self.rows)
         _ = try node.times(order)
@@ -102,7 +102,7 @@ struct StoresWorkload {
         return (medianMilliseconds(trips), Double(took) / 1_000 / Double(Self.writes))
     }
 
-    /// Writes until there is a checkpoint of all of it.
+    /// Writes until there is a checkpoint of everything.
     private func checkpoint(_ keeper: Child, _ node: Child) throws -> Kept {
         let goal = try keeper.kept().checkpoints + 2
         while true {
@@ -112,7 +112,7 @@ struct StoresWorkload {
         }
     }
 
-    /// How long a sequencer takes to begin with the log.
+    /// Measures how long a sequencer takes to start with the log.
     private func restart(
         _ keeper: Child, _ node: Child, in cluster: Cluster, log: String
     ) throws -> Double {
@@ -123,7 +123,7 @@ struct StoresWorkload {
         return Double(try keeper.kept().started) / 1e6
     }
 
-    /// How long it takes with one store.
+    /// Measures how long that takes with one store.
     private func start(in cluster: Cluster, log: String) throws -> Double {
         let (keeper, node) = try begin(in: cluster, log: log)
         _ = try act(node)

@@ -1,6 +1,6 @@
 import Foundation
 
-/// A TCP connection that is told byte by byte what to say.
+/// A TCP connection that sends what it is told, byte by byte.
 final class ByteConnection {
     private let descriptor: Int32
 
@@ -28,7 +28,7 @@ final class ByteConnection {
 
     deinit { close(descriptor) }
 
-    /// - Returns: Whether the connection stands still.
+    /// - Returns: Whether the connection is still alive.
     func send(_ byte: UInt8) -> Bool {
         var byte = byte
         return write(descriptor, &byte, 1) == 1

@@ -2,7 +2,7 @@ import ConfluxNode
 import ConfluxSequencer
 import ConfluxZeroMQ
 
-/// One connection of a flood, which connects again each second while nothing can be said on it.
+/// A connection of a flood. While nothing can be sent on it, it reconnects every second.
 struct FloodPeer {
     private var socket: ClientSocket
     private let connect: () throws -> ClientSocket
@@ -12,7 +12,7 @@ struct FloodPeer {
     private let state: Name
     private var said: UInt64 = 0
     private var counter: UInt64 = 1
-    /// What could not be sent yet: making it again would only burn the processor that is measured.
+    /// The frame that could not be sent yet. To make it again would only use up the processor time that is measured.
     private var unsent: [UInt8]?
 
     init(state: Name, connect: @escaping () throws -> ClientSocket) throws {
@@ -21,9 +21,9 @@ struct FloodPeer {
         self.state = state
     }
 
-    /// - Returns: Whether what it said was taken.
+    /// - Returns: Whether its message was sent.
     mutating func speak() throws -> Bool {
-        // It hears who it is, and acknowledges nothing.
+        // It reads who it is, and acknowledges nothing.
         while let event = try socket.receive() {
             guard case .message(let frame) = event else { continue }
             switch try Frame.decodeSequencerMessage(frame) {

@@ -3,18 +3,18 @@ import ConfluxSequencer
 import ConfluxZeroMQ
 import Foundation
 
-/// Peers that cost the sequencer what they can. They have the lowest priority, since they would have
-/// processors of their own.
+/// Peers that cost the sequencer as much as they can. They have the lowest priority, since in reality they would
+/// run on other processors.
 enum HostileRoles {
-    /// What a flood's actions are for. Nobody applies them.
+    /// The state for which a flood's actions are. No node hosts it.
     static let floodedState = "flood"
 
     private static func begin() throws {
         guard nice(19) > 0 else { throw BenchError("the priority can't be lowered") }
     }
 
-    /// So many connections that say what they are byte by byte, and connect again when they are cut off.
-    /// Half of them are with each address.
+    /// Opens connections that send their handshake byte by byte, and reconnect when they are cut off.
+    /// They are divided among the addresses.
     static func loris(addresses: [String], count: Int) throws {
         try begin()
         let greeting: [UInt8] =
@@ -27,7 +27,7 @@ enum HostileRoles {
         while true {
             for place in connections.indices {
                 let (connection, said, index) = connections[place]
-                // Behind the greeting comes a command whose end never does.
+                // After the greeting comes a command that never ends.
                 let byte: UInt8 =
                     said < greeting.count ? greeting[said] : said == greeting.count ? 4 : 200
                 if connection.send(byte) {
@@ -42,7 +42,7 @@ enum HostileRoles {
         }
     }
 
-    /// So many connections of authorised keys that say nothing more, and with a feed's address: that
+    /// Opens connections of authorised keys that send nothing after the handshake. With a feed's address, they
     /// subscribe and read.
     static func idle(places: [Place], feed: String?, count: Int) throws {
         try begin()
@@ -59,7 +59,7 @@ enum HostileRoles {
             _ = try pollers[pollers.count - 1].0.add(socket)
             pollers[pollers.count - 1].1.append(socket)
         }
-        // Each has shaken hands, and of a feed has heard a beat.
+        // Each has made its handshake, and those of a feed have received a beat.
         var silent = Set(pollers.flatMap { $0.1 }.map { ObjectIdentifier($0) })
         var isReady = false
         while true {
@@ -82,9 +82,9 @@ enum HostileRoles {
         }
     }
 
-    /// So many connections of one key that say as fast as they can whatever costs something: hellos of new
-    /// processes, large batches, fetches that nobody acknowledges, questions. As many subscribers never
-    /// read.
+    /// Opens connections of one key that send expensive messages as fast as they can: hellos of new
+    /// processes, large batches, fetches without acknowledgements, and questions. The same number of subscribers
+    /// never reads.
     static func flood(place: Place, feed: String, count: Int) throws {
         try begin()
         guard let state = Name(floodedState) else { throw BenchError("no name: \(floodedState)") }

@@ -1,37 +1,37 @@
 import Foundation
 
-/// One action, and many, in flight of an ordinary node of a sequencer with keys, while peers do what costs
-/// it most: until the receipt, beside the same without them, and beside processors that are as busy with
-/// nothing. The log is in memory: it is about processors and queues, not the disk.
+/// One action in flight, and many, by an ordinary node of a sequencer with keys, while peers do what costs
+/// the sequencer most: the time until the receipt, compared with the time without such peers, and with the time
+/// beside equally busy processors. The log is in memory, since this is about processors and queues, not the disk.
 struct HostileWorkload {
     let count: Int
 
     private static let inFlight = 256
-    /// How many connections say byte by byte what they are.
+    /// The number of connections that send their handshake byte by byte.
     private static let lorisCount = 400
     private static let idleCount = 1_000
     private static let idleKeys = (0..<10).map { "idle-\($0)" }
     private static let floodCount = 16
-    /// What docs/bounds.md says that connections can make the sequencer hold, in MiB.
+    /// The most memory in MiB that connections can make the sequencer use, according to docs/bounds.md.
     private static let memoryBoundMax = 660.0
 
-    /// What else goes on.
+    /// What happens beside the measured node.
     private enum Company: String, CaseIterable {
         case none = "nobody else"
         case noneForLong = "nobody else, as long"
-        /// Threads that keep the processors busy with nothing.
+        /// Threads that keep the processors busy with useless work.
         case busy = "as many busy processors"
         case loris = "400 connections dribble"
         case idle = "1,000 connections of authorised keys stand"
         case subscribers = "1,000 more subscribe and read"
         case flood = "a key floods with all it may, for half a minute"
 
-        /// How long it goes on before it is measured: the sequencer bars a key that floods within the first seconds, and
-        /// then again after 1, 4, 16 seconds and more.
+        /// The microseconds before the measurement begins: the sequencer bars a key that floods within the first
+        /// seconds, and then again after 1, 4, 16 seconds and more.
         var lead: UInt32 { self == .flood ? 6_000_000 : 0 }
-        /// How many times as many actions it is measured with.
+        /// The factor for the number of measured actions.
         var factor: Int { self == .flood || self == .noneForLong ? 40 : 1 }
-        /// What it is compared with.
+        /// The cases with which it is compared.
         var partners: [Company] { self == .flood ? [.noneForLong, .busy] : [.none, .busy] }
     }
 
@@ -78,9 +78,9 @@ struct HostileWorkload {
         }
     }
 
-    /// All are measured on one sequencer, one after the other.
+    /// Measures all cases on one sequencer, one after the other.
     ///
-    /// - Returns: The times, and the most memory that the sequencer had.
+    /// - Returns: The times, and the most memory that the sequencer used.
     private func run(
         in cluster: Cluster, count: Int, inFlight: Int, _ order: [Company]
     ) throws -> ([Company: [UInt64]], UInt64) {

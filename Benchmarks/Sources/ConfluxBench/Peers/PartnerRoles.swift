@@ -1,7 +1,7 @@
 import CPartner
 import Foundation
 
-/// The processes that are plain libzmq, in C.
+/// The processes of plain libzmq, in C.
 enum PartnerRoles {
     private static func check(_ failure: Int32, _ attempt: String) throws {
         guard failure == 0 else {

@@ -4,15 +4,15 @@ import Foundation
     import CPeers
 #endif
 
-/// A server that others wrote, which keeps a log and gives it to many in one order.
+/// A third-party server that keeps a log and delivers it to many clients in one order.
 enum PeerKind: String, Codable, Sendable, CaseIterable {
     case redis
     case nats
 
-    /// The program, as Debian names it.
+    /// The name of the program in Debian.
     var program: String { self == .redis ? "redis-server" : "nats-server" }
 
-    /// How it keeps its log: as safely as it can.
+    /// The arguments with which the server keeps its log as safely as it can.
     func arguments(port: Int, folder: String) -> [String] {
         switch self {
         case .redis:
@@ -28,15 +28,15 @@ enum PeerKind: String, Codable, Sendable, CaseIterable {
     }
 }
 
-/// Where a server of others is.
+/// The place of a third-party server.
 struct PeerPlace: Codable, Sendable {
     let kind: PeerKind
     let port: Int
 }
 
-/// The processes that speak to a server of others, by its own client library.
+/// The processes that use a third-party server, by its own client library.
 enum PeerRoles {
-    /// Whether this program can play them: `script/bench --peers` builds it so.
+    /// Whether this program contains these roles: `script/bench --peers` builds it so.
     static let arePlayed: Bool = {
         #if PEERS
             true

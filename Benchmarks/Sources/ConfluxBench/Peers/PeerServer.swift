@@ -1,11 +1,11 @@
 import Foundation
 
-/// A server of others, in a process of its own.
+/// A third-party server, in its own process.
 final class PeerServer {
     let place: PeerPlace
     private let process = Process()
 
-    /// Where the program of a kind is; nil where it is not installed.
+    /// The program of a kind; nil if it is not installed.
     static func program(of kind: PeerKind) -> URL? {
         let path = ProcessInfo.processInfo.environment["PATH"] ?? ""
         return (path.split(separator: ":").map(String.init) + ["/usr/sbin"])
@@ -16,9 +16,9 @@ final class PeerServer {
     /// Starts a server on a free port, and waits until it answers.
     ///
     /// - Parameters:
-    ///   - kind: What it is.
-    ///   - folder: Where its log is.
-    /// - Throws: ``BenchError`` when it is not installed, or does not answer.
+    ///   - kind: The kind of server.
+    ///   - folder: The folder for its log.
+    /// - Throws: ``BenchError`` if it is not installed, or does not answer.
     init(_ kind: PeerKind, folder: String) throws {
         guard let program = Self.program(of: kind) else {
             throw BenchError("\(kind.program) is not installed")
@@ -39,13 +39,13 @@ final class PeerServer {
         }
     }
 
-    /// Ends the process, and waits until it has.
+    /// Ends the process, and waits until it has ended.
     func end() {
         if process.isRunning { kill(process.processIdentifier, SIGKILL) }
         process.waitUntilExit()
     }
 
-    /// A port of the loopback interface that nobody uses now.
+    /// A port of the loopback interface that is free now.
     static func freePort() throws -> Int {
         #if canImport(Glibc)
             let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)

@@ -1,7 +1,7 @@
 import Foundation
 
-/// The stream and one action in flight, beside servers that others wrote and the limit of libzmq: all of
-/// them in each round.
+/// The stream and one action in flight, compared with third-party servers and with the limit of libzmq. Each
+/// round measures all of them.
 struct PeersWorkload {
     let streamCount: Int
     let latencyCount: Int
@@ -47,7 +47,7 @@ struct PeersWorkload {
         }
     }
 
-    /// Lets all do the same, in another order each round.
+    /// Measures all rivals with the same work, in another order in each round.
     private func rounds<Result>(
         _ settings: Settings, _ what: String, _ rivals: [Rival],
         _ body: (Rival, Cluster) throws -> Result

@@ -1,9 +1,9 @@
-/// Who does the work of a stream.
+/// What does the work of a stream.
 enum Rival: Hashable, CustomStringConvertible {
     case conflux
-    /// Plain libzmq, with so many actions in a frame.
+    /// Plain libzmq, with this many actions in a frame.
     case partner(frameActions: Int)
-    /// A server of others, with so many actions in an entry.
+    /// A third-party server, with this many actions in an entry.
     case peer(PeerKind, entryActions: Int)
 
     var description: String {
@@ -27,7 +27,7 @@ enum Rival: Hashable, CustomStringConvertible {
         }
     }
 
-    /// The servers that are installed and that this program can speak to.
+    /// The servers that are installed, and that this program can use.
     static var installedPeers: [PeerKind] {
         PeerRoles.arePlayed
             ? PeerKind.allCases.filter { PeerServer.program(of: $0) != nil } : []

@@ -1,6 +1,6 @@
 import Foundation
 
-/// A process that was started, and the lines it writes. One thread uses it.
+/// A process that was started, and the lines that it writes. Only one thread uses it.
 final class Child {
     private let process = Process()
     private let input = Pipe()
@@ -8,7 +8,7 @@ final class Child {
     private var unread: [UInt8] = []
     private let name: String
 
-    /// How long a process may take for whatever it is waited for.
+    /// How long a process may take for anything that is awaited.
     static let patience = Duration.seconds(600)
 
     /// Starts this program in a role.
@@ -38,7 +38,7 @@ final class Child {
         return nanoseconds
     }
 
-    /// The most memory that the process had so far, in bytes, whatever it does.
+    /// The most memory that the process has used so far, in bytes. It answers even while it is busy.
     func memoryMost() throws -> UInt64 {
         try tell("memory")
         guard case .memory(_, let most) = try next() else {
@@ -47,13 +47,13 @@ final class Child {
         return most
     }
 
-    /// Has the process do something, and waits until it has.
+    /// Gives the process an order, and waits until it is done.
     func perform(_ order: Order) throws -> Report {
         try begin(order)
         return try next()
     }
 
-    /// The nanoseconds that something took, by the process's own clock.
+    /// The nanoseconds that an order took, by the process's own clock.
     @discardableResult
     func time(_ order: Order) throws -> UInt64 {
         guard case .took(let nanoseconds) = try perform(order) else {
@@ -62,7 +62,7 @@ final class Child {
         return nanoseconds
     }
 
-    /// The nanoseconds that each of several things took.
+    /// The nanoseconds that each part of an order took.
     func times(_ order: Order) throws -> [UInt64] {
         guard case .times(let nanoseconds) = try perform(order) else {
             throw BenchError("\(name) told something else than times")
@@ -70,7 +70,7 @@ final class Child {
         return nanoseconds
     }
 
-    /// What a sequencer has kept by now.
+    /// What a sequencer has kept so far.
     func kept() throws -> Kept {
         guard case .kept(let kept) = try perform(.count) else {
             throw BenchError("\(name) told something else than what it keeps")
@@ -78,7 +78,7 @@ final class Child {
         return kept
     }
 
-    /// The memory that the process has now, and had at most.
+    /// The memory that the process uses now, and the most that it has used.
     func memory() throws -> (now: UInt64, most: UInt64) {
         guard case .memory(let now, let most) = try perform(.weigh) else {
             throw BenchError("\(name) told something else than its memory")
@@ -86,7 +86,7 @@ final class Child {
         return (now, most)
     }
 
-    /// Has the process begin something.
+    /// Gives the process an order.
     func begin(_ order: Order) throws {
         try tell(String(decoding: try JSONEncoder().encode(order), as: UTF8.self))
     }
@@ -102,7 +102,7 @@ final class Child {
         }
     }
 
-    /// Waits for what the process tells next.
+    /// Waits for the next report of the process.
     func next() throws -> Report {
         let deadline = ContinuousClock.now + Self.patience
         while true {
@@ -139,7 +139,7 @@ final class Child {
     }
 }
 
-/// Why a measurement was not made.
+/// Why a measurement could not be made.
 struct BenchError: Error, CustomStringConvertible {
     let description: String
 

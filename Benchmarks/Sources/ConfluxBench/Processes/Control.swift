@@ -1,11 +1,11 @@
 import Foundation
 
-/// A started process's side: what it is told on its standard input, and what it tells.
+/// The side of a started process: the orders on its standard input, and its reports.
 enum Control {
     private static let start = DispatchSemaphore(value: 0)
     private static let (orders, giving) = AsyncStream<Order>.makeStream()
 
-    /// Begins to listen. The process ends with the one that started it.
+    /// Begins to read orders. The process ends together with the one that started it.
     static func begin() {
         Thread {
             while let line = readLine() {
@@ -30,25 +30,25 @@ enum Control {
         }
     }
 
-    /// Does what is ordered, one after the other, and tells what came of it, for as long as the
+    /// Carries out orders one after the other, and reports the result of each, for as long as the
     /// process lives.
     static func obey(_ perform: (Order) async throws -> Report) async throws {
         for await order in orders { tell(try await perform(order)) }
     }
 
-    /// Says that all is ready, and waits for the word to begin.
+    /// Reports that everything is ready, and waits for the order to begin.
     static func awaitStart() {
         tell(.ready)
         start.wait()
     }
 
-    /// Tells the starting process.
+    /// Sends a report to the process that started this one.
     static func tell(_ report: Report) {
         do {
             let line = try JSONEncoder().encode(report) + Data("\n".utf8)
             try FileHandle.standardOutput.write(contentsOf: line)
         } catch {
-            exit(1)  // nobody listens any more
+            exit(1)  // nobody reads any more
         }
     }
 }

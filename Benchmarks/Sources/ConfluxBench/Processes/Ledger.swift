@@ -1,6 +1,6 @@
 import Conflux
 
-/// Texts by row: a state of many small parts, whose size is a matter of how many rows it has.
+/// Texts by row: a state of many small parts, whose size depends on the number of rows.
 struct Ledger<Table: RowTable>: Model {
     static var name: String { "ledger" }
 
@@ -17,7 +17,7 @@ struct Ledger<Table: RowTable>: Model {
     }
 }
 
-/// Where the rows are kept. All tables have the same encoding.
+/// The collection of the rows. All tables have the same encoding.
 protocol RowTable: Codable, Sendable {
     init()
     var count: Int { get }
@@ -27,25 +27,25 @@ protocol RowTable: Codable, Sendable {
 extension [String: String]: RowTable {}
 extension TreeMap<String, String>: RowTable {}
 
-/// The tables there are.
+/// The kinds of tables.
 enum TableKind: String, Codable {
     case dictionary
     case tree
 }
 
-/// About 90 bytes of JSON, but for the filling.
+/// About 90 bytes of JSON, except for `fill`.
 enum LedgerAction: Codable, Sendable {
     case set(row: String, to: String)
     /// Sets the rows from one number up to another.
     case fill(from: Int, to: Int)
 
-    /// What sets the row whose turn it is.
+    /// The action that sets the next row in turn.
     static func turn(_ index: Int, rows: Int) -> LedgerAction {
         .set(row: LedgerRow.name(index % rows), to: LedgerRow.text(index))
     }
 }
 
-/// What a row has.
+/// The names and texts of rows.
 enum LedgerRow {
     /// The bytes of a row in canonical JSON.
     static let bytes = 63

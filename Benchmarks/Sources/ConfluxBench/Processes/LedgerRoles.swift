@@ -115,7 +115,7 @@ extension DecoderKind {
     }
 }
 
-/// What a sequencer says that it has kept.
+/// Counts what a sequencer reports to have kept.
 private final class KeptTally: Sendable {
     let kept = Mutex(Kept())
 

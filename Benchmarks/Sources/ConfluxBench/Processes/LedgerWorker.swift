@@ -2,12 +2,12 @@ import ConfluxNode
 import Foundation
 import Synchronization
 
-/// A node that does what it is told with ledgers.
+/// A node that carries out orders with ledgers.
 final class LedgerWorker<Table: RowTable> {
     private let address: String
     private var connected: Node?
     private var stores: [String: ModelStore<Ledger<Table>>] = [:]
-    /// Whether the executors that can be stopped are.
+    /// Whether the executors that can be stopped are stopped.
     private let isStopped = Flag()
     private var probe: (task: Task<[UInt64], any Error>, isEnded: Flag)?
 
@@ -90,7 +90,7 @@ final class LedgerWorker<Table: RowTable> {
         return try await timed { try await node().drop(store) }
     }
 
-    /// How many rows one action fills.
+    /// The number of rows that one action fills.
     private static var fillRows: Int { 1_000 }
 
     private func fill(_ name: String, _ rows: Int) async throws -> UInt64 {
@@ -119,7 +119,7 @@ final class LedgerWorker<Table: RowTable> {
         return try await timed {
             var last: DispatchHandle?
             for index in 0..<count {
-                // A task waits for room itself: fewer actions than the node has room for.
+                // A task has to wait for room itself. In 256 actions, the node's outbox can't become full.
                 if index.isMultiple(of: 256) { try await node().waitForRoom() }
                 last = store.dispatch(.set(row: LedgerRow.name(0), to: text))
             }
@@ -146,9 +146,9 @@ final class LedgerWorker<Table: RowTable> {
         return monotonicNanoseconds() - start
     }
 
-    // MARK: A light load
+    // MARK: Light load
 
-    /// Whether something is over.
+    /// Whether something has ended.
     private final class Flag: Sendable {
         let isSet = Atomic(false)
     }

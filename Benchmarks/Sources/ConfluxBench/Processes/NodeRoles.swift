@@ -4,7 +4,7 @@ import ConfluxSequencer
 import Foundation
 import Synchronization
 
-/// The processes that are Conflux, by its public interface alone.
+/// The processes of Conflux. They use only its public interface.
 enum NodeRoles {
     static func sequencer(folder: String?, keys: KeyRing?) async throws {
         let storage: SequencerConfiguration.Storage =
@@ -50,7 +50,7 @@ enum NodeRoles {
         }
     }
 
-    /// Has actions dispatched one by one when it is told to begin; batching is the node's work.
+    /// Dispatches actions one by one, once it is told to begin. The node makes the batches.
     static func produce<S: BridgedState>(
         at place: Place, _ state: S.Type,
         _ dispatch: @escaping @Sendable (Actions<S>) -> DispatchHandle?
@@ -59,7 +59,7 @@ enum NodeRoles {
             to: place.address, settings: try place.nodeSettings)
         try await node.bridge(state)
         let start = begin()
-        // On a thread of its own, which waits for room in the outbox; a task would not.
+        // On a new thread, which waits for room in the outbox. A task would not.
         let last = await withCheckedContinuation { continuation in
             Thread { continuation.resume(returning: dispatch(Store<S>.actions)) }.start()
         }
@@ -90,7 +90,7 @@ enum NodeRoles {
             FrameMutations())
     }
 
-    /// Lets a state follow the log until the process ends.
+    /// Makes a state follow the log until the process ends.
     static func replicate<S: BridgedState>(
         at place: Place, _ state: S, _ mutations: S.Mutations
     ) async throws {
@@ -131,7 +131,7 @@ enum NodeRoles {
         await node.close()
     }
 
-    /// So many tasks, each with one action in flight.
+    /// Runs several tasks, each with one action in flight.
     static func receipts(at place: Place, count: Int, inFlight: Int) async throws {
         let node = try await Node.connect(
             to: place.address, settings: try place.nodeSettings)
@@ -157,7 +157,7 @@ enum NodeRoles {
         await node.close()
     }
 
-    /// Nodes that have a session each, and nothing to do.
+    /// Nodes that have one session each, and nothing to do.
     static func visitors(at place: Place, count: Int) async throws {
         var limit = rlimit()
         getrlimit(descriptorLimit, &limit)

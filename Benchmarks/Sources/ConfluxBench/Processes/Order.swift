@@ -1,43 +1,43 @@
-/// What a process of the workloads with a long history is told to do, in one line of JSON. It does
-/// one after the other, and tells what came of each.
+/// An order to a process of the workloads with a long history, as one line of JSON. The process carries out
+/// one order after the other, and reports the result of each.
 enum Order: Codable, Sendable {
-    /// Makes a node, connects it and opens a ledger, or another one; tells how long all of it took.
+    /// Opens a ledger, after connecting a node if there is none. Reports how long all of it took.
     case open(String)
-    /// Opens ledgers by number; tells how long each took.
+    /// Opens ledgers by number. Reports how long each took.
     case openMany(first: Int, count: Int)
-    /// Ends the lives of ledgers by number; tells how long each took.
+    /// Ends the lives of ledgers by number. Reports how long each took.
     case drop(first: Int, count: Int)
-    /// Makes a ledger as large as it is to be, by few actions.
+    /// Makes a ledger as large as it should be, with few actions.
     case fill(String, rows: Int)
-    /// Sets rows, one after the other and from the first one again; tells how long it took until the
-    /// last one had its receipt.
+    /// Sets rows in turn, one after the other. Reports how long it took until the last action had its
+    /// receipt.
     case write(String, first: Int, count: Int, rows: Int)
-    /// Sets one row to a text of so many bytes, again and again; the same.
+    /// Sets one row again and again to a text of this size. Reports the same.
     case append(String, count: Int, bytes: Int)
     /// Opens a ledger on an executor that can be stopped.
     case openGated(String)
-    /// Stops the executors of these ledgers for good.
+    /// Stops the executors of these ledgers permanently.
     case stopGated
-    /// Waits until everything that was committed is applied here.
+    /// Waits until everything that was committed is applied in this process.
     case barrier
-    /// Has one action in flight, so often; tells how long each took until its receipt.
+    /// Dispatches actions, one in flight at a time. Reports how long each took until its receipt.
     case roundTrips(String, count: Int, rows: Int)
-    /// The same until the probe is ended, which tells it.
+    /// The same in the background, until `endProbe`, which reports the times.
     case beginProbe(String, rows: Int)
     case endProbe
     /// Writes a ledger's canonical encoding to a file.
     case export(String, path: String)
-    /// Leaves.
+    /// Closes the node.
     case close
-    /// Tells what memory the process uses.
+    /// Reports the memory that the process uses.
     case weigh
-    /// Tells what the sequencer has kept.
+    /// Reports what the sequencer has kept.
     case count
-    /// Tells the times for which a feed was silent since this was ordered last, and begins anew.
+    /// Reports the times between the messages of a feed since the last such order.
     case silences
-    /// Reads a file and decodes the ledger that it holds, with the package's decoder or Foundation's.
+    /// Reads a file and decodes its ledger, with the package's decoder or Foundation's.
     case decodeLedger(path: String, with: DecoderKind, TableKind = .dictionary)
-    /// Decodes actions out of memory and applies them to a ledger.
+    /// Decodes actions from memory, and applies them to a ledger.
     case decodeActions(count: Int, rows: Int, with: DecoderKind)
 }
 
@@ -48,32 +48,32 @@ enum DecoderKind: String, Codable, Sendable {
 
 /// How a sequencer of these workloads differs from one with default settings.
 struct KeeperSettings: Codable, Sendable {
-    /// How many bytes of log are between two digest points at least.
+    /// The least number of bytes of log between two digest points.
     var digestBytesMin: UInt64?
-    /// How many bytes of log are between two snapshots at least.
+    /// The least number of bytes of log between two snapshots.
     var snapshotBytesMin: UInt64?
-    /// How many bytes of log are between two checkpoints.
+    /// The number of bytes of log between two checkpoints.
     var checkpointBytes: Int?
-    /// Whether nothing of the log is ever given up.
+    /// Whether the log never discards any entry.
     var keepsAll = false
 
     static let withoutDigests = KeeperSettings(digestBytesMin: .max, keepsAll: true)
     static let withoutSnapshots = KeeperSettings(snapshotBytesMin: .max, keepsAll: true)
 }
 
-/// What a sequencer has kept since it was started.
+/// What a sequencer has kept since its start.
 struct Kept: Codable, Sendable {
-    /// From its start until nodes are heard, in nanoseconds.
+    /// The nanoseconds from its start until it accepts nodes.
     var started: UInt64 = 0
-    /// The entries that it read to start.
+    /// The number of entries that it read at its start.
     var read: UInt64 = 0
     var snapshots = 0
-    /// Of the newest one.
+    /// The place of the newest snapshot. `snapshotBytes` is its size.
     var snapshotAt: UInt64 = 0
     var snapshotBytes: UInt64 = 0
     var checkpoints = 0
-    /// The size of the newest one.
+    /// The size of the newest checkpoint.
     var checkpointBytes = 0
-    /// What went wrong.
+    /// The reported failures.
     var failures: [String] = []
 }

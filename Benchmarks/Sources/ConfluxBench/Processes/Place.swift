@@ -2,10 +2,10 @@ import ConfluxNode
 import ConfluxSequencer
 import ConfluxZeroMQ
 
-/// Where a process connects, and by which keys.
+/// The address to which a process connects, and the keys that it uses.
 struct Place: Codable, Sendable {
     var address: String
-    /// The secret half of the process's key, and the sequencer's public one, where connections are
+    /// The secret half of the process's key, and the sequencer's public key, if connections are
     /// encrypted.
     var keys: Keys?
 
@@ -16,7 +16,7 @@ struct Place: Codable, Sendable {
 
     init(_ address: String) { self.address = address }
 
-    /// What a node connects with.
+    /// The settings for a node's connection.
     var nodeSettings: NodeSettings {
         get throws {
             var settings = NodeSettings()
@@ -27,7 +27,7 @@ struct Place: Codable, Sendable {
         }
     }
 
-    /// What a socket connects with.
+    /// The security of a socket's connection.
     var security: SocketSecurity {
         get throws {
             guard let (own, sequencer) = try pair else { return .none }
@@ -46,9 +46,9 @@ struct Place: Codable, Sendable {
     }
 }
 
-/// The keys of a sequencer and of those that connect with it.
+/// The keys of a sequencer and of its clients.
 struct KeyRing: Codable, Sendable {
-    /// The secret half of the sequencer's.
+    /// The secret half of the sequencer's key.
     let sequencer: String
     /// The text of the file of authorised keys.
     let authorized: String
@@ -57,7 +57,7 @@ struct KeyRing: Codable, Sendable {
 
     /// Makes keys.
     ///
-    /// - Parameter rights: What each may do.
+    /// - Parameter rights: The rights of each key, by its name.
     init(_ rights: [String: String]) {
         let own = CurveKeyPair.random()
         sequencer = own.secretText
@@ -73,7 +73,7 @@ struct KeyRing: Codable, Sendable {
         authorized = text
     }
 
-    /// Where somebody connects that has one of the keys.
+    /// The place for a process that has one of the keys.
     func place(_ address: String, as name: String) throws -> Place {
         guard let secret = secrets[name] else { throw BenchError("nobody has the key \(name)") }
         var place = Place(address)

@@ -2,7 +2,7 @@ import ConfluxSequencer
 import ConfluxZeroMQ
 import Foundation
 
-/// Observers that read the log from its beginning and keep nothing of it, all on one thread.
+/// Observers that read the log from its first entry and keep nothing, all on one thread.
 enum ReaderRoles {
     private struct Reader {
         let socket: ClientSocket
@@ -12,7 +12,7 @@ enum ReaderRoles {
     }
 
     static func readers(address: String, count: Int) throws {
-        // They would have processors of their own.
+        // In reality they would run on other processors.
         guard nice(19) > 0 else {
             throw BenchError("the priority of the readers can't be lowered")
         }
@@ -48,7 +48,7 @@ enum ReaderRoles {
                 by: .unwelcomed))
     }
 
-    /// - Returns: Whether it had entries.
+    /// - Returns: Whether the frame had entries.
     private static func take(_ frame: Bytes, _ reader: inout Reader) throws -> Bool {
         var acknowledged: UInt64 = 0
         var hasEntries = false

@@ -1,95 +1,101 @@
-/// What one process of a workload does. The program starts itself anew for each, as production
-/// has a process for each, and hands the role over as JSON.
+/// The role of one process of a workload. The program starts itself once for each role, since production
+/// also has separate processes, and passes the role as JSON.
 enum Role: Codable, Sendable {
-    /// A sequencer with its log in a folder, or in memory; with keys, if there are any.
+    /// A sequencer with its log in a folder or in memory, and with keys if there are any.
     case sequencer(folder: String?, keys: KeyRing? = nil)
     /// A node that dispatches actions one by one.
     case producer(
+<<<<<<< HEAD
         at: Place, producer: Int, count: Int, form: OpaqueForm = .record,
         payloadBytes: Int = Role.payloadBytes)
     /// A node whose store checks the order of so many actions.
     case replica(at: Place, count: Int, form: OpaqueForm = .record)
+=======
+        at: Place, producer: Int, count: Int, payloadBytes: Int = Role.payloadBytes)
+    /// A node whose store checks the order of this many actions.
+    case replica(at: Place, count: Int)
+>>>>>>> e88f43218a7709952aa2e80ecf5a60d623f5fbb1
     /// A node with one action in flight.
     case roundTrips(at: Place, count: Int)
-    /// A node with so many actions in flight at a time.
+    /// A node with several actions in flight at a time.
     case receipts(at: Place, count: Int, inFlight: Int)
-    /// So many nodes that dispatch one action each, and stay.
+    /// Nodes that dispatch one action each, and stay.
     case visitors(at: Place, count: Int)
     /// The same with typed actions.
     case typedProducer(at: Place, count: Int, coding: TypedCoding)
     case typedReplica(at: Place, count: Int, coding: TypedCoding)
-    /// So many threads that are busy with nothing.
+    /// Threads that are busy with useless work.
     case busy(threads: Int)
-    /// So many observers that read the log from its beginning, again and again.
+    /// Observers that read the log from its first entry, again and again.
     case readers(address: String, count: Int)
-    /// So many connections that never say all of what they are.
+    /// Connections that never complete their handshake.
     case loris(addresses: [String], count: Int)
-    /// So many connections of authorised keys that say nothing more; with a feed: that subscribe.
+    /// Connections of authorised keys that send nothing more, or, with a feed, that subscribe.
     case idle(places: [Place], feed: String?, count: Int)
-    /// So many connections of one key that say as fast as they can whatever costs something.
+    /// Connections of one key that send expensive messages as fast as they can.
     case flood(at: Place, feed: String, count: Int)
-    /// A sequencer that is ordered about: see ``Order``.
+    /// A sequencer that carries out orders: see ``Order``.
     case keeper(folder: String, KeeperSettings)
-    /// A node that is ordered about. It connects when it is first told to open something.
+    /// A node that carries out orders. It connects when it is first told to open something.
     case ledger(address: String, TableKind = .dictionary)
-    /// Whoever listens to a feed, and tells how long it was silent.
+    /// Listens to a feed, and reports how long it was silent.
     case listener(feed: String)
-    /// Decoding and applying, without anything else.
+    /// Decodes and applies, and does nothing else.
     case decoder
-    /// The same hops over plain libzmq; the log at a path, or none.
+    /// The same hops over plain libzmq, with the log at a path, or without a log.
     case partnerSequencer(path: String?, zeroedBytes: Int, subscribers: Int)
     case partnerProducer(
         input: String, producer: Int, count: Int, frameActions: Int = Role.frameActions)
     case partnerReplica(output: String, count: Int)
     case partnerRoundTrips(input: String, output: String, count: Int)
-    /// The same workload over a server of others.
+    /// The same workload with a third-party server.
     case peerProducer(at: PeerPlace, producer: Int, count: Int, entryActions: Int)
     case peerReplica(at: PeerPlace, count: Int)
     case peerRoundTrips(at: PeerPlace, count: Int)
 
-    /// What precedes a role on the command line.
+    /// The word before a role on the command line.
     static let option = "--role"
-    /// How many actions a frame of the partner's has at most, unless another number is named.
+    /// The largest number of actions in a frame of the partner, unless another one is given.
     static let frameActions = 64
-    /// The bytes of an action, unless another number is named.
+    /// The number of bytes in an action, unless another one is given.
     static let payloadBytes = 64
-    /// Round trips that are made and not counted.
+    /// The number of round trips that are made first, and not counted.
     static let warmUpCount = 500
 }
 
-/// What a process tells the one that started it, as one JSON value a line.
+/// A report of a process to the one that started it, as one JSON value in each line.
 enum Report: Codable, Sendable {
     /// A sequencer is bound to these addresses.
     case listening([String])
-    /// All is connected; the process begins when it is told to.
+    /// Everything is connected. The process begins when it is told to.
     case ready
-    /// All actions were dispatched, and had their outcomes; nanoseconds of the monotonic clock.
+    /// All actions were dispatched, and have their outcomes. The times are nanoseconds of the monotonic clock.
     case produced(start: UInt64, dispatched: UInt64, settled: UInt64)
     /// All actions were applied.
     case replicated(Sighting)
-    /// Processor time so far, in nanoseconds.
+    /// The processor time so far, in nanoseconds.
     case usage(UInt64)
-    /// Nanoseconds from each dispatch until it was applied, and until its receipt was there.
+    /// The nanoseconds from each dispatch until the action was applied, and until its receipt was there.
     case roundTrips(applied: [UInt64], receipt: [UInt64])
-    /// What was ordered took so many nanoseconds.
+    /// An order took this many nanoseconds.
     case took(UInt64)
-    /// Each of what was ordered took so many nanoseconds.
+    /// The parts of an order took these numbers of nanoseconds.
     case times([UInt64])
     /// What a sequencer has kept.
     case kept(Kept)
-    /// The bytes of memory that the process has now, and had at most.
+    /// The bytes of memory that the process uses now, and the most that it has used.
     case memory(now: UInt64, most: UInt64)
-    /// The process can't go on.
+    /// The process can't continue.
     case failed(String)
 }
 
 /// What a replica saw.
 struct Sighting: Codable, Sendable {
     var count: UInt64
-    /// A hash over producers and indices in their order.
+    /// A hash of the producers and indices, in order.
     var hash: UInt64
-    /// How often an action did not follow its producer's last one.
+    /// How often an action did not follow its producer's previous one.
     var disorders: UInt64
-    /// When the last action was applied, in nanoseconds of the monotonic clock.
+    /// The time at which the last action was applied, in nanoseconds of the monotonic clock.
     var end: UInt64
 }

@@ -1,14 +1,14 @@
 import ConfluxNode
 import Foundation
 
-/// What can happen to a counter, as a user writes it: nothing but `Codable`.
+/// The actions of a counter, as a user would write them: with only `Codable`.
 enum TypedAction: Codable, Sendable {
     case increment
     case decrement
     case add(amount: Int)
 }
 
-/// An action that carries the index of its dispatch.
+/// An action with the index of its dispatch.
 protocol IndexedAction: Codable, Sendable {
     static func add(amount: Int) -> Self
     var index: Int? { get }
@@ -18,7 +18,7 @@ extension TypedAction: IndexedAction {
     var index: Int? { if case .add(let amount) = self { amount } else { nil } }
 }
 
-/// The same with a coding that is written by hand.
+/// The same actions with a handwritten coding.
 enum HandAction: IndexedAction, CompactCodable {
     case increment
     case decrement
@@ -49,15 +49,15 @@ enum HandAction: IndexedAction, CompactCodable {
     }
 }
 
-/// How a typed state's actions are encoded.
+/// The codings of a typed state's actions.
 enum TypedCoding: String, Codable, Sendable, CaseIterable {
     case json
     case compact
-    /// In the compact coding, by hand.
+    /// The compact coding, written by hand.
     case hand
 }
 
-/// A counter whose actions are decoded and applied, in one of the codings. It checks their order by the
+/// A counter whose actions are decoded and applied, in one of the codings. It checks their order by their
 /// amounts, which are indices.
 final class TypedState<Form: TypedForm>: BridgedState {
     typealias Action = Form.Action
@@ -77,7 +77,7 @@ final class TypedState<Form: TypedForm>: BridgedState {
     }
 }
 
-/// Names a coding by a type.
+/// Represents a coding by a type.
 protocol TypedForm: Sendable {
     associatedtype Action: IndexedAction
     static var coding: TypedCoding { get }

@@ -2,7 +2,7 @@ import ConfluxAccess
 import ConfluxZeroMQ
 
 extension FuzzTarget {
-    /// The file of authorised keys. Bytes end in a table, or in an error that names a line of them.
+    /// The file of authorised keys: any bytes lead to a table, or to an error that names one of their lines.
     static let accessTargets: [FuzzTarget] = [
         FuzzTarget(name: "authorized-keys", lengthMax: 4_096) { bytes in
             let text = String(decoding: bytes, as: UTF8.self)
@@ -14,13 +14,13 @@ extension FuzzTarget {
             } catch {
                 require((1...lines.count).contains(error.line), "no line \(error.line)")
                 require(!error.message.isEmpty, "a fault without words")
-                // The lines before it are valid, and those behind it change nothing.
+                // The lines before the error are valid, and those after it change nothing.
                 _ = certain { try AuthorizedKeys(joined(lines[..<(error.line - 1)])) }
                 require(fault(joined(lines[..<error.line])) == error, "another fault: \(error)")
                 return
             }
             require(keys.count <= AuthorizedKeys.countMax, "\(keys.count) keys")
-            // Neither blanks, nor comments, nor the order of lines count.
+            // Blanks, comments and the order of lines don't matter.
             let words = lines.map { $0.split(whereSeparator: { " \t\r".contains($0) }) }
             let entries = words.filter { $0.first.map { !$0.hasPrefix("#") } ?? false }
             require(entries.count == keys.count, "\(keys.count) keys of \(entries.count) lines")

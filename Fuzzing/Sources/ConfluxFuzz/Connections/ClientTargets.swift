@@ -3,10 +3,10 @@ import ConfluxVocabulary
 @testable import ConfluxZeroMQ
 
 extension FuzzTarget {
-    /// What a socket that connects reads of whoever it has connected to.
+    /// How a socket that connects reads a peer of any kind.
     static let clientTargets: [FuzzTarget] = [
         FuzzTarget(name: "client-connection", lengthMax: 4_096) { bytes in
-            // In one piece, and in small ones; with the memory of earlier frames, and without.
+            // In one piece, and in small pieces; with the memory of earlier frames, and without.
             let whole = ClientRun.events(of: bytes, pieceBytes: max(1, bytes.count), pool: nil)
             let pieces = ClientRun.events(
                 of: bytes, pieceBytes: 1 + bytes.count % 7, pool: ClientRun.pool)
@@ -19,8 +19,8 @@ extension FuzzTarget {
     ]
 }
 
-/// One side that connects, to a server that says what is drawn: the right answers, those of another time, sealed
-/// messages of any contents, and any bytes.
+/// A client that is connected to a server whose messages are drawn: the correct answers, answers at the wrong time,
+/// sealed messages with any contents, and any bytes.
 private struct ClientRun {
     private static let server = CurveKeyPair.random()
     private static let key = CurveKeyPair.random()
@@ -33,18 +33,18 @@ private struct ClientRun {
     private var decoder = ZMTPDecoder(
         .dealer, messageBytesMax: messageBytesMax,
         curve: CurveSession(key, to: server.publicKey), pool: pool)
-    /// What the client said last.
+    /// The client's last bytes.
     private var said: [UInt8] = []
     /// Whether the server has proven that it has its key.
     private var isProven = false
 
-    /// What a connection without keys says in these bytes.
+    /// The events of an unencrypted connection with these bytes.
     static func events(
         of bytes: [UInt8], pieceBytes: Int, pool: FramePool?
     ) -> (events: [ZMTPDecoder.Event], fault: ZMTPFault?) {
         var decoder = ZMTPDecoder(.dealer, messageBytesMax: messageBytesMax, pool: pool)
         var events: [ZMTPDecoder.Event] = []
-        // The handshake comes first, so that frames are soon met, unless the first byte says otherwise.
+        // The handshake comes first, so that frames are soon reached, unless the first byte says otherwise.
         let begins = bytes.first.map { $0 < 200 } ?? false
         var rest = ((begins ? ZMTP.greeting(.null) + ready : []) + bytes.dropFirst())[...]
         while !rest.isEmpty {
@@ -78,9 +78,9 @@ private struct ClientRun {
         }
     }
 
-    /// What the server says next.
+    /// The server's next bytes.
     private mutating func answer(_ dice: inout Dice) -> [UInt8] {
-        // What follows a command's name.
+        // The bytes after a command's name.
         func body(_ nameBytes: Int) -> Bytes {
             let headerBytes = said.first.map { $0 & ZMTP.longFlag == 0 } == false ? 9 : 2
             return said.dropFirst(headerBytes + 1 + nameBytes)
@@ -112,7 +112,7 @@ private struct ClientRun {
         }
     }
 
-    /// - Returns: Whether the connection goes on.
+    /// - Returns: Whether the connection continues.
     private mutating func hear(_ bytes: [UInt8]) -> Bool {
         var events: [ZMTPDecoder.Event] = []
         do throws(ZMTPFault) {

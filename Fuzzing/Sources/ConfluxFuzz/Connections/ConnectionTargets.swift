@@ -3,10 +3,10 @@ import ConfluxVocabulary
 @testable import ConfluxZeroMQ
 
 extension FuzzTarget {
-    /// What a serving socket reads of its connections.
+    /// How a serving socket reads its connections.
     static let connectionTargets: [FuzzTarget] = [
         FuzzTarget(name: "connection", lengthMax: 4_096) { bytes in
-            // In one piece, and in small ones.
+            // In one piece, and in small pieces.
             let whole = ConnectionRun.events(of: bytes, pieceBytes: max(1, bytes.count))
             let pieces = ConnectionRun.events(of: bytes, pieceBytes: 1 + bytes.count % 7)
             require(whole == pieces, "pieces count: \(whole), \(pieces)")
@@ -18,8 +18,8 @@ extension FuzzTarget {
     ]
 }
 
-/// Encrypted connections of one socket, of which one is good and the others say what is drawn: well-formed
-/// commands with wrong contents, sealed messages of any contents, and any bytes.
+/// Encrypted connections of one socket. One of them is good. The messages of the others are drawn: well-formed
+/// commands with wrong contents, sealed messages with any contents, and any bytes.
 private struct ConnectionRun {
     private struct Peer {
         var client: CurveHandshake
@@ -38,16 +38,16 @@ private struct ConnectionRun {
     private var peers: [RoutingID: Peer] = [:]
     private var last: UInt32 = 1
     private var now = Duration.zero
-    /// What was said on the good connection so far.
+    /// How many messages the good connection has sent.
     private var saidCount: UInt8 = 0
 
-    /// What a connection without keys says in these bytes.
+    /// The events of an unencrypted connection with these bytes.
     static func events(
         of bytes: [UInt8], pieceBytes: Int
     ) -> (events: [ZMTPDecoder.Event], fault: ZMTPFault?) {
         var decoder = ZMTPDecoder(.router, messageBytesMax: 1_024)
         var events: [ZMTPDecoder.Event] = []
-        // The handshake comes first, so that frames are soon met, unless the first byte says otherwise.
+        // The handshake comes first, so that frames are soon reached, unless the first byte says otherwise.
         let begins = bytes.first.map { $0 < 200 } ?? false
         let handshake =
             ZMTP.greeting(.null) + ZMTP.command("READY", CurveHandshake.dealer)
@@ -106,7 +106,7 @@ private struct ConnectionRun {
             bytes = ZMTP.header(bodyBytes: body.count) + body
         case 6: bytes = dice.bytes(upTo: 300)
         default:
-            // A large frame that does not end.
+            // A large frame without an end.
             bytes = [2, 0, 0, 0, 0, 0, 0, 0x0F, 0xFF] + [UInt8](repeating: 7, count: 3_000)
         }
         if dice.below(4) == 0, !bytes.isEmpty {
@@ -131,7 +131,7 @@ private struct ConnectionRun {
         peers[id] = nil
     }
 
-    /// What a peer says is read, as a socket reads it.
+    /// Reads a peer's bytes like a socket.
     private mutating func say(_ id: RoutingID, _ bytes: [UInt8]) {
         guard peers[id] != nil else { return }
         var events: [ZMTPDecoder.Event] = []
@@ -171,7 +171,7 @@ private struct ConnectionRun {
         require(!table.overdue(at: now).contains(Self.good), "the good one is overdue")
     }
 
-    /// The good one is heard, whatever others do.
+    /// Checks that the good connection is heard, whatever others do.
     private mutating func speakWell() {
         saidCount &+= 1
         let body = peers[Self.good]?.client.seal([saidCount, 1, 2, 3]) ?? []

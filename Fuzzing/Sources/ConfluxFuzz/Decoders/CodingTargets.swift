@@ -1,7 +1,7 @@
 import ConfluxCoding
 import ConfluxVocabulary
 
-/// An action with every kind of field.
+/// An action with fields of every kind.
 private enum SampleAction: Codable, Sendable, Equatable, NamedActions {
     case clear
     case add(amount: Int, small: UInt8, price: Double)
@@ -20,7 +20,7 @@ extension FuzzTarget {
     private static let actions = ActionCoder<SampleAction>()
     private static let values = ActionCoder<JSONValue>()
 
-    /// The codings of payloads and states, and what is typed as an action.
+    /// The codings of payloads and states, and the actions of a command line.
     static let codingTargets: [FuzzTarget] = [
         FuzzTarget(name: "json", lengthMax: 4_096) { bytes in
             if let value = read({ try JSONValue(json: bytes) }) { check(value) }
@@ -48,7 +48,7 @@ extension FuzzTarget {
         },
     ]
 
-    /// Nothing but a value or a `CodingFailure` may come of bytes.
+    /// Decodes bytes. The only allowed results are a value or a `CodingFailure`.
     private static func read<Value>(_ decode: () throws -> Value) -> Value? {
         do {
             return try decode()
@@ -60,7 +60,7 @@ extension FuzzTarget {
         }
     }
 
-    /// A value has one canonical form, which is read as that value; so has each coding.
+    /// Checks that a value has one canonical form, and can be decoded from it and from each coding.
     private static func check(_ value: JSONValue) {
         let canonical = certain { try value.canonicalBytes() }
         let again = certain { try JSONValue(json: canonical) }

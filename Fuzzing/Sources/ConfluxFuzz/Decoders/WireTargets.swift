@@ -3,8 +3,8 @@ import ConfluxVocabulary
 @testable import ConfluxProtocol
 
 extension FuzzTarget {
-    /// The decoders of the wire and of the log. Bytes end in a value or in a typed error; a value
-    /// can be said again, and means the same.
+    /// The decoders of the wire and of the log. Any bytes lead to a value or to a typed error, and a value
+    /// can be encoded again and decodes to the same.
     static let wireTargets: [FuzzTarget] = [
         FuzzTarget(name: "header", lengthMax: 64) { bytes in
             guard let header = read({ try Frame.header(of: bytes[...]) }) else { return }
@@ -44,7 +44,7 @@ extension FuzzTarget {
         FuzzTarget(name: "commit-body", lengthMax: 4_096) { bytes in
             guard let commit = read({ try Commit.decode(body: bytes[...]) }) else { return }
             check(commit)
-            // What nobody may observe is a commit of as many entries.
+            // A reader who may not observe anything gets a commit with the same number of entries.
             let seen = Rights.none.visible(body: bytes[...]) ?? []
             let hidden = certain { try Commit.decode(body: seen) }
             require(
@@ -67,7 +67,7 @@ extension FuzzTarget {
         },
     ]
 
-    /// Nothing but a value or a `WireError` may come of bytes.
+    /// Decodes bytes. The only allowed results are a value or a `WireError`.
     private static func read<Value>(_ decode: () throws -> Value) -> Value? {
         do {
             return try decode()
@@ -79,7 +79,7 @@ extension FuzzTarget {
         }
     }
 
-    /// A batch's walks agree on how many entries it has and where its parts are.
+    /// Checks that all walks through a batch agree on its number of entries and on the places of its parts.
     private static func check(_ batch: Batch) {
         guard read({ try batch.validate() }) != nil else { return }
         if batch.isVoid {
@@ -92,7 +92,7 @@ extension FuzzTarget {
             count += 1
         }
         require(count == batch.count, "\(count) entries, not \(batch.count)")
-        // Every third is turned away.
+        // Every third entry is rejected.
         let refused = (batch.count + 1) / 3
         var admitted: UInt32 = 0
         for part in batch.splitting(admitting: { entry, _ in entry % 3 != 1 }) {
@@ -104,7 +104,7 @@ extension FuzzTarget {
         require(admitted == expected, "\(admitted) admitted, not \(expected)")
     }
 
-    /// A commit's counts add up, and it is encoded as it came but for what is to be skipped.
+    /// Checks that a commit's counts add up, and that it is encoded as it was, except for skippable extensions.
     private static func check(_ commit: Commit) {
         let sum = commit.blocks.reduce(0) { $0 + UInt64($1.count) }
         require(sum == UInt64(commit.count), "\(sum) entries, not \(commit.count)")

@@ -2,8 +2,8 @@ import ConfluxVocabulary
 
 @testable import ConfluxProtocol
 
-/// Messages of a node, and what both sides say. What they say may break the grammar's ranges: who
-/// draws one has it encoded and decoded, as a peer would.
+/// Messages of a node, and parts of both sides' messages. They may break the ranges of the grammar, so
+/// they are encoded and decoded before use, like those of a peer.
 extension Dice {
     mutating func nodeMessage(_ known: Surroundings) -> NodeMessage {
         switch below(12) {
@@ -100,7 +100,7 @@ extension Dice {
             builder.append(target: row, payload: [UInt8](repeating: 0x78, count: size))
         }
         let first = counter(known)
-        // A batch begins above what is settled; one that does not is refused.
+        // A batch begins above the settled counters. Any other batch is refused.
         let settled = below(16) == 0 ? counter(known) : first - min(first, UInt64(1 + below(3)))
         if below(8) == 0 {
             return .void(firstCounter: first, count: UInt32(1 + below(6)), settled: settled)

@@ -2,7 +2,7 @@ import ConfluxVocabulary
 
 @testable import ConfluxProtocol
 
-/// Messages of a sequencer, honest or not, and what stands in its log.
+/// Messages of a sequencer, honest or not, and the contents of its log.
 extension Dice {
     mutating func sequencerMessage(
         _ known: Surroundings, commits: [Bytes]
@@ -92,7 +92,7 @@ extension Dice {
             first: first, last: first.advanced(by: UInt64(below(8))), message: "not readable")
     }
 
-    /// A commit that no log has.
+    /// A commit that is in no log.
     mutating func commitFrame(_ known: Surroundings) -> Bytes {
         var builder = CommitBuilder(
             log: log(known), epoch: epoch(known), predecessor: epoch(known),
@@ -137,7 +137,7 @@ extension Dice {
     }
 }
 
-/// A batch with nothing odd about it.
+/// An ordinary batch.
 enum GoodBatch {
     static let one: Batch = {
         var builder = BatchBuilder()

@@ -2,7 +2,7 @@ import ConfluxVocabulary
 
 @testable import ConfluxProtocol
 
-/// What is said of snapshots and digests.
+/// Parts of messages about snapshots and digests.
 extension Dice {
     mutating func place(_ known: Surroundings) -> SnapshotPlace {
         SnapshotPlace(
@@ -53,7 +53,7 @@ extension Dice {
             reference: reference(known), isMajority: flag(), mustReload: flag())
     }
 
-    /// Of the state that honest replicas have, or another.
+    /// The digest of the state that honest replicas have, or another one.
     private mutating func digest() -> Digest {
         Digest(of: flag() ? [0x5B, 0x5D] : [byte()] as [UInt8])
     }

@@ -1,7 +1,7 @@
 import ConfluxVocabulary
 
-/// Draws values from the fuzzer's bytes, so that every sequence of decisions is an input, and a
-/// small change of the input a small change of the sequence. When they are used up all is zero.
+/// Draws values from the fuzzer's bytes, so that an input is a sequence of decisions, and a small
+/// change of the input is a small change of the sequence. After the last byte, all further ones are zero.
 struct Dice {
     private var rest: ArraySlice<UInt8>
 
@@ -9,7 +9,7 @@ struct Dice {
         rest = bytes[...]
     }
 
-    /// Whether nothing is left to decide by.
+    /// Whether all bytes are used up.
     var isEmpty: Bool { rest.isEmpty }
 
     mutating func byte() -> UInt8 { rest.popFirst() ?? 0 }
@@ -37,7 +37,7 @@ struct Dice {
         (0..<below(most + 1)).map { _ in draw(&self) }
     }
 
-    /// Bytes as they are.
+    /// Takes bytes without interpreting them.
     mutating func bytes(upTo most: Int) -> [UInt8] {
         let count = most < 256 ? below(most + 1) : (Int(byte()) << 8 | Int(byte())) % (most + 1)
         let taken = Array(rest.prefix(count))
@@ -45,8 +45,8 @@ struct Dice {
         return taken
     }
 
-    /// A number of the grammar, at most 2⁶³ − 1: small, beside one that means something, or at the
-    /// end of the range.
+    /// A number of the grammar, at most 2⁶³ − 1: a small one, one near a known one, or one at the end of
+    /// the range.
     mutating func number(near known: [UInt64]) -> UInt64 {
         let most = UInt64(Int64.max)
         switch below(8) {

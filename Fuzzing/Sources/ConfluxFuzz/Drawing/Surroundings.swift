@@ -2,19 +2,19 @@ import ConfluxVocabulary
 
 @testable import ConfluxProtocol
 
-/// What a drawn value may refer to, so that it means something often enough.
+/// What a drawn value may refer to, so that it often makes sense.
 struct Surroundings {
     var log = LogID.none
     var epoch = Epoch.none
     var claim = Nonce.none
     var last = SequenceNumber.zero
-    /// Of sessions, as far as known.
+    /// The known sessions.
     var incarnations: [Incarnation] = []
-    /// Of stores, as far as known.
+    /// The known lives of stores.
     var lives: [SequenceNumber] = []
-    /// Counters that batches of the present session may begin with.
+    /// The counters with which batches of the present session may begin.
     var counters: [UInt64] = []
-    /// Of questions and fetches under way.
+    /// The open questions and fetches.
     var requests: [UInt64] = []
 }
 
@@ -28,7 +28,7 @@ extension Dice {
         StoreName(state: name(), instance: flag() ? .shared : name())
     }
 
-    /// One of a few, so that nodes are mistaken for each other.
+    /// One of a few nonces, so that nodes are confused with each other.
     mutating func nonce() -> Nonce { Identifier(high: 42, low: UInt64(below(6))) }
 
     mutating func log(_ known: Surroundings) -> LogID {

@@ -2,17 +2,17 @@ import ConfluxVocabulary
 
 @testable import ConfluxProtocol
 
-/// A deliberately dumb sequencer for one node: it answers at once, and keeps all that it judged.
+/// A deliberately simple sequencer for one node: it answers at once, and keeps all outcomes.
 struct PretendedSequencer {
     private(set) var log: LogID = Identifier(high: 7, low: 1)
     private(set) var epoch = Epoch(1)
     private(set) var last = SequenceNumber.zero
-    /// The frames of the feed, ascending.
+    /// The frames of the feed, in ascending order.
     private(set) var frames: [Bytes] = []
     private(set) var incarnation = Incarnation.none
     private(set) var lives: [StoreName: SequenceNumber] = [:]
     private var lastEpoch = Epoch.none
-    /// What became of the session's actions: a number and its epoch, or nil for rejected ones.
+    /// The outcomes of the session's actions: a number and its epoch, or nil for a rejected action.
     private var outcomes: [(sequence: SequenceNumber, epoch: Epoch)?] = []
 
     init() { append(.claim(epoch: epoch, nonce: claim)) }
@@ -33,7 +33,7 @@ struct PretendedSequencer {
 
     mutating func append(_ event: LogEvent) { append { $0.append(event) } }
 
-    /// Another node's action.
+    /// Appends another node's action.
     mutating func append(_ batch: Batch, from other: Incarnation) {
         append { $0.append(batch, from: other) }
     }
@@ -47,7 +47,7 @@ struct PretendedSequencer {
         lastEpoch = epoch
     }
 
-    /// Another tenure begins, of a log that lost its last commits, or of another log.
+    /// Begins another tenure of a log that lost its last commits, or of another log.
     mutating func restart(losing count: Int, ofAnotherLog isOther: Bool) {
         epoch = epoch.raised(by: 1)
         frames.removeLast(min(count, frames.count))
@@ -77,10 +77,10 @@ struct PretendedSequencer {
 
     // MARK: Answers
 
-    /// What an honest sequencer says.
+    /// The messages with which an honest sequencer answers.
     mutating func answer(_ message: NodeMessage, rejecting isRejected: Bool) -> [SequencerMessage] {
         switch message {
-        // Outcomes may have been lost on their way: they come again behind the welcome.
+        // Outcomes may have been lost in transit, so they are sent again after the welcome.
         case .hello(let hello): [answer(hello)] + told(from: 1, through: UInt64(outcomes.count))
         case .open(let open): [answer(open)]
         case .submit(let batch): judge(batch, rejecting: isRejected)
@@ -127,7 +127,7 @@ struct PretendedSequencer {
         .confirmed(Confirmed(request: request, outcome: .confirmed(last)))
     }
 
-    /// What the node has outcomes of was judged, also where the log lost it.
+    /// Marks the actions whose outcomes the node has as judged, even if the log lost them.
     @discardableResult
     private mutating func settle(through counter: UInt64) -> [SequencerMessage] {
         while UInt64(outcomes.count) < counter { outcomes.append(nil) }
@@ -156,8 +156,8 @@ struct PretendedSequencer {
                     beatInterval: .milliseconds(100), silenceMax: .seconds(10))))
     }
 
-    /// Each tenure has an epoch of its own, so what a history shares with the log ends with the last
-    /// commit that is not of a later one.
+    /// Each tenure has its own epoch. So the last common entry of a history and the log is the end of the last
+    /// commit that is not of a later epoch.
     private func agreed(with mark: HistoryMark) -> SequenceNumber {
         guard mark.log == log else { return .zero }
         let shared = frames.map { frame in certain { try commit(of: frame) } }
@@ -202,7 +202,7 @@ struct PretendedSequencer {
         return told(from: batch.firstCounter, through: batch.lastCounter)
     }
 
-    /// What was judged of these counters, an answer each.
+    /// The outcomes of these counters, in one message each.
     private func told(from first: UInt64, through last: UInt64) -> [SequencerMessage] {
         (first..<max(first, min(last, UInt64(outcomes.count)) + 1)).map { counter in
             guard let outcome = outcomes[Int(counter) - 1] else {

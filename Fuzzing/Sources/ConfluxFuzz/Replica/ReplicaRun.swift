@@ -2,35 +2,35 @@ import ConfluxVocabulary
 
 @testable import ConfluxProtocol
 
-/// One node and the sequencer that it is made to believe in, driven by the dice. Whatever it is
-/// told, every action that it dispatched has one outcome, and what it delivers has no hole.
+/// A node, and the sequencer that it is made to see, driven by the dice. Whatever the node is told, every
+/// action that it dispatched has one outcome, and the entries that it delivers have no gaps.
 struct ReplicaRun {
     var dice: Dice
     private(set) var machine: ReplicaMachine
     var sequencer = PretendedSequencer()
     private var now = Duration.zero
-    /// What the node said and nobody answered yet. *Bounded*: the oldest is lost.
+    /// The node's messages that were not answered yet. *Bounded*: the oldest one is lost.
     private(set) var unanswered: [NodeMessage] = []
-    /// What was delivered and is not applied.
+    /// The deliveries that are not applied yet.
     private var unapplied: [(last: SequenceNumber, bytes: Int, isCatchUp: Bool)] = []
     private var progress = ApplyProgress()
-    /// What is given a state, and has not said so.
+    /// The stores that were given a state and have not reported it.
     private var restoring: [(store: StoreName, through: SequenceNumber, request: UInt64)] = []
-    /// What it was asked for of its states.
+    /// The parts of states that the sequencer requested.
     private var given: [SnapshotChunk] = []
     private var delivered: SequenceNumber?
-    /// How many actions were dispatched, and how many have been told their outcome.
+    /// How many actions were dispatched, and how many have their outcomes.
     private var dispatchedCount: UInt64 = 0
     private var settledCount: UInt64 = 0
     private var lastSettled: UInt64 = 0
-    /// The most bytes of one answer to a fetch, and of one commit, so far.
+    /// The most bytes of one answer to a fetch, or of one frame of the feed, so far.
     private var answerBytesMax = 0
     private var hasEnded = false
     private(set) var asked: [Question] = []
     private var nextRequest: UInt64 = 1
-    /// Who waits for a number, and was told nothing yet.
+    /// The requests that wait for a number, and got no answer yet.
     private(set) var waiting: Set<UInt64> = []
-    /// The numbers that some of them wait for; the others wait for what the sequencer says.
+    /// The numbers for which some of them wait. The others wait for the sequencer's answer.
     private(set) var receipts: [UInt64: SequenceNumber] = [:]
     private var nextWait: UInt64 = 1
 
@@ -41,7 +41,7 @@ struct ReplicaRun {
         handle(.start)
     }
 
-    /// Bounds that are reached soon.
+    /// Settings with bounds that are reached soon.
     static let settings: ReplicaSettings = {
         var settings = ReplicaSettings(name: Name("a"), role: .member)
         settings.bufferBytesMax = 600
@@ -52,12 +52,12 @@ struct ReplicaRun {
         return settings
     }()
 
-    /// Above what a window of batches and an answer to each make, so that a session can recover.
+    /// More than a full window of batches and their answers, so that a session can recover.
     private static let unansweredMax = 512
 
     // MARK: Inputs
 
-    /// What a shell does with a frame of the sequencer.
+    /// Handles a frame of the sequencer like a shell.
     mutating func take(_ frame: Bytes) {
         do throws(WireError) {
             let epoch = try Frame.header(of: frame).epoch
@@ -69,7 +69,7 @@ struct ReplicaRun {
             switch message {
             case .welcome, .bye: handle(.received(message, epoch: epoch))
             default:
-                // Nothing of an epoch is believed before its welcome, nothing of an older one ever.
+                // Before its welcome, nothing of an epoch is believed, and nothing of an older epoch ever.
                 let isIgnored = !machine.isJoined || epoch < machine.epoch
                 let before = isIgnored ? withoutStale : ""
                 handle(.received(message, epoch: epoch))
@@ -80,14 +80,14 @@ struct ReplicaRun {
         }
     }
 
-    /// The machine, but for what only says that it told of a stale sequencer once.
+    /// The machine without the mark that it has reported a stale sequencer.
     private var withoutStale: String {
         var copy = machine
         copy.staleEpoch = .none
         return String(describing: copy)
     }
 
-    /// What a shell does with a frame of the feed.
+    /// Handles a frame of the feed like a shell.
     mutating func feed(_ frame: Bytes) {
         do throws(WireError) {
             let epoch = try Frame.header(of: frame).epoch
@@ -102,7 +102,7 @@ struct ReplicaRun {
         }
     }
 
-    /// Answers the oldest, or another one; or loses it.
+    /// Answers the oldest message or another one, or loses it.
     mutating func answer(at index: Int, isLost: Bool = false, rejecting isRejected: Bool = false) {
         guard unanswered.indices.contains(index) else { return }
         let message = unanswered.remove(at: index)
@@ -126,14 +126,14 @@ struct ReplicaRun {
         handle(.open(open))
     }
 
-    /// Waits for the sequencer's latest number, or for one of a receipt.
+    /// Waits for the sequencer's latest number, or for the number of a receipt.
     mutating func wait(for receipt: SequenceNumber?) {
         let request = nextWait
         nextWait += 1
         waiting.insert(request)
         if let receipt {
             receipts[request] = receipt
-            // Of the present tenure, whose number is known, or of another one, for which it asks.
+            // Of the present tenure, whose number is known, or of another one, for which the node asks.
             let epoch = request.isMultiple(of: 2) ? sequencer.epoch : Epoch(1)
             let awaited = Receipt(
                 log: sequencer.log, epoch: epoch, sequence: receipt, timestamp: Timestamp(0))
@@ -149,7 +149,7 @@ struct ReplicaRun {
         handle(.giveUp(request: request))
     }
 
-    /// The thread that applies is done with some of what was delivered.
+    /// The applying thread finishes some of the deliveries.
     mutating func apply(_ count: Int) {
         let restored = restoring
         restoring = []
@@ -193,7 +193,7 @@ struct ReplicaRun {
         handle(.tick)
     }
 
-    /// A new connection: what was on its way is lost.
+    /// A new connection: everything in transit is lost.
     mutating func reconnect() {
         unanswered = []
         handle(.reconnected)
@@ -260,14 +260,14 @@ struct ReplicaRun {
         }
     }
 
-    /// Every bound of the settings, and P5: what was dispatched has, or will have, one outcome.
+    /// Checks every bound of the settings, and P5: every dispatched action has or will have one outcome.
     private mutating func checkBounds() {
         require(
             settledCount + machine.unsettledCount == dispatchedCount,
             "\(dispatchedCount) dispatched, \(settledCount) told, "
                 + "\(machine.unsettledCount) open")
         require(!hasEnded || settledCount == dispatchedCount, "ended without outcomes")
-        // What waits when the node ends is told by who runs it.
+        // When the node ends, its shell ends the remaining waits.
         require(
             hasEnded || machine.waiterCount == waiting.count,
             "\(machine.waiterCount) wait, and \(waiting.count) were not told")
@@ -284,7 +284,7 @@ struct ReplicaRun {
             machine.outstandingBytes + machine.catchUps.outstandingBytes
                 == unapplied.reduce(0) { $0 + $1.bytes },
             "\(machine.outstandingBytes) bytes are counted")
-        // An answer is delivered whole; nothing is asked for above the bound.
+        // An answer is delivered completely. Above the bound, nothing more is fetched.
         require(
             machine.outstandingBytes <= settings.deliveryBytesMax + 2 * answerBytesMax,
             "\(machine.outstandingBytes) bytes are not applied")

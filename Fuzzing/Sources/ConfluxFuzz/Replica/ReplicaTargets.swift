@@ -3,8 +3,8 @@ import ConfluxVocabulary
 @testable import ConfluxProtocol
 
 extension FuzzTarget {
-    /// A node's machine: told what frames say, told what is well formed in any order, and with a
-    /// sequencer that is honest while frames are lost, late and doubled.
+    /// A node's machine with three kinds of input: any frames, well-formed inputs in any order, and an
+    /// honest sequencer whose frames may be lost, late and doubled.
     static let replicaTargets: [FuzzTarget] = [
         FuzzTarget(name: "replica-frames", lengthMax: 2_048) { bytes in
             var run = ReplicaRun(Dice(bytes))
@@ -32,7 +32,7 @@ extension FuzzTarget {
 }
 
 extension ReplicaRun {
-    /// A session with a store that has caught up, and an action with its outcome.
+    /// Begins a session with a store that has caught up, and an action with its outcome.
     mutating func join() {
         answerAll()
         if let store = StoreName("list") { open(.store(store)) }
@@ -50,7 +50,7 @@ extension ReplicaRun {
             "it did not join")
     }
 
-    /// Once faults stop, everything becomes current and has its outcome (liveness).
+    /// Checks liveness: once faults stop, everything becomes current and has its outcome.
     mutating func recover() {
         for _ in 0..<60 where machine.phase != .ended {
             answerAll()
@@ -65,7 +65,7 @@ extension ReplicaRun {
             machine.live == nil || machine.live == sequencer.last,
             "it is at \(machine.live as Any), and the log at \(sequencer.last)")
         require(machine.catchUps.isEmpty, "a store does not catch up")
-        // Of a number that the log lost nobody knows when it gives it again.
+        // Nobody knows when a number that the log lost is assigned again.
         let late = waiting.filter { receipts[$0, default: .zero] <= sequencer.last }
         require(late.isEmpty, "\(late) wait for ever")
     }
@@ -87,7 +87,7 @@ extension ReplicaRun {
         return builder
     }
 
-    /// One decision.
+    /// Makes one decision.
     mutating func step(isHonest: Bool) {
         switch dice.below(20) {
         case 0, 1: dispatch(builder(of: 1 + dice.below(3)), isAtomic: dice.flag())
@@ -122,7 +122,7 @@ extension ReplicaRun {
     private mutating func userInput() {
         switch dice.below(7) {
         case 6:
-            // Some of the last actions; those that have an outcome keep it.
+            // Withdraws some of the last actions. Those with an outcome keep it.
             let next = machine.nextCounter
             let first = next - min(next - 1, UInt64(1 + dice.below(4)))
             if first < next { handle(.withdraw(RangeSet(first..<next))) }
@@ -159,7 +159,7 @@ extension ReplicaRun {
         }
     }
 
-    /// What no honest sequencer says.
+    /// Sends what no honest sequencer would send.
     private mutating func lie() {
         let known = sequencer.surroundings
         let epoch = dice.epoch(known)

@@ -3,7 +3,7 @@ import ConfluxVocabulary
 @testable import ConfluxProtocol
 
 extension SequencerMachine {
-    /// Every bound of the settings, and every invariant that is cheap to look at (P7).
+    /// Checks every bound of the settings, and every invariant that is cheap to check (P7).
     func checkBounds() {
         for bound in bounds { require(bound.level <= bound.most, "\(bound)") }
         let rejoining = joining.keys.count { sessions.incarnation(of: $0) != nil }
@@ -43,7 +43,7 @@ extension SequencerMachine {
             ledger.settled <= ledger.announced && ledger.announced <= ledger.lastCounter,
             "\(ledger)")
         require(ledger.pendingBytes <= Int(settings.windowBytes), "\(ledger)")
-        // One batch more, with an outcome for each of its entries at worst.
+        // One more batch, whose entries all have separate outcomes in the worst case.
         require(
             ledger.recordCount <= settings.unsettledOutcomesMax + 64,
             "\(ledger.recordCount) outcomes of \(session.incarnation)")
@@ -58,7 +58,7 @@ extension SequencerMachine {
                 }, "\(session.incarnation) bridges what is not known")
             require(session.presence == .live, "\(session.incarnation) has left, and hosts")
         }
-        // A visit is reached wherever it was said last.
+        // A visit is reached on the connection of its last message.
         guard session.presence != .visit, let connection = session.connection else { return }
         require(session.presence == .live, "\(session.incarnation) has left and is connected")
         require(

@@ -2,25 +2,25 @@ import ConfluxVocabulary
 
 @testable import ConfluxProtocol
 
-/// One sequencer, its log and its connections, driven by the dice. Whatever was decided, what it
-/// writes and says must hold together, and its log must serve another tenure.
+/// A sequencer, its log and its connections, driven by the dice. Whatever is decided, everything that it
+/// writes and sends must be consistent, and the next tenure must be able to use its log.
 struct SequencerRun {
     var dice: Dice
     private(set) var machine: SequencerMachine
     private(set) var log = WrittenLog()
     private var now = Duration.zero
-    /// The append that the log has not answered.
+    /// The append that the log has not answered yet.
     private var underWay: Append?
-    /// What the log has last; the feed must bring it next.
+    /// The log's last commits, which the feed must bring next.
     private var unpublished: ArraySlice<Append.Commit> = []
     private var fetches: [(job: ReadJob, from: SequenceNumber)] = []
-    /// What of snapshots the log has not answered.
+    /// The parts of snapshots that the log has not answered yet.
     private var saves: [SnapshotPart] = []
-    /// What replicas were asked for, and have not given.
+    /// The requests that replicas have not answered yet.
     private var requests: [(SnapshotRequest, ConnectionID)] = []
     private var isConfirming = false
     private var hasEnded = false
-    /// Whose session each connection was welcomed to.
+    /// The session to which each connection was welcomed.
     private var owners: [ConnectionID: Incarnation] = [:]
     /// The counters that were rejected in this tenure.
     private var rejected: [Incarnation: RangeSet<UInt64>] = [:]
@@ -31,7 +31,7 @@ struct SequencerRun {
         begin()
     }
 
-    /// Bounds that are reached soon.
+    /// Settings with bounds that are reached soon.
     static let settings: SequencerSettings = {
         var settings = SequencerSettings(feed: "feed")
         settings.payloadBytesMax = 64
@@ -97,13 +97,13 @@ struct SequencerRun {
                     floor: log.floor, nonce: claim)))
     }
 
-    /// The process dies, and another begins. What was under way is in the log, or it is not.
+    /// The process dies, and another one begins. The pending append is in the log, or it is not.
     mutating func restart(losing isLost: Bool) {
         if let append = underWay, !isLost { log.append(append) }
         begin()
     }
 
-    /// The log answers: the tenure serves.
+    /// The log answers, and the tenure serves.
     mutating func land() {
         guard let append = underWay else { return }
         underWay = nil
@@ -123,7 +123,7 @@ struct SequencerRun {
         require(unpublished.isEmpty, "a commit was neither published nor announced")
     }
 
-    /// Everything that was admitted reaches the log.
+    /// Brings everything that was admitted into the log.
     mutating func settle() {
         handle(.drained)
         while underWay != nil {
@@ -132,7 +132,7 @@ struct SequencerRun {
         }
     }
 
-    /// A log that was written by this machine serves the next tenure, whatever nodes did.
+    /// Checks that the next tenure can use the log, whatever nodes did.
     mutating func finish() {
         settle()
         restart(losing: false)
@@ -143,13 +143,13 @@ struct SequencerRun {
 
     // MARK: Inputs
 
-    /// What a shell does with a frame.
+    /// Handles a frame like a shell.
     mutating func take(_ frame: Bytes, from connection: ConnectionID) {
         let input = SequencerInput.frame(frame, limits: machine.limits, from: connection)
         switch input {
         case .received(.hello, _, _, _): handle(input)
         case .received(_, let speaker, _, _):
-            // Nothing but a hello makes a session, and each is heard for itself (rule 8).
+            // Only a hello begins a session, and each session's messages are separate (rule 8).
             let isStranger = machine.connections[connection]?.session != speaker.session
             if isStranger, speaker.epoch <= log.epoch {
                 handleUnchanged(input)
@@ -161,7 +161,7 @@ struct SequencerRun {
         }
     }
 
-    /// What can't be read, or comes from nobody, is answered and changes nothing.
+    /// Checks that an unreadable message, or one of no session, is answered and changes nothing.
     private mutating func handleUnchanged(_ input: SequencerInput) {
         let before = String(describing: machine)
         handle(input)
@@ -197,7 +197,7 @@ struct SequencerRun {
         }
     }
 
-    /// The log has saved a part of a snapshot, or has not.
+    /// The log saves a part of a snapshot, or fails to.
     mutating func answerSave() {
         guard !saves.isEmpty else { return }
         let part = saves.removeFirst()
@@ -209,7 +209,7 @@ struct SequencerRun {
                     failure: isSaved ? nil : "it is full")))
     }
 
-    /// A checkpoint is saved.
+    /// Saves a checkpoint.
     mutating func saveCheckpoint() {
         guard machine.phase == .serving, log.last > log.toldCheckpoints.last ?? .zero else {
             return
@@ -217,7 +217,7 @@ struct SequencerRun {
         handle(.checkpointSaved(log.saveCheckpoint()))
     }
 
-    /// A replica says what its state is: that of honest ones, mostly.
+    /// A replica votes, usually with the state of honest ones.
     mutating func vote(on connection: ConnectionID) -> NodeMessage? {
         guard let store = dice.element(of: log.lives.keys.sorted()),
             let round = machine.directory.life(of: store)?.work.votes.round
@@ -231,7 +231,7 @@ struct SequencerRun {
                     byteCount: UInt64(state.count))))
     }
 
-    /// A replica gives what it was asked for.
+    /// A replica gives a part of a state that was requested.
     mutating func give() -> (NodeMessage, ConnectionID)? {
         guard !requests.isEmpty else { return nil }
         let (request, connection) = requests.removeLast()
@@ -245,7 +245,7 @@ struct SequencerRun {
         )
     }
 
-    /// Of more than one part.
+    /// A state of more than one part.
     private static let honestState = [UInt8](repeating: 0x5B, count: 1_500)
 
     mutating func confirmTenure() {
@@ -301,7 +301,7 @@ struct SequencerRun {
             )
             require(frame.count <= Self.settings.feedFrameBytesMax, "the feed carries it whole")
         case .publishBeat(let beat):
-            // What is too large for the feed is announced.
+            // A commit that is too large for the feed is announced.
             var last = log.last
             if let commit = unpublished.popFirst() {
                 require(
@@ -332,7 +332,7 @@ struct SequencerRun {
         }
     }
 
-    /// What is said can be read, and is true.
+    /// Checks that a message can be read, and is true.
     private mutating func check(_ message: SequencerMessage, to connection: ConnectionID) {
         require(unpublished.isEmpty, "said before the commit was published: \(message)")
         let frame = Frame.encode(message, epoch: log.epoch)
@@ -350,9 +350,9 @@ struct SequencerRun {
             for run in receipts.runs { log.check(run, of: owner) }
         case .rejection(let rejection):
             guard let owner = owners[connection] else { fail("a rejection for nobody") }
-            // Of which visit it is, it does not say.
+            // The rejection does not say to which visit it belongs.
             guard owner != .none else { break }
-            // What can't be read may claim to have any number of entries.
+            // An unreadable batch may claim to have any number of entries.
             let counters =
                 rejection.firstCounter..<rejection.firstCounter + UInt64(rejection.count)
             require(

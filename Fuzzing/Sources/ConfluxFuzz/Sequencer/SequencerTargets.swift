@@ -3,8 +3,8 @@ import ConfluxVocabulary
 @testable import ConfluxProtocol
 
 extension FuzzTarget {
-    /// The sequencer's machine: told what frames say, told what is well formed in any order, and
-    /// the same behind a session that was properly begun.
+    /// The sequencer's machine with three kinds of input: any frames, well-formed inputs in any order, and
+    /// the same inputs after a session was properly begun.
     static let sequencerTargets: [FuzzTarget] = [
         FuzzTarget(name: "sequencer-frames", lengthMax: 2_048) { bytes in
             var run = SequencerRun(Dice(bytes))
@@ -30,7 +30,7 @@ extension FuzzTarget {
             while !run.dice.isEmpty { run.step() }
             run.finish()
         },
-        // A log that grows, is digested, saved and given up from its beginning.
+        // A log that grows, is digested, saved and truncated.
         FuzzTarget(name: "sequencer-snapshots", lengthMax: 512) { bytes in
             var run = SequencerRun(Dice(bytes))
             run.land()
@@ -46,7 +46,7 @@ extension FuzzTarget {
 extension SequencerRun {
     private static let connections: UInt64 = 6
 
-    /// Two nodes with a name, a store that both host, and an action of each.
+    /// Joins two nodes with names, which both host a store and dispatch an action each.
     mutating func joinTwo() {
         for (number, text) in [(UInt64(0), "a"), (1, "b")] {
             let connection = ConnectionID(rawValue: number)
@@ -76,7 +76,7 @@ extension SequencerRun {
         require(log.places.values.allSatisfy { $0[1] != nil }, "their actions are not in the log")
     }
 
-    /// One decision.
+    /// Makes one decision.
     mutating func step() {
         switch dice.below(28) {
         case 24: vote()
@@ -102,7 +102,7 @@ extension SequencerRun {
         }
     }
 
-    /// What makes a log long and its beginning superfluous.
+    /// Makes the log long, and its beginning unnecessary.
     mutating func live() {
         switch dice.below(8) {
         case 0...2:
@@ -128,7 +128,7 @@ extension SequencerRun {
         if let message = vote(on: connection) { say(message, from: connection) }
     }
 
-    /// One node's window full of actions, of which a reader of marks takes notice.
+    /// Fills a node's window with actions, enough for the log's marks.
     private mutating func grow() {
         let connection = ConnectionID(rawValue: UInt64(dice.below(2)))
         guard case .member(let incarnation) = machine.connections[connection],
@@ -168,7 +168,7 @@ extension SequencerRun {
         Speaker(epoch: log.epoch, session: machine.connections[connection]?.session ?? .none)
     }
 
-    /// What an honest node would dispatch next.
+    /// Submits what an honest node would dispatch next.
     private mutating func submitNext() {
         let connection = connection()
         guard case .member(let incarnation) = machine.connections[connection],
@@ -188,7 +188,7 @@ extension SequencerRun {
         say(.submit(batch), from: connection)
     }
 
-    /// What an honest node asks for, in numbers that reach the bounds.
+    /// Sends the requests of an honest node, so many of them that bounds are reached.
     private mutating func ask() {
         let connection = connection()
         let store = dice.element(of: log.lives.keys.sorted()) ?? dice.storeName()

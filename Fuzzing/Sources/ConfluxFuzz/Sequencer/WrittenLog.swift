@@ -2,7 +2,7 @@ import ConfluxVocabulary
 
 @testable import ConfluxProtocol
 
-/// A deliberately dumb log, and what must hold of everything that a sequencer puts into one.
+/// A deliberately simple log, which checks everything that a sequencer writes into it.
 struct WrittenLog {
     let id: LogID = Identifier(high: 7, low: 1)
     var epoch = Epoch.none
@@ -10,30 +10,30 @@ struct WrittenLog {
     private(set) var last = SequenceNumber.zero
     private(set) var lastEpoch = Epoch.none
     private var lastTimestamp = Timestamp(0)
-    /// Where each origin's actions stand, by counter, and the epoch of their commits.
+    /// For each origin's actions, the numbers by counter.
     private(set) var places: [Incarnation: [UInt64: SequenceNumber]] = [:]
-    /// The highest counter of each session that is remembered.
+    /// The highest counter of each remembered session.
     private(set) var counters: [Incarnation: UInt64] = [:]
     /// The lives of stores.
     private(set) var lives: [StoreName: SequenceNumber] = [:]
     /// The lowest number that the log promises to have.
     private(set) var floor = SequenceNumber(1)
-    /// The whole snapshots that are confirmed, and what came of others.
+    /// The complete snapshots that are confirmed. `unfinished` has the incomplete ones.
     private(set) var snapshots: [SnapshotPlace: (reference: SnapshotReference, bytes: [UInt8])] =
         [:]
-    /// What is kept of stores that nobody hosts.
+    /// The entries that are kept aside for stores that nobody hosts.
     private(set) var asides: [StoreName: AsideKept] = [:]
     private var unfinished: [StoreName: (part: SnapshotPart, bytes: [UInt8])] = [:]
-    /// The highest number of an entry that concerns each store, and those that are frozen.
+    /// The highest number of an entry that concerns each store. `frozen` has the frozen stores.
     private(set) var stamps: [StoreName: SequenceNumber] = [:]
     private var frozen: Set<StoreName> = []
     /// The last two checkpoints that the sequencer was told of in this tenure.
     var toldCheckpoints: [SequenceNumber] = []
-    /// What was written beside the log, ascending.
+    /// The checkpoints in ascending order.
     private var checkpoints: [(last: SequenceNumber, bytes: Bytes)] = []
     private var fold = LogFold(log: Identifier(high: 7, low: 1))
 
-    /// Rules 1, 2, 8, 9, 13, 15 and 16, as a reader of the log sees them.
+    /// Checks rules 1, 2, 8, 9, 13, 15 and 16, as a reader of the log sees them.
     mutating func append(_ append: Append) {
         var hasPoint = false
         for commit in append.commits { add(commit, &hasPoint) }
@@ -67,7 +67,7 @@ struct WrittenLog {
         check(commit)
     }
 
-    /// Rule 20: a checkpoint is the fold of the log, and reads back as what it was.
+    /// Checks rule 20: a checkpoint is the fold of the log, and decodes to the same.
     private mutating func check(_ commit: Commit) {
         do { try fold.apply(commit, byteCount: bodies.last?.count ?? 0) } catch {
             fail("the log does not follow itself: \(error)")
@@ -78,14 +78,14 @@ struct WrittenLog {
         checkpoints.append((commit.last, bytes))
     }
 
-    /// A checkpoint of all that is in the log is saved.
+    /// Saves a checkpoint at the end of the log.
     mutating func saveCheckpoint() -> SequenceNumber {
         if checkpoints.last?.last != last { checkpoints.append((last, Bytes(fold.encoded()))) }
         toldCheckpoints = toldCheckpoints.suffix(1) + [last]
         return last
     }
 
-    /// Rule 20: nothing that somebody needs is given up.
+    /// Checks rule 20: no entry is discarded that somebody needs.
     mutating func truncate(below floor: SequenceNumber, bases: [StoreName: SequenceNumber]) {
         require(floor > self.floor, "the floor went from \(self.floor) to \(floor)")
         let older = toldCheckpoints.first ?? .zero
@@ -104,7 +104,7 @@ struct WrittenLog {
         self.floor = floor
     }
 
-    /// - Returns: Whether it is what comes next.
+    /// - Returns: Whether the part is the next one.
     mutating func save(_ part: SnapshotPart) -> Bool {
         let store = part.place.store
         require(part.place.sequence <= last, "a snapshot of what is to come: \(part.place)")
@@ -130,7 +130,7 @@ struct WrittenLog {
         return true
     }
 
-    /// Keeps what concerns some stores beside the log.
+    /// Keeps the entries that concern some stores aside from the log.
     mutating func keepAside(_ jobs: [AsideJob], through last: SequenceNumber) -> [AsideKept] {
         jobs.map { job in
             require(job.after < last, "nothing of \(job.store) is behind \(job.after)")
@@ -152,7 +152,7 @@ struct WrittenLog {
         }
     }
 
-    /// Whole snapshots and what is kept aside, as a start finds them.
+    /// The complete snapshots and the entries kept aside, as a start finds them.
     var index: [SnapshotIndexEntry] {
         let saved = snapshots.map {
             SnapshotIndexEntry(place: $0.key, reference: $0.value.reference)
@@ -191,11 +191,11 @@ struct WrittenLog {
             bytes: saved.bytes[Int(offset)...].prefix(max(1, limitBytes)))
     }
 
-    /// What is found beside the log: the newest checkpoint, an old one, a broken one or none.
+    /// The checkpoint that is found: the newest one, an old one, a damaged one or none.
     func checkpoint(through last: SequenceNumber, _ dice: inout Dice) -> CheckpointAnswer {
         guard let newest = checkpoints.last(where: { $0.last <= last }) else { return .none }
         guard floor == SequenceNumber(1) else {
-            // One of the two that the floor waits for can be read.
+            // One of the two checkpoints that the floor requires can be read.
             let isFirst = last == self.last && checkpoints.count > 1
             return isFirst && dice.below(4) == 0
                 ? .damaged(newest.last, "not what was written") : .found(newest.last, newest.bytes)
@@ -221,7 +221,7 @@ struct WrittenLog {
         }
         require(batch.firstCounter > highest, "\(batch.firstCounter) stands behind \(highest)")
         counters[incarnation] = batch.lastCounter
-        // A row may have no entry, when its entries were rejected: only the others count.
+        // A row may have no entry if its entries were rejected. Then its target does not count.
         batch.forEachEntry { index, _ in
             let row = batch.targets[index]
             for name in lives.keys where row.target.concerns(name) {
@@ -275,10 +275,10 @@ struct WrittenLog {
         }
     }
 
-    /// What a receipt says must stand here, and stand where it says.
+    /// Checks that the log has the entries of some receipts at their numbers.
     func check(_ run: Receipts.Run, of incarnation: Incarnation) {
         guard incarnation != .none else {
-            // Of which visit it is, it does not say.
+            // The receipts don't say to which visit they belong.
             for offset in 0..<UInt64(run.count) {
                 let sequence = run.firstSequence.advanced(by: offset)
                 require(

@@ -2,8 +2,8 @@ import Testing
 
 @testable import Conflux
 
-/// Every order in which a few threads can take their steps at one gate. A step is what a thread does under the
-/// gate's mutex, or with one of its atomics.
+/// Every order in which a few threads can take their steps at one gate. A step is what a thread does while it
+/// holds the gate's mutex, or with one of the gate's atomics.
 @Suite struct FlowGateMachineTests {
     @Test(arguments: [
         [GateWorld.Role.passes(2), .locks(1)],
@@ -19,25 +19,25 @@ import Testing
     }
 }
 
-/// What a gate does with its machine, in single steps.
+/// How a gate uses its machine, in single steps.
 struct GateWorld: ExploredWorld {
     enum Role: Equatable {
-        /// A thread dispatches so often.
+        /// A thread dispatches this many times.
         case passes(Int)
-        /// One takes a lock, dispatches so often under it, and releases it.
+        /// A thread takes a lock, dispatches this many times under it, and releases it.
         case locks(Int)
     }
 
     fileprivate struct Job: Hashable {
         let number: Int
         let holder: UInt64?
-        /// The locks that were held when it was dispatched.
+        /// The locks that were held at the time of its dispatch.
         let held: [UInt64]
     }
 
     fileprivate enum Doing: Hashable {
         case idle, looking(Job), placing(Job), leaving, lookingAgain, beginning, draining
-        /// It was counted and found the gate closed: it is counted no more, and then comes to the mutex.
+        /// It was counted and found the gate closed: it takes its count back, and then acquires the mutex.
         case backing(Job), lookingBack(Job), beginningBack(Job), drainingBack(Job), coming(Job)
     }
 
@@ -54,7 +54,7 @@ struct GateWorld: ExploredWorld {
     private var passing = 0
     private var participants: [Participant]
     private var held: [UInt64] = []
-    /// The locks whose holders have placed something while theirs was in force.
+    /// The locks whose holders placed something while their lock was in force.
     private var used: Set<UInt64> = []
     private var placed: [Job] = []
     private var parked: [Int] = []
@@ -114,7 +114,7 @@ struct GateWorld: ExploredWorld {
             let mine = numbers.filter { $0 / 10 == index }
             if mine != mine.sorted() { faults.append("\(mine) are not in order") }
         }
-        // What is parked without a lock passes in the order in which it was parked.
+        // Dispatches that were parked without a lock pass in the order in which they were parked.
         let others = placed.filter { $0.holder == nil }.map(\.number)
         let resumed = others.filter { parked.contains($0) }
         if resumed != parked.filter({ resumed.contains($0) }) {

@@ -89,7 +89,7 @@ struct FlowLockTests {
 
     @Test func `a lock ends by itself when the action has changed nothing`() {
         let store = scope.run { ModelStore<Stock>() }
-        // It draws a random number, so that each action that is applied changes it.
+        // The model draws a random number, so that each applied action changes it.
         let refused = scope.lock(dispatching: .take(amount: 1), to: store)
         #expect(scope.lockInForce == nil)
         withExtendedLifetime(refused) {}
@@ -155,7 +155,7 @@ struct FlowLockTests {
         let late = Task.detached {
             for _ in 0..<2 { store.dispatch(.add(amount: 1)) }
         }
-        // The first of them waits for this, or for a second.
+        // The first dispatch above the bound waits for this release, or for a second.
         lock.release()
         await late.value
         try await store.dispatch(.add(amount: 0)).receipt()

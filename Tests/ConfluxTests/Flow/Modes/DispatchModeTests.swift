@@ -18,10 +18,10 @@ struct DispatchModeTests {
                 places.withLock { _ = $0.insert(place) }
             }
         }
-        // Handed over under a lock: the thread sanitizer does not see a continuation that is resumed
-        // before its task has stopped.
+        // The results are passed under a lock, since the thread sanitizer does not understand a continuation that is
+        // resumed before its task has suspended.
         let sent = Mutex<(last: DispatchHandle, thread: UInt)?>(nil)
-        // A thread that has ended leaves its identity to others.
+        // The thread must not end before the comparison, since a new thread could get its identity.
         let mayEnd = DispatchSemaphore(value: 0)
         defer { mayEnd.signal() }
         await withCheckedContinuation { continuation in
@@ -343,7 +343,7 @@ struct DispatchModeTests {
         }
         let last = scope.dispatch(3, to: store, mode: .serial)
         for await _ in begun.stream {}
-        // Time for the last one, if it did not wait.
+        // Enough time for the last dispatch, if it did not wait.
         for _ in 0..<10 { try await scope.dispatch(0, to: store).receipt() }
         gate.continuation.finish()
         try await last.receipt()
@@ -367,7 +367,7 @@ struct DispatchModeTests {
                     }
                 }
                 await scope.dispatch(3, to: store, mode: .serial).end()
-                // The other is not of the chain.
+                // This dispatch does not belong to the chain.
                 let other = slow.actions.dispatch(1)
                 let dependent = scope.dispatch(4, to: store, mode: .serial, after: other)
                 held.runAll()

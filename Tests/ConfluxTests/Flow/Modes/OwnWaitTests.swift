@@ -21,7 +21,7 @@ struct OwnWaitTests {
             tallyStore(on: place == "within" ? .within(queue) : .queue(queue))
         }
         let caller = place == "target" ? DispatchQueue(label: "caller", target: queue) : queue
-        // It has an executor, too.
+        // The queue is also the executor of another store.
         let other = scope.run { tallyStore(on: .queue(caller)) }
         let told = await withCheckedContinuation { continuation in
             caller.async {
@@ -106,7 +106,7 @@ struct OwnWaitTests {
         #expect(seen.values == Array(0..<20))
     }
 
-    // MARK: A lock of one's own
+    // MARK: The caller's own lock
 
     @Test func `sync is refused where the caller's own lock pauses the flow`() async throws {
         let store = scope.run { tallyStore() }
@@ -167,7 +167,7 @@ struct OwnWaitTests {
             let (errors, original) = (Pipe(), dup(STDERR_FILENO))
             dup2(errors.fileHandleForWriting.fileDescriptor, STDERR_FILENO)
             Thread {
-                // Nobody releases the older lock before the warning is there.
+                // The older lock is released only after the warning was printed.
                 let warning = errors.fileHandleForReading.availableData
                 dup2(original, STDERR_FILENO)
                 try? FileHandle.standardError.write(contentsOf: warning)
@@ -191,7 +191,7 @@ struct OwnWaitTests {
         await released
     }
 
-    // MARK: An operation of one's own
+    // MARK: The caller's own operation
 
     @Test func `a serial operation may wait for what it dispatches in series`() async throws {
         let scope = scope
@@ -201,7 +201,7 @@ struct OwnWaitTests {
             await scope.performSerially {
                 _ = try? await scope.dispatch(2, to: store, mode: .serial).receipt()
             }.end()
-            // Nobody waits for this, but for what comes behind.
+            // The operation doesn't wait for this dispatch, but later undertakings do.
             scope.dispatch(3, to: store, mode: .serial)
         }
         try await scope.dispatch(4, to: store, mode: .serial).receipt()

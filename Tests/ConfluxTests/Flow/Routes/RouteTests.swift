@@ -5,16 +5,16 @@ import Testing
 
 @testable import Conflux
 
-/// What takes a route to a log, which may have no room: nobody else waits with it.
+/// A route to a log may have no room. Nobody else waits because of it.
 @Suite(.timeLimit(.minutes(5)))
 struct RouteTests {
     let scope = Scope()
 
-    /// A route that has no room until it is opened: a thread that may wait does so.
+    /// A route without room until it is opened. A thread that may wait does so.
     private final class Narrows<S: State>: ActionRoute where S.Action == Int {
         private let gate = DispatchSemaphore(value: 0)
         private let taken = Mutex<[Int]>([])
-        /// Each that comes, and each that went through.
+        /// The actions that arrived, and the actions that got through.
         let (arrivals, departures) = (AsyncStream<Int>.makeStream(), AsyncStream<Int>.makeStream())
 
         var numbers: [Int] { taken.withLock { $0 } }
@@ -38,13 +38,13 @@ struct RouteTests {
         let (far, near) = scope.run { (tallyStore(), Storage(0)) }
         let road = Narrows<TallyState>()
         far.core.setRoute(road)
-        // The thread that releases a lock dispatches for others.
+        // The thread that releases a lock dispatches parked actions of others.
         let lock = scope.lock()
         let first = far.actions.dispatch(1)
         near.replace(1)
         lock.release()
         #expect(near.value == 1 && road.numbers == [1])
-        // So does the queue of modes, and whoever tells there that something has ended.
+        // So does the queue of the modes, and the thread that calls a completion there.
         let sent = Late<DispatchHandle>()
         try await scope.dispatch(StorageCommit { $0.replace(2) }, to: near) { _ in
             sent.value = far.actions.dispatch(2)
@@ -102,7 +102,7 @@ struct RouteTests {
         far.core.setRoute(nil)
     }
 
-    /// A route whose outcomes come by a thread of its own.
+    /// A route that delivers its outcomes on its own thread.
     private final class Echo: ActionRoute {
         typealias S = TallyState
         private let queue = DispatchQueue(label: "echo")
@@ -132,7 +132,7 @@ struct RouteTests {
         let error = await #expect(throws: DispatchError.self) {
             try await inner.value?.receipt()
         }
-        // Where the outcome was there at once, the waiting thread itself has told it.
+        // If the outcome was there at once, the waiting thread itself ran the completion.
         #expect(error?.code == (teller.value == waiter ? .withdrawn : .wouldBlock))
         far.core.setRoute(nil)
     }

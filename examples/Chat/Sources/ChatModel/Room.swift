@@ -1,8 +1,8 @@
 import Conflux
 
-/// A room: who is in it, and what was said last.
+/// A room: who is in it, and the last lines that were said.
 public struct Room: Model, Equatable {
-    /// The same in every process.
+    /// The state's name. It is the same in every process.
     public static let name = "room"
     /// The most lines that a room keeps. The log has the older ones.
     public static let linesMax = 100
@@ -11,37 +11,37 @@ public struct Room: Model, Equatable {
 
     /// What can happen in a room.
     public enum Action: Codable, Sendable, Equatable {
-        /// Somebody comes in.
+        /// Somebody enters.
         case join(name: String)
         /// Somebody says something.
         case say(name: String, text: String)
-        /// Somebody goes.
+        /// Somebody leaves.
         case leave(name: String)
     }
 
-    /// Something that was said, or happened.
+    /// A line in the room: something that was said, or somebody who entered or left.
     public struct Line: Codable, Sendable, Equatable {
         /// Counts the lines of the room, from 1.
         public let number: Int
-        /// Who said it.
+        /// The name of the person.
         public let name: String
-        /// What; nil where they came or left.
+        /// What was said; nil if the person entered or left.
         public let text: String?
-        /// Whether they are in the room after it.
+        /// Whether the person is in the room afterwards.
         public let isPresent: Bool
     }
 
-    /// Who is in the room, by name.
+    /// The names of the people in the room.
     public private(set) var present: [String] = []
-    /// The last lines, the newest at the end.
+    /// The last lines, the newest one at the end.
     public private(set) var lines: [Line] = []
     private var lineCount = 0
 
     /// An empty room.
     public init() {}
 
-    /// Refuses a name that is taken, and words of somebody who is not here. Every process sees the same room, so
-    /// it decides the same.
+    /// Refuses a name that is taken, and words of a person who is not in the room. Every process has the same room,
+    /// so it decides in the same way.
     public func check(_ action: Action, _ context: ActionContext) throws {
         switch action {
         case .join(let name):
@@ -76,7 +76,7 @@ public struct Room: Model, Equatable {
     }
 }
 
-/// Why nothing happened in a room.
+/// Why an action was refused.
 public enum Refusal: Error, Equatable, CustomStringConvertible {
     case badName, tooLong
     case nameTaken(String), notHere(String)
@@ -93,7 +93,7 @@ public enum Refusal: Error, Equatable, CustomStringConvertible {
 }
 
 extension Room.Line: CustomStringConvertible {
-    /// The line as a terminal shows it.
+    /// The line for a terminal.
     public var description: String {
         if let text { return "\(name): \(text)" }
         return isPresent ? "* \(name) came in" : "* \(name) left"

@@ -10,7 +10,7 @@ let name = CommandLine.arguments[1]
 let roomName = CommandLine.arguments.count == 3 ? CommandLine.arguments[2] : "shared"
 let address = ProcessInfo.processInfo.environment["CONFLUX_CONNECT"] ?? "tcp://127.0.0.1:7400"
 
-/// Prints what is new in the room, from this process's replica.
+/// Prints new lines of the room, from this process's replica.
 func show(_ room: ModelStore<Room>) async {
     var shown = 0
     for await lines in room.changed(\.lines).values {
@@ -19,7 +19,7 @@ func show(_ room: ModelStore<Room>) async {
     }
 }
 
-/// What is typed, line by line, until Ctrl-D.
+/// The typed lines, until Ctrl-D.
 let typed = AsyncStream<String> { lines in
     Thread.detachNewThread {
         while let line = readLine() { lines.yield(line) }
@@ -27,7 +27,7 @@ let typed = AsyncStream<String> { lines in
     }
 }
 
-/// Says each line that is typed.
+/// Dispatches each typed line.
 func speak(in room: ModelStore<Room>) async throws(DispatchError) {
     for await text in typed where !text.isEmpty {
         do throws(DispatchError) {

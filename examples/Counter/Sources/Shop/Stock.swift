@@ -1,15 +1,15 @@
 import Conflux
 
-/// What is on the shelf: a state as a value.
+/// The goods on the shelf: a state that is a value.
 public struct Stock: Model, Equatable {
-    /// The same in every process.
+    /// The state's name. It is the same in every process.
     public static let name = "stock"
 
     /// What can happen.
     public enum Action: Codable, Sendable, Equatable {
-        /// A delivery came.
+        /// A delivery arrives.
         case add(amount: Int)
-        /// Somebody buys.
+        /// A customer buys.
         case take(amount: Int)
     }
 
@@ -19,7 +19,7 @@ public struct Stock: Model, Equatable {
     /// An empty shelf.
     public init() {}
 
-    /// Refuses what can't be; the same in every process, since all see the same stock.
+    /// Refuses to sell more than there is. All processes have the same stock, so they decide in the same way.
     public func check(_ action: Action, _ context: ActionContext) throws {
         if case .take(let amount) = action, amount > left { throw OutOfStock(left: left) }
     }
@@ -33,11 +33,11 @@ public struct Stock: Model, Equatable {
     }
 }
 
-/// Why nothing was taken.
+/// Why a purchase was refused.
 public struct OutOfStock: Error, CustomStringConvertible {
     /// How many are left.
     public let left: Int
 
-    /// For whoever reads the refusal.
+    /// The reason, for people.
     public var description: String { "only \(left) left" }
 }

@@ -1,27 +1,27 @@
 import Conflux
 
-/// Who came: a state as a class, in the roles of a Flux library.
+/// The visitors: a state that is a class, in the roles of a Flux library.
 public final class VisitState: ReplicatedState {
     /// What can happen.
     public enum Action: Codable, Sendable, Equatable {
-        /// Somebody came in.
+        /// Somebody enters.
         case enter
-        /// Somebody left.
+        /// Somebody leaves.
         case leave
     }
 
-    /// How that changes the state.
+    /// The type that changes the state.
     public typealias Mutations = VisitMutations
 
-    /// All of the state, as a value: what a late worker gets.
+    /// The whole state as a value, which a late worker gets.
     public struct Snapshot: Codable, Sendable, Equatable {
-        /// Who is inside.
+        /// How many people are inside.
         public var inside: Int
-        /// Who was ever inside.
+        /// How many people have ever entered.
         public var total: Int
     }
 
-    /// The same in every process.
+    /// The state's name. It is the same in every process.
     public static let name = "visits"
     /// Commits the actions.
     public static var mutations: VisitMutations { VisitMutations() }
@@ -32,7 +32,7 @@ public final class VisitState: ReplicatedState {
     /// An empty shop.
     public init() {}
 
-    /// All of the state.
+    /// The whole state.
     public var snapshot: Snapshot {
         get { Snapshot(inside: inside.value, total: total.value) }
         set {
@@ -42,7 +42,7 @@ public final class VisitState: ReplicatedState {
     }
 }
 
-/// Changes the state; nothing else does.
+/// Changes the state. Nothing else does.
 public struct VisitMutations: Mutations {
     /// Commits one action.
     public func commit(action: VisitState.Action, state: VisitState) {
@@ -57,17 +57,17 @@ public struct VisitMutations: Mutations {
 }
 
 extension Actions where State == VisitState {
-    /// Somebody came in.
+    /// Somebody enters.
     public func enter() { dispatch(action: .enter) }
 
-    /// Somebody left.
+    /// Somebody leaves.
     public func leave() { dispatch(action: .leave) }
 }
 
 extension Computed where State == VisitState {
-    /// Who is inside now.
+    /// How many people are inside now.
     public var inside: Int { state.inside.value }
 
-    /// Who is inside, now and from now on.
+    /// How many people are inside, now and after each change.
     public var insideValues: Signal<Int> { state.inside.signal }
 }

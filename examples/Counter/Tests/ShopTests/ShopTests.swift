@@ -3,7 +3,7 @@ import ConfluxTesting
 import Shop
 import Testing
 
-/// The states as a test sees them: no process, no network.
+/// Tests of the states, without processes and without a network.
 @Suite(.ownScope)
 struct ShopTests {
     @Test func `nobody takes what is not there`() async {

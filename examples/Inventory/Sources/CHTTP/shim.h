@@ -1,17 +1,17 @@
 #pragma once
 #include <microhttpd.h>
 
-// Swift does not import variadic functions, nor constants that are macros.
+// Swift imports neither variadic functions nor constants that are macros.
 
 static inline enum MHD_Result inventory_http_yes(void) { return MHD_YES; }
 static inline enum MHD_Result inventory_http_no(void) { return MHD_NO; }
 
-/// An answer with a copy of a body; NULL where there is no memory.
+/// An answer with a copy of a body; NULL if there is no memory.
 static inline struct MHD_Response *inventory_http_response(const void *body, size_t size) {
     return MHD_create_response_from_buffer(size, (void *)body, MHD_RESPMEM_MUST_COPY);
 }
 
-/// Starts a server on the loopback interface, with a thread of its own. NULL where it can't be.
+/// Starts a server on the loopback interface, with its own thread. Returns NULL if that fails.
 static inline struct MHD_Daemon *inventory_http_start(
     const struct sockaddr *address, MHD_AccessHandlerCallback handler, void *context
 ) {

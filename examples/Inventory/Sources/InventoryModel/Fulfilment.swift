@@ -1,9 +1,9 @@
 import Conflux
 
-/// Fills orders: reserves the goods of each, then says what became of it.
+/// Fills orders: reserves the goods for each order, and then records the decision.
 ///
-/// Any number of workers may do this at once, and any of them may die between the two steps. The states see to it
-/// that nothing happens twice: a second reservation for an order changes nothing, and a second decision is refused.
+/// Any number of workers may do this at the same time, and each of them may die between the two steps. The states
+/// ensure that nothing happens twice: a second reservation changes nothing, and a second decision is refused.
 public struct Fulfilment: Sendable {
     private let stock: ModelStore<Stock>
     private let orders: ModelStore<Orders>
@@ -15,7 +15,7 @@ public struct Fulfilment: Sendable {
 
     /// Fills every order that is open now.
     ///
-    /// - Throws: What keeps it from the log; call again then.
+    /// - Throws: An error that keeps its actions from the log. Call it again in that case.
     public func fillOpen() async throws(DispatchError) {
         for order in orders.open { try await fill(order) }
     }

@@ -1,21 +1,21 @@
 import Conflux
 
-/// The orders, and what became of each.
+/// The orders, and the status of each.
 public struct Orders: Model, Equatable {
-    /// The same in every process.
+    /// The state's name. It is the same in every process.
     public static let name = "orders"
 
     /// What can happen to an order.
     public enum Action: Codable, Sendable, Equatable {
-        /// A customer wants something. The customer chooses the id, and may send it again.
+        /// A customer orders something. The customer chooses the id, and may send the order again.
         case place(id: String, item: String, amount: Int)
         /// The goods are reserved.
         case confirm(id: String)
-        /// They can't be had.
+        /// The goods are not available.
         case reject(id: String, why: String)
     }
 
-    /// What became of an order.
+    /// The status of an order.
     public enum Status: Codable, Sendable, Equatable {
         case placed, confirmed
         case rejected(String)
@@ -25,18 +25,18 @@ public struct Orders: Model, Equatable {
     public struct Order: Codable, Sendable, Equatable {
         /// Its id, which the customer chose.
         public let id: String
-        /// What is wanted.
+        /// The item that is ordered.
         public let item: String
-        /// How many of it.
+        /// How many of the item are ordered.
         public let amount: Int
-        /// What became of it.
+        /// The order's status.
         public internal(set) var status = Status.placed
     }
 
     /// Every order, by its id.
     public private(set) var orders: [String: Order] = [:]
 
-    /// The orders that nobody has decided, by id.
+    /// The orders without a decision, sorted by id.
     public var open: [Order] {
         orders.values.filter { $0.status == .placed }.sorted { $0.id < $1.id }
     }

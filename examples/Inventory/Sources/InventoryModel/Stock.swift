@@ -1,27 +1,27 @@
 import Conflux
 
-/// What is on the shelves, and what of it is reserved for orders.
+/// The goods on the shelves, and those that are reserved for orders.
 public struct Stock: Model, Equatable {
-    /// The same in every process.
+    /// The state's name. It is the same in every process.
     public static let name = "stock"
 
     /// What can happen to the stock.
     public enum Action: Codable, Sendable, Equatable {
-        /// A delivery came.
+        /// A delivery arrives.
         case deliver(item: String, amount: Int)
-        /// Takes what an order needs from the shelf. Reserving again for the same order changes nothing.
+        /// Reserves goods for an order. To reserve again for the same order changes nothing.
         case reserve(order: String, item: String, amount: Int)
     }
 
     /// How many of each item are left.
     public private(set) var left: [String: Int] = [:]
-    /// How many each order has got.
+    /// How many items each order has got.
     public private(set) var reserved: [String: Int] = [:]
 
     /// Empty shelves.
     public init() {}
 
-    /// Refuses what can't be.
+    /// Refuses invalid amounts, and reservations of more than there is.
     public func check(_ action: Action, _ context: ActionContext) throws {
         switch action {
         case .deliver(_, let amount):

@@ -7,10 +7,10 @@ import InventoryModel
 ///
 ///     POST /deliveries/ITEM/AMOUNT      POST /orders/ID/ITEM/AMOUNT
 ///
-/// It has no replica of any state. The answer is the number of the entry in the log: the action is on the disk, and
+/// It has no replica of any state. The answer is the number of the entry in the log: the action is durable, and
 /// every worker will apply it.
 struct FrontEnd: Sendable {
-    /// What is answered.
+    /// The answer to a request.
     struct Answer: Sendable {
         let status: UInt32
         let text: String
@@ -18,12 +18,12 @@ struct FrontEnd: Sendable {
 
     private let scope: Scope
 
-    /// Dispatches in a scope whose states a node bridges.
+    /// Dispatches in a scope whose states are bridged by a node.
     init(_ scope: Scope) {
         self.scope = scope
     }
 
-    /// Dispatches what a request asks for.
+    /// Dispatches the action for a request.
     func answer(_ method: String, _ path: String) async -> Answer {
         guard method == "POST" else { return Answer(status: 405, text: "only POST") }
         let parts = path.split(separator: "/").map { String($0).removingPercentEncoding ?? "" }
@@ -53,9 +53,9 @@ struct FrontEnd: Sendable {
 final class HTTPServer {
     private let daemon: OpaquePointer
 
-    /// What becomes of a request. The server's thread makes it, and a task ends it while the connection is
+    /// The state of a request. The server's thread makes it, and a task completes it while the connection is
     /// suspended.
-    // Sendable: so it has one owner at a time.
+    // Sendable: so it has only one owner at a time.
     private final class Request: @unchecked Sendable {
         let connection: OpaquePointer
         var answer: FrontEnd.Answer?
@@ -67,7 +67,7 @@ final class HTTPServer {
 
     /// Listens on a port of the loopback interface.
     ///
-    /// - Returns: nil where the port is in use.
+    /// - Returns: nil if the port is in use.
     init?(port: UInt16, _ frontEnd: FrontEnd) {
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
@@ -86,8 +86,8 @@ final class HTTPServer {
         self.daemon = daemon
     }
 
-    /// Called when the headers of a request are there, for each part of its body, and again when the connection is
-    /// resumed.
+    /// Is called when the headers of a request have arrived, for each part of its body, and again when the connection
+    /// is resumed.
     private static let handle: MHD_AccessHandlerCallback = {
         context, connection, path, method, _, _, bodySize, state in
         guard let context, let connection, let path, let method, let state, let bodySize else {
@@ -99,7 +99,7 @@ final class HTTPServer {
             return inventory_http_yes()
         }
         if bodySize.pointee > 0 {
-            // Nothing of a body is needed.
+            // The body is not used.
             bodySize.pointee = 0
             return inventory_http_yes()
         }

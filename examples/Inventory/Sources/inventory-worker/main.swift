@@ -10,7 +10,7 @@ do {
     let orders = try await node.store(Orders.self)
     let fulfilment = Fulfilment(stock, orders)
     print("fills orders of \(address)")
-    // Whenever the set of open orders changes, and once at the beginning.
+    // Runs once at the beginning, and whenever the set of open orders changes.
     for await open in orders.changed(\.open).values where !open.isEmpty {
         try await fulfilment.fillOpen()
         print("filled: \(open.map(\.id).joined(separator: ", ")); left: \(stock.left)")
