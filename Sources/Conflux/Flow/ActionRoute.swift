@@ -48,6 +48,7 @@ class KeptRoute<S: State>: AnyKeptRoute, @unchecked Sendable {
 }
 
 /// A route of a known type.
+// Sendable: its only property is constant and Sendable.
 private final class RouteKeeper<Route: ActionRoute>: KeptRoute<Route.S>, @unchecked Sendable {
     private let kept: Route
 

@@ -29,6 +29,7 @@ struct TopView {
     ///   - columns: How wide the screen is.
     ///   - rows: How high it is.
     ///   - paint: Gives a line a style: titles are bold, a node that lags is yellow, and one that left is faint.
+    /// - Returns: The lines.
     func lines(
         columns: Int, rows: Int,
         paint: (_ text: String, _ style: Appearance.Style) -> String = { text, _ in text }
@@ -107,6 +108,7 @@ struct TopView {
     private static func cut(_ lines: [Line], to room: Int) -> [Line] {
         guard lines.count > room else { return lines }
         guard room > 2 else { return [] }
-        return lines.prefix(room - 1) + [Line(text: "… \(lines.count - room + 1) more", style: .faint)]
+        let more = Line(text: "… \(lines.count - room + 1) more", style: .faint)
+        return lines.prefix(room - 1) + [more]
     }
 }

@@ -114,7 +114,8 @@ final class StoreRun<S: BridgedState> {
                 var (action, context) = (actions, contexts)
                 let end = contexts + room
                 while context < end {
-                    guard let head = EntryHead(entries, at: position, rows: rows), head.target == row,
+                    guard let head = EntryHead(entries, at: position, rows: rows),
+                        head.target == row,
                         head.upper - head.lower <= payloadBytesMax,
                         quick.read(
                             UnsafeBufferPointer(rebasing: entries[head.lower..<head.upper]),

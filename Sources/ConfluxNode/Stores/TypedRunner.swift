@@ -50,7 +50,8 @@ final class TypedRunner<S: BridgedState>: EntryRunner {
         guard let replica, recipients.include(replica.progress), let core = cores[replica.name]
         else { return nil }
         if let run = runOf[replica.name] { return run }
-        let run = StoreRun<S>(core, replica: replica, replica.progress, seed: replica.seed, takeSpare())
+        let run = StoreRun<S>(
+            core, replica: replica, replica.progress, seed: replica.seed, takeSpare())
         runs.append(run)
         runOf[replica.name] = run
         isSelective = isSelective || !replica.skips.isEmpty

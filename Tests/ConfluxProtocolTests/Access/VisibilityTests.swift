@@ -9,7 +9,8 @@ struct VisibilityTests {
         ("orders", "orders/shared", true), ("orders", "orders/7", false),
         ("orders/*", "orders/7", true),
         ("orders", "orders2/shared", false), ("orders/7", "orders/7", true),
-        ("orders/7", "orders/77", false), ("*", "a/shared", true), ("*", "a/b", false), ("*/*", "a/b", true), ("*/shared", "a/shared", true),
+        ("orders/7", "orders/77", false), ("*", "a/shared", true), ("*", "a/b", false),
+        ("*/*", "a/b", true), ("*/shared", "a/shared", true),
         ("*/shared", "a/b", false), ("user-*/a*z", "user-1/abz", true),
         ("user-*/a*z", "user-1/abza", false), ("a*b*c/x", "aXbYbZc/x", true),
         ("a*b*c/x", "abcb/x", false), ("**/**", "a/b", true),
@@ -64,7 +65,8 @@ struct VisibilityTests {
         let orders = try #require(Name("orders"))
         for (text, covers, touches) in [
             ("orders", false, true), ("orders/*", true, true), ("*", false, true),
-            ("*/*", true, true), ("o*/*", true, true), ("orders/7", false, true), ("cart", false, false),
+            ("*/*", true, true), ("o*/*", true, true), ("orders/7", false, true),
+            ("cart", false, false),
         ] {
             let pattern = try #require(StorePattern(text))
             #expect(pattern.covers(.state(orders)) == covers, "\(text)")

@@ -8,7 +8,8 @@ struct RightsTests {
             let keyed = try await KeyedSite(
                 site,
                 [
-                    "host": "host=counter/*,document/*", "api": "dispatch=counter/* observe=counter",
+                    "host": "host=counter/*,document/*",
+                    "api": "dispatch=counter/* observe=counter",
                     "ops": "administer observe",
                 ])
             _ = try await site.worker(

@@ -1,5 +1,7 @@
 extension Rule {
-    static let safety: [Rule] = [sleeps, wallClockWaits, forcedTries, emptyCatches, uncheckedPromises]
+    static let safety: [Rule] = [
+        sleeps, wallClockWaits, forcedTries, emptyCatches, uncheckedPromises,
+    ]
 
     static let sleeps = Rule(name: "nothing sleeps") { tree in
         tree.lines(

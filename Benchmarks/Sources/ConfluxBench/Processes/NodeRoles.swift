@@ -170,7 +170,9 @@ enum NodeRoles {
                 let node = try await Node.connect(
                     to: place.address, settings: try place.nodeSettings)
                 try await node.bridge(FrameState<OpaqueRecord>.self)
-                try await Store<FrameState<OpaqueRecord>>.actions.dispatch(OpaqueRecord(bytes: Role.payloadBytes)).receipt()
+                try await Store<FrameState<OpaqueRecord>>.actions.dispatch(
+                    OpaqueRecord(bytes: Role.payloadBytes)
+                ).receipt()
                 return node
             }
             nodes.append(node)

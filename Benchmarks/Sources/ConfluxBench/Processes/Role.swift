@@ -5,16 +5,10 @@ enum Role: Codable, Sendable {
     case sequencer(folder: String?, keys: KeyRing? = nil)
     /// A node that dispatches actions one by one.
     case producer(
-<<<<<<< HEAD
         at: Place, producer: Int, count: Int, form: OpaqueForm = .record,
         payloadBytes: Int = Role.payloadBytes)
     /// A node whose store checks the order of so many actions.
     case replica(at: Place, count: Int, form: OpaqueForm = .record)
-=======
-        at: Place, producer: Int, count: Int, payloadBytes: Int = Role.payloadBytes)
-    /// A node whose store checks the order of this many actions.
-    case replica(at: Place, count: Int)
->>>>>>> e88f43218a7709952aa2e80ecf5a60d623f5fbb1
     /// A node with one action in flight.
     case roundTrips(at: Place, count: Int)
     /// A node with several actions in flight at a time.
