@@ -85,7 +85,7 @@ package final class OrderedRun<S: State>: @unchecked Sendable {
         formerContexts.deallocate()
     }
 
-    /// Empties it for the next use, and keeps its room.
+    /// Empties it for the next use, and keeps its room. Contexts hold no reference, so nothing is freed of them.
     package func clear() {
         dropActions()
         (head, count) = (0, 0)

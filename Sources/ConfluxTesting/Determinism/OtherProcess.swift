@@ -100,7 +100,11 @@ final class OtherProcess: Sendable {
         while waitid(P_PID, id_t(processID), &info, WEXITED | WNOWAIT) < 0, errno == EINTR {}
         let waiting = content.withLock { content -> [CheckedContinuation<Void, Never>] in
             var status: Int32 = 0
-            while waitpid(processID, &status, 0) < 0, errno == EINTR {}
+            while waitpid(processID, &status, 0) < 0 {
+                precondition(
+                    errno == EINTR,
+                    "the end of process \(processID) was lost: don't ignore SIGCHLD in a test")
+            }
             guard case .running(let waiting) = content.phase else { return [] }
             content.phase = .ended(status)
             return waiting

@@ -65,7 +65,8 @@ struct GrowthWorkload {
     ) throws {
         for rival in rivals {
             let stream = StreamWorkload(
-                producers: producers, replicas: replicas, durability: .fsync, count: streamCount)
+                producers: producers, replicas: replicas, durability: .fsync, count: streamCount,
+                form: .data)
             let rate = try Cluster.run(in: settings.folder) {
                 try stream.rate(try rival.cast(stream, in: $0))
             }
