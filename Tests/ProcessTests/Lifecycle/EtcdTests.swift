@@ -10,7 +10,7 @@ extension ProcessTests {
             try EtcdCluster.shared.get().address("conflux/\(UUID().uuidString)")
         }
 
-        @Test func `a restarted sequencer has everything, and says where its log is`()
+        @Test func `a restarted sequencer has all entries, and reports where its log is`()
             async throws
         {
             try await withSite { site in
