@@ -256,7 +256,7 @@ struct FeedScenarios {
 
     @Test
     func
-        `what is lost of a node that follows no feed comes again though it asks where the log ends`()
+        `a node without a feed recovers lost messages though it asks where the log ends`()
     {
         var cluster = bridgedWithoutStore(silenceMax: .seconds(2))
         cluster.submit(["a"], to: "bus/*", from: 1)

@@ -104,7 +104,7 @@ extension ProcessTests {
             }
         }
 
-        @Test func `an address that can't be used ends the command with what to do`() async throws {
+        @Test func `an unusable address ends the command with advice`() async throws {
             try await withSite { site in
                 let silent = try await site.run(
                     "sequencer", "--bind", "tcp://127.0.0.1:0", "--log",
