@@ -131,9 +131,7 @@ struct BarrierScenarios {
     }
 
     @Test
-    func
-        `a wait for a number that the log loses fails, even if the node never had the entry`()
-    {
+    func `a wait for a number that the log loses fails, even if the node never had the entry`() {
         var cluster = Cluster.twoNodes()
         let copy = cluster.disk
         // The node gets nothing that is later lost, except for the number of its barrier.

@@ -255,9 +255,7 @@ struct FeedScenarios {
     }
 
     @Test
-    func
-        `a node without a feed recovers lost messages though it asks where the log ends`()
-    {
+    func `a node without a feed recovers lost messages though it asks where the log ends`() {
         var cluster = bridgedWithoutStore(silenceMax: .seconds(2))
         cluster.submit(["a"], to: "bus/*", from: 1)
         cluster.queue.removeAll()
