@@ -16,7 +16,7 @@ struct CompletionTests {
         return Set(output.split(separator: "\n").map(String.init))
     }
 
-    @Test func `bash completes commands and what is below them`() throws {
+    @Test func `bash completes commands and their subcommands`() throws {
         #expect(try bash("conflux", "s") == ["sequencer"])
         #expect(try bash("conflux", "--") == ["--help", "--version"])
         #expect(try bash("conflux", "log", "s") == ["skip"])
@@ -39,7 +39,7 @@ struct CompletionTests {
         #expect(try bash("conflux", "sequencer", "--bind", "").isEmpty)
     }
 
-    @Test func `bash completes folders where a folder is meant`() throws {
+    @Test func `bash completes folders for options that take a folder`() throws {
         let folder = FileManager.default.temporaryDirectory.appending(
             path: "conflux completion \(UUID())")
         try FileManager.default.createDirectory(
@@ -57,7 +57,7 @@ struct CompletionTests {
         #expect(try run("zsh", ["-n", "-c", Sample.program.completionScript(for: .zsh)]).isEmpty)
     }
 
-    @Test func `zsh is told choices, repetition and folders`() {
+    @Test func `zsh gets choices, repetition and folders`() {
         let script = Sample.program.completionScript(for: .zsh)
         for line in [
             "#compdef conflux", "('conflux log skip')", "'sequencer:Decide the order of actions.'",

@@ -71,7 +71,7 @@ struct HelpTextTests {
                 """))
     }
 
-    @Test func `a command that runs alone has its subcommands optional`() throws {
+    @Test func `the subcommands of a command that runs by itself are optional`() throws {
         #expect(
             try show("log", "-h").hasPrefix(
                 "Usage: conflux log [--from SEQ] [--json] [COMMAND]\n"))
@@ -85,7 +85,7 @@ struct HelpTextTests {
         #expect(text.split(separator: "\n").allSatisfy { $0.count <= limit })
     }
 
-    @Test func `help wins over a mistake, but not behind two dashes`() throws {
+    @Test func `help takes precedence over a mistake, but not after two dashes`() throws {
         #expect(try show("worker", "--nonsense", "--help").hasPrefix("Usage: conflux worker "))
         #expect(try invoke("echo", "--", "--help")[Sample.words] == ["--help"])
     }

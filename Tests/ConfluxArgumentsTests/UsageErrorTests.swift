@@ -12,7 +12,7 @@ struct UsageErrorTests {
                 """)
     }
 
-    @Test func `an unknown command that resembles none suggests none`() throws {
+    @Test func `nothing is suggested for an unknown command that resembles none`() throws {
         #expect(try mistake("frobnicate").message == "there is no command 'frobnicate'")
         #expect(try mistake("frobnicate").suggestion == nil)
     }
@@ -25,13 +25,13 @@ struct UsageErrorTests {
                 + "help, completions")
     }
 
-    @Test func `an option before its command is told where it belongs`() throws {
+    @Test func `an option before its command is reported with the place where it belongs`() throws {
         #expect(
             try mistake("--connect", "a", "worker").message
                 == "'--connect' belongs after the command: conflux worker --connect")
     }
 
-    @Test func `a subcommand after options is told where it belongs`() throws {
+    @Test func `a subcommand after options is reported with the place where it belongs`() throws {
         #expect(
             try mistake("log", "--json", "skip", "3").message
                 == "the command 'skip' belongs before the options")

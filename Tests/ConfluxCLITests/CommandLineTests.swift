@@ -78,7 +78,7 @@ import Testing
                 == "committed")
     }
 
-    @Test func `an action comes from the line or from a file, not from both`() throws {
+    @Test func `an action comes from the command line or from a file, not from both`() throws {
         #expect(try mistake("dispatch", "counter/*").code == .missingParameter)
         #expect(
             try mistake("dispatch", "counter/*", "increment", "--file", "x").code == .conflict)

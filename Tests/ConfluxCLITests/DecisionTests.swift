@@ -29,7 +29,9 @@ import Testing
         #expect(configuration.checkpointBytes == 64 << 20)
     }
 
-    @Test func `a smaller log has checkpoints more often, or nothing could be given up`() throws {
+    @Test func `a smaller log has more frequent checkpoints, so that entries can be discarded`()
+        throws
+    {
         let small = try configuration("--keep-bytes", "4MiB")
         #expect(small.retention.bytesMax == 4 << 20 && small.checkpointBytes == 1 << 20)
         let large = try configuration("--keep-bytes", "1TiB")

@@ -71,7 +71,8 @@ import Testing
         }
     }
 
-    @Test func `outcomes that a former run did not print are reported, and dispatching continues`()
+    @Test
+    func `outcomes that an earlier run did not print are reported, and dispatching continues`()
         async throws
     {
         try await Self.withCounter { connect, sequencer in

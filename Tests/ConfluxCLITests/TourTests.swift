@@ -50,7 +50,7 @@ import Testing
         await core.ended()
     }
 
-    @Test func `a state's name alone is one store for each command, and every store says so`()
+    @Test func `a state's name alone means one store in each command`()
         async throws
     {
         try await Self.withNodes("alpha") { connect in
@@ -76,7 +76,7 @@ import Testing
         }
     }
 
-    @Test func `a stream's results stand in the order of its lines`() async throws {
+    @Test func `a stream's results are in the order of its lines`() async throws {
         try await Self.withNodes("alpha") { connect in
             let input = try TemporaryFile(
                 """
@@ -101,7 +101,9 @@ import Testing
         }
     }
 
-    @Test func `thousands of lines are under way at once, and all are counted`() async throws {
+    @Test func `thousands of lines are in flight at the same time, and all are counted`()
+        async throws
+    {
         try await Self.withNodes("alpha") { connect in
             let input = try TemporaryFile(
                 String(repeating: "{\"increment\":{}}\n", count: 20_000))
@@ -116,7 +118,7 @@ import Testing
         }
     }
 
-    @Test func `a state is shown as each node has it, to the byte`() async throws {
+    @Test func `a state is shown exactly as each node has it`() async throws {
         try await Self.withNodes("beta", "alpha") { connect in
             let action = #"{"merge":{"at":"","value":{"b":[1,2.50],"a":{"é":true}}}}"#
             let dispatched = try await Run.tool(
@@ -137,7 +139,7 @@ import Testing
         }
     }
 
-    @Test func `an unhosted store ends with a code of its own and the known names`()
+    @Test func `a store that nobody hosts has its own exit code, and the known names are printed`()
         async throws
     {
         try await Self.withNodes("alpha") { connect in
@@ -178,7 +180,7 @@ import Testing
         }
     }
 
-    @Test func `nobody at the address ends in time`() async throws {
+    @Test func `a command to an address where nobody answers ends in time`() async throws {
         let run = try await Run.tool([
             "status", "--connect", "tcp://127.0.0.1:1", "--timeout", "50ms",
         ])
@@ -196,7 +198,7 @@ import Testing
         }
     }
 
-    @Test func `a store is dropped, and another one begins under its name`() async throws {
+    @Test func `a store is dropped, and another one is created with its name`() async throws {
         try await Self.withNodes("alpha") { connect in
             _ = try await Run.tool(["dispatch", "counter/*", "increment"] + connect)
             let run = try await Run.tool(["drop", "counter"] + connect)

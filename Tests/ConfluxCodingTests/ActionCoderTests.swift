@@ -46,7 +46,7 @@ struct ActionCoderTests {
         #expect(String(decoding: bytes, as: UTF8.self) == #"{"add":{"amount":5}}"#)
     }
 
-    @Test func `the compact coding is what its grammar says`() throws {
+    @Test func `the compact coding follows its grammar`() throws {
         let bytes = try coder.encode(.add(amount: 5), as: .compact)
         #expect(
             bytes == [0x01, 0x81, 6] + Array("add".utf8) + [0x81, 12] + Array("amount".utf8) + [

@@ -67,7 +67,7 @@ struct JSONValueTests {
     @Test(arguments: [
         #"{"a":1,"a":2}"#, #"{"a":1,"b":2,"a":3}"#, #"{"a":1,"\u0061":2}"#, #"[{"":0,"":0}]"#,
     ])
-    func `a key that stands twice is refused`(text: String) {
+    func `a duplicate key is refused`(text: String) {
         #expect(failure { try JSONValue(json: text) }?.code == .duplicateKey)
     }
 
@@ -158,7 +158,7 @@ struct JSONValueTests {
             failure { try JSONValue.number(number).canonicalBytes() }?.code == .numberOutOfRange)
     }
 
-    @Test func `equal values hash alike and different ones differ`() {
+    @Test func `equal values have equal hashes, and different values are different`() {
         let one: JSONValue = ["a": 1, "b": [2, "c"]]
         let two: JSONValue = ["b": [2, "c"], "a": 1]
         #expect(one == two)

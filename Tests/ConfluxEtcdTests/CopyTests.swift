@@ -127,7 +127,7 @@ import Testing
     }
 
     @Test(arguments: [false, true])
-    func `an interrupted copy is no log, and the next one begins anew`(
+    func `an interrupted copy is not a log, and the next one starts from the beginning`(
         isOnEtcd: Bool
     ) throws {
         defer { try? FileManager.default.removeItem(atPath: folder) }
@@ -173,7 +173,9 @@ import Testing
         #expect(failure { _ = try begin(try source.origin()) }.error?.code == .inUse)
     }
 
-    @Test func `of two copies to one prefix only the one that began last becomes the log`() throws {
+    @Test func `of two copies to one prefix, only the one that started last becomes the log`()
+        throws
+    {
         defer { try? FileManager.default.removeItem(atPath: folder) }
         let settings = try settings(ownPrefix())
         let source = try SQLiteLog(directory: folder, durability: .os)

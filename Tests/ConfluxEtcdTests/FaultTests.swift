@@ -14,7 +14,7 @@ import Testing
         settings.callMax = Self.deadline
     }
 
-    @Test func `no commit is lost or doubled while members are killed and come back`() throws {
+    @Test func `no commit is lost or doubled while members are killed and restarted`() throws {
         let cluster = try cluster(of: 3)
         let log = try open(cluster)
         let epoch = try log.claim().epoch
@@ -172,7 +172,7 @@ import Testing
         #expect(try log.readAll().prefix(3) == commits[...])
     }
 
-    @Test func `a claim under way does not count once its program is superseded`() throws {
+    @Test func `a claim in progress does not count once its program is superseded`() throws {
         let cluster = try cluster(of: 1)
         let old = try open(cluster)
         let epoch = try old.claim().epoch
@@ -198,7 +198,7 @@ import Testing
         #expect(try new.readAll() == commits)
     }
 
-    @Test func `a watcher is told of a claim`() throws {
+    @Test func `a watcher is notified of a claim`() throws {
         let cluster = try cluster(of: 1)
         let old = try open(cluster)
         _ = try old.claim()

@@ -64,7 +64,7 @@ import Testing
         #expect(refusal(cluster.address("\(prefix)/d"))?.code == .damaged)
     }
 
-    @Test func `programs that begin a log at the same time begin the same one`() throws {
+    @Test func `programs that create a log at the same time create the same one`() throws {
         let cluster = try EtcdCluster.shared.get()
         let prefix = ownPrefix()
         let ids = Ids()

@@ -140,7 +140,9 @@ import Testing
         #expect(try open(cluster).readAll() == commits)
     }
 
-    @Test func `a log near its quota says so, and has room once its beginning is discarded`() throws
+    @Test
+    func `a log near its quota is reported, and has room again once old entries are discarded`()
+        throws
     {
         let cluster = try cluster(of: 1)
         let log = try open(cluster) { $0.quotaBytes = 8 << 20 }

@@ -32,7 +32,7 @@ import Testing
         return (claim, try #require(herald))
     }
 
-    @Test func `a standby sees what is appended, and reads it`() throws {
+    @Test func `a standby sees and reads appended entries`() throws {
         let (one, two) = try pair()
         let empty = try two.look()
         #expect(empty.epoch == .none)
@@ -53,7 +53,7 @@ import Testing
         try one.confirm()
     }
 
-    @Test func `a claim counts only behind the epoch that was seen`() throws {
+    @Test func `a claim counts only after the epoch that was seen`() throws {
         let (one, two) = try pair()
         let seen = try two.look().epoch
         let first = try claim(one, after: seen).claim
@@ -95,7 +95,7 @@ import Testing
         #expect(try one.look().serving == nobody)
     }
 
-    @Test func `the serving program hears which ones stand by`() throws {
+    @Test func `the serving program learns which ones stand by`() throws {
         let (one, two) = try pair()
         let (tenure, herald) = try claim(one, after: .none)
         var standby = StandbyWord(address: "tcp://b:1", last: SequenceNumber(4), renewal: 1)
@@ -126,7 +126,7 @@ import Testing
         #expect(try open(cluster, prefix).id == one.id)
     }
 
-    @Test func `a watcher is told when the serving program says something`() throws {
+    @Test func `a watcher is notified when the serving program says something`() throws {
         let (one, two) = try pair()
         let (tenure, herald) = try claim(one, after: .none)
         let epoch = tenure.epoch

@@ -21,7 +21,7 @@ import Testing
     }
 
     @Test(arguments: Engine.allCases)
-    func `what is appended is read`(_ engine: Engine) throws {
+    func `appended commits can be read`(_ engine: Engine) throws {
         let (log, folder) = try make(engine)
         let commits = try log.fill(5)
         #expect(try log.readAll() == commits)
@@ -30,7 +30,7 @@ import Testing
     }
 
     @Test(arguments: Engine.allCases)
-    func `a claim tells the end and its epoch`(_ engine: Engine) throws {
+    func `a claim returns the log's end and the epoch`(_ engine: Engine) throws {
         let (log, folder) = try make(engine)
         try log.fill(2)
         _ = try log.claim()
@@ -176,7 +176,7 @@ import Testing
 }
 
 @Suite struct MemoryLogTests {
-    @Test func `each log has an id of its own`() {
+    @Test func `each log has its own id`() {
         #expect(MemoryLog().id != MemoryLog().id)
     }
 

@@ -57,7 +57,7 @@ import Testing
         #expect(try log.read(from: SequenceNumber(2), limitBytes: .max) == [commits[0]])
     }
 
-    @Test func `a missing beginning is named`() throws {
+    @Test func `missing first entries are named`() throws {
         let (log, _) = try damaged(by: "DELETE FROM commits WHERE first < 5")
         #expect(failure(log, from: 1)?.numbers == SequenceNumber(1)...SequenceNumber(4))
     }

@@ -43,7 +43,7 @@ import Testing
         #expect(syncs { log.close() } >= 1)
     }
 
-    @Test func `an error of the disk leaves the outcome unknown until the log is opened anew`()
+    @Test func `a disk error leaves the outcome unknown until the log is opened again`()
         throws
     {
         let log = try open(.fsync)

@@ -21,7 +21,7 @@ import Testing
         try file.read(from: SequenceNumber(1), through: file.last, limitBytes: .max)
     }
 
-    @Test func `a copy has the log's content and is a log of its own`() throws {
+    @Test func `a copy has the log's content and is a separate log`() throws {
         let log = try SQLiteLog(directory: folder.path, settings: .small())
         let commits = try log.fill(3)
         let checkpoint = SavedCheckpoint(sequence: commits[1].last, bytes: [1, 2, 3])
@@ -46,7 +46,8 @@ import Testing
         copy.close()
     }
 
-    @Test func `a copy begins in a folder without a log, even after an interrupted copy`() throws {
+    @Test func `a copy is made into a folder without a log, even after an interrupted copy`() throws
+    {
         let log = try SQLiteLog(directory: folder.path, settings: .small())
         try log.fill(2)
         let file = try SQLiteLogFile(directory: folder.path)
@@ -75,7 +76,7 @@ import Testing
         log.close()
     }
 
-    @Test func `a file that is no log, or is damaged, is reported`() throws {
+    @Test func `a file that is not a log, or is damaged, is reported`() throws {
         #expect(
             code { () throws(LogError) in _ = try SQLiteLogFile(directory: folder.path) }
                 == .notALog)

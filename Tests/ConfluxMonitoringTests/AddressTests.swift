@@ -10,7 +10,9 @@ struct AddressTests {
         ("[::1]:7480", true), ("0.0.0.0:7480", false), ("10.0.0.5:80", false), ("[::]:1", false),
         ("[fe80::1]:1", false), ("[::ffff:127.0.0.1]:1", false),
     ])
-    func `loopback addresses are told from those that others can reach`(text: String, isLocal: Bool)
+    func `loopback addresses are distinguished from those that others can reach`(
+        text: String, isLocal: Bool
+    )
         throws
     {
         #expect(try MonitoringAddress(text).isLocal == isLocal)

@@ -191,7 +191,7 @@ struct ServerTests {
         #expect(foreign?.code == .invalidAddress)
     }
 
-    @Test func `nobody listens after the end, whatever was connected`() throws {
+    @Test func `no server listens after its end, even if clients were connected`() throws {
         var server: MonitoringServer? = try Self.serve()
         let address = try #require(server?.address)
         let idle = try RawHTTP(address)

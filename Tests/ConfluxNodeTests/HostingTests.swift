@@ -58,7 +58,7 @@ struct HostingTests {
         }
     }
 
-    @Test func `a closed store does not hear global dispatches`() async throws {
+    @Test func `a closed store does not get global dispatches`() async throws {
         try await withWorld { world in
             let scope = Scope()
             let node = try await world.node(scope: scope)
@@ -73,7 +73,9 @@ struct HostingTests {
         }
     }
 
-    @Test func `closing waits until a store with a queue of its own has applied`() async throws {
+    @Test func `closing waits until a store with its own queue has applied its actions`()
+        async throws
+    {
         try await withWorld { world in
             // Longer than the checks below take on a busy machine.
             let node = try await world.node { $0.closeTimeout = .seconds(120) }

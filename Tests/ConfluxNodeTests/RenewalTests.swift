@@ -270,7 +270,7 @@ struct RenewalTests {
         #expect(claim.last == SequenceNumber(3) && claim.epoch > Epoch(1))
     }
 
-    @Test func `answers of an ended tenure are told from those of the next`() throws {
+    @Test func `answers of an ended tenure are distinguished from those of the next`() throws {
         let jobs = Mailbox<LogJob>(capacity: 10, waker: try Waker())
         let confirm = LogJob.confirm
         for job in [.claim(.random()), confirm, .renew(.random()), confirm, .close] as [LogJob] {
@@ -286,7 +286,7 @@ struct RenewalTests {
         #expect(answers.withLock { $0 } == [1, 1, 2, 2])
     }
 
-    @Test func `pauses double up to the longest, and begin anew after a steady tenure`() {
+    @Test func `pauses double up to the longest, and are reset after a steady tenure`() {
         func moment(_ seconds: Int) -> Moment {
             Moment(monotonic: .seconds(seconds), wall: Timestamp(0))
         }

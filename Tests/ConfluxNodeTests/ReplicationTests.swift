@@ -158,7 +158,7 @@ struct ReplicationTests {
         }
     }
 
-    @Test func `a store with a queue of its own applies in order and its receipt follows`()
+    @Test func `a store with its own queue applies in order, and its receipt follows`()
         async throws
     {
         try await withWorld { world in
@@ -173,7 +173,7 @@ struct ReplicationTests {
         }
     }
 
-    @Test func `a closed store changes no more and its dispatches fail`() async throws {
+    @Test func `a closed store no longer changes, and its dispatches fail`() async throws {
         try await withWorld { world in
             let node = try await world.node()
             let store = try await node.store(TallyState.self)
@@ -211,7 +211,7 @@ struct ReplicationTests {
         }
     }
 
-    @Test func `closing waits for the outcomes of what was dispatched`() async throws {
+    @Test func `closing waits for the outcomes of dispatched actions`() async throws {
         try await withWorld { world in
             let node = try await world.node()
             let store = try await node.store(TallyState.self)

@@ -61,7 +61,7 @@ struct LogImitationTests {
     }
 
     @Test(arguments: UInt64(1)...40)
-    func `both machines answer the same questions alike`(seed: UInt64) throws {
+    func `the simulated log and the log in memory give the same answers`(seed: UInt64) throws {
         var random = SimulationRandom(seed: seed)
         let disk = SimulatedDisk(id: .random(), durability: .fsync)
         let memory = MemoryLog()

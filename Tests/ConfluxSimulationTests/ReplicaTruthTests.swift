@@ -170,7 +170,7 @@ struct ReplicaTruthTests {
     }
 
     @Test(arguments: UInt64(1)...40)
-    func `a replica is as the truth says, whatever the log tells it`(seed: UInt64) throws {
+    func `a replica matches the truth, whatever is in the log`(seed: UInt64) throws {
         let log = LogID.random()
         var author = Author(log: log, random: SimulationRandom(seed: seed))
         let branch = Branch(log: log, states: [Self.state.name: Self.state]) { _, _, _ in nil }

@@ -91,7 +91,9 @@ struct TruthTests {
         #expect(!history.isRight(try digest(3), of: 1, at: SequenceNumber(4)))
     }
 
-    @Test func `outcomes reported while the log lacked them may return with a copy`() throws {
+    @Test func `outcomes that were reported while the log lacked them may return with a copy`()
+        throws
+    {
         let truth = Truth(log: log, states: [Self.state.name: Self.state])
         func key(_ incarnation: UInt64, _ counter: UInt64) -> DispatchRecord.Key {
             DispatchRecord.Key(

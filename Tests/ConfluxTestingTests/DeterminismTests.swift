@@ -210,7 +210,7 @@ struct DeterminismTests {
         await checker.check([.turn, .put("a")], from: GoodBag(words: ["c"], stamps: [1]))
     }
 
-    @Test func `an order that comes from a set`() async {
+    @Test func `an order that comes from a set is found`() async {
         let checker = DeterminismChecker(SetBag.self)
         let words = (0..<20).map { BagAction.put(String($0)) }
         let line = #line + 1
@@ -224,7 +224,7 @@ struct DeterminismTests {
         #expect(message.contains("sort what has no order"))
     }
 
-    @Test func `a state that reads the clock, and the nested place`() async {
+    @Test func `a state that reads the clock is found, with the nested place`() async {
         let found = await failures {
             await DeterminismChecker(ClockBag.self).check(count: 10, seed: 5) { _ in .turn }
         }
@@ -233,7 +233,7 @@ struct DeterminismTests {
         #expect(message.hasSuffix("To repeat it: `check(count: 10, seed: 5)`."))
     }
 
-    @Test func `a check that refuses only in one process`() async {
+    @Test func `a check that refuses only in one process is found`() async {
         let found = await failures {
             await DeterminismChecker(RandomCheckBag.self).check(count: 50) { _ in .turn }
         }
@@ -242,7 +242,7 @@ struct DeterminismTests {
         #expect(message.contains("refused") && message.contains("committed"))
     }
 
-    @Test func `state that is missing in the snapshot`() async {
+    @Test func `state that is missing in the snapshot is found`() async {
         let found = await failures {
             await DeterminismChecker(ForgetfulBag.self).check([.turn, .turn])
         }
@@ -251,13 +251,13 @@ struct DeterminismTests {
         #expect(message.contains("    in process 1: \"2\"\n    when restored: \"1\"\n"))
     }
 
-    @Test func `the environment of a process`() async {
+    @Test func `a dependence on the environment of a process is found`() async {
         let found = await failures { await DeterminismChecker(LocaleBag.self).check([.turn]) }
         #expect(
             found.first?.message.hasPrefix("locale-bag differs at /words/0 after action 1") == true)
     }
 
-    @Test func `a process that ends before it is done`() async {
+    @Test func `a process that ends too early is reported`() async {
         let found = await failures {
             await DeterminismChecker(TrapBag.self).check(count: 3, seed: 8) { _ in .turn }
         }
@@ -270,7 +270,7 @@ struct DeterminismTests {
         #expect(message.hasSuffix("To repeat it: `check(count: 3, seed: 8)`."))
     }
 
-    @Test func `a clock of whole seconds`() async {
+    @Test func `a clock of whole seconds is found`() async {
         let found = await failures { await DeterminismChecker(SecondBag.self).check([.turn]) }
         #expect(found.first?.message.hasPrefix("second-bag differs at /words/0") == true)
     }
@@ -287,7 +287,7 @@ struct DeterminismTests {
         #expect(message.hasPrefix("large-bag differs at /last after one of the actions "))
     }
 
-    @Test func `an action that does not come back from its coding`() async {
+    @Test func `an action that changes in its coding is reported`() async {
         let found = await failures {
             await DeterminismChecker(CarelessBag.self).check([CarelessAction(a: 1, b: 2)])
         }
@@ -300,7 +300,7 @@ struct DeterminismTests {
             ])
     }
 
-    @Test func `an action with sets comes back as it was`() async {
+    @Test func `an action with sets keeps its value in its coding`() async {
         let labels = Set((0..<20).map { String($0) })
         let weights = Dictionary(
             uniqueKeysWithValues: (0..<20).map { (LabelAction.Key(name: "key \($0)"), $0) })
@@ -308,7 +308,7 @@ struct DeterminismTests {
         await DeterminismChecker(LabelBag.self).check(actions)
     }
 
-    @Test func `a process that does not reach the check`() async {
+    @Test func `a process that does not reach the check is reported`() async {
         if RepeatOrder.current != nil { exit(0) }
         let found = await failures { await DeterminismChecker(GoodBag.self).check([.put("a")]) }
         let message = found.first?.message ?? ""
@@ -335,7 +335,7 @@ struct DeterminismTests {
             ])
     }
 
-    @Test func `actions of a log`() async {
+    @Test func `the actions of a log can be checked`() async {
         let log = """
             {"epoch":5,"kind":"claim","nonce":1,"sequence":1}
             {"action":{"put":{"_0":"a"}},"epoch":5,"kind":"action","origin":"6:1","sequence":7,"target":"bag/*","timestamp":12}
@@ -355,8 +355,7 @@ struct DeterminismTests {
         #expect(found.first?.message.contains("after action 21 of 21.") == true)
     }
 
-    @Test func `actions of a log in the compact coding, by those who dispatched them`() async throws
-    {
+    @Test func `the compact actions of a log are checked with their origins`() async throws {
         let log = try ["pear", "clock"].map { word in
             let bytes = try ActionCoder<BriefAction>().encode(.put(word), as: .compact)
             let text = Data(bytes).base64EncodedString()
@@ -372,7 +371,7 @@ struct DeterminismTests {
         #expect(message.contains("\n    action: .put(\"clock\")\n"))
     }
 
-    @Test func `an action in JSON that looks like a compact one`() async {
+    @Test func `an action in JSON that looks like a compact one is read as JSON`() async {
         let log = "{\"action\":{\"compact\":\"AAAA\"}}\n{\"action\":{\"compact\":\"pear\"}}"
         await DeterminismChecker(PackedBag.self).check(log: log)
     }
@@ -394,7 +393,7 @@ struct DeterminismTests {
             "line 2: sequence number 4 does not follow 4"
         ),
     ])
-    func `a log that can't be read`(log: String, reason: String) async {
+    func `a log that can't be read is reported`(log: String, reason: String) async {
         let found = await failures { await DeterminismChecker(GoodBag.self).check(log: log) }
         #expect(found.first?.message.hasPrefix("bag could not be checked: \(reason)") == true)
     }

@@ -6,7 +6,7 @@ import Testing
 /// The exact messages of a test store, and their places.
 @Suite(.ownScope, .timeLimit(.minutes(2)))
 struct FailureMessageTests {
-    @Test func `a change that is not said`() async {
+    @Test func `an unstated change fails the test`() async {
         let stock = TestStore(Stock())
         let line = #line + 1
         let found = await failures { await stock.send(.add("pear", 3)) }
@@ -34,7 +34,7 @@ struct FailureMessageTests {
         await stock.finish()
     }
 
-    @Test func `a value other than the test states`() async {
+    @Test func `a value other than the stated one fails the test`() async {
         let stock = TestStore(Stock())
         let line = #line + 2
         let found = await failures {
@@ -62,7 +62,7 @@ struct FailureMessageTests {
         await stock.finish()
     }
 
-    @Test func `a change that does not come`() async {
+    @Test func `a stated change that does not happen fails the test`() async {
         let stock = TestStore(Stock())
         #expect(
             await failures { await stock.send(.add("pear", 0)) { $0.counts["pear"] = 0 } }
@@ -88,7 +88,7 @@ struct FailureMessageTests {
         await stock.finish()
     }
 
-    @Test func `a refusal that the test does not expect, and one that does not come`() async {
+    @Test func `an unexpected refusal fails the test, and so does a missing one`() async {
         let stock = TestStore(Stock())
         let refused = await failures { await stock.send(.take("fig", 1)) }.map(\.message)
         #expect(refused.count == 1)
@@ -128,7 +128,7 @@ struct FailureMessageTests {
         await stock.finish()
     }
 
-    @Test func `actions that were not received, before the next step and at the end`() async {
+    @Test func `actions that were not received fail the next step or the end of the test`() async {
         let stock = TestStore(Stock())
         stock.store.dispatch(.add("fig", 1))
         stock.store.emit(7)
@@ -152,7 +152,9 @@ struct FailureMessageTests {
         #expect(end.first?.message.contains("before the test ends") == true)
     }
 
-    @Test func `actions that were not received when the test store is released`() async {
+    @Test func `actions that were not received fail the test when the test store is released`()
+        async
+    {
         var line = 0
         let found = await failures {
             line = #line + 1
@@ -163,7 +165,7 @@ struct FailureMessageTests {
         #expect(found.first?.message.contains("    committed .close") == true)
     }
 
-    @Test func `a test receives another action than it states, or none`() async {
+    @Test func `a test that receives another action than it states, or none, fails`() async {
         let stock = TestStore(Stock())
         stock.store.dispatch(.add("fig", 1))
         let other = await failures { await stock.receive(.add("fig", 2)) }
@@ -218,7 +220,7 @@ struct FailureMessageTests {
         await stock.finish()
     }
 
-    @Test func `received and refused`() async {
+    @Test func `a received action must be refused exactly if the test states it`() async {
         let stock = TestStore(Stock())
         stock.store.dispatch(.take("fig", 1))
         let refused = await failures { await stock.receive(.take("fig", 1)) }
@@ -242,7 +244,7 @@ struct FailureMessageTests {
         await stock.finish()
     }
 
-    @Test func `a storage's commits with and without a name`() async {
+    @Test func `a storage's commits are stated with and without a name`() async {
         let storage = TestStore(storage: 0)
         storage.store.commit("three") { $0.replace(3) }
         let other = await failures { await storage.receive(commit: "") }
@@ -292,7 +294,7 @@ struct FailureMessageTests {
         await counter.finish()
     }
 
-    @Test func `a flow that is paused`() async throws {
+    @Test func `a paused flow fails the test`() async throws {
         let stock = TestStore(Stock())
         stock.timeout = .milliseconds(10)
         let lock = Scope.current.lock()
@@ -310,7 +312,7 @@ struct FailureMessageTests {
         await stock.finish()
     }
 
-    @Test func `work that still waits at the end, and what follows it`() async {
+    @Test func `work that still waits at the end fails the test, and so do its effects`() async {
         let line = #line + 2
         let found = await failures {
             let stock = TestStore(Stock())
@@ -335,7 +337,7 @@ struct FailureMessageTests {
         return (ModelStore(Stock(), executor: .queue(queue)), queue)
     }
 
-    @Test func `a store whose queue is busy`() async {
+    @Test func `a store whose queue is busy fails the test`() async {
         let (store, queue) = heldStore()
         queue.suspend()
         let stock = TestStore(store)
@@ -353,7 +355,8 @@ struct FailureMessageTests {
         await stock.finish()
     }
 
-    @Test func `a test store that is released while its store has more to do`() async {
+    @Test func `a test store that is released while its store has more to do fails the test`() async
+    {
         let (store, queue) = heldStore()
         var line = 0
         let found = await failures {
@@ -375,7 +378,7 @@ struct FailureMessageTests {
             ])
     }
 
-    @Test func `a value that was changed without an action`() async throws {
+    @Test func `a value that was changed without an action fails the test`() async throws {
         let stock = TestStore(Stock())
         let recorder = Recorder(stock.store)
         await stock.send(.close) { $0.isOpen = false }

@@ -49,7 +49,7 @@ struct TestStoreTests {
         await stock.finish()
     }
 
-    @Test func `middleware that stops and replaces`() async {
+    @Test func `middleware may stop and replace actions`() async {
         let stock = TestStore(Stock())
         let interceptor = Interceptor()
         interceptor.register(Stock.Action.self) { action in
@@ -80,7 +80,7 @@ struct TestStoreTests {
     struct Screen: Equatable, Sendable { var count = 0, title = "" }
     enum Notice: Equatable, Sendable { case reached(Int) }
 
-    @Test func `a storage's commits and activities`() async {
+    @Test func `a storage's commits and activities can be tested`() async {
         let screen = TestStore(storage: Screen())
         let store = screen.store
         let observation = store.changed(\.count).observe { [weak store] count in
@@ -115,7 +115,7 @@ struct TestStoreTests {
         await counter.finish()
     }
 
-    @Test @MainActor func `a store of the main thread in a test on the main actor`() async {
+    @Test @MainActor func `a store of the main thread can be tested on the main actor`() async {
         let store = ModelStore(Stock(), executor: .mainThread)
         let stock = TestStore(store)
         var said = 0
@@ -167,7 +167,7 @@ struct TestStoreTests {
         #expect(found.first?.message.contains("committed .close") == true)
     }
 
-    @Test func `a part of a value, also within a transaction`() async throws {
+    @Test func `a part of a value can be tested, even within a transaction`() async throws {
         let store = ModelStore(Stock())
         let counts = TestStore(store) { $0.counts }
         let whole = TestStore(store)
@@ -227,7 +227,7 @@ struct TestStoreTests {
         dice.rolledAt = context.timestamp.rawValue
     }
 
-    @Test func `a state that uses an action's time and random numbers`() async {
+    @Test func `a state that uses an action's time and random numbers can be tested`() async {
         let dice = TestStore(Dice())
         await dice.send(.roll) { dice, context in
             var random = context.random
@@ -286,7 +286,7 @@ struct TestStoreTests {
         #expect(sent == nil)
     }
 
-    @Test @MainActor func `a store whose queue runs later`() async {
+    @Test @MainActor func `a store whose queue runs later can be tested`() async {
         let stock = TestStore(ModelStore(Stock(), executor: .queue(.main)))
         await stock.send(.close) { $0.isOpen = false }
         await stock.finish()
@@ -300,7 +300,7 @@ struct TestStoreTests {
         await stock.finish()
     }
 
-    @Test func `a change that no action made is said by expect`() async throws {
+    @Test func `a change without an action is stated by expect`() async throws {
         let stock = TestStore(Stock())
         let recorder = Recorder(stock.store)
         await stock.send(.close) { $0.isOpen = false }

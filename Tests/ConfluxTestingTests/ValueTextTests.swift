@@ -27,7 +27,7 @@ struct ValueTextTests {
         var json: JSONValue = ["k": [1, nil]]
     }
 
-    @Test func `every kind of value`() {
+    @Test func `values of every kind are written out`() {
         #expect(
             ValueText.lines(of: Everything()).joined(separator: "\n") == """
                 Everything(
@@ -75,7 +75,7 @@ struct ValueTextTests {
         (["a": [Point(x: 3)]], "[\"a\": [Point(x: 3, y: 2)]]"),
         (["k": [1, nil]] as JSONValue, "{\"k\": [1, null]}"),
     ])
-    func `a value on one line`(value: any Sendable, line: String) {
+    func `a value is written on one line`(value: any Sendable, line: String) {
         #expect(ValueText.line(of: value) == line)
     }
 
@@ -151,7 +151,7 @@ struct ValueTextTests {
         var customMirror: Mirror { Mirror(self, children: [], displayStyle: .struct) }
     }
 
-    @Test func `values that print alike and are not equal`() {
+    @Test func `unequal values with the same text are reported as such`() {
         #expect(
             Difference.text(expected: Hidden(secret: 1), actual: Hidden(secret: 2)) == """
                     Hidden()

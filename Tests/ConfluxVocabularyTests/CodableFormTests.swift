@@ -30,7 +30,7 @@ struct CodableFormTests {
         try check(Identifier(high: 1, low: 2), is: #""00000000000000010000000000000002""#)
     }
 
-    @Test func `a receipt is an object, without a log where there is none`() throws {
+    @Test func `a receipt is an object, and its log is left out if there is none`() throws {
         var log: LogID? = LogID(high: 1, low: 2)
         func receipt() -> Receipt {
             Receipt(

@@ -27,7 +27,7 @@ struct NameTests {
         #expect(Target(text) == .store(try #require(StoreName(text))))
     }
 
-    @Test func `a target of every store says so, and survives its text`() throws {
+    @Test func `a target of every store is marked as such, and survives its text`() throws {
         let target = Target.state(try #require(Name("room")))
         #expect(Target("room/*") == target)
         #expect(target.description == "room/*")

@@ -40,7 +40,7 @@ import Testing
         }
     }
 
-    @Test func `a subscriber gets what is published, each by its own key`() throws {
+    @Test func `each subscriber gets the published messages, with its own key`() throws {
         let publisher = try PublisherSocket(settings: settings(.server(server)))
         let endpoint = try publisher.bind(Endpoint("tcp://127.0.0.1:0"))
         var subscribers: [ClientSocket] = []

@@ -82,7 +82,8 @@ import Testing
             greeting + ready("DEALER") + [2, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF],
             greeting + ready("DEALER") + [6, 0, 0, 0, 0, 0, 0, 4, 1],
         ] as [[UInt8]])
-    func `a peer that breaks the protocol is told from one that follows it`(bytes: [UInt8]) {
+    func `a peer that breaks the protocol is distinguished from one that follows it`(bytes: [UInt8])
+    {
         for pieceBytes in [1, 5, .max] {
             let (events, fault) = events(of: bytes, pieceBytes: pieceBytes)
             #expect(fault != nil)

@@ -52,7 +52,7 @@ import Testing
         #expect(failure { try KeyFile.write(pair, name: path("no/such/folder")) } == .unwritable)
     }
 
-    @Test func `a missing, damaged, swapped or too open key is told from a good one`()
+    @Test func `a missing, damaged, swapped or too accessible key is reported`()
         throws
     {
         let paths = try KeyFile.write(pair, name: path("node"))

@@ -57,7 +57,7 @@ import Testing
         #expect(try pair.dealer.receive() == nil)
     }
 
-    @Test func `IPv6 works where an address is given`() throws {
+    @Test func `IPv6 works if an address is given`() throws {
         let router = try RouterSocket(settings: .test)
         let dealer = try ClientSocket(.dealer, settings: .test)
         let endpoint: Endpoint
@@ -79,7 +79,7 @@ import Testing
         }
     }
 
-    @Test func `a peer that is gone is unreachable`() throws {
+    @Test func `a peer that has left is unreachable`() throws {
         let pair = try Pair()
         let peer = try pair.greet()
         pair.dealer.close()

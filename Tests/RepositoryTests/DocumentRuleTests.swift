@@ -6,7 +6,7 @@ struct DocumentRuleTests {
         rule.check(Tree(texts)).map { $0.path + ($0.line.map { ":\($0)" } ?? "") }
     }
 
-    @Test func `a test that is named and missing is found`() {
+    @Test func `a missing test that a document names is found`() {
         let texts = [
             "Tests/A/B.swift": "struct BTests {\n    @Test func `a thing holds`() {}\n}",
             "docs/a.md": """

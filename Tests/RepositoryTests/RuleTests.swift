@@ -197,7 +197,7 @@ struct RuleTests {
         #expect(messages.contains("'#there' leads to a heading that README.md doesn't have"))
     }
 
-    @Test func `a document that is named and missing is found`() {
+    @Test func `a missing document that is named is found`() {
         let texts = [
             "Sources/A/B.swift": "// See docs/a.md.\n// See docs/b.md.\nlet c = \"docs/c.md\"",
             "docs/a.md": "docs/decisions/ and docs/", "docs/decisions/0001-x.md": "",
@@ -206,7 +206,7 @@ struct RuleTests {
         #expect(broken(Rule.documents, texts) == ["Sources/A/B.swift:2", ".ci/run:1"])
     }
 
-    @Test func `a tree on the disk is read without what is hidden`() throws {
+    @Test func `a tree on disk is read without hidden files`() throws {
         let top = FileManager.default.temporaryDirectory.appending(path: "tree-\(UUID())")
         defer { try? FileManager.default.removeItem(at: top) }
         for path in ["Sources/A/B.swift", "Sources/A/b.c", ".ci/run", ".build/x.swift"] {

@@ -54,7 +54,7 @@ struct RestoreTests {
         #expect(try failure(of: log) == nil)
     }
 
-    @Test func `a checkpoint below the floor is no beginning`() throws {
+    @Test func `a log can't start from a checkpoint below its floor`() throws {
         let log = try KeptLog(from: 17)
         try log.run(
             "DELETE FROM checkpoints; UPDATE meta SET floor = 19; DELETE FROM commits WHERE first < 19"
@@ -63,7 +63,7 @@ struct RestoreTests {
         #expect(try failure(of: log)?.message.contains("begins at entry 19") == true)
     }
 
-    @Test func `entries must follow from the checkpoint that they stand on`() throws {
+    @Test func `entries must follow from the checkpoint before them`() throws {
         let log = try KeptLog(from: 11)
         // This checkpoint claims to be at 16, but belongs to another history.
         let other = try KeptLog(from: 1)
@@ -72,7 +72,7 @@ struct RestoreTests {
     }
 
     @Test(arguments: [11, 15, 17, 19] as [UInt64])
-    func `a damaged entry is named, below the checkpoint and behind it`(first: UInt64) throws {
+    func `a damaged entry is named, before the checkpoint and after it`(first: UInt64) throws {
         let log = try KeptLog(from: 11)
         try log.run("UPDATE commits SET bytes = zeroblob(70) WHERE first = \(first)")
         let damaged = try #require(try failure(of: log))
@@ -90,7 +90,7 @@ struct RestoreTests {
         #expect(differing.code == "damaged" && differing.message.contains("0000000000000007"))
     }
 
-    @Test func `a backup becomes a log, of the same name`() async throws {
+    @Test func `a backup becomes a log with the same id`() async throws {
         let log = try KeptLog(from: 11)
         let id = log.log.id
         log.log.close()
@@ -128,7 +128,9 @@ struct RestoreTests {
         #expect(!FileManager.default.fileExists(atPath: log.root + "/other"))
     }
 
-    @Test func `a log that is served is no backup, and a folder in use gets none`() async throws {
+    @Test func `a served log can't be restored, and nothing is restored into a used folder`()
+        async throws
+    {
         let log = try KeptLog()
         let served = try await Run.tool(["restore", log.path, "--data", log.root + "/back"])
         #expect(served.exitCode == .cannotCreate)

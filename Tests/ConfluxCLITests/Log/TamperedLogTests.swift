@@ -67,7 +67,9 @@ struct TamperedLogTests {
         #expect(line["/expected"] == .string(anchor.description))
     }
 
-    @Test func `an anchor of another log, or of no commit's end, is none of this one`() throws {
+    @Test func `an anchor of another log, or one within a commit, is not an anchor of this log`()
+        throws
+    {
         let log = try KeptLog()
         let end = try #require(try anchors(of: log).last)
         let foreign = try #require(try anchors(of: try KeptLog()).last)
@@ -170,7 +172,7 @@ struct TamperedLogTests {
 
     // MARK: Copies
 
-    @Test func `a backup prints the anchor of its copy, and what is restored still has it`()
+    @Test func `a backup prints the anchor of its copy, and the restored log still has it`()
         async throws
     {
         let log = try KeptLog(from: 11)
@@ -196,7 +198,7 @@ struct TamperedLogTests {
         #expect(!log.holdsLog("back"))
     }
 
-    @Test func `a backup with the expected anchor is restored, and the anchor is told`()
+    @Test func `a backup with the expected anchor is restored, and the anchor is printed`()
         async throws
     {
         let log = try KeptLog()

@@ -5,7 +5,8 @@ import Testing
 @testable import ConfluxCLI
 
 @Suite(.timeLimit(.minutes(5))) struct `A status that is watched` {
-    @Test func `it is shown again until the command is told to end, which is success`() async throws
+    @Test func `a status is shown again until the command is told to end, and this is a success`()
+        async throws
     {
         try await `A tour of the commands`.withNodes("alpha") { connect in
             let interruption = Interruption()

@@ -42,7 +42,7 @@ import Testing
         "18446744073709551615:\(String(repeating: "0", count: 64))",
         "7:\(String(repeating: "é", count: 32))", "7:\(String(repeating: "０", count: 64))",
     ])
-    func `text that is no anchor is not parsed as one`(_ text: String) {
+    func `text that is not an anchor is not parsed as one`(_ text: String) {
         #expect(LogAnchor(text) == nil)
     }
 }

@@ -242,7 +242,7 @@ import Testing
     }
 
     @Test(arguments: [7, 9] as [UInt64])
-    func `a change behind the floor is named, at the floor as well`(first: UInt64) throws {
+    func `a change after the floor is named, and so is one at the floor`(first: UInt64) throws {
         try fill()
         try truncate(below: 7)
         try forge { rows in

@@ -204,7 +204,7 @@ import Testing
         #expect(try log.readAll().count == 7)
     }
 
-    @Test func `the owner of a row is what two of three places say, or unknown`() throws {
+    @Test func `a row's owner is the one that two of three places state, or is unknown`() throws {
         let log = try fill()
         let store = SavedSnapshot.sample(10).store
         try change("snapshots", "copy = 'document/b 1' WHERE sequence = 10")

@@ -129,7 +129,7 @@ extension DiskTests {
             return (disk, writer.receipted, writer.errors)
         }
 
-        @Test func `what follows a failed sync survives a power loss`() throws {
+        @Test func `commits after a failed sync survive a power loss`() throws {
             let folder = TemporaryFolder(isQuick: true)
             let disk = LosingDisk()
             var settings = SQLiteLogSettings.small()

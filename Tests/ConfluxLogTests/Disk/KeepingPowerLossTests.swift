@@ -163,7 +163,7 @@ extension DiskTests {
         }
 
         @Test(arguments: SQLiteLogSettings.Durability.allCases, Survival.allCases)
-        func `what is above the floor survives a power loss at any time, with its checkpoint`(
+        func `entries above the floor and their checkpoint survive a power loss at any time`(
             durability: SQLiteLogSettings.Durability, survival: Survival
         ) throws {
             let seed = UInt64.random(in: 0...UInt64.max)

@@ -145,7 +145,7 @@ import Testing
         #expect(file.epoch == Epoch(1))
     }
 
-    @Test func `a missing beginning is distinguished from a truncated one`() throws {
+    @Test func `missing first entries are distinguished from truncated ones`() throws {
         try truncated(to: 7).close()
         try folder.run("DELETE FROM commits WHERE first = 7")
         let log = try open()

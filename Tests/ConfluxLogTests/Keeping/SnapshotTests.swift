@@ -36,7 +36,9 @@ import Testing
     }
 
     @Test(arguments: Engine.allCases)
-    func `snapshots of a former life replace none of the present one`(_ engine: Engine) throws {
+    func `snapshots of a former life do not replace those of the present one`(_ engine: Engine)
+        throws
+    {
         let log = try engine.make(folder)
         let present = SavedSnapshot.sample(8, life: 6)
         try log.keep(present)

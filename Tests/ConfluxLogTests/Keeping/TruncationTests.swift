@@ -74,7 +74,7 @@ import Testing
     }
 
     @Test(arguments: Engine.allCases)
-    func `the last commit stays, whatever is asked`(_ engine: Engine) throws {
+    func `the last commit is never truncated`(_ engine: Engine) throws {
         let log = try engine.make(folder)
         for _ in 1...2 {
             try log.save(.sample(19))

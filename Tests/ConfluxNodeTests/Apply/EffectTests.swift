@@ -43,7 +43,7 @@ struct EffectTests {
         }
     }
 
-    @Test func `outcomes are reported once a store has caught up, even if nothing follows`() {
+    @Test func `outcomes are reported once a store has caught up, even without further entries`() {
         // The store was created before the entry.
         restore(name, at: 2)
         setup.deliver(.catchUp(commit, byteCount: 100, to: [.store(name)]))
@@ -74,7 +74,7 @@ struct EffectTests {
         }
     }
 
-    @Test func `a store that began after an entry, and a missing store, apply to nobody`() throws {
+    @Test func `an entry concerns neither a store created later nor a missing store`() throws {
         setup.deliver(.commit(commit, byteCount: 100))
         let other = StoreName(state: name.state, instance: try #require(Name("other")))
         ask(other)

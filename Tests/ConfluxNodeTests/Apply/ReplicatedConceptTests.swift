@@ -186,7 +186,7 @@ struct ReplicatedConceptTests {
         }
     }
 
-    @Test func `observers, recorders and test stores hear of what other processes dispatch`()
+    @Test func `observers, recorders and test stores get the actions of other processes`()
         async throws
     {
         try await withWorld { world in

@@ -9,7 +9,7 @@ struct SentBatchesTests {
         ActionOutcome(firstCounter: first, count: count, fate: .unknown)
     }
 
-    @Test func `late outcomes of an ended session concern no action of the next one`() {
+    @Test func `late outcomes of an ended session do not affect actions of the next one`() {
         let former = OutcomeBlock()
         let present = OutcomeBlock()
         var sent = SentBatches()

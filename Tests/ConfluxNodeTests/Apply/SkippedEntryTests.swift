@@ -84,7 +84,7 @@ struct SkippedEntryTests {
         #expect(reloads == 0)
     }
 
-    @Test func `a store that has applied a skipped entry does not count until it begins anew`()
+    @Test func `a store that has applied a skipped entry does not vote until it reloads`()
         throws
     {
         let life = SequenceNumber(2)

@@ -101,7 +101,7 @@ struct SlowStoreTests {
         #expect(error.code == .effectUnknown && error.receipt?.sequence == SequenceNumber(3))
     }
 
-    @Test func `a store that is too slow is parked, and goes on from where it was`() throws {
+    @Test func `a store that is too slow is parked, and continues from where it was`() throws {
         queue.suspend()
         var sequence: UInt64 = 3
         var parked: Bool {
@@ -148,7 +148,7 @@ struct SlowStoreTests {
         }
     }
 
-    @Test func `a store that catches up is given a little at a time, behind what comes meanwhile`()
+    @Test func `a store that catches up gets a few entries at a time, after other work`()
         throws
     {
         let late = StoreName(state: slow.state, instance: try #require(Name("late")))

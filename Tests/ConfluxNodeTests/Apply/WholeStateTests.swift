@@ -46,7 +46,7 @@ struct WholeStateTests {
         setup.settle(1, 1, .committed(setup.log, commit.first, Epoch(1), Timestamp(0)))
     }
 
-    @Test func `a refusal stands though a store has begun after the action`() async throws {
+    @Test func `a refusal is reported even if a store was created after the action`() async throws {
         let store = restore(at: 4, count: 0)
         setup.deliver(.attach(.store(other)))
         let (handle, commit) = try dispatch("{\"fail\":{}}")

@@ -94,7 +94,7 @@ struct OutboxTests {
         #expect(await waiting.value)
     }
 
-    @Test func `counters that are skipped stand between the actions around them`() throws {
+    @Test func `skipped counters are taken between the actions around them`() throws {
         let outbox = makeOutbox()
         let target = BatchTarget(
             target: try #require(Target("tally/*")), schemaVersion: 1, coding: .json)

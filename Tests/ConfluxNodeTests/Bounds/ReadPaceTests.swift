@@ -12,7 +12,7 @@ struct ReadPaceTests {
         #expect(pace.pause(after: 256 << 10, at: soon) == .seconds(1) / 1_024)
     }
 
-    @Test func `nobody pauses without commits`() {
+    @Test func `readers do not pause without commits`() {
         let pace = ReadPace()
         #expect(pace.pause(after: 1 << 30, at: .zero) == .zero)
         pace.appended(at: .seconds(10))

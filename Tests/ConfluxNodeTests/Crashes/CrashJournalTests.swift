@@ -53,7 +53,7 @@ struct CrashJournalTests {
         #expect(try setup.poison() == 7)
     }
 
-    @Test func `a process that ends between entries has died of none`() throws {
+    @Test func `a process that ends between entries is not counted as a crash`() throws {
         for _ in 1...3 {
             let mark = try setup.record(in: setup.open()).commitMark()
             mark.begin(SequenceNumber(7))
@@ -162,7 +162,7 @@ struct CrashJournalTests {
         #expect(try setup.poison(of: longest) == 7)
     }
 
-    @Test func `a store that is opened again has its place`() throws {
+    @Test func `a store that is opened again keeps its place`() throws {
         let journal = try setup.open(slotCount: 1)
         for _ in 1...3 { _ = try setup.record(in: journal) }
     }

@@ -66,7 +66,8 @@ struct PoisonTests {
         #expect(stops(of: setup) == [4])
     }
 
-    @Test func `an entry before which a store stopped is reported as that, whatever it is`() throws
+    @Test func `an entry at which a store stopped is reported as such, whatever it contains`()
+        throws
     {
         let setup = try poisoned()
         setup.deliver(.commit(try commit(["{}", "{}", "{}"]), byteCount: 100))

@@ -44,7 +44,7 @@ struct BridgeFeedTests {
         }
     }
 
-    @Test func `stores that are made while others dispatch miss nothing behind their making`()
+    @Test func `stores that are made while others dispatch miss no later action`()
         async throws
     {
         try await withWorld { world in
@@ -106,7 +106,7 @@ struct BridgeFeedTests {
         }
     }
 
-    @Test func `hosted and local stores of a bridged state get what comes from then on`()
+    @Test func `hosted and local stores of a bridged state get the later actions`()
         async throws
     {
         try await withWorld { world in
@@ -121,7 +121,7 @@ struct BridgeFeedTests {
         }
     }
 
-    @Test func `a state that is bridged again has its stores`() async throws {
+    @Test func `a state that is bridged again reaches its stores`() async throws {
         try await withWorld { world in
             let node = try await world.node(scope: scope)
             try await node.bridge(TallyState.self)

@@ -22,7 +22,7 @@ struct DispatchOnlyTests {
         }
     }
 
-    @Test func `a receipt of a node that hosts nothing waits for nobody`() async throws {
+    @Test func `a receipt of a node that hosts nothing waits for no store`() async throws {
         try await withWorld { world in
             let host = try await world.node()
             _ = try await host.store(TallyState.self, named: "berlin")

@@ -88,7 +88,7 @@ struct MeterTests {
         #expect(after.logJobAge == nil && after.appendLatency.count == 1)
     }
 
-    @Test func `a failed tenure is not ready, and divergences are found anew`() throws {
+    @Test func `a failed tenure is not ready, and divergences are detected again`() throws {
         let store = try #require(StoreName("a/b"))
         let meter = SequencerMeter()
         #expect(meter.metrics(at: .zero).readinessFaults == ["no tenure is serving"])
@@ -107,7 +107,7 @@ struct MeterTests {
         #expect((metrics.divergedStores, metrics.tenures) == (0, 2))
     }
 
-    @Test func `omitted events are counted all the same`() {
+    @Test func `omitted events are counted, too`() {
         let meter = SequencerMeter()
         meter.take(.note(.unreadable("x")))
         meter.take(.omitted("unreadable", count: 41, span: .seconds(10)))

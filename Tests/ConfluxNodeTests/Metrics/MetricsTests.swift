@@ -48,7 +48,7 @@ struct MetricsTests {
         }
     }
 
-    @Test func `a sequencer counts what it commits, and knows who hosts`() async throws {
+    @Test func `a sequencer counts its commits, and knows the hosts`() async throws {
         try await withWorld { world in
             let node = try await world.node("alpha")
             let store = try await node.store(TallyState.self)
@@ -74,7 +74,7 @@ struct MetricsTests {
         }
     }
 
-    @Test func `metrics can be read while a reducer stands still, and say so`() async throws {
+    @Test func `metrics can be read while a reducer is blocked, and report it`() async throws {
         try await withWorld { world in
             let node = try await world.node()
             let store = try await node.store(Turnstile.self)

@@ -59,7 +59,7 @@ struct KeySessionScenarios {
         for connection in 10...20 as ClosedRange<UInt64> { #expect(join(connection, &peers)) }
     }
 
-    @Test func `sessions on their way to the log count`() {
+    @Test func `sessions that are not in the log yet count`() {
         var peers = RawPeers { $0.sessionsPerKeyMax = 2 }
         for connection in 1...3 as ClosedRange<UInt64> {
             peers.principals[connection] = principal("worker")
@@ -97,7 +97,7 @@ struct KeySessionScenarios {
         #expect(peers.cluster.sequencer?.sessions.count(of: Name("worker")!) == 3)
     }
 
-    @Test func `a new tenure counts what the log says, and forgets in the order of the log`() {
+    @Test func `a new tenure counts and forgets the sessions in the log, in the log's order`() {
         var peers = RawPeers { $0.sessionsPerKeyMax = 3 }
         for connection in 1...9 as ClosedRange<UInt64> {
             peers.principals[connection] = principal("worker")
@@ -117,7 +117,7 @@ struct KeySessionScenarios {
         #expect(peers.cluster.sequencer?.sessions.count(of: name) == 3)
     }
 
-    @Test func `a key whose number of sessions fell may begin another`() {
+    @Test func `a key below its limit of sessions again may begin another one`() {
         var peers = RawPeers()
         for connection in 1...6 as ClosedRange<UInt64> {
             peers.principals[connection] = principal("worker")

@@ -5,7 +5,7 @@ import Testing
 
 /// The known names that a rejection lists.
 struct KnownNamesTests {
-    @Test func `the first of many names are listed, however they became known`() throws {
+    @Test func `only the first of many known names are listed`() throws {
         var directory = StoreDirectory()
         #expect(directory.knownNames == "none yet")
         var names: Set<String> = []

@@ -42,7 +42,7 @@ struct QuestionBoundTests {
         #expect(peers.cluster.nodes[1]?.asked.count == 3)
     }
 
-    @Test func `nobody's patience is longer than the sequencer's`() throws {
+    @Test func `no question waits longer than the sequencer's limit`() throws {
         var peers = started { $0.questionPatienceMax = .seconds(3) }
         peers.say(try observe(1, patience: .seconds(3_600)), on: 1)
         peers.cluster.pass(.seconds(2))
@@ -138,7 +138,7 @@ struct QuestionBoundTests {
         #expect(peers.cluster.sequencer?.connections.observerCount == 2)
     }
 
-    @Test func `of all that want a held key only the last one waits`() throws {
+    @Test func `of all processes that want a held key, only the last one waits`() throws {
         var peers = RawPeers()
         let key = Identifier(high: 5, low: 5)
         func hello(_ connection: UInt64) -> NodeMessage {
@@ -160,7 +160,7 @@ struct QuestionBoundTests {
         #expect((2...19).allSatisfy { peers.heard(on: $0).welcomes == 0 })
     }
 
-    @Test func `of all that want a held name only the last one waits`() {
+    @Test func `of all nodes that want a held name, only the last one waits`() {
         var peers = RawPeers()
         for connection in 1...20 as ClosedRange<UInt64> { peers.join(connection, named: "a") }
         #expect(peers.cluster.sequencer?.inquiries.count == 1)
@@ -169,7 +169,8 @@ struct QuestionBoundTests {
         #expect((2...19).allSatisfy { peers.heard(on: $0).isEmpty })
     }
 
-    @Test func `a bounded number of claims is remembered, and a node from before them reloads`() {
+    @Test
+    func `a bounded number of claims is remembered, and a node with an older history reloads`() {
         var table = ClaimTable()
         let count = UInt64(ClaimTable.countMax)
         for epoch in 1...count + 1 {

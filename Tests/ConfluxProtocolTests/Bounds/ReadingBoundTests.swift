@@ -93,7 +93,7 @@ struct ReadingBoundTests {
         #expect(order.count == 2 + ReadQueue.perConnectionMax + 3)
     }
 
-    @Test func `a node that asks and never acknowledges stays unanswered at a bound`() throws {
+    @Test func `a node that never acknowledges answers gets none above a limit`() throws {
         var reading = try Reading(started())
         #expect(reading.answers(100, 4 << 20, on: 1) == 8)
         // Another node is answered. So is this one, once it has acknowledged.
@@ -124,7 +124,7 @@ struct ReadingBoundTests {
         #expect(count == AnswerCredit.bytesMax / AnswerCredit.byteCountMin)
     }
 
-    @Test func `an answer without room in the queue is not waited for`() throws {
+    @Test func `an answer that had no room in the queue need not be acknowledged`() throws {
         var reading = try Reading(started())
         #expect(reading.answers(100, 4 << 20, on: 1) == 8)
         let lost = try #require(reading.tags.last)
@@ -132,7 +132,7 @@ struct ReadingBoundTests {
         #expect(reading.answers(100, 4 << 20, on: 1) == 1)
     }
 
-    @Test func `a closed connection is forgotten with what it did not read`() throws {
+    @Test func `a closed connection is forgotten, together with its unread answers`() throws {
         var reading = try Reading(started())
         #expect(reading.answers(100, 4 << 20, on: 1) == 8)
         reading.fetch(1, on: 2)
@@ -147,7 +147,7 @@ struct ReadingBoundTests {
         #expect(reading.machine.credit.count == 0)
     }
 
-    @Test func `places of damage are remembered up to a bound`() throws {
+    @Test func `a bounded number of damaged places is remembered`() throws {
         var reading = try Reading(started())
         for number in 1...200 as ClosedRange<UInt64> {
             reading.fetch(number, on: 1, acknowledging: reading.tags.last ?? 0)

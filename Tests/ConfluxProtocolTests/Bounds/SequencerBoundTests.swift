@@ -12,7 +12,7 @@ struct SequencerBoundTests {
         }
     }
 
-    @Test func `settings that contradict each other say which`() {
+    @Test func `contradictory settings are reported by name`() {
         #expect(SequencerSettings(feed: "feed").fault == nil)
         let faults: [(String, (inout SequencerSettings) -> Void)] = [
             ("batchBytesMax", { $0.batchBytesMax = $0.payloadBytesMax }),
@@ -145,7 +145,7 @@ struct SequencerBoundTests {
         #expect(runs == [8_192, 108])
     }
 
-    @Test func `at the limit of stores none begins, and existing ones can be opened`() {
+    @Test func `at the limit of stores no new one is created, and existing ones can be opened`() {
         var peers = RawPeers { $0.storesMax = 2 }
         peers.join(1)
         for (request, store) in ["a", "b", "c", "a"].enumerated() {
@@ -155,7 +155,7 @@ struct SequencerBoundTests {
         expectBounds(peers)
     }
 
-    @Test func `a first state above the limit is refused`() {
+    @Test func `an initial state above the limit is refused`() {
         var peers = RawPeers { $0.initialStateBytesMax = 10 }
         peers.join(1)
         peers.open("a", request: 1, bytes: 11, on: 1)
@@ -163,7 +163,7 @@ struct SequencerBoundTests {
         #expect(peers.heard(on: 1).opens == [.payloadTooLarge, nil])
     }
 
-    @Test func `a bounded number of nodes waits for a store to begin`() {
+    @Test func `a bounded number of nodes waits for the creation of a store`() {
         var peers = RawPeers()
         peers.join(1)
         peers.cluster.isDiskSlow = true

@@ -44,7 +44,7 @@ struct CatchUpTests {
     }
 
     @Test(arguments: [100, 110] as [UInt64])
-    func `a runner that comes to another's cursor becomes one with it`(reached: UInt64) {
+    func `a runner that reaches another's cursor merges with it`(reached: UInt64) {
         var catchUps = catchUps([("b", 100), ("a", 90)])
         var runner = catchUps.runners.remove(at: 1)
         let former = runner.cursor

@@ -5,7 +5,7 @@ import Testing
 @testable import ConfluxProtocol
 
 struct GoldenFrameTests {
-    @Test func `the file has the golden frames as they are encoded`() throws {
+    @Test func `the file of golden frames matches their encoding`() throws {
         let text = GoldenFile.text(of: GoldenSample.all)
         if environment("CONFLUX_WRITE_GOLDEN") != nil {
             try Data(text.utf8).write(to: GoldenFile.url)
@@ -31,7 +31,7 @@ struct GoldenFrameTests {
         }
     }
 
-    @Test func `every kind that is spoken has a golden frame, and no other decodes`() throws {
+    @Test func `every supported kind has a golden frame, and no other kind decodes`() throws {
         var spoken: [AnyMessage.Speaker: Set<UInt8>] = [:]
         for sample in GoldenSample.all {
             let number = try Frame.header(of: sample.frame[...]).kindNumber

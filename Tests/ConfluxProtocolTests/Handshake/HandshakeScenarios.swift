@@ -87,7 +87,7 @@ struct HandshakeScenarios {
         #expect(node.machine.isJoined)
     }
 
-    @Test func `a hello with another content has a number of its own`() throws {
+    @Test func `a hello with other contents has its own number`() throws {
         let bus = HostingSubject.state(try #require(Name("bus")))
         var node = LoneNode()
         node.welcome(1)
@@ -109,7 +109,8 @@ struct HandshakeScenarios {
         #expect(hellos.map(\.bridged.count) == [0, 1, 0])
     }
 
-    @Test func `a loss is believed only for the hello that named the node's present mark`() throws {
+    @Test func `a loss is accepted only in answer to a hello with the node's present mark`() throws
+    {
         var node = LoneNode()
         node.welcome(1)
         var builder = BatchBuilder()
@@ -137,7 +138,7 @@ struct HandshakeScenarios {
     }
 
     @Test(arguments: [ByeCode.nameTaken, .keyTaken, .tableFull, .forgotten])
-    func `a refusal of an earlier hello ends nobody`(_ code: ByeCode) {
+    func `a refusal of an earlier hello does not end the node`(_ code: ByeCode) {
         var node = LoneNode()
         node.input(.reconnected)
         node.effects.removeAll()
@@ -151,7 +152,7 @@ struct HandshakeScenarios {
     }
 
     @Test
-    func `a node asks once it has a session, and a bounded number of questions waits for that`() {
+    func `a node's questions wait for its session, and their number is bounded`() {
         var node = LoneNode()
         let question = Question(number: 1, patience: .seconds(1), body: .status)
         node.input(.ask(question))
@@ -187,7 +188,7 @@ struct HandshakeScenarios {
         peers.cluster.sequencer.map { Array($0.directory.hosting.hosts).count } ?? 0
     }
 
-    @Test func `messages for another session do not count as the connection's`() throws {
+    @Test func `messages for another session do not count for the connection's session`() throws {
         var peers = joined()
         let session = try #require(peers.cluster.sequencer?.sessions.incarnations.last)
         let former = peers.cluster.sequencer?.sessions[session]
@@ -233,7 +234,7 @@ struct HandshakeScenarios {
         #expect(hosts(of: peers) == 0)
     }
 
-    @Test func `an earlier hello of the same process changes nothing, on whatever connection`() {
+    @Test func `an earlier hello of the same process changes nothing, on any connection`() {
         var peers = joined()
         peers.join(1, request: 5)
         peers.join(2, request: 4, as: 1)

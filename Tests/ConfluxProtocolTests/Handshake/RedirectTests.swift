@@ -58,7 +58,7 @@ struct RedirectTests {
         }
     }
 
-    @Test func `a node connects where it is sent, and says hello there`() {
+    @Test func `a node follows a redirect, and says hello there`() {
         var node = LoneNode()
         node.redirect()
         #expect(node.moves() == ["tcp://b:1"])
@@ -87,7 +87,7 @@ struct RedirectTests {
         #expect(node.machine.isJoined)
     }
 
-    @Test func `redirects in a circle are followed a bounded number of times`() {
+    @Test func `circular redirects are followed a bounded number of times`() {
         var node = LoneNode()
         for _ in 0..<20 {
             node.redirect()

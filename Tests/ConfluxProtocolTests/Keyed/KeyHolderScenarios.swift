@@ -5,7 +5,7 @@ import Testing
 
 /// Which process holds a session key: one at a time (rule 11).
 struct KeyHolderScenarios {
-    @Test func `while a process has the key another is refused`() {
+    @Test func `while a process holds the key, another one is refused`() {
         var cluster = Cluster.withKeyedProcess()
         cluster.addNode(2, key: "k")
         cluster.pass(.milliseconds(100))
@@ -18,7 +18,7 @@ struct KeyHolderScenarios {
         #expect(cluster.workersTexts == ["1"])
     }
 
-    @Test func `two processes that begin at once: one has the key`() {
+    @Test func `of two processes that start at the same time, one gets the key`() {
         var cluster = Cluster()
         cluster.startSequencer()
         cluster.isDiskSlow = true
@@ -88,7 +88,8 @@ struct KeyHolderScenarios {
         #expect(cluster.nodes[2]?.machine.isJoined == true)
     }
 
-    @Test func `after a restart the former holder keeps its key, even if another comes first`() {
+    @Test func `after a restart the former holder keeps its key, even if another process is first`()
+    {
         var cluster = Cluster.withKeyedProcess()
         cluster.restartSequencer()
         // The holder's hello is lost; a newcomer's arrives.

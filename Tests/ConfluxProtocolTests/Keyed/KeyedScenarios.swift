@@ -100,7 +100,7 @@ struct KeyedScenarios {
         #expect(cluster.sequencer?.sessions.count == 0)
     }
 
-    @Test func `when the table is full the keyed session that left first is forgotten`() {
+    @Test func `when the table is full, the keyed session that ended first is forgotten`() {
         var cluster = Cluster()
         cluster.settings.sessionsMax = 2
         cluster.startSequencer()
@@ -118,7 +118,7 @@ struct KeyedScenarios {
         #expect(cluster.sequencer?.sessions.incarnation(of: SessionKey("b")!.nonce) != nil)
     }
 
-    @Test func `a sequencer that restarts with less log than it judged loses no line`() {
+    @Test func `a sequencer that restarts without its latest entries loses no line`() {
         var cluster = Cluster.withKeyedProcess()
         cluster.isDiskSlow = true
         cluster.dispatch(["1"], to: "list/*", from: 1)
@@ -206,7 +206,7 @@ struct KeyedScenarios {
         #expect(cluster.resumption(of: 2) == Resumption(settled: 0, lastCounter: 4))
     }
 
-    @Test func `a session that is forgotten under way ends the process, and says what is unknown`()
+    @Test func `a session that is forgotten during a run ends it and reports unknown outcomes`()
         throws
     {
         var cluster = Cluster.withKeyedProcess()
@@ -229,7 +229,7 @@ struct KeyedScenarios {
         #expect(cluster.disk.last == SequenceNumber(1))
     }
 
-    @Test func `whatever is killed, each line is in the log once, and some process reports it`() {
+    @Test func `whatever is killed, each line is in the log once and reported by some process`() {
         let seed = SplitMix64.seed()
         for round in 0..<60 {
             var run = KeyedRun(seed: seed &+ UInt64(round))

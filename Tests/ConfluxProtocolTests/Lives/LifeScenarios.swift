@@ -28,7 +28,7 @@ struct LifeScenarios {
         #expect(cluster.sequencer.map { Array($0.directory.hosting.hosts).isEmpty } == true)
     }
 
-    @Test func `stores that are opened at once are asked for once each`() {
+    @Test func `stores that are opened together are requested once each`() {
         var cluster = Cluster.twoNodes()
         let before = cluster.nodes[1]?.sent.count ?? 0
         for number in 0..<40 { cluster.nodes[1]?.open("list/\(number)") }
@@ -47,7 +47,7 @@ struct LifeScenarios {
         for number in 0..<40 { #expect(life(of: "list/\(number)", on: 1, in: cluster) != nil) }
     }
 
-    @Test func `opening a dropped store begins another one`() throws {
+    @Test func `opening a dropped store creates another one`() throws {
         var cluster = Cluster.twoNodes()
         cluster.dispatch(["1"], to: "list/*", from: 1)
         let former = try #require(life(of: "list", on: 1, in: cluster))
@@ -60,7 +60,7 @@ struct LifeScenarios {
         #expect(cluster.nodes[1]?.texts(of: "list") == [])
     }
 
-    @Test func `actions for one life reach no other, even in one commit`() throws {
+    @Test func `actions for one life do not reach another one, even in the same commit`() throws {
         var cluster = Cluster.twoNodes()
         cluster.addNode(3)
         let former = try #require(life(of: "list", on: 1, in: cluster))
@@ -116,7 +116,7 @@ struct LifeScenarios {
         #expect(life(of: "list", on: 2, in: cluster) == nil)
     }
 
-    @Test func `a node that was away while a store was dropped learns it by the entry`() throws {
+    @Test func `a node that was away while a store was dropped learns it from the entry`() throws {
         var cluster = Cluster.twoNodes()
         let sleeper = cluster.nodes[2]
         cluster.removeNode(2)
@@ -134,7 +134,7 @@ struct LifeScenarios {
         #expect(cluster.nodes[1]?.texts(of: "list") == ["2"])
     }
 
-    @Test func `a drop of a life that the log lost is given up`() throws {
+    @Test func `a drop of a life that the log has lost fails`() throws {
         var cluster = Cluster.twoNodes()
         let former = try #require(life(of: "list", on: 1, in: cluster))
         cluster.killSequencer()

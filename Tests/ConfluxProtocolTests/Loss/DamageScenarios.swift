@@ -12,7 +12,8 @@ struct DamageScenarios {
         }
     }
 
-    @Test func `a node that met damage continues with a later snapshot, and nobody else notices`() {
+    @Test
+    func `a node that reaches damage continues from a later snapshot, and nobody else notices`() {
         var cluster = Cluster.eager(nodes: ["alpha", "beta", "gamma"])
         let lost = cluster.disk.last.next
         cluster.nodes[2]?.feedDrops = 1
@@ -31,7 +32,8 @@ struct DamageScenarios {
         cluster.expectBounds()
     }
 
-    @Test func `a store that begins before damage can't be opened, and the damage is named`() throws
+    @Test func `a store that starts before damage can't be opened, and the damage is reported`()
+        throws
     {
         var cluster = Cluster.twoNodes()
         cluster.open("other", on: 1)

@@ -23,7 +23,7 @@ struct LostHistoryScenarios {
         #expect(cluster.nodes[2]?.machine.applied == applied)
     }
 
-    @Test func `a node that had nothing of a lost log learns that its session is lost`() {
+    @Test func `a node that had no entries of a lost log learns that its session is lost`() {
         var cluster = Cluster.twoNodes()
         cluster.addNode(3)
         cluster.isDiskSlow = true
@@ -37,7 +37,7 @@ struct LostHistoryScenarios {
         #expect(cluster.nodes[3]?.events.contains(.sessionForgotten) == true)
     }
 
-    @Test func `a node with a lost history follows the next one from their common part`() {
+    @Test func `a node with a lost history follows the next one from their last common entry`() {
         var cluster = Cluster.twoNodes()
         for text in ["1", "2", "3", "4", "5"] { cluster.dispatch([text], to: "list/*", from: 1) }
         cluster.addNode(3)
@@ -144,7 +144,7 @@ struct LostHistoryScenarios {
         #expect(cluster.nodes[3]?.machine.live == cluster.disk.last)
     }
 
-    @Test func `counters that begin anew do not match a session whose end the log has lost`() {
+    @Test func `counters that restart do not match a session whose end the log has lost`() {
         var cluster = Cluster()
         cluster.settings.forgetAfter = .seconds(1)
         cluster.startSequencer()
@@ -171,7 +171,7 @@ struct LostHistoryScenarios {
     }
 
     /// In two histories of a log, one process has the same incarnation, each time for another session.
-    @Test func `a session of another history is not confused with the one of its number`() {
+    @Test func `a session of another history is not confused with one of the same number`() {
         var cluster = Cluster()
         cluster.startSequencer()
         let empty = cluster.disk
@@ -198,7 +198,7 @@ struct LostHistoryScenarios {
         #expect(cluster.nodes[1]?.texts(of: "list") == ["1", "2", "3", "4"])
     }
 
-    @Test func `commits waiting behind a hole do not outlive their tenure`() {
+    @Test func `commits that wait after a gap do not outlive their tenure`() {
         var cluster = Cluster.twoNodes()
         cluster.dispatch(["1"], to: "list/*", from: 1)
         let copy = cluster.disk
@@ -222,7 +222,7 @@ struct LostHistoryScenarios {
         #expect(cluster.nodes[2]?.texts(of: "list") == ["1", "kept"])
     }
 
-    @Test func `a node does not fetch numbers that it only heard of and that the log has lost`() {
+    @Test func `a node does not fetch entries that it never received and the log has lost`() {
         var cluster = Cluster.twoNodes()
         let copy = cluster.disk
         // The node learns of these entries, but gets none of them.
@@ -248,7 +248,7 @@ struct LostHistoryScenarios {
     }
 
     @Test
-    func `entries fetched from a tenure that a node never met are compared by their own epoch`() {
+    func `entries fetched from a tenure that a node missed are compared by their own epoch`() {
         var cluster = Cluster.twoNodes()
         let copy = cluster.disk
         // The second node is away for a whole tenure, and fetches a part of its entries in the next one.
@@ -283,7 +283,7 @@ struct LostHistoryScenarios {
         #expect(cluster.nodes[2]?.texts(of: "list") == cluster.nodes[3]?.texts(of: "list"))
     }
 
-    @Test func `the feed of a log that was put back is not applied to what was lost`() throws {
+    @Test func `the feed of a restored log is not applied after lost entries`() throws {
         var cluster = Cluster.twoNodes()
         let copy = cluster.disk
         cluster.restartSequencer()

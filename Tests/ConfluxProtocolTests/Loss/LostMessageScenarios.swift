@@ -16,7 +16,7 @@ struct LostMessageScenarios {
     /// Long enough for every message to be requested again.
     private let aWhile = Duration.seconds(4)
 
-    @Test func `a welcome`() {
+    @Test func `a lost welcome is sent again`() {
         var cluster = started()
         cluster.nextLoss = { if case .welcome = $0 { true } else { false } }
         cluster.addNode(2, named: "beta")
@@ -27,7 +27,9 @@ struct LostMessageScenarios {
         #expect(cluster.sequencer?.sessions.count == 2)
     }
 
-    @Test(arguments: ["list", "other"]) func `the answer to an open`(_ store: String) {
+    @Test(arguments: ["list", "other"]) func `a lost answer to an open is sent again`(
+        _ store: String
+    ) {
         var cluster = started()
         cluster.addNode(2)
         cluster.nextLoss = { if case .opened = $0 { true } else { false } }
@@ -40,7 +42,7 @@ struct LostMessageScenarios {
         #expect(cluster.nodes[2]?.texts(of: store) == ["x"])
     }
 
-    @Test func `the answer to an open, of a node that is busy`() {
+    @Test func `a lost answer to an open is sent again to a busy node, too`() {
         var cluster = started()
         cluster.addNode(2, store: "other")
         cluster.nextLoss = { if case .opened = $0 { true } else { false } }
@@ -55,7 +57,7 @@ struct LostMessageScenarios {
     }
 
     /// A node that hosts nothing learns its outcomes only from these messages.
-    @Test func `receipts`() {
+    @Test func `lost receipts are sent again`() {
         var cluster = started()
         cluster.addNode(2)
         cluster.nextLoss = { if case .receipts = $0 { true } else { false } }
@@ -70,7 +72,7 @@ struct LostMessageScenarios {
         #expect(cluster.nodes[1]?.texts(of: "list") == ["x"])
     }
 
-    @Test func `a rejection`() {
+    @Test func `a lost rejection is sent again`() {
         var cluster = started()
         cluster.addNode(2)
         cluster.nextLoss = { if case .rejection = $0 { true } else { false } }
@@ -84,7 +86,7 @@ struct LostMessageScenarios {
         }
     }
 
-    @Test func `that a batch is missing`() {
+    @Test func `a batch is sent again though the message that it is missing was lost`() {
         var cluster = started()
         cluster.addNode(2)
         cluster.nextLoss = { if case .expected = $0 { true } else { false } }
@@ -97,7 +99,7 @@ struct LostMessageScenarios {
         #expect(cluster.nodes[2]?.outcomes.count == 2)
     }
 
-    @Test func `that there is no room for a batch`() {
+    @Test func `a batch is sent again though the message that it had no room was lost`() {
         var cluster = started { $0.unsettledOutcomesMax = 1 }
         cluster.addNode(2)
         cluster.isDiskSlow = true
@@ -111,7 +113,7 @@ struct LostMessageScenarios {
         #expect(cluster.nodes[2]?.outcomes.count == 2)
     }
 
-    @Test(arguments: [true, false]) func `entries`(_ isCatchingUp: Bool) {
+    @Test(arguments: [true, false]) func `lost entries are fetched again`(_ isCatchingUp: Bool) {
         var cluster = started()
         for text in ["a", "b"] { cluster.dispatch([text], to: "list/*", from: 1) }
         cluster.nextLoss = { if case .entries = $0 { true } else { false } }
@@ -129,7 +131,7 @@ struct LostMessageScenarios {
         #expect(cluster.nodes[isCatchingUp ? 2 : 1]?.texts(of: "list") == expected)
     }
 
-    @Test func `a barrier's confirmation`() {
+    @Test func `a lost confirmation of a barrier is sent again`() {
         var cluster = started()
         cluster.nextLoss = { if case .confirmed = $0 { true } else { false } }
         cluster.input(.barrier(request: 5), to: 1)
@@ -141,7 +143,7 @@ struct LostMessageScenarios {
     }
 
     /// Only the node that asked first can ask again, and it learns of the failure in time.
-    @Test func `a question to a node`() throws {
+    @Test func `a lost question to a node times out, and can be asked again`() throws {
         var cluster = started()
         cluster.addNode(2, role: .observer)
         let store = try #require(StoreName("list"))
@@ -163,7 +165,7 @@ struct LostMessageScenarios {
     }
 
     /// A node gets nothing between its hello and its welcome. After the welcome, it gets the question again.
-    @Test func `a question to a node that joins again`() throws {
+    @Test func `a question to a node that rejoins follows its welcome`() throws {
         var cluster = started()
         cluster.addNode(2, role: .observer)
         let store = try #require(StoreName("list"))
@@ -193,7 +195,7 @@ struct LostMessageScenarios {
     }
 
     /// The node that asked times out by itself, and may ask again.
-    @Test func `an answer`() {
+    @Test func `a question whose answer was lost can be asked again`() {
         var cluster = started()
         cluster.addNode(2, role: .observer)
         let question = Question(number: 1, patience: .seconds(2), body: .status)
@@ -208,7 +210,7 @@ struct LostMessageScenarios {
     }
 
     @Test(arguments: [false, true])
-    func `the question whether a holder is there`(_ isKeyed: Bool) {
+    func `a holder keeps its name or key though an inquiry about it is lost`(_ isKeyed: Bool) {
         var cluster = started()
         let key = isKeyed ? "nightly" : nil
         cluster.addNode(2, named: "beta", key: key)
@@ -226,7 +228,7 @@ struct LostMessageScenarios {
     }
 
     @Test(arguments: [ByeCode.rejoin, .forgotten, .nameTaken])
-    func `a bye`(_ code: ByeCode) throws {
+    func `a lost bye is sent again`(_ code: ByeCode) throws {
         var cluster = started()
         let isLost = { (message: SequencerMessage) in
             if case .bye(let bye) = message { bye.code == code } else { false }
@@ -262,7 +264,7 @@ struct LostMessageScenarios {
         #expect(cluster.nextLoss == nil)
     }
 
-    @Test func `the farewell of a sequencer that stops`() {
+    @Test func `a node continues though the bye of a stopping sequencer is lost`() {
         var cluster = started()
         cluster.nextLoss = { if case .bye = $0 { true } else { false } }
         cluster.handle(.stop)

@@ -72,7 +72,7 @@ struct UnlistedScenarios {
         cluster.expectBounds()
     }
 
-    @Test func `a replica that has the store gives another snapshot`() throws {
+    @Test func `a replica of the store provides another snapshot`() throws {
         var cluster = Cluster.eager()
         for round in 0..<4 {
             cluster.grow("list/*", by: 20_000, from: 1, text: "\(round)")
@@ -88,7 +88,9 @@ struct UnlistedScenarios {
         #expect(cluster.sequencer?.directory.life(of: Self.list)?.work.missing == nil)
     }
 
-    @Test func `a snapshot that the floor passed while it was uploaded releases nobody`() throws {
+    @Test func `a snapshot that the floor passed during its upload releases no waiting store`()
+        throws
+    {
         var cluster = Cluster.eager()
         func grow(_ rounds: Range<Int>, in cluster: inout Cluster) throws {
             for round in rounds {

@@ -55,7 +55,7 @@ struct CheckpointTests {
         return cluster
     }
 
-    @Test func `a checkpoint at any commit and the entries behind it are the whole log`() throws {
+    @Test func `a checkpoint at any commit and the entries after it are the whole log`() throws {
         let seed = SplitMix64.seed()
         var random = SplitMix64(seed: seed)
         var seen: Set<LogEventKind> = []
@@ -80,7 +80,7 @@ struct CheckpointTests {
         #expect(rejoined > 0 && keyed > 0, "seed \(seed)")
     }
 
-    @Test func `a sequencer that starts from a checkpoint decides as one that reads the log`()
+    @Test func `a sequencer that starts from a checkpoint decides like one that reads the log`()
         throws
     {
         let seed = SplitMix64.seed()
@@ -199,7 +199,7 @@ struct CheckpointTests {
         #expect(notes.last == .recovered(from: older.last, through: cluster.disk.last))
     }
 
-    @Test func `a checkpoint at the end of a log that ends otherwise is set aside`() throws {
+    @Test func `a checkpoint at the end of a log with another end is set aside`() throws {
         let cluster = twoTenures()
         var fold = try cluster.disk.fold(commits: cluster.disk.bodies.count)
         fold.lastEpoch = Epoch(3)

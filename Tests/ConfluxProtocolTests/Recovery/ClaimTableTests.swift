@@ -42,7 +42,7 @@ struct ClaimTableTests {
         #expect(table.agreement(with: ahead, endingAt: SequenceNumber(50)) < ahead.sequence)
     }
 
-    @Test func `a history older than what is remembered of claims is not agreed`() {
+    @Test func `a history older than all remembered claims is not agreed`() {
         let table = claims([(5, 5, 100), (6, 6, 120)])
         let old = mark(40, 2, nonce: 2)
         #expect(table.agreement(with: old, endingAt: SequenceNumber(130)) < old.sequence)

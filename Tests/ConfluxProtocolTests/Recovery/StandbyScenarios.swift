@@ -32,7 +32,7 @@ struct StandbyScenarios {
         published.compactMap { if case .send(let message, _) = $0 { message } else { nil } }
     }
 
-    @Test func `status says who serves and who stands by`() {
+    @Test func `status shows which sequencer serves and which ones stand by`() {
         var cluster = started()
         ask(.sequencers, in: &cluster)
         guard case .sequencers(let places)? = cluster.nodes[3]?.answers.first?.body else {
@@ -73,7 +73,7 @@ struct StandbyScenarios {
         #expect(receipts.max() ?? .max < byes.min() ?? .min)
     }
 
-    @Test func `it hands over to the one that was asked for, and to nobody else`() {
+    @Test func `a sequencer hands over only to the requested successor`() {
         var cluster = started()
         ask(.handOver(to: "tcp://nobody:1"), in: &cluster)
         guard case .failed(.noStandby, let text)? = cluster.nodes[3]?.answers.last?.body else {
@@ -97,7 +97,7 @@ struct StandbyScenarios {
         #expect(cluster.sequencer != nil)
     }
 
-    @Test func `a deposed sequencer says bye, and nothing more of its tenure`() {
+    @Test func `a deposed sequencer says bye, and sends nothing else for its tenure`() {
         var cluster = started()
         cluster.isDiskSlow = true
         cluster.isConfirmSlow = true
@@ -169,7 +169,7 @@ struct StandbyScenarios {
         #expect(try found.fold == disk.fold(commits: disk.bodies.count))
     }
 
-    @Test func `a fold of a lost end is set aside, and the log itself is read`() throws {
+    @Test func `a fold of a lost end is set aside, and the log is read instead`() throws {
         let disk = history()
         // Meanwhile another tenure has assigned the same numbers.
         var lost = disk

@@ -102,7 +102,8 @@ struct AdmissionScenarios {
         #expect(behind?.count == 2)
     }
 
-    @Test func `slow admission is a bounded number of bytes a beat, and at least one batch`() {
+    @Test func `slow admission allows a bounded number of bytes per beat, and at least one batch`()
+    {
         var settings = SequencerSettings(feed: "feed")
         settings.lagEntriesMax = 10
         settings.slowBytesPerBeat = 100

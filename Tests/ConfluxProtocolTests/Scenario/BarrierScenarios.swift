@@ -9,7 +9,7 @@ struct BarrierScenarios {
         cluster.nodes[id]?.sent.filter { if case .barrier = $0 { true } else { false } }.count ?? 0
     }
 
-    @Test func `a barrier ends when what was receipted before it is applied`() {
+    @Test func `a barrier ends when all earlier actions with receipts are applied`() {
         var cluster = Cluster.twoNodes()
         // The other node loses the feed's message with the action.
         cluster.nodes[2]?.feedDrops = 1
@@ -23,7 +23,7 @@ struct BarrierScenarios {
         #expect(cluster.nodes[2]?.reached[100] == .due(cluster.disk.last))
     }
 
-    @Test func `a node that hosts nothing passes a barrier as soon as the log has confirmed`() {
+    @Test func `a node that hosts nothing passes a barrier once the tenure is confirmed`() {
         var cluster = Cluster.twoNodes()
         cluster.addNode(3)
         cluster.isConfirmSlow = true
@@ -35,7 +35,7 @@ struct BarrierScenarios {
         #expect(cluster.nodes[3]?.reached[1] == .due(cluster.disk.last))
     }
 
-    @Test func `a question that comes during a confirmation waits for the next one`() {
+    @Test func `a barrier that begins during a confirmation waits for the next one`() {
         var cluster = Cluster.twoNodes()
         cluster.isConfirmSlow = true
         cluster.input(.barrier(request: 1), to: 1)
@@ -91,7 +91,7 @@ struct BarrierScenarios {
         #expect(number > rival.disk.bodies[rival.disk.bodies.count - 2].last)
     }
 
-    @Test func `a question that is lost is asked again`() {
+    @Test func `a barrier's lost request is sent again`() {
         var cluster = Cluster.twoNodes()
         cluster.input(.barrier(request: 1), to: 2)
         cluster.queue.removeAll()
@@ -105,7 +105,7 @@ struct BarrierScenarios {
         #expect(barriers(cluster, of: 2) >= 2)
     }
 
-    @Test func `a barrier whose number was named is not asked again in a new tenure`() {
+    @Test func `a barrier whose number is known is not requested again in a new tenure`() {
         var cluster = Cluster.twoNodes()
         cluster.dispatch(["1"], to: "list/*", from: 1)
         // From now on nothing reaches the node by the feed or by fetching.
@@ -131,9 +131,7 @@ struct BarrierScenarios {
     }
 
     @Test
-    func
-        `who waits for a number that the log loses hears so, though it had nothing of what is lost`()
-    {
+    func `a wait for a number that the log loses fails, even if the node never had the entry`() {
         var cluster = Cluster.twoNodes()
         let copy = cluster.disk
         // The node gets nothing that is later lost, except for the number of its barrier.
@@ -152,7 +150,7 @@ struct BarrierScenarios {
         #expect(cluster.nodes[2]?.resets == 1)
     }
 
-    @Test func `above either side's bound a barrier fails, and others continue`() {
+    @Test func `above the node's or the sequencer's bound a barrier fails, and others continue`() {
         var cluster = Cluster.twoNodes()
         cluster.sequencer = nil
         cluster.settings.barriersMax = 2
@@ -253,7 +251,7 @@ struct BarrierScenarios {
         return Receipt(log: log, epoch: epoch, sequence: sequence, timestamp: timestamp)
     }
 
-    @Test func `a barrier waits for stores that begin anew after a history was lost`() {
+    @Test func `a barrier waits for stores that reload after a history was lost`() {
         var cluster = Cluster.twoNodes()
         for text in ["1", "2"] { cluster.dispatch([text], to: "list/*", from: 1) }
         cluster.killSequencer()

@@ -12,7 +12,7 @@ struct FeedScenarios {
         return cluster
     }
 
-    @Test func `a hole in the feed is fetched`() {
+    @Test func `a gap in the feed is fetched`() {
         var cluster = started()
         cluster.dispatch(["a"], to: "list/*", from: 1)
         cluster.nodes[2]?.feedDrops = 3
@@ -62,7 +62,8 @@ struct FeedScenarios {
         #expect(cluster.nodes[1]?.outcomes.count == 21)
     }
 
-    @Test func `a first state too large for the feed is announced by a beat and fetched`() throws {
+    @Test func `an initial state too large for the feed is announced by a beat and fetched`() throws
+    {
         var peers = RawPeers {
             $0.feedCommitBytesMax = 1_000
             $0.payloadBytesMax = 1_000
@@ -82,7 +83,7 @@ struct FeedScenarios {
         #expect(peers.cluster.nodes[1]?.machine.live == peers.cluster.disk.last)
     }
 
-    @Test func `answers that take longer than a node's interval are accepted all the same`() {
+    @Test func `answers that take longer than a node's interval are still accepted`() {
         var cluster = started()
         let patience = ReplicaSettings(name: nil, role: .member).fetchPatience
         cluster.nodes[2]?.feedDrops = 3
@@ -129,7 +130,7 @@ struct FeedScenarios {
         #expect(cluster.nodes[3]?.opened.count == 1)
     }
 
-    @Test func `a store opened later catches up alone while the rest goes on`() {
+    @Test func `a store that is opened later catches up while the others continue`() {
         var cluster = started()
         cluster.open("other", on: 1)
         for round in 0..<20 {
@@ -221,7 +222,7 @@ struct FeedScenarios {
     }
 
     @Test
-    func `a node that bridges follows no feed before it has a store, which misses nothing then`()
+    func `a bridging node follows no feed before it has a store, and the store misses nothing`()
         throws
     {
         var cluster = bridgedWithoutStore()
@@ -254,9 +255,7 @@ struct FeedScenarios {
     }
 
     @Test
-    func
-        `what is lost of a node that follows no feed comes again though it asks where the log ends`()
-    {
+    func `a node without a feed recovers lost messages though it asks where the log ends`() {
         var cluster = bridgedWithoutStore(silenceMax: .seconds(2))
         cluster.submit(["a"], to: "bus/*", from: 1)
         cluster.queue.removeAll()
@@ -282,7 +281,7 @@ struct FeedScenarios {
         #expect(cluster.notes.filter { if case .created = $0 { true } else { false } }.count == 1)
     }
 
-    @Test func `for a slow reader commits wait up to a bound and then are fetched`() {
+    @Test func `commits for a slow reader wait up to a bound, and later ones are fetched`() {
         var cluster = started(nodes: 1)
         var settings = ReplicaSettings(name: nil, role: .member)
         settings.deliveryBytesMax = 1
@@ -324,7 +323,7 @@ struct FeedScenarios {
         #expect(effects.contains { if case .send(.fetch) = $0 { true } else { false } })
     }
 
-    @Test func `below the floor a bridge continues and says what it missed`() {
+    @Test func `below the floor a bridge continues, and reports what it missed`() {
         var cluster = started()
         cluster.addNode(3)
         cluster.bridge("list", on: 3)
@@ -343,7 +342,9 @@ struct FeedScenarios {
         #expect(cluster.nodes[3]?.bridgedTexts.last?.hasSuffix("list d") == true)
     }
 
-    @Test func `a bridge begins at the log's end, however old the beat that proves it`() throws {
+    @Test func `a bridge starts at the log's end, however old the beat is that proves its feed`()
+        throws
+    {
         var cluster = Cluster()
         cluster.startSequencer()
         cluster.addNode(1)

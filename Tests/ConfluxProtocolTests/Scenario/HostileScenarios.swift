@@ -15,7 +15,7 @@ struct HostileScenarios {
         return cluster
     }
 
-    @Test func `a batch that would fill a commit with its pieces is rejected whole`() {
+    @Test func `a batch whose pieces would fill a commit is rejected whole`() {
         var cluster = started()
         let long = String(repeating: "x", count: 64)
         var texts: [String] = []
@@ -32,7 +32,7 @@ struct HostileScenarios {
         #expect(cluster.nodes[1]?.texts(of: "list").last == "after")
     }
 
-    @Test func `a batch larger than the window is rejected, and its node goes on`() {
+    @Test func `a batch larger than the window is rejected, and its node continues`() {
         var cluster = started { settings in
             settings.payloadBytesMax = 100
             settings.batchBytesMax = 8_192
@@ -50,7 +50,7 @@ struct HostileScenarios {
         #expect(cluster.nodes[1]?.texts(of: "list") == ["after"])
     }
 
-    @Test func `a node that keeps fetching leaves room for others' fetches`() throws {
+    @Test func `a node that keeps fetching does not block the fetches of others`() throws {
         var cluster = started()
         cluster.addNode(2, named: "beta", store: "list")
         var machine = try #require(cluster.sequencer)
@@ -88,7 +88,7 @@ struct HostileScenarios {
         }
     }
 
-    @Test func `states of stores that begin at once are counted before they are in the log`() {
+    @Test func `states of concurrently created stores count before they are in the log`() {
         var cluster = Cluster()
         cluster.settings.statesMax = 2
         cluster.startSequencer()
@@ -100,8 +100,7 @@ struct HostileScenarios {
         #expect(cluster.sequencer?.directory.states.count == 2)
     }
 
-    @Test func `first states of stores that begin at once are counted before they are in the log`()
-    {
+    @Test func `initial states of concurrently created stores count before they are in the log`() {
         var cluster = Cluster()
         // The initial state of a list has two bytes.
         cluster.settings.initialStatesBytesMax = 5
@@ -153,7 +152,7 @@ struct HostileScenarios {
         #expect(isHosted() == true)
     }
 
-    @Test func `knowing a session's nonce gives another key no part in it`() throws {
+    @Test func `another key can't use a session though it knows its nonce`() throws {
         var cluster = started()
         func join(_ connection: UInt64, by owner: String, session: SessionToken? = nil) {
             let connection = ConnectionID(rawValue: connection)
@@ -178,7 +177,7 @@ struct HostileScenarios {
     }
 
     @Test(arguments: [Hello.Role.member, .observer])
-    func `messages to a session are not sent to another one on its connection`(
+    func `messages for a session are not sent to another one on the same connection`(
         role: Hello.Role
     ) throws {
         var cluster = started()
@@ -265,7 +264,7 @@ struct HostileScenarios {
         #expect(cluster.nodes[2]?.outcomes.count == 1)
     }
 
-    @Test func `settings by which something could never be admitted are refused`() {
+    @Test func `settings that could block an action forever are refused`() {
         var settings = SequencerSettings(feed: "feed")
         #expect(settings.fault == nil)
         settings.commitBytesMax = settings.windowBytes

@@ -23,7 +23,7 @@ struct QuestionScenarios {
         cluster.run()
     }
 
-    @Test func `the status names sessions and stores`() throws {
+    @Test func `the status lists sessions and stores`() throws {
         var cluster = started()
         cluster.dispatch(["x"], to: "list/*", from: 1)
         cluster.pass(.seconds(3))
@@ -48,7 +48,7 @@ struct QuestionScenarios {
     }
 
     @Test
-    func `the shapes of a state's actions are known while a node that declares them is there`()
+    func `the shapes of a state's actions are known while a node declares them`()
         throws
     {
         var cluster = started()
@@ -71,7 +71,7 @@ struct QuestionScenarios {
         #expect(table.shapesBytes == old.json.count)
     }
 
-    @Test func `shapes above a bound are not kept, and their states are bridged all the same`()
+    @Test func `shapes above a bound are not kept, but their states are bridged`()
         throws
     {
         var table = StateTable()
@@ -95,7 +95,7 @@ struct QuestionScenarios {
         #expect(table.shapesBytes == room * most.count)
     }
 
-    @Test func `a status larger than a frame is a failure, and not sent`() throws {
+    @Test func `a status larger than a frame is not sent, and the question fails`() throws {
         var cluster = started()
         var hosted: [StoreName] = []
         let state = try #require(Name(String(repeating: "s", count: 64)))
@@ -124,7 +124,7 @@ struct QuestionScenarios {
         }
     }
 
-    @Test func `every host is asked, and the last answer says so`() throws {
+    @Test func `every host is asked, and the last answer is marked as such`() throws {
         var cluster = started()
         let store = try #require(StoreName("list"))
         ask(.observe(store, node: nil, after: .zero), in: &cluster, number: 7)
@@ -203,7 +203,9 @@ struct QuestionScenarios {
         #expect(cluster.nodes[3]?.answers.map(\.isLast) == [true])
     }
 
-    @Test func `an answer to a question of an earlier tenure answers no other`() throws {
+    @Test func `an answer to a question of an earlier tenure does not answer another question`()
+        throws
+    {
         var cluster = started()
         let target = try #require(Target("list/*"))
         ask(.applied(SequenceNumber(4), target), in: &cluster)

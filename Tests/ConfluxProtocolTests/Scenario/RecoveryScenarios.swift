@@ -49,7 +49,7 @@ struct RecoveryScenarios {
         #expect(cluster.sequencer?.joining.isEmpty == true)
     }
 
-    @Test func `an inquiry for a name whose holder leaves meanwhile ends no other presence`()
+    @Test func `an inquiry about a name whose holder leaves meanwhile ends no other session`()
         throws
     {
         var cluster = Cluster.twoNodes()
@@ -69,7 +69,7 @@ struct RecoveryScenarios {
         #expect(departures.isEmpty)
     }
 
-    @Test func `a store that was closed while it began is not hosted`() throws {
+    @Test func `a store that was closed during its creation is not hosted`() throws {
         var cluster = Cluster.twoNodes()
         let ghost = try #require(StoreName("ghost"))
         cluster.isDiskSlow = true
@@ -81,7 +81,7 @@ struct RecoveryScenarios {
         #expect(cluster.sequencer?.directory.life(of: ghost)?.work.hosts.isEmpty == true)
     }
 
-    @Test func `a store that was closed while a hello was on its way is not hosted`() throws {
+    @Test func `a store that was closed while a hello was in transit is not hosted`() throws {
         var cluster = Cluster.twoNodes()
         let list = try #require(StoreName("list"))
         cluster.input(.reconnected, to: 2)
@@ -92,7 +92,7 @@ struct RecoveryScenarios {
         #expect(hosts.map { cluster.sequencer?.sessions[$0]?.name?.text } == ["alpha"])
     }
 
-    @Test func `a repeated hello undoes nothing that was opened since`() throws {
+    @Test func `a repeated hello closes no store that was opened since`() throws {
         var cluster = Cluster.twoNodes()
         let copy = cluster.disk
         cluster.restartSequencer()
@@ -137,7 +137,7 @@ struct RecoveryScenarios {
         #expect(cluster.nodes[2]?.outcomes.count == 1)
     }
 
-    @Test func `a held outcome waits for a store that begins anew meanwhile`() throws {
+    @Test func `a held outcome waits for a store that reloads meanwhile`() throws {
         var cluster = Cluster.twoNodes()
         let list = try #require(StoreName("list"))
         cluster.nodes[2]?.feedDrops = 1
@@ -151,7 +151,7 @@ struct RecoveryScenarios {
         #expect(cluster.nodes[2]?.texts(of: "list") == ["x"])
     }
 
-    @Test func `a node that asks again while it comes back is present again by one entry`() throws {
+    @Test func `a node that repeats its hello while it returns gets one entry`() throws {
         var cluster = Cluster.twoNodes()
         let sleeper = cluster.nodes[1]
         cluster.removeNode(1)
@@ -174,7 +174,7 @@ struct RecoveryScenarios {
         #expect(returns.count == 1)
     }
 
-    @Test func `nobody waits for the catching up of a store that was closed`() throws {
+    @Test func `nothing waits for a closed store to catch up`() throws {
         var cluster = Cluster.twoNodes()
         for text in ["1", "2", "3"] { cluster.dispatch([text], to: "list/*", from: 1) }
         cluster.addNode(3)
@@ -191,7 +191,7 @@ struct RecoveryScenarios {
         #expect(cluster.nodes[3]?.machine.catchUps.isEmpty == true)
     }
 
-    @Test func `a store that catches up goes on when its node is back`() {
+    @Test func `a store continues to catch up when its node is back`() {
         var cluster = Cluster.twoNodes()
         for text in ["1", "2", "3"] { cluster.dispatch([text], to: "list/*", from: 1) }
         cluster.addNode(3) { $0.catchUpBytesMax = 1 }
@@ -215,7 +215,7 @@ struct RecoveryScenarios {
         #expect(cluster.nodes[3]?.machine.catchUps.isEmpty == true)
     }
 
-    @Test func `hellos that waited together remove nothing from the nodes that they welcome`() {
+    @Test func `hellos that waited together lose neither outcomes nor the history of their node`() {
         var cluster = Cluster.twoNodes()
         cluster.isDiskSlow = true
         cluster.dispatch(["x"], to: "list/*", from: 1)
@@ -261,7 +261,7 @@ struct RecoveryScenarios {
         #expect(!cluster.published.contains(where: isWelcome))
     }
 
-    @Test func `a late welcome of an ended tenure is not believed`() {
+    @Test func `a late welcome of an ended tenure is ignored`() {
         var cluster = Cluster.twoNodes()
         // The node hosts nothing, so that no history contradicts the welcome.
         cluster.addNode(3)

@@ -81,7 +81,7 @@ struct SessionScenarios {
         #expect(cluster.nodes[1]?.outcomes.count == 2)
     }
 
-    @Test func `a restarted sequencer goes on with the sessions of its log`() {
+    @Test func `a restarted sequencer continues the sessions of its log`() {
         var cluster = Cluster.twoNodes()
         cluster.dispatch(["a"], to: "list/*", from: 1)
         cluster.submit(["in flight"], to: "list/*", from: 1)
@@ -115,7 +115,7 @@ struct SessionScenarios {
         #expect(epoch == Epoch(1))
     }
 
-    @Test func `rejected counters before a restart do not stop what follows`() {
+    @Test func `counters rejected before a restart do not stop the later ones`() {
         var cluster = Cluster.twoNodes()
         cluster.dispatch(["1"], to: "list/*", from: 1)
         cluster.dispatch(["2"], to: "nowhere/*", from: 1)
@@ -291,7 +291,8 @@ struct SessionScenarios {
             })
     }
 
-    @Test func `the log and the sequencer agree on a name that changed on its way`() throws {
+    @Test func `the log and the sequencer agree on a name that changed during its joining`() throws
+    {
         var cluster = Cluster.twoNodes()
         cluster.isDiskSlow = true
         for name in ["gamma", "beta"] {
@@ -313,7 +314,7 @@ struct SessionScenarios {
         #expect(logged?.text == "gamma")
     }
 
-    @Test func `a silent node has left; when it speaks again it is present again`() throws {
+    @Test func `a silent node counts as left, and is present again when it speaks`() throws {
         var cluster = Cluster.twoNodes()
         let silent = try #require(cluster.nodes[2])
         cluster.removeNode(2)
@@ -349,7 +350,7 @@ struct SessionScenarios {
         #expect(cluster.nodes[3]?.machine.live == last)
     }
 
-    @Test func `a sequencer that hears of a newer tenure asks its log`() {
+    @Test func `a sequencer that learns of a newer tenure asks its log`() {
         var cluster = Cluster.twoNodes()
         cluster.handle(
             .received(
@@ -385,7 +386,7 @@ struct SessionScenarios {
         #expect(order == Array(1...12))
     }
 
-    @Test func `a node that has applied nothing follows another log from where that one is`() {
+    @Test func `a node that has applied nothing follows another log from that log's end`() {
         var cluster = Cluster()
         cluster.startSequencer()
         for id in 1...9 { cluster.addNode(id) }
@@ -422,7 +423,7 @@ struct SessionScenarios {
         #expect(bye.code == .forgotten)
     }
 
-    @Test func `an observer may begin in the middle of a commit`() {
+    @Test func `an observer may start in the middle of a commit`() {
         var cluster = Cluster.twoNodes()
         cluster.dispatch(["a", "b", "c", "d"], to: "list/*", from: 1)
         let last = cluster.disk.last
@@ -434,7 +435,7 @@ struct SessionScenarios {
         #expect(cluster.nodes[3]?.machine.live == last.next)
     }
 
-    @Test func `a sequencer that restarts before anybody missed it is reported`() {
+    @Test func `a sequencer that restarts before anybody notices is reported`() {
         var cluster = Cluster.twoNodes()
         cluster.restartSequencer()
         cluster.run()

@@ -74,7 +74,7 @@ struct SubmissionScenarios {
         #expect(receipts.runs.map(\.firstSequence) == [sequence])
     }
 
-    @Test func `a batch behind a lost one is discarded and both come again in order`() throws {
+    @Test func `a batch after a lost one is discarded, and both are sent again in order`() throws {
         var cluster = Cluster.twoNodes()
         cluster.submit(["lost"], to: "list/*", from: 1)
         cluster.queue.removeAll()
@@ -187,7 +187,7 @@ struct SubmissionScenarios {
         #expect(cluster.nodes[1]?.machine.canSubmit(bytes: window) == true)
     }
 
-    @Test func `counters that nobody can have reached change nothing`() throws {
+    @Test func `impossible counters change nothing`() throws {
         var cluster = Cluster.twoNodes()
         cluster.dispatch(["x"], to: "list/*", from: 1)
         let highest = UInt64(Int64.max) - 1
@@ -205,7 +205,7 @@ struct SubmissionScenarios {
         #expect(cluster.disk.last == last)
     }
 
-    @Test func `messages of a session of another tenure do not belong to the present one`()
+    @Test func `messages for a session of another tenure do not belong to the present one`()
         throws
     {
         var cluster = Cluster.twoNodes()
@@ -239,7 +239,7 @@ struct SubmissionScenarios {
         }
     }
 
-    @Test func `a submit that can't be read is rejected by its counters, and its node goes on`() {
+    @Test func `an unreadable submit is rejected by its counters, and its node continues`() {
         var cluster = Cluster.twoNodes()
         cluster.dispatch(["1"], to: "list/*", from: 1)
         cluster.submit(["2", "3"], to: "list/*", from: 1)
@@ -285,7 +285,8 @@ struct SubmissionScenarios {
         return code
     }
 
-    @Test func `an action newer than its state's version is rejected, and stops nobody`() throws {
+    @Test func `an action newer than its state's version is rejected, and stops no replica`() throws
+    {
         var cluster = Cluster.twoNodes()
         // A version with a flipped bit, and versions that no state has.
         for version in [1_073_741_825, 2, 0] as [UInt32] {
@@ -316,7 +317,7 @@ struct SubmissionScenarios {
         #expect(cluster.nodes[1]?.outcomes[8] != nil && rejection(8, of: 1, in: cluster) == nil)
     }
 
-    @Test func `a bridge's version is known to a sequencer that begins anew`() throws {
+    @Test func `a bridge's version is known to a restarted sequencer`() throws {
         var cluster = Cluster.twoNodes()
         cluster.nodes[2]?.bridge("list", schemaVersion: 3)
         cluster.flushInputs(of: 2)
@@ -330,7 +331,7 @@ struct SubmissionScenarios {
     @Test(
         arguments: [(2, 0, .schemaVersion), (1, 7, .otherLife)] as [(UInt32, UInt64, RejectionCode)]
     )
-    func `a store that is on its way to the log is checked as one that is there`(
+    func `a store whose creation is being logged is checked like an existing one`(
         _ version: UInt32, _ life: UInt64, _ code: RejectionCode
     ) throws {
         var cluster = Cluster()

@@ -11,7 +11,7 @@ struct WithdrawalScenarios {
     }
 
     @Test
-    func `actions withdrawn before they arrive are not in the log, and those around them are`() {
+    func `actions that are withdrawn before they arrive are not in the log, but others are`() {
         var cluster = Cluster.twoNodes()
         cluster.submit(["a", "b", "c"], to: "list/*", from: 1)
         cluster.queue.removeAll()
@@ -59,7 +59,7 @@ struct WithdrawalScenarios {
         #expect(cluster.nodes[2]?.texts(of: "list") == ["d"])
     }
 
-    @Test func `without a sequencer a withdrawal waits, and outlives restarts`() {
+    @Test func `a withdrawal waits for a sequencer, and survives restarts`() {
         var cluster = Cluster.twoNodes()
         cluster.submit(["a", "b"], to: "list/*", from: 1)
         cluster.killSequencer()
@@ -109,7 +109,7 @@ struct WithdrawalScenarios {
         #expect(code(cluster, 4) == .withdrawn)
     }
 
-    @Test func `a batch in parts, only some of them in the log, has all outcomes`() {
+    @Test func `a batch has all outcomes though only some of its parts are in the log`() {
         var cluster = Cluster.twoNodes()
         cluster.isDiskSlow = true
         cluster.dispatch(
@@ -155,7 +155,7 @@ struct WithdrawalScenarios {
         #expect(cluster.nodes[2]?.texts(of: "list") == ["1", "4"])
     }
 
-    @Test func `whatever breaks, an action is applied once, or withdrawn and never applied`() {
+    @Test func `whatever fails, an action is applied once, or withdrawn and never applied`() {
         let seed = SplitMix64.seed()
         for round in 0..<60 {
             var random = SplitMix64(seed: seed &+ UInt64(round))

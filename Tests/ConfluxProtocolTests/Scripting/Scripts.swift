@@ -78,7 +78,8 @@ struct Scripts {
         ("A\n---\nstart\n", "line 1: a script begins with its title and what it shows"),
         ("A\n\nb\n---\n", "line 4: a script has at least one command"),
     ])
-    func `an invalid script says where and why`(text: String, message: String) {
+    func `an invalid script is reported with its line and the reason`(text: String, message: String)
+    {
         do {
             let script = try Script(text)
             var run = ScriptRun()

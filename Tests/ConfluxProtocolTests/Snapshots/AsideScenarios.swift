@@ -38,7 +38,7 @@ struct AsideScenarios {
         cluster.expectBounds()
     }
 
-    @Test func `opening a store without entries kept aside reads nothing of before`()
+    @Test func `opening a store without entries kept aside reads no old entries`()
         throws
     {
         var cluster = Cluster.eager()
@@ -83,7 +83,9 @@ struct AsideScenarios {
         #expect(cluster.nodes[3]?.texts(of: "list/old") == ["one", "two", "again"])
     }
 
-    @Test func `a node that opens a store while it is kept aside does not find it frozen`() throws {
+    @Test func `a store that is opened while its entries are being kept aside is not frozen`()
+        throws
+    {
         var cluster = try abandoned(isKeepingSlow: true) { $0.asideBytesMax = 1 }
         #expect(!cluster.waitingKeeps.isEmpty)
         cluster.addNode(3, named: "gamma", store: "list/old")
@@ -94,7 +96,7 @@ struct AsideScenarios {
         #expect(cluster.nodes[3]?.texts(of: "list/old") == ["one", "two", "all", "again"])
     }
 
-    @Test func `a node that opens a store while it is being frozen has it thawed`() throws {
+    @Test func `a store that is opened while it is being frozen is thawed`() throws {
         var cluster = try abandoned(isKeepingSlow: true) { $0.asideBytesMax = 1 }
         cluster.addNode(3, named: "gamma", store: "list/shared")
         cluster.isDiskSlow = true

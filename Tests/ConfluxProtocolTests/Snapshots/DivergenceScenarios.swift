@@ -27,7 +27,7 @@ struct DivergenceScenarios {
         #expect(cluster.divergences.isEmpty)
     }
 
-    @Test func `neither of two differing replicas begins anew, and both learn it`() {
+    @Test func `neither of two differing replicas reloads, and both are told`() {
         var cluster = Cluster.eager()
         diverge(2, in: &cluster)
         cluster.grow("list/*", by: 200, from: 1)
@@ -81,7 +81,7 @@ struct DivergenceScenarios {
         #expect(votes() == 1)
     }
 
-    @Test func `the one of three replicas that differs says where, and begins anew`() {
+    @Test func `the differing one of three replicas reports the place, and reloads`() {
         var cluster = Cluster.eager(nodes: ["alpha", "beta", "gamma"])
         diverge(1, in: &cluster)
         cluster.grow("list/*", by: 200, from: 1)
@@ -134,7 +134,7 @@ struct DivergenceScenarios {
         cluster.expectAgreement()
     }
 
-    @Test func `a vote for another point, of another version or of a stranger does not count`()
+    @Test func `a vote for another point, of another version or of another node does not count`()
         throws
     {
         var cluster = Cluster.eager()

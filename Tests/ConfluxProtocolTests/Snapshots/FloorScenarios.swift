@@ -75,7 +75,7 @@ struct FloorScenarios {
         #expect(floor { ($0.bytesMax, $0.entriesMin) = (100_000, 5_000) } == 1)
     }
 
-    @Test func `a quiet store that keeps the log is digested`() throws {
+    @Test func `a quiet store that retains the log is digested`() throws {
         var cluster = Cluster.eager { $0.digestBytesMin = 10_000 }
         cluster.open("quiet", on: 2)
         cluster.dispatch(["a"], to: "quiet/*", from: 2)
@@ -102,7 +102,7 @@ struct FloorScenarios {
         #expect(cluster.disk.floor > floor)
     }
 
-    @Test func `a store that retains the log without votes is not digested for ever`()
+    @Test func `a store that retains the log and gets no votes is not digested forever`()
         throws
     {
         var cluster = Cluster.eager { $0.digestBytesMin = 10_000 }
@@ -117,7 +117,7 @@ struct FloorScenarios {
     }
 
     @Test
-    func `behind the floor a node loads snapshots, and a bridge learns what it missed`()
+    func `below the floor a node loads snapshots, and a bridge learns what it missed`()
         throws
     {
         var cluster = Cluster.eager(nodes: ["alpha", "beta", "gamma"])

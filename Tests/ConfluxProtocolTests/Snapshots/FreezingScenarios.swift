@@ -29,7 +29,7 @@ struct FreezingScenarios {
         return true
     }
 
-    @Test func `no entry reaches a store that is frozen`() {
+    @Test func `no entry reaches a frozen store`() {
         var cluster = Cluster.eager()
         let request = freeze(true, by: 1, in: &cluster)
         cluster.run()
@@ -47,7 +47,7 @@ struct FreezingScenarios {
         cluster.expectAgreement()
     }
 
-    @Test func `a freeze counts from when it is admitted`() {
+    @Test func `a freeze takes effect when it is admitted`() {
         var cluster = Cluster.eager()
         cluster.isDiskSlow = true
         _ = freeze(true, by: 1, in: &cluster)
@@ -59,7 +59,7 @@ struct FreezingScenarios {
         #expect(cluster.nodes[1]?.texts(of: "list") == [])
     }
 
-    @Test func `a store that is frozen is not digested, and has its state after a start`() throws {
+    @Test func `a frozen store is not digested, and is still frozen after a restart`() throws {
         var cluster = Cluster.eager { $0.digestBytesMin = 1_000 }
         cluster.grow("list/*", by: 900, from: 1)
         _ = freeze(true, by: 1, in: &cluster)
@@ -169,7 +169,9 @@ struct FreezingScenarios {
         #expect(cluster.nodes[2]?.texts(of: "list") == ["a", "bad", "b"])
     }
 
-    @Test func `an entry at which all stopped is skipped, and later openers learn it`() throws {
+    @Test func `an entry at which all replicas stopped is skipped, and for later openers, too`()
+        throws
+    {
         var cluster = Cluster.eager { $0.digestBytesMin = 1_000 }
         for node in [1, 2] { cluster.nodes[node]?.poisons = ["bad"] }
         cluster.dispatch(["a"], to: "list/*", from: 1)
@@ -195,7 +197,7 @@ struct FreezingScenarios {
         try cluster.disk.expectCheckpointsToFit()
     }
 
-    @Test func `asking to skip an entry in vain costs one snapshot that contains it`()
+    @Test func `an attempt to skip an applied entry costs one snapshot that contains it`()
         throws
     {
         var cluster = Cluster.eager()

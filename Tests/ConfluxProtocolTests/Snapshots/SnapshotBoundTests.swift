@@ -52,7 +52,7 @@ struct SnapshotBoundTests {
         #expect(cluster.sequencer?.directory.lives.uploadCount == 0)
     }
 
-    @Test func `many waits for nodes that are gone end together`() {
+    @Test func `many waits for nodes that have left end together`() {
         var cluster = manyStores(150) { $0.uploadsMax = 1 }
         cluster.isSavingSlow = true
         cluster.grow("many/*", by: 1_100, from: 1)
@@ -93,7 +93,10 @@ struct SnapshotBoundTests {
         #expect(cluster.nodes[2]?.replicas.values.allSatisfy(\.isAttached) == true)
     }
 
-    @Test func `a store that is closed while its snapshot comes makes room for the next`() throws {
+    @Test
+    func `a store that is closed during the load of its snapshot makes room for the next load`()
+        throws
+    {
         var cluster = manyStores(3)
         cluster.grow("many/*", by: 1_100, from: 1)
         #expect(cluster.taken.count == 3)
@@ -214,7 +217,7 @@ struct SnapshotBoundTests {
         #expect(marks.marks.count < 200)
     }
 
-    @Test func `settings that prevent snapshots say which`() {
+    @Test func `settings that prevent snapshots are reported by name`() {
         func fault(_ adjust: (inout SequencerSettings) -> Void) -> String? {
             var settings = SequencerSettings(feed: "feed")
             adjust(&settings)

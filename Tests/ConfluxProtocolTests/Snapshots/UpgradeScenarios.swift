@@ -38,7 +38,7 @@ struct UpgradeScenarios {
         cluster.expectBounds()
     }
 
-    @Test func `two newer nodes descend from one snapshot, whatever their versions`() throws {
+    @Test func `two newer nodes start from one snapshot, whatever their versions are`() throws {
         var cluster = Cluster.eager { $0.digestBytesMin = 1_000 }
         cluster.dispatch(["a"], to: "list/*", from: 1)
         let life = try #require(cluster.base(of: "list"))
@@ -58,7 +58,7 @@ struct UpgradeScenarios {
         #expect(cluster.nodes[5]?.texts(of: "list") == cluster.nodes[3]?.texts(of: "list"))
     }
 
-    @Test func `an upgrade waits for the snapshot that the log saves, and is made of it`() throws {
+    @Test func `an upgrade waits until a snapshot is saved, and starts from it`() throws {
         var cluster = Cluster.eager()
         let life = try #require(cluster.base(of: "list"))
         cluster.isSavingSlow = true

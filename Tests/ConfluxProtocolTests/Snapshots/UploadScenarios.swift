@@ -15,7 +15,7 @@ struct UploadScenarios {
         }
     }
 
-    @Test func `a snapshot is taken of a voter once the log grew`() throws {
+    @Test func `a snapshot is taken from a voter once the log has grown`() throws {
         var cluster = Cluster.eager()
         cluster.isRecording = true
         cluster.grow("list/*", by: 2_000, from: 1)
@@ -34,7 +34,7 @@ struct UploadScenarios {
         cluster.expectBounds()
     }
 
-    @Test func `a dead source is replaced by another one at the same place`() {
+    @Test func `a dead source of a snapshot is replaced, and the upload continues`() {
         var cluster = Cluster.eager()
         cluster.isRecording = true
         cluster.isSavingSlow = true
@@ -49,7 +49,7 @@ struct UploadScenarios {
         #expect(cluster.taken.count == 1)
     }
 
-    @Test func `a part that is lost is asked for again`() {
+    @Test func `a lost part of a snapshot is requested again`() {
         var cluster = Cluster.eager(nodes: ["alpha", "beta"])
         cluster.isRecording = true
         cluster.nextLoss = { if case .snapshotRequest = $0 { true } else { false } }
@@ -109,7 +109,7 @@ struct UploadScenarios {
         #expect(cluster.sequencer?.directory.lives.uploadCount == 0)
     }
 
-    @Test func `a snapshot that is whole in the log counts, though it was dropped meanwhile`()
+    @Test func `a complete snapshot in the log counts though its upload was dropped`()
         throws
     {
         var cluster = Cluster.eager(nodes: ["alpha", "beta", "gamma"])

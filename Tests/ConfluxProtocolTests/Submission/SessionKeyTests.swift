@@ -27,7 +27,7 @@ struct SessionKeyTests {
         #expect(Self.hexadecimal(SHA256.hash(Array(text.utf8))) == expected)
     }
 
-    @Test func `a key always gives the same nonce, and another key another`() throws {
+    @Test func `equal keys give equal nonces, and different keys different ones`() throws {
         let key = try #require(SessionKey("nightly import"))
         #expect(key.nonce.description == "bca8300e35151901b48072d186a35589")
         #expect(key.nonce == SessionKey("nightly import")?.nonce)

@@ -6,7 +6,7 @@ import Testing
 struct VoidBatchTests {
     private static let void = Batch.void(firstCounter: 5, count: 3, settled: 4)
 
-    @Test func `a void batch has counters, and nothing else`() throws {
+    @Test func `a void batch has only counters`() throws {
         #expect(try Batch.decode(Self.void.encoded) == Self.void)
         #expect(Self.void.lastCounter == 7)
         #expect(Self.void.encoded.count == BatchLayout.fixedBytes)
@@ -14,7 +14,7 @@ struct VoidBatchTests {
         #expect(Self.void.parsedEntries.map(\.target) == [])
     }
 
-    @Test func `a void batch with a target or an entry is malformed, and so is another without`()
+    @Test func `a void batch with a target or an entry is malformed, and so is any other without`()
         throws
     {
         let kindOffset = 16
@@ -41,7 +41,9 @@ struct VoidBatchTests {
         ) { try Batch.decode(withoutRow[...]) }
     }
 
-    @Test func `a void batch has at most as many counters as another has entries`() throws {
+    @Test func `a void batch has at most as many counters as other batches may have entries`()
+        throws
+    {
         let most = WireLimits.standard.entriesPerBatchMax
         let full = Batch.void(firstCounter: 1, count: UInt32(most), settled: 0)
         #expect(try Batch.decode(full.encoded) == full)

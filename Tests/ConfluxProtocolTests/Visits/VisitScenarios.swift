@@ -62,7 +62,7 @@ import Testing
     }
 
     @Test(arguments: [true, false])
-    func `nothing is logged when it leaves, falls silent or breaks off`(isSaid: Bool) {
+    func `nothing is logged when a visitor leaves, falls silent or disconnects`(isSaid: Bool) {
         var cluster = visited { $0.forgetAfter = .seconds(15) }
         cluster.dispatch(["a"], to: "list/*", from: 2)
         let last = cluster.disk.last
@@ -74,7 +74,7 @@ import Testing
         #expect(cluster.sequencer?.sessions.visitCount == 1)
     }
 
-    @Test func `a receipt that was lost is given again`() {
+    @Test func `a visitor's lost receipt is sent again`() {
         var cluster = visited()
         let last = cluster.disk.last
         cluster.nextLoss = { if case .receipts = $0 { true } else { false } }
@@ -123,7 +123,7 @@ import Testing
         #expect(texts(cluster) == ["b"])
     }
 
-    @Test func `an action reported as rejected is not judged anew by the next tenure`() {
+    @Test func `an action that was reported as rejected is not judged again by the next tenure`() {
         var cluster = visited()
         cluster.dispatch(["a"], to: "later/*", from: 2)
         #expect(code(cluster.nodes[2]?.outcomes[1]) == .unknownTarget)
@@ -144,7 +144,7 @@ import Testing
         #expect(cluster.nodes[3]?.texts(of: "later") == [])
     }
 
-    @Test func `a key that may not dispatch there learns it`() {
+    @Test func `a visitor's key without the right to dispatch is told so`() {
         var peers = RawPeers()
         let rights = Rights(patterns: [.dispatch: [.all], .observe: [.all]])
         let denied = Rights(patterns: [.dispatch: StorePattern("other").map { [$0] } ?? []])
@@ -234,7 +234,7 @@ import Testing
         }
     }
 
-    @Test func `a log that lost its end is visited again`() throws {
+    @Test func `a visit that the log has lost is made again`() throws {
         var cluster = visited()
         let kept = cluster.disk.bodies.count
         cluster.nextLoss = { if case .receipts = $0 { true } else { false } }
@@ -247,7 +247,7 @@ import Testing
         #expect(texts(cluster) == ["once"])
     }
 
-    @Test func `another log ends a visitor, and nothing of it is dispatched there`() {
+    @Test func `another log ends a visitor, and gets none of its actions`() {
         var cluster = visited()
         cluster.submit(["in flight"], to: "list/*", from: 2)
         cluster.killSequencer()
@@ -369,7 +369,7 @@ import Testing
         #expect(peers.cluster.disk.last == last)
     }
 
-    @Test func `a checkpoint remembers visits, and which were forgotten`() throws {
+    @Test func `a checkpoint records visits, and which ones were forgotten`() throws {
         var fold = LogFold(log: Identifier(high: 7, low: 1))
         var builder = CommitBuilder(
             log: fold.log, epoch: Epoch(1), predecessor: .none, first: SequenceNumber(1))

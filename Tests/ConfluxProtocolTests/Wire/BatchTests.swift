@@ -16,7 +16,7 @@ struct BatchTests {
         #expect(builder.finish(firstCounter: 1, settled: 0).encoded.count == before + 66)
     }
 
-    @Test func `a builder returns what was appended, and begins anew`() throws {
+    @Test func `a builder returns the appended entries, and starts again`() throws {
         let seed = SplitMix64.seed()
         var draw = RandomMessages(seed: seed)
         var builder = BatchBuilder()
@@ -42,7 +42,7 @@ struct BatchTests {
         }
     }
 
-    @Test func `a builder is full at each of its bounds, and says so before`() throws {
+    @Test func `a builder is full at each of its bounds, and reports it before`() throws {
         let limits = try WireLimits(
             batchBytesMax: 2_000, payloadBytesMax: 1_000, rowsPerBatchMax: 2, entriesPerBatchMax: 3)
         var other = Self.target
@@ -72,8 +72,7 @@ struct BatchTests {
         #expect(try Batch.decode(batch.encoded, limits: limits) == batch)
     }
 
-    @Test func `a known row is appended to without its target, until its batch is finished`() throws
-    {
+    @Test func `entries can be appended to a known row until its batch is finished`() throws {
         let limits = try WireLimits(rowsPerBatchMax: 2, entriesPerBatchMax: 2)
         var other = Self.target
         other.life = SequenceNumber(9)
@@ -108,7 +107,7 @@ struct BatchTests {
         #expect(try batch.validate() == [])
     }
 
-    @Test func `entries that break the grammar are found where they stand`() throws {
+    @Test func `entries that break the grammar are reported with their offsets`() throws {
         // Each case: the bytes that replace the only entry (row 0, length 2, two bytes), and the
         // offset of the fault within them.
         let faults: [([UInt8], Int, String)] = [

@@ -87,7 +87,7 @@ struct CommitTests {
         #expect(second.firstCounter == 1 + UInt64(slices[0].count))
     }
 
-    @Test func `the next commit follows`() throws {
+    @Test func `a commit follows the one before it`() throws {
         var builder = builder()
         builder.append(GoldenSample.batch, from: Incarnation(7))
         _ = builder.finish(timestamp: Timestamp(1))
@@ -152,7 +152,7 @@ struct CommitTests {
         }
     }
 
-    @Test func `a batch in a commit is walked`() throws {
+    @Test func `the entries of a batch in a commit are validated`() throws {
         var builder = builder()
         builder.append(GoldenSample.batch, from: Incarnation(7))
         var body = [UInt8](builder.finish(timestamp: Timestamp(1)).dropFirst(Frame.size))

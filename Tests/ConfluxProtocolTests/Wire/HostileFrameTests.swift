@@ -7,7 +7,7 @@ import Testing
 /// they would not end otherwise.
 struct HostileFrameTests {
     @Test(arguments: GoldenSample.all)
-    func `a frame cut at any byte but before an extension is an error`(
+    func `a frame that is cut anywhere except before an extension is an error`(
         sample: GoldenSample
     ) throws {
         let frame = sample.frame
@@ -154,7 +154,7 @@ struct HostileFrameTests {
         }
     }
 
-    @Test func `text that is no UTF-8 and names outside the alphabet are errors`() throws {
+    @Test func `text that is not UTF-8 and names outside the alphabet are errors`() throws {
         var bye = Frame.encode(
             .bye(Bye(code: .leaving, message: "ab")) as NodeMessage, by: .unwelcomed)
         bye[bye.count - 1] = 0xC3

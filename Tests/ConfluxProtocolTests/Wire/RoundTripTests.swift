@@ -4,7 +4,7 @@ import Testing
 @testable import ConfluxProtocol
 
 struct RoundTripTests {
-    @Test func `encoded values decode to the same, wherever their bytes are`() throws {
+    @Test func `encoded values decode to the same values, wherever their bytes are`() throws {
         let seed = SplitMix64.seed()
         var messages = RandomMessages(seed: seed)
         for round in 0..<2_000 {
@@ -31,7 +31,7 @@ struct RoundTripTests {
         #expect(bye.message.utf8.count > WireLimits.textBytesMax - bytesOfOne)
     }
 
-    @Test func `a duration outside of what travels becomes the nearest that does`() throws {
+    @Test func `a duration that can't be encoded becomes the nearest one that can`() throws {
         for (duration, expected) in [
             (Duration.seconds(-1), Duration.zero),
             (.seconds(Int64.max), .nanoseconds(Int64.max)),

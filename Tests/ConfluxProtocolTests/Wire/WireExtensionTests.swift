@@ -15,7 +15,7 @@ struct WireExtensionTests {
     }
 
     @Test(arguments: GoldenSample.all)
-    func `an extension behind a message is skipped, or refused`(sample: GoldenSample) throws {
+    func `an extension after a message is skipped, or refused`(sample: GoldenSample) throws {
         let speaker = sample.message.speaker
         let skipped = sample.frame + Self.optional
         #expect(try AnyMessage.decode(skipped[...], from: speaker) == sample.message)
@@ -72,7 +72,7 @@ struct WireExtensionTests {
         #expect(try AnyMessage.decode(frame[...], from: .node) == GoldenSample.all[0].message)
     }
 
-    @Test func `only the header and a bye are read of another version`() throws {
+    @Test func `only the header and a bye can be read in another version`() throws {
         var frame = Frame.encode(
             .bye(Bye(code: .version, message: "speak 1")) as SequencerMessage, epoch: Epoch(9))
         frame[4] = 2

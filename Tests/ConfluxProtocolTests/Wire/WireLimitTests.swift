@@ -62,7 +62,7 @@ struct WireLimitTests {
         }
     }
 
-    @Test func `a batch that was admitted under a wider limit is read in its commit`() throws {
+    @Test func `a batch that was admitted under a higher limit can be read in its commit`() throws {
         let narrow = try WireLimits(batchBytesMax: 250, payloadBytesMax: 50)
         #expect(throws: WireError.self) {
             try Batch.decode(GoldenSample.batch.encoded, limits: narrow)
@@ -103,7 +103,10 @@ struct WireLimitTests {
         ) { try Frame.decodeNodeMessage(close[...]) }
     }
 
-    @Test func `a list that claims more than the bytes left hold is refused at its count`() throws {
+    @Test
+    func `a list with more elements than the remaining bytes can hold is refused at its count`()
+        throws
+    {
         // The count is the last field: no bytes follow it, and no element is read.
         let hello = Frame.encode(
             .hello(Hello(request: 100, nonce: .none, name: nil, role: .member)) as NodeMessage,

@@ -51,7 +51,7 @@ struct ConceptStressTests {
         ProcessInfo.processInfo.environment["CONFLUX_STRESS_SEED"].flatMap { UInt64($0) } ?? 0
 
     @Test(arguments: firstSeed..<firstSeed + 3)
-    func `all concepts at once`(seed: UInt64) async throws {
+    func `all concepts work at the same time`(seed: UInt64) async throws {
         let world = World()
         let emitted = world.emitted
         let observation = world.numbers.activities(of: UInt64.self).observe { _ in emitted.raise() }

@@ -260,7 +260,7 @@ struct FlowPromiseTests {
         func willDispatch<S: State>(_ dispatch: DispatchedAction<S>) -> Passage<S.Action> { .stop }
     }
 
-    @Test func `middleware that saw a dispatch begin gets that it was stopped`() {
+    @Test func `middleware that saw a dispatch begin is told that it was stopped`() {
         let (before, after) = (Diary(), Diary())
         let store = scope.run { tallyStore() }
         scope.use(before)
@@ -341,7 +341,7 @@ struct FlowPromiseTests {
         #expect(told.withLock { $0 } == ["/info/title"])
     }
 
-    @Test func `a commit that is under way when its store is released counts as a change`()
+    @Test func `a commit in progress when its store is released counts as a change`()
         async throws
     {
         let (begun, goOn) = (AsyncStream<Void>.makeStream(), DispatchSemaphore(value: 0))

@@ -323,7 +323,7 @@ struct FlowRaceTests {
         #expect(await iterator?.next() == nil)
     }
 
-    @Test func `a transaction reads what two tasks add to it`() async throws {
+    @Test func `a transaction reads the actions that two tasks add to it`() async throws {
         let storage = scope.run { Storage(0) }
         let chain = scope.chain()
         #expect(chain.read(storage) == 0)

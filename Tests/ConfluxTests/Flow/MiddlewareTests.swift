@@ -100,7 +100,7 @@ struct MiddlewareTests {
         #expect(other?.code == .intercepted)
     }
 
-    @Test func `middleware may dispatch, and that action comes after`() {
+    @Test func `middleware may dispatch an action, which comes after the present one`() {
         let store = scope.run { tallyStore() }
         scope.use(
             Bystander { [weak store] number in

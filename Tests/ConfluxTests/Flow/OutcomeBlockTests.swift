@@ -30,7 +30,7 @@ struct OutcomeBlockTests {
         #expect((0..<5).map { sequence(block, $0) } == [nil, 10, 11, 12, nil])
     }
 
-    @Test func `a refusal inside a run stands, and numbering continues after it`() {
+    @Test func `a refusal inside a run is kept, and numbering continues after it`() {
         let block = block(5)
         block.settle(from: 2, with: refusal)
         block.settle(from: 0, count: 5, with: .committed(receipt(10)))
@@ -38,7 +38,7 @@ struct OutcomeBlockTests {
         #expect(block.outcome(at: 2) != nil)
     }
 
-    @Test func `the first outcome of an action stands`() {
+    @Test func `the first outcome of an action is final`() {
         let block = block(4)
         block.settle(from: 1, count: 2, with: .committed(receipt(10)))
         block.settle(from: 0, count: 4, with: .committed(receipt(50)))

@@ -104,7 +104,7 @@ struct StoreDeliveryTests {
         #expect(seen.value == [1, 2, 2])
     }
 
-    @Test func `a restored store goes on from its snapshot's number`() {
+    @Test func `a restored store continues from its snapshot's number`() {
         let store = ModelStore<Stock>()
         let isDone = Late<Bool>()
         store.core.restore(Stock(left: 7), at: SequenceNumber(40)) { isDone.value = $0 }
@@ -166,7 +166,7 @@ struct StoreDeliveryTests {
         }
     }
 
-    @Test func `the release of a store is reported once, even to those who ask late`() {
+    @Test func `the release of a store is reported once, even to late subscribers`() {
         let (core, _) = tallyCore()
         let told = Mutex(0)
         core.whenClosed { told.withLock { $0 += 1 } }

@@ -21,7 +21,7 @@ struct StoreOrderTests {
         #expect(order.withLock { $0 } == ["amounts", "prices", "total"])
     }
 
-    @Test func `a store waits for what was dispatched to another before`() throws {
+    @Test func `a store waits for the earlier actions of another one`() throws {
         let held = HeldExecutor()
         let (first, second) = scope.run { (tallyStore(on: held.executor), tallyStore()) }
         let registration = try scope.order(second, after: first)
@@ -181,7 +181,7 @@ struct StoreOrderTests {
         #expect(error?.code == .noStore)
     }
 
-    @Test func `many layers of stores that wait for each other cost no more than their edges`()
+    @Test func `the cost of many layers of waiting stores depends only on their edges`()
         throws
     {
         let scope = Scope()

@@ -110,7 +110,7 @@ struct TransactionTests {
         #expect(second.left == 4)
     }
 
-    @Test func `a chain whose reads are old has no effect and says so`() async {
+    @Test func `a chain with outdated reads has no effect, and its error says so`() async {
         let (first, second) = stocks(5, 0)
         let chain = scope.chain()
         let left = chain.read(first).left

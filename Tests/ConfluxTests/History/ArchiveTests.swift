@@ -19,7 +19,7 @@ struct ArchiveTests {
 
     let folder = Folder()
 
-    @Test func `a store begins with the value that was saved once it was idle`() async throws {
+    @Test func `a store starts with the value that was saved once it was idle`() async throws {
         let archive = try Archive(folder: folder.url)
         let stock = ModelStore<Stock>()
         let kept = try archive.keep(stock, as: "stock", idle: .milliseconds(1))
@@ -58,7 +58,7 @@ struct ArchiveTests {
         #expect(last.value == 4)
     }
 
-    @Test func `each space and name has a file of its own`() throws {
+    @Test func `each space and name has its own file`() throws {
         let first = try Archive(folder: folder.url, space: "a")
         let second = try Archive(folder: folder.url, space: "b")
         let storage = Storage(0)
@@ -134,7 +134,7 @@ struct ArchiveTests {
         #expect(error?.message.contains("begin anew") == true)
     }
 
-    @Test func `a failed write is reported, and what was saved before stays`() async throws {
+    @Test func `a failed write is reported, and the file saved before stays`() async throws {
         let archive = try Archive(folder: folder.url)
         let storage = Storage(0)
         let kept = try archive.keep(storage, as: "x", idle: .milliseconds(1))
@@ -156,7 +156,7 @@ struct ArchiveTests {
         try kept.save()
     }
 
-    @Test func `nobody else may read what an archive keeps`() throws {
+    @Test func `only the owner may read an archive's files`() throws {
         let archive = try Archive(folder: folder.url)
         let storage = Storage(0)
         let kept = try archive.keep(storage, as: "x")
@@ -207,7 +207,7 @@ struct ArchiveTests {
     }
     // MARK: When and by whom values are saved
 
-    @Test func `changes made before keeping begins are saved too`() async throws {
+    @Test func `changes from before the keeping are saved, too`() async throws {
         let archive = try Archive(folder: folder.url)
         func saved(_ name: String) throws -> Int {
             let storage = Storage(0)

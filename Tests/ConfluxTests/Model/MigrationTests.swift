@@ -43,7 +43,7 @@ struct MigrationTests {
         #expect(try shelf(#"{"left":7}"#, 1) == Shelf(count: 7))
     }
 
-    @Test func `a new property has its first value, and an optional one is nil`() throws {
+    @Test func `a new property has its initial value, and an optional one is nil`() throws {
         #expect(try shelf(#"{"count":7}"#, 2) == Shelf(count: 7, minimum: 5))
         #expect(
             try shelf(#"{"count":7,"note":"fragile"}"#, 2)
@@ -99,18 +99,18 @@ struct MigrationTests {
         try SnapshotReader(Array(json.utf8)).decode(filling: Room())
     }
 
-    @Test func `parts of parts are filled in, and what is there stays`() throws {
+    @Test func `nested parts are filled in, and existing values stay`() throws {
         let room = try room(#"{"size":{"width":9},"chairs":{"a":{"width":1,"depth":1}}}"#)
         #expect(room.size == Room.Size(width: 9, depth: 4))
         #expect(room.chairs == ["a": Room.Size(width: 1, depth: 1)])
         #expect(room.isOpen)
     }
 
-    @Test func `an optional that was nil stays nil, whatever else is filled in`() throws {
+    @Test func `an optional that was nil stays nil, even if other parts are filled in`() throws {
         #expect(try room(#"{"size":{}}"#).limit == nil)
     }
 
-    @Test func `an incomplete element is an error that says where`() throws {
+    @Test func `an incomplete element is an error with its place`() throws {
         let failure = #expect(throws: CodingFailure.self) {
             try room(#"{"chairs":{"a":{"width":1}}}"#)
         }

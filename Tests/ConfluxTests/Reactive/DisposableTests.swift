@@ -23,7 +23,7 @@ struct DisposableTests {
         #expect(released.values == [true])
     }
 
-    @Test func `a scope disposes in the order added, and what comes later at once`() {
+    @Test func `a scope disposes in the order of addition, and later additions at once`() {
         let seen = Seen<Int>()
         let scope = DisposableScope([AnyDisposable { seen.add(1) }])
         scope += AnyDisposable { seen.add(2) }
@@ -49,7 +49,7 @@ struct DisposableTests {
         #expect(runs.load(ordering: .relaxed) == 10_000)
     }
 
-    @Test func `a scope doesn't keep what is disposed already`() {
+    @Test func `a scope doesn't keep disposables that are already disposed`() {
         let released = Seen<Bool>()
         let scope = DisposableScope()
         do {
@@ -61,7 +61,7 @@ struct DisposableTests {
         #expect(!scope.isDisposed)
     }
 
-    @Test func `a long-lived scope forgets what ended by itself`() {
+    @Test func `a long-lived scope forgets disposables that ended by themselves`() {
         let released = Atomic<Int>(0)
         let active = Atomic<Int>(0)
         let scope = DisposableScope()

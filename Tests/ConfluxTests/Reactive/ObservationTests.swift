@@ -27,7 +27,7 @@ struct ObservationTests {
         #expect(seen.values == [])
     }
 
-    @Test func `a first value may dispose what was observed before it`() {
+    @Test func `the observer of a first value may dispose earlier observations`() {
         let variable = Variable(0)
         let seen = Seen<Int>()
         let earlier = variable.signal.observe { seen.add($0) }
@@ -70,7 +70,7 @@ struct ObservationTests {
         #expect(before.load(ordering: .relaxed) > 0)
     }
 
-    @Test func `disposing releases what the observer captured`() {
+    @Test func `disposing releases the observer's captures`() {
         let sink = Sink<Int>()
         let seen = Seen<String>()
         let disposable: any Disposable

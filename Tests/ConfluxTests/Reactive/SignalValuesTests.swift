@@ -3,7 +3,7 @@ import Synchronization
 import Testing
 
 struct SignalValuesTests {
-    @Test func `values come in order from the call on, and end with the source`() async {
+    @Test func `values arrive in order from the call on, and end with the source`() async {
         var seen = [Int]()
         let values: AsyncStream<Int>
         do {

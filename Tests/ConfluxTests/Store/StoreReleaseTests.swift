@@ -42,7 +42,7 @@ struct StoreReleaseTests {
         held.runAll()
     }
 
-    @Test func `a store with a run under way releases its state after the run`() {
+    @Test func `a store with a run in progress releases its state after the run`() {
         let held = HeldExecutor()
         let hasEnded = Late<Bool>()
         var store: Store<EchoState>? = Store(

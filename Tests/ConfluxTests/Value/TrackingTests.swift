@@ -78,7 +78,7 @@ struct TrackingTests {
         }
     }
 
-    @Test func `a part that nobody reads any more is no longer compared`() {
+    @Test func `a part that is no longer read is no longer compared`() {
         struct Counted: Equatable, Sendable {
             static let comparisons = Mutex(0)
             static func == (first: Counted, second: Counted) -> Bool {

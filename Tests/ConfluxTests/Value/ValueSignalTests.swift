@@ -14,7 +14,7 @@ struct ValueSignalTests {
         #expect(seen.withLock { $0 } == [3, 5, 0])
     }
 
-    @Test func `a custom comparison decides what differs`() {
+    @Test func `a custom comparison decides which values differ`() {
         let stock = ModelStore<Stock>()
         let seen = Mutex<[Int]>([])
         stock.changed(\.left, isSame: { $0 / 10 == $1 / 10 })

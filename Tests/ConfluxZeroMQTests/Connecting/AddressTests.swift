@@ -43,7 +43,7 @@ struct AddressTests {
         #expect(round.current == first)
     }
 
-    @Test func `one address is tried again and again, each time behind a pause`() {
+    @Test func `a single address is tried again and again, each time after a pause`() {
         var round = AddressRound([first])
         #expect(moveOn(&round) == true)
         #expect(moveOn(&round) == true)
@@ -51,7 +51,7 @@ struct AddressTests {
         #expect(round.failureCount == 2)
     }
 
-    @Test func `a list is read as it is written`() throws {
+    @Test func `a list of addresses can be read as it is written`() throws {
         #expect(try Endpoint.list("tcp://a:7400") == [Endpoint("tcp://a:7400")])
         #expect(
             try Endpoint.list("tcp://a:7400,tcp://b:7400")
@@ -86,7 +86,7 @@ struct AddressTests {
         #expect(dealer.endpoint == pair.endpoint)
     }
 
-    @Test func `it moves to another address, and back when nobody listens there`() throws {
+    @Test func `a client moves to another address, and back if nobody listens there`() throws {
         let here = try Pair()
         let there = try RouterSocket(settings: .test)
         let place = try there.bind(Endpoint("tcp://127.0.0.1:0"))
@@ -117,7 +117,7 @@ struct AddressTests {
         }
     }
 
-    @Test func `it goes on with the next address when its owner wants to`() throws {
+    @Test func `a client continues with the next address when its owner wants it`() throws {
         let one = try Pair()
         let two = try Pair()
         let dealer = try ClientSocket(.dealer, settings: .test)

@@ -86,7 +86,7 @@ import Testing
         try pair.router.shakeHands(with: dealer)
     }
 
-    @Test func `it connects to a path, and says when nobody listens there`() throws {
+    @Test func `a client connects to a path, and reports if nobody listens there`() throws {
         let folder = FileManager.default.temporaryDirectory
             .appendingPathComponent("conflux-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)

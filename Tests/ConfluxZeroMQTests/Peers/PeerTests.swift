@@ -111,7 +111,7 @@ import Testing
         #expect(try router.awaitMessage().last == [5])
     }
 
-    @Test func `a client says where it connects to a socket that takes nothing from it`() throws {
+    @Test func `a client reports a socket that accepts nothing from it`() throws {
         let publisher = try RawSocket(serving: ZMQ_XPUB)
         let dealer = try ClientSocket(.dealer, settings: client(false))
         try dealer.connect(publisher.endpoint)

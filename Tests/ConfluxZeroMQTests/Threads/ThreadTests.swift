@@ -53,7 +53,7 @@ import Testing
         #expect(both.isWoken && both.isReadable(router))
     }
 
-    @Test func `a poller forgets what is removed and refuses what is closed`() throws {
+    @Test func `a poller forgets removed sockets and refuses closed ones`() throws {
         let pair = try Pair()
         let poller = Poller(waker: try Waker())
         let router = try poller.add(pair.router)
@@ -82,7 +82,7 @@ import Testing
         for dealer in dealers { dealer.close() }
     }
 
-    @Test func `a mailbox gives what was posted in order`() throws {
+    @Test func `a mailbox delivers elements in the order of posting`() throws {
         let mailbox = Mailbox<Int>(capacity: 3, waker: try Waker())
         var batch = [9]
         #expect(mailbox.drain(into: &batch))

@@ -3,7 +3,9 @@ import Testing
 
 /// The rights of keys, as an operator sees them.
 struct RightsTests {
-    @Test func `each key does what it may, and the log says whose it was`() async throws {
+    @Test func `each key can use its rights, and the log says whose actions they were`()
+        async throws
+    {
         try await withSite { site in
             let keyed = try await KeyedSite(
                 site,

@@ -27,7 +27,9 @@ struct BadActionTests {
         }
     }
 
-    @Test func `JSON that is no action of the state says what was expected`() async throws {
+    @Test func `JSON that is not an action of the state is rejected with the expected form`()
+        async throws
+    {
         try await withWitness { witness in
             let cases = [
                 ("counter", "frobnicate", "one of: add, decrement, increment"),

@@ -52,7 +52,7 @@ struct HostileTests {
         }
     }
 
-    @Test func `answers that can't be read are no answer`() async throws {
+    @Test func `unreadable answers do not count`() async throws {
         let noise = RawPeer.header(version: 1, kind: 0x41) + [UInt8](repeating: 0xEE, count: 100)
         try await withImpostor(answering: noise) { address in
             for command in Self.commands {

@@ -37,7 +37,7 @@ import Testing
                 }
             }
 
-            @Test func `a worker that is stopped`() async throws {
+            @Test func `a stopped worker does not fill the sequencer's memory`() async throws {
                 try await withBound("a worker that is stopped") { witness in
                     let stopped = try await witness.site.worker(
                         "stopped", of: witness.sequencer)
@@ -47,7 +47,9 @@ import Testing
                 }
             }
 
-            @Test func `a subscriber that never reads`() async throws {
+            @Test func `a subscriber that never reads does not fill the sequencer's memory`()
+                async throws
+            {
                 try await withBound("a subscriber that never reads") { witness in
                     let feed = witness.sequencer.feed
                     let isProven = OneTime<Bool>()
@@ -71,7 +73,8 @@ import Testing
                 }
             }
 
-            @Test func `answers to fetches that nobody reads`() async throws {
+            @Test func `unread answers to fetches do not fill the sequencer's memory`() async throws
+            {
                 try await withBound("answers to fetches that nobody reads") { witness in
                     let address = witness.address
                     let scale = Self.scale
@@ -100,7 +103,8 @@ import Testing
                 }
             }
 
-            @Test func `questions whose answers nobody reads, and frames beyond all windows`()
+            @Test
+            func `unread answers and frames beyond all windows do not fill the sequencer's memory`()
                 async throws
             {
                 try await withBound("a flood of questions, hellos and submits") { witness in
@@ -123,7 +127,9 @@ import Testing
                 }
             }
 
-            @Test func `a host that answers but never advances`() async throws {
+            @Test func `a host that never advances does not fill the sequencer's memory`()
+                async throws
+            {
                 try await withBound("a host that never advances") { witness in
                     let address = witness.address
                     try await onThread {

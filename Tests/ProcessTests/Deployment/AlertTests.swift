@@ -12,7 +12,7 @@ struct AlertTests {
         .enabled(
             if: Deployment.has("promtool"), "promtool is not installed: Debian's prometheus has it")
     )
-    func `Prometheus takes the alert rules`() async throws {
+    func `Prometheus accepts the alert rules`() async throws {
         let outcome = try await Deployment.run(
             "promtool", "check", "rules", "--lint-fatal", Deployment.path(Self.rules))
         #expect(outcome.end == .exited(0), "\(outcome.message)")
@@ -30,7 +30,7 @@ struct AlertTests {
     }
 
     @Test(.enabled(if: Deployment.isFile(Deployment.path(runbook)), "there is no runbook"))
-    func `every runbook is there`() throws {
+    func `every alert's runbook exists`() throws {
         let headings = try Deployment.text(Self.runbook).split(separator: "\n")
             .filter { $0.hasPrefix("#") }
             .map { heading in
@@ -45,7 +45,7 @@ struct AlertTests {
     }
 
     @Test(.enabled(if: Deployment.isFile(Deployment.path(metrics)), "there are no metrics"))
-    func `every metric is one that the programs have`() throws {
+    func `every metric in the files exists in the programs`() throws {
         let known = Set(
             try Deployment.text(Self.metrics).matches(of: /`(conflux_[a-z_]+)`/).map { $0.1 })
         for file in [Self.rules, Self.board] {
@@ -56,7 +56,7 @@ struct AlertTests {
         }
     }
 
-    @Test func `the board is JSON, and each panel asks for something`() throws {
+    @Test func `the dashboard is JSON, and each panel has a query`() throws {
         struct Board: Decodable {
             struct Panel: Decodable {
                 struct Target: Decodable { let expr: String }

@@ -23,7 +23,7 @@ struct ManifestTests {
     @Test(
         .enabled(if: Deployment.has("kubectl"), "kubectl is not installed"),
         arguments: [("deploy/kubernetes", 2), ("deploy/kubernetes-etcd", 3)])
-    func `the manifests of Kubernetes are put together, with the image of this version`(
+    func `the manifests of Kubernetes can be built, with the image of this version`(
         folder: String, imageCount: Int
     ) async throws {
         let outcome = try await Deployment.run("kubectl", "kustomize", Deployment.path(folder))
@@ -57,7 +57,7 @@ struct ManifestTests {
     @Test(
         .enabled(if: Deployment.has("python3"), "Python is not installed"),
         arguments: [false, true])
-    func `a container's health is what the program answers`(hasToken: Bool) async throws {
+    func `a container's health is the program's answer`(hasToken: Bool) async throws {
         try await withSite { site in
             let token = "0123456789abcdef"
             let server = try Child(

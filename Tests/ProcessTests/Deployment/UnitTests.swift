@@ -10,7 +10,7 @@ struct UnitTests {
     @Test(
         .enabled(if: Deployment.has("systemd-analyze"), "systemd is not installed"),
         arguments: units)
-    func `a unit is hardly exposed`(unit: String) async throws {
+    func `a unit has a low exposure`(unit: String) async throws {
         let outcome = try await Deployment.run(
             "systemd-analyze", "security", "--offline=true", "--no-pager",
             "--threshold=\(Self.exposureMax)", Deployment.path("deploy/systemd/\(unit)"))
@@ -20,7 +20,7 @@ struct UnitTests {
     }
 
     /// An unknown variable would have no effect, and nothing would report it.
-    @Test func `every option and every variable is one that the program knows`() async throws {
+    @Test func `every option and variable in the files is known to the program`() async throws {
         var known: Set<String> = []
         for command in ["sequencer", "worker"] {
             let help = try await Tool.outcome(of: try Tool.start([command, "--help"]))

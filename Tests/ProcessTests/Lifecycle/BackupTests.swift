@@ -51,7 +51,7 @@ extension ProcessTests {
             }
         }
 
-        @Test func `a log comes back from its backup, and nodes are told what is lost`()
+        @Test func `a log is restored from its backup, and nodes are told what is lost`()
             async throws
         {
             try await withSite { site in

@@ -7,7 +7,8 @@ extension ProcessTests {
     /// Processes that are killed or stopped while others are at work.
     struct CrashTests {
 
-        @Test func `a killed sequencer comes back and nothing is lost or doubled`() async throws {
+        @Test func `a killed sequencer is restarted, and nothing is lost or doubled`() async throws
+        {
             try await withSeed { seed in
                 try await withSite { site in
                     let first = try await site.sequencer(data: "log")
@@ -43,7 +44,7 @@ extension ProcessTests {
             }
         }
 
-        @Test func `a killed worker comes back under its name`() async throws {
+        @Test func `a killed worker is restarted with its name`() async throws {
             try await withSeed { seed in
                 try await withSite { site in
                     let sequencer = try await site.sequencer(data: "log")

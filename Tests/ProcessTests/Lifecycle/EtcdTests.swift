@@ -10,7 +10,7 @@ extension ProcessTests {
             try EtcdCluster.shared.get().address("conflux/\(UUID().uuidString)")
         }
 
-        @Test func `a restarted sequencer has everything, and says where its log is`()
+        @Test func `a restarted sequencer has all entries, and reports where its log is`()
             async throws
         {
             try await withSite { site in
@@ -104,7 +104,7 @@ extension ProcessTests {
             }
         }
 
-        @Test func `an address that can't be used ends the command with what to do`() async throws {
+        @Test func `an unusable address ends the command with advice`() async throws {
             try await withSite { site in
                 let silent = try await site.run(
                     "sequencer", "--bind", "tcp://127.0.0.1:0", "--log",

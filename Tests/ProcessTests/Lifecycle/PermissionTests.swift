@@ -7,7 +7,8 @@ extension ProcessTests {
         /// Starts a program with a umask that takes no permission away.
         private static let open = ["/bin/sh", "-c", "umask 0; exec \"$@\"", "sh"]
 
-        @Test func `only the owner may read what is written, whatever the umask is`() async throws {
+        @Test func `only the owner may read the written files, whatever the umask is`() async throws
+        {
             try await withSite { site in
                 let sequencer = try site.start(
                     ["sequencer", "--json", "--bind", "tcp://127.0.0.1:0", "--data"]

@@ -6,7 +6,7 @@ extension ProcessTests {
     /// Workers that crash at an entry.
     struct PoisonTests {
         @Test(arguments: ["explode", #"{"add":{"amount":-1}}"#])
-        func `a worker that died of an entry twice stops that store, and serves the others`(
+        func `a worker that crashed twice at an entry stops that store, and serves the others`(
             action: String
         ) async throws {
             try await withSite { site in
@@ -48,7 +48,7 @@ extension ProcessTests {
 
         /// One of the actions traps when it is applied, the other when it is decoded.
         @Test(arguments: ["explode", #"{"add":{"amount":-1}}"#])
-        func `a skipped entry has no effect, in those that died of it and in those to come`(
+        func `a skipped entry has no effect, in workers that crashed at it and in later ones`(
             _ poison: String
         ) async throws {
             try await withSite { site in

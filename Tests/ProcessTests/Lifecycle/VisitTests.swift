@@ -5,7 +5,7 @@ import Testing
 extension ProcessTests {
     /// Processes that dispatch one action.
     struct VisitTests {
-        @Test func `an action costs two entries, and the sequencer prints nothing of it`()
+        @Test func `an action costs two entries, and the sequencer prints nothing about it`()
             async throws
         {
             try await withSite { site in

@@ -21,7 +21,7 @@ extension ProcessTests {
             ?? 0
 
         @Test(.timeLimit(.minutes(5 + seconds / 60)))
-        func `under load the log stays below its bound, and latecomers begin at a snapshot`()
+        func `under load the log stays below its bound, and late workers start from a snapshot`()
             async throws
         {
             try await withSite { site in

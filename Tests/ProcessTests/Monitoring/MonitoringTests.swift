@@ -128,7 +128,7 @@ struct MonitoringTests {
         .enabled(
             if: promtool != nil,
             "promtool is not on the PATH: script/bootstrap --checks"))
-    func `promtool finds nothing to complain about`() async throws {
+    func `promtool accepts the metrics`() async throws {
         try await withSite { site in
             let sequencer = try await site.sequencer(data: "log", "--http", "127.0.0.1:0")
             let worker = try await site.worker(
@@ -209,7 +209,7 @@ struct MonitoringTests {
         }
     }
 
-    @Test func `a port that is taken ends the program with what to do`() async throws {
+    @Test func `a port in use ends the program with advice`() async throws {
         try await withSite { site in
             let first = try await site.sequencer("--http", "127.0.0.1:0")
             let place = try #require(first.ready[key: "http"]?.string)

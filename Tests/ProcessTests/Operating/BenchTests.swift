@@ -28,8 +28,7 @@ extension ProcessTests {
         }
 
         @Test(arguments: [["--memory"], ["--data", "."]])
-        func `bench measures a sequencer of its own and leaves nothing`(own: [String]) async throws
-        {
+        func `bench measures its own sequencer, and leaves nothing`(own: [String]) async throws {
             try await withSite { site in
                 let words = own.map { $0 == "." ? site.folder : $0 }
                 let run = try await run(site, ["--json"] + words)
@@ -79,7 +78,7 @@ extension ProcessTests {
             }
         }
 
-        @Test func `a signal ends it, and its log is removed`() async throws {
+        @Test func `a signal ends bench, and its log is removed`() async throws {
             try await withSite { site in
                 let bench = try site.start([
                     "bench", "--data", site.folder, "--single", "1000000",

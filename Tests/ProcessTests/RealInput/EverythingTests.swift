@@ -6,7 +6,8 @@ import Testing
     extension ProcessTests {
         /// All faults that can happen to a cluster, at the same time.
         struct EverythingTests {
-            @Test func `one history, whatever is killed, damaged, late or read again and again`()
+            @Test
+            func `there is one history, whatever is killed, damaged, late or read repeatedly`()
                 async throws
             {
                 let lineCount = try RealStreams.lineCount()

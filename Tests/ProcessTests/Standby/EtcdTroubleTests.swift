@@ -7,7 +7,8 @@ import Testing
 extension ProcessTests {
     /// Several sequencers, and an etcd that has lost data or its majority.
     @Suite(.serialized, .enabled(if: EtcdCluster.isInstalled)) struct EtcdTroubleTests {
-        @Test func `a sequencer ends where the log on etcd is damaged, and says what`() async throws
+        @Test func `a sequencer ends when the log on etcd is damaged, and reports the damage`()
+            async throws
         {
             try await withSite { site in
                 let cluster = try EtcdCluster.shared.get()
@@ -36,7 +37,7 @@ extension ProcessTests {
             }
         }
 
-        @Test func `a sequencer that finds keys of no log ends`() async throws {
+        @Test func `a sequencer ends when it finds keys that belong to no log`() async throws {
             try await withSite { site in
                 let cluster = try EtcdCluster.shared.get()
                 let prefix = "conflux/\(UUID().uuidString)"
@@ -50,7 +51,7 @@ extension ProcessTests {
             }
         }
 
-        @Test func `without a majority of etcd no receipt comes, and later nothing is lost`()
+        @Test func `without a majority of etcd there are no receipts, and later nothing is lost`()
             async throws
         {
             try await withSeed { seed in

@@ -126,7 +126,7 @@
                 }
             }
 
-            @Test func `a sequencer and a leader of etcd that are alone give way to the majority`()
+            @Test func `an isolated sequencer with the leader of etcd gives way to the majority`()
                 async throws
             {
                 try await expectOneHistory { division in

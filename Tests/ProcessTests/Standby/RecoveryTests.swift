@@ -51,7 +51,7 @@ extension ProcessTests {
             }
         }
 
-        @Test func `an etcd that lost its majority for good is restored from its own backup`()
+        @Test func `an etcd that lost its majority permanently is restored from its own backup`()
             async throws
         {
             try await withSite { site in

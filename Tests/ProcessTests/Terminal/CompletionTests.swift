@@ -24,7 +24,7 @@ extension ProcessTests {
             return try await Tool.outcome(of: child)
         }
 
-        @Test func `a shell offers the stores, nodes and contexts that there are`() async throws {
+        @Test func `a shell offers the existing stores, nodes and contexts`() async throws {
             try await withSite { site in
                 let sequencer = try await site.sequencer()
                 _ = try await site.worker(

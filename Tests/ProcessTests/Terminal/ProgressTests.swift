@@ -3,7 +3,7 @@ import Testing
 
 extension ProcessTests {
     @Suite struct ProgressTests {
-        @Test func `a file's progress has its total and the time left, on a terminal alone`()
+        @Test func `a file's progress has its total and the time left, but only on a terminal`()
             async throws
         {
             try await withSite { site in
@@ -25,7 +25,7 @@ extension ProcessTests {
             }
         }
 
-        @Test func `a copy's progress has its total and the time left, on a terminal alone`()
+        @Test func `a copy's progress has its total and the time left, but only on a terminal`()
             async throws
         {
             try await withSite { site in

@@ -32,7 +32,7 @@ extension ProcessTests {
             #expect(run.shown.contains("Nothing was changed."))
         }
 
-        @Test func `nobody is asked with --yes`() async throws {
+        @Test func `drop does not ask with --yes`() async throws {
             let run = try await dropped(nil, "--yes")
             #expect(run.code == 0 && !run.stores && !run.shown.contains("[y/N]"))
         }
@@ -47,7 +47,7 @@ extension ProcessTests {
         }
 
         @Test(arguments: [true, false])
-        func `top shows who is there, and gives the terminal back`(isByKey: Bool) async throws {
+        func `top shows the nodes, and restores the terminal`(isByKey: Bool) async throws {
             let site = try Site()
             let sequencer = try await site.sequencer()
             _ = try await site.worker("alpha", of: sequencer, stores: ["counter"])

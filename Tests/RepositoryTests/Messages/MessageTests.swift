@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 struct MessageTests {
-    @Test func `the page of messages is what the sources print`() throws {
+    @Test func `the page of messages lists the messages of the sources`() throws {
         let tree = try Tree.ofThisRepository()
         let text = MessagePage.text(of: tree)
         if ProcessInfo.processInfo.environment["CONFLUX_REWRITE"] == "1" {

@@ -12,7 +12,7 @@ import Testing
         [.locks(1), .locks(1)],
         [.passes(1), .locks(1), .locks(0)],
     ])
-    func `every dispatch passes once and in order, and none comes between a holder's`(
+    func `every dispatch passes once and in order, and none between those of a holder`(
         roles: [GateWorld.Role]
     ) {
         #expect(explore(GateWorld(roles)) > 50)

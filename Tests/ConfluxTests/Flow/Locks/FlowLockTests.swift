@@ -193,7 +193,7 @@ struct FlowLockTests {
         #expect(store.left == 4)
     }
 
-    @Test func `an operation that was asked for outside of a lock does not pass it`() async throws {
+    @Test func `an operation that was requested outside of a lock does not pass it`() async throws {
         let store = scope.run { tallyStore() }
         let gate = AsyncStream.makeStream(of: Void.self)
         let lock = scope.lock()
@@ -232,7 +232,7 @@ struct FlowLockTests {
         #expect(store.computed.numbers == [1])
     }
 
-    @Test func `a dispatch that began before a lock never comes between its holder's`() async {
+    @Test func `a dispatch from before a lock never comes between those of its holder`() async {
         for _ in 0..<200 {
             let store = scope.run { tallyStore() }
             await withTaskGroup(of: Void.self) { group in

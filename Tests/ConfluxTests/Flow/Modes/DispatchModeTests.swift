@@ -86,7 +86,7 @@ struct DispatchModeTests {
         #expect(ends.withLock { $0 } == ["success(1)"])
     }
 
-    @Test func `serial dispatches wait for what is chained to earlier ones`() async throws {
+    @Test func `serial dispatches wait for the chains of earlier ones`() async throws {
         let scope = scope
         let (store, other) = scope.run { (tallyStore(), tallyStore(on: .queue(.global()))) }
         let order = Mutex<[Int]>([])
@@ -102,7 +102,7 @@ struct DispatchModeTests {
         #expect(order.withLock { $0 } == Array(0..<50))
     }
 
-    @Test func `a running operation delays what depends on it`() async throws {
+    @Test func `a running operation delays its dependents`() async throws {
         let store = scope.run { tallyStore() }
         let gate = AsyncStream.makeStream(of: Void.self)
         let operation = scope.perform {
@@ -446,7 +446,7 @@ struct DispatchModeTests {
         #expect(receipt.log == nil && receipt.sequence == .zero)
     }
 
-    @Test func `work that waits for a failed dispatch begins all the same`() async throws {
+    @Test func `work that waits for a failed dispatch still begins`() async throws {
         let store = scope.run { tallyStore() }
         let gate = AsyncStream<Void>.makeStream()
         let operation = scope.perform { for await _ in gate.stream {} }

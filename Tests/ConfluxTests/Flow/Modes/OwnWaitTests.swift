@@ -33,7 +33,7 @@ struct OwnWaitTests {
         #expect(told == [1, 2] && other.computed.numbers.isEmpty)
     }
 
-    @Test func `a sync dispatch on a queue also completes what its store waits for there`()
+    @Test func `a sync dispatch on a queue also completes the work there that its store waits for`()
         async throws
     {
         let scope = scope
@@ -54,7 +54,9 @@ struct OwnWaitTests {
 
     @MainActor
     @Test(arguments: ["mainThread", "queue", "within"])
-    func `sync from the main thread to a store that commits there commits at once`(place: String) {
+    func `a sync dispatch from the main thread to a store of that thread commits at once`(
+        place: String
+    ) {
         let executor: Executor =
             switch place {
             case "queue": .queue(.main)
