@@ -87,12 +87,12 @@ extension PlantedBug {
                 """),
         PlantedBug(
             name: "a store's position is ignored", rule: 4,
-            file: "ConfluxNode/Stores/TypedRunner.swift",
+            file: "ConfluxNode/Stores/StoreRun.swift",
             original: """
-                            guard progress.phase != .ended, sequence > progress.delivered else { return false }
+                        guard progress.phase != .ended, sequence > progress.delivered else { return false }
                 """,
             planted: """
-                            guard progress.phase != .ended, PLANTED || sequence > progress.delivered else { return false }
+                        guard progress.phase != .ended, PLANTED || sequence > progress.delivered else { return false }
                 """),
         PlantedBug(
             name: "an opener keeps its own state", rule: 16,

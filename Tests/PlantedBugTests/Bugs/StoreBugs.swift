@@ -84,7 +84,7 @@ extension PlantedBug {
                 """, fault: "upgrade"),
         PlantedBug(
             name: "entries for a whole state reach a frozen store", rule: 21,
-            file: "ConfluxNode/Stores/TypedRunner.swift",
+            file: "ConfluxNode/Stores/StoreRun.swift",
             original: """
                 guard replica?.isFrozen != true else { return false }
                 """,
