@@ -49,8 +49,7 @@ struct LogMarks: Sendable, Equatable {
 
     /// The log holds nothing below the floor any more.
     mutating func forget(below floor: SequenceNumber) {
-        // The last mark below the floor is kept, since it says how many bytes the log had before
-        // the floor.
+        // The last mark below the floor is kept: it shows how many bytes the log has after it.
         let index = marks.firstIndex { $0.last >= floor } ?? marks.count
         if index > 1 { marks.removeFirst(index - 1) }
     }
