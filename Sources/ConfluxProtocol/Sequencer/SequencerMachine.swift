@@ -54,7 +54,7 @@ public struct SequencerMachine: Sendable {
     /// Hellos whose `joined` entry is not in the log yet, by nonce. *Invariant*: bounded by
     /// `sessionsMax` together with the sessions.
     var joining: [Nonce: PendingJoin] = [:]
-    /// Who wants a name or key that another session holds: at most one newcomer for each.
+    /// Newcomers that want a name or key which another session holds: at most one for each.
     var inquiries: [Held: Inquiry] = [:]
     var questions = QuestionTable(of: .none)
     /// The checkpoints that the log has, ascending: the last two that are known.

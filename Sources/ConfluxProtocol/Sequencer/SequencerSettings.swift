@@ -169,10 +169,10 @@ public struct SequencerSettings: Sendable, Hashable {
         return nil
     }
 
-    /// The largest commit that is published: any that has batches alone.
+    /// The largest frame that is published. A commit that consists of batches always fits.
     var feedFrameBytesMax: Int { Int(max(feedCommitBytesMax, batchBytesMax)) + 1_024 }
 
-    /// What a welcome grants.
+    /// The limits that a welcome grants.
     var limits: SessionLimits {
         SessionLimits(
             windowBytes: windowBytes, batchBytesMax: batchBytesMax,

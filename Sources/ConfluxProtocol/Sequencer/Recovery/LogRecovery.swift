@@ -3,7 +3,7 @@ import ConfluxVocabulary
 /// Rebuilds the fold of a log from its newest checkpoint and the entries after it (rule 20). It
 /// asks the log for one thing at a time.
 ///
-///     checkpoint? ──▶ entries behind it ──▶ … ──▶ the end
+///     checkpoint? ──▶ entries after it ───▶ … ──▶ the end
 ///          ▲               │ does not fit
 ///          └─ an older one ┘      none: entries from the floor
 ///
@@ -189,7 +189,7 @@ public enum CheckpointAnswer: Sendable {
 
 /// The log can't be folded.
 package struct RecoveryFailure: Error {
-    /// What is wrong, for people.
+    /// A description of the problem, for people.
     package var message: String
 }
 
