@@ -90,6 +90,7 @@ public enum SequencerNote: Sendable, Equatable {
     case upgraded(StoreName, schemaVersion: UInt32)
     /// No entry reaches the store any more.
     case frozen(StoreName, FreezeReason)
+    /// Entries reach the store again.
     case thawed(StoreName)
     /// An entry has no effect on its target.
     case skipped(SequenceNumber, Target)
@@ -116,7 +117,7 @@ public enum SequencerNote: Sendable, Equatable {
     case converged(StoreName, at: SequenceNumber)
     /// Entries below this number are no longer needed, and are discarded.
     case truncated(below: SequenceNumber)
-    /// They could not be discarded. The log will try again.
+    /// They could not be discarded. The next attempt is made when the floor rises again.
     case truncateFailed(String)
     /// A frame was not readable.
     case unreadable(String)

@@ -9,11 +9,11 @@ public struct SequencerSettings: Sendable, Hashable {
     public var windowBytes: UInt32 = 4 << 20
     /// The most bytes that gather for one append. Further batches are discarded with `expected`.
     public var commitBytesMax: UInt32 = 32 << 20
-    /// A commit that has this many bytes gets no further batch, and the next commit begins. So each
+    /// The next commit begins where a batch would make the present one larger than this. So each
     /// message of the feed is at most this long, unless one batch is longer. A larger first state
     /// of a store is announced by a beat, and fetched. What waits for a subscriber that does not
-    /// read is bounded in bytes by this and by the number of messages in its queue. Default: 256
-    /// KiB, which is more than gathers while many small actions arrive.
+    /// read is bounded in bytes by this and by the number of messages in its queue. Default:
+    /// 256 KiB, which is more than gathers while many small actions arrive.
     public var feedCommitBytesMax: UInt32 = 256 << 10
     /// The most outcomes kept for a node that never acknowledges them.
     public var unsettledOutcomesMax: Int = 1 << 16
@@ -75,14 +75,14 @@ public struct SequencerSettings: Sendable, Hashable {
     /// How long the holder of a name or of a key has to answer when another process wants it (rules
     /// 10 and 11).
     public var nameInquiryMax: Duration = .seconds(1)
-    /// The least bytes of entries that concern a store between two of its digest points (rule 18).
+    /// The minimum bytes of entries for a store between two of its digest points (rule 18).
     public var digestBytesMin: UInt64 = 256 << 10
     /// The same, as a multiple of the size of the store's state.
     public var digestRatioMin: UInt64 = 16
     /// How long replicas have to vote at a digest point. After that, the votes that have arrived
     /// decide.
     public var votePatience: Duration = .seconds(10)
-    /// The least bytes of entries that concern a store between two of its snapshots (rule 19).
+    /// The minimum bytes of entries for a store between two of its snapshots (rule 19).
     public var snapshotBytesMin: UInt64 = 4 << 20
     /// The largest state of which a snapshot is taken. *At the bound* the log keeps the store's
     /// entries.

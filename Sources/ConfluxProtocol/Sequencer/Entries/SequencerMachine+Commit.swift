@@ -72,7 +72,7 @@ extension SequencerMachine {
             case .visited: tally.visits += 1
             }
         }
-        // Each node gets its receipts at once, even if several of its batches were in the commit.
+        // Each node gets its receipts only once, even if several of its batches were in the commit.
         var told: Set<Incarnation> = []
         for incarnation in receiptsDue where told.insert(incarnation).inserted {
             announce(to: incarnation, into: &effects)

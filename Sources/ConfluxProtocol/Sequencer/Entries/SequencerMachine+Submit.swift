@@ -36,7 +36,7 @@ extension SequencerMachine {
             refuseMalformed(connection, into: &effects)
             return
         }
-        // The node has announced outcomes up to here. The settled prefix only ever grows.
+        // The node has every outcome up to here. That holds whatever becomes of the batch.
         sessions.change(incarnation) { $0.settle(through: batch.settled) }
         guard let ledger = sessions[incarnation]?.ledger else { return }
 

@@ -3,8 +3,8 @@ import ConfluxVocabulary
 /// The present lives, and the indexes of the work under way for them.
 ///
 /// The work of a life changes only in ``change(_:_:)``, and lives are added and removed in one
-/// place each, so the indexes always match. No lookup costs more than its result, however many
-/// stores there are.
+/// place each, so the indexes always match. The cost of a lookup depends only on its result, not on
+/// the number of stores.
 struct LifeTable: Sendable {
     /// By store. *Invariant*: the `created` entry of each life is in the log, and its `dropped`
     /// entry is not.

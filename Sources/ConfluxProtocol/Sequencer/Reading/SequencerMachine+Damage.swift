@@ -74,7 +74,8 @@ extension SequencerMachine {
         }
     }
 
-    /// The damage that a replica would have to read which begins with what is kept of the store.
+    /// The damage ahead of a replica that begins with what is kept of the store; nil if there is
+    /// none.
     private func knownDamage(ahead name: StoreName) -> KnownDamage? {
         if let missing = directory.life(of: name)?.work.missing { return missing }
         guard let store = directory.store(name), directory.stamp(of: name) > store.keptThrough

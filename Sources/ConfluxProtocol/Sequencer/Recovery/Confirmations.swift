@@ -21,8 +21,8 @@ struct Asker: Sendable, Hashable {
 /// If a node has heard of a higher epoch, there are two cases. Either a newer tenure has begun, and
 /// this one is over. Or the log was put back to an earlier copy, and has lost the tenure that the
 /// node has heard of. Only the log knows which (rule 31). Each connection has one hello here, its
-/// last. A repeated hello does not wait anew if it is the same one, so that repeating it does not
-/// delay the answer for ever.
+/// last. A hello that is repeated unchanged keeps its place, so that repeating it does not delay
+/// the answer for ever.
 struct Confirmations: Sendable {
     /// What one confirmation answers.
     private struct Questions: Sendable {

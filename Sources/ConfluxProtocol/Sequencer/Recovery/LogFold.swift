@@ -16,7 +16,7 @@ package struct LogFold: Sendable, Equatable {
     package var last = SequenceNumber.zero
     /// The epoch of the commit that ends there. *Use*: the next commit names it.
     var lastEpoch = Epoch.none
-    /// The timestamp of that commit. *Invariant*: never falls (rule 15).
+    /// The timestamp of that commit. *Invariant*: never decreases (rule 15).
     var lastTimestamp = Timestamp(0)
     var claims = ClaimTable()
     /// *Use*: to find which entries are too old to keep.

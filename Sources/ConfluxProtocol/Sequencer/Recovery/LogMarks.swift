@@ -13,7 +13,7 @@ struct LogMarks: Sendable, Equatable {
 
     /// The most marks. *At the bound* every other mark is dropped.
     static let countMax = 1_024
-    /// The least bytes of log between two marks.
+    /// The minimum bytes of log between two marks.
     private static let spacingMin: UInt64 = 1 << 10
 
     /// Ascending.

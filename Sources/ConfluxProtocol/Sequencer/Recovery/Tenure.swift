@@ -101,16 +101,16 @@ extension SequencerMachine {
     }
 
     /// The log is not what a sequencer wrote. Or it is not any more: a newer tenure may have
-    /// discarded what this one was about to read. Only if the log still confirms the tenure after
-    /// that, the log is damaged.
+    /// discarded what this one was about to read. The log is damaged only if it still confirms the
+    /// tenure afterwards.
     private mutating func doubt(_ damage: String, into effects: inout [SequencerEffect]) {
         recovery = nil
         phase = .damaged(damage)
         confirm(into: &effects)
     }
 
-    /// The snapshots beside the log are listed. Now everything is known, and the tenure claims the
-    /// log.
+    /// The snapshots beside the log are listed. Now everything is known, and the tenure appends its
+    /// claim.
     mutating func snapshotsRead(
         _ snapshots: [SnapshotIndexEntry], _ damage: SnapshotIndexDamage?, at now: Moment,
         into effects: inout [SequencerEffect]

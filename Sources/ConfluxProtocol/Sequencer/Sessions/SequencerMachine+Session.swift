@@ -22,7 +22,8 @@ extension SequencerMachine {
 
     /// The peer that speaks: the session that the connection's last welcome named, and no other
     /// (rule 33). A message for another tenure or session refers to counters and a history that
-    /// this one does not have. It gets nil, and the node is told to say hello.
+    /// this one does not have. For such a message the result is nil, and the node is told to say
+    /// hello.
     mutating func peer(
         _ speaker: Speaker, on connection: ConnectionID, at now: Duration
     ) -> ConnectionTable.Peer? {

@@ -47,7 +47,7 @@ struct PointPlan: Sendable {
 
     mutating func hear(stateBytes: UInt64) { self.stateBytes = stateBytes }
 
-    /// It is unknown how much was logged since the snapshot, so counting starts here.
+    /// Starts to count here if it is unknown how much was logged since the snapshot.
     mutating func count(from load: UInt64) { if snapshotLoad == nil { snapshotLoad = load } }
 
     /// A snapshot is saved.

@@ -10,8 +10,8 @@ import ConfluxVocabulary
 ///   after what is kept aside for the store;
 /// - the lowest number that ``Retention`` keeps.
 ///
-/// By this alone, a store that receives few entries would keep all entries of other stores.
-/// `reviewKeepers` prevents that.
+/// With this alone, a store that receives few entries would make the log keep everything that other
+/// stores receive. `reviewKeepers` prevents that.
 extension SequencerMachine {
     mutating func checkpointSaved(
         _ sequence: SequenceNumber, at now: Moment, into effects: inout [SequencerEffect]
@@ -41,7 +41,7 @@ extension SequencerMachine {
 
     /// The lowest number that somebody may need, regardless of retention.
     private var lowestNeeded: SequenceNumber {
-        // The older checkpoint is the fallback, so there is none to rely on before there are two.
+        // The older checkpoint is the fallback. Before there are two, nothing may be discarded.
         guard checkpoints.count == 2 else { return SequenceNumber(1) }
         var lowest = checkpoints[0].next
         for name in directory.lives.lives.keys {
@@ -74,8 +74,8 @@ extension SequencerMachine {
         if floor < retained { reviewKeepers(below: retained, at: now.monotonic, into: &effects) }
     }
 
-    /// Handles the stores that keep more of the log than retention does. A store that is hosted
-    /// gets a digest point, so that a snapshot is taken, unless its state is so large that a
+    /// Handles the stores for which the log keeps more than retention asks for. A store that is
+    /// hosted gets a digest point, so that a snapshot is taken, unless its state is so large that a
     /// snapshot would cost more than the log that it frees. For other stores, the entries are kept
     /// aside, so that no abandoned store keeps the log for all.
     private mutating func reviewKeepers(

@@ -173,7 +173,8 @@ extension SequencerMachine {
         if life.work.point.isWanted { tellReload(of: place, into: &effects) }
     }
 
-    /// Tells replicas to reload that stopped at an entry which this snapshot is beyond (rule 23).
+    /// Tells the replicas that stopped at an entry which this snapshot includes to reload (rule
+    /// 23).
     func tellReload(
         of place: SnapshotPlace, into effects: inout [SequencerEffect]
     ) {

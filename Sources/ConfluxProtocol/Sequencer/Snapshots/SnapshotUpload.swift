@@ -32,7 +32,7 @@ struct SnapshotUpload: Sendable {
         case saving
     }
 
-    /// What a part that arrived is.
+    /// What kind of part has arrived.
     enum Taken: Sendable {
         /// The next part.
         case part(SnapshotPart)

@@ -62,7 +62,7 @@ struct StateTable: Sendable {
 
     /// How many states are known, each counted once. *Use*: to bound them.
     var count: Int { records.count }
-    /// Those that the log has seen.
+    /// The states that the log has seen.
     var seen: some Sequence<(key: Name, value: StateRecord)> {
         records.lazy.filter { $0.value.isSeen }
     }
@@ -145,7 +145,7 @@ struct StateTable: Sendable {
 }
 
 extension StateTable: Equatable {
-    /// Equal in what the log says.
+    /// Compares only what the log says.
     static func == (left: Self, right: Self) -> Bool {
         left.seenCount == right.seenCount
             && left.seen.allSatisfy { right.records[$0.key] == $0.value }

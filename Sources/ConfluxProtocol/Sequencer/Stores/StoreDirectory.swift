@@ -142,8 +142,9 @@ struct StoreDirectory: Sendable {
         hosting.remove(name, of: incarnation)
     }
 
-    /// A node that is present again says what it hosts. From now on it hosts exactly those of these
-    /// stores whose named lives are present. The votes that it owes for them are still awaited.
+    /// A node that is present again says what it hosts. From now on it hosts these stores and no
+    /// others, as far as the lives that it names are present. The votes that it owes for them are
+    /// still awaited.
     ///
     /// - Returns: The stores that it hosts.
     mutating func restate(_ hosted: [HostedStore], by incarnation: Incarnation) -> [StoreName] {
