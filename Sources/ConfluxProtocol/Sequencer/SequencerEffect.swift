@@ -1,56 +1,57 @@
 import ConfluxVocabulary
 
-/// What the sequencer wants done. Effects are carried out one after another, in their order.
+/// What the sequencer wants done. The shell carries out effects one after another, in their order.
 public enum SequencerEffect: Sendable, Equatable {
-    /// Find the newest checkpoint at or below a number; answered by
+    /// Find the newest checkpoint at or below a number. Answered by
     /// ``SequencerInput/checkpointRead(_:)``.
     case readCheckpoint(through: SequenceNumber)
-    /// Read the log for the rebuilding of the state; answered by ``SequencerInput/logRead(_:)``.
+    /// Read the log to rebuild the state. Answered by ``SequencerInput/logRead(_:)``.
     case readLog(from: SequenceNumber)
-    /// Read which snapshots there are; answered by ``SequencerInput/snapshotsRead(_:damage:)``.
+    /// List the snapshots. Answered by ``SequencerInput/snapshotsRead(_:damage:)``.
     case readSnapshots
-    /// Append to the log; answered by ``SequencerInput/appended``. At most one is under way, and
-    /// nothing of its commits is said to anybody before it is answered (rule 13).
+    /// Append to the log. Answered by ``SequencerInput/appended``. At most one append is under way,
+    /// and nobody is told anything about its commits before the answer (rule 13).
     case append(Append)
-    /// The tenure has begun: hear the sockets. The beat is what the feed welcomes subscribers with.
+    /// The tenure has begun: start to serve the sockets. The feed sends the beat to each new
+    /// subscriber as its welcome.
     case serve(Beat)
     /// Publish a commit that is in the log.
     case publishCommit(frame: Bytes)
     /// Publish a beat.
     case publishBeat(Beat)
-    /// Send a message. A connection that can't take it loses it: the node asks again.
+    /// Send a message. It is lost if the connection has no room for it; the node then asks again.
     case send(SequencerMessage, to: ConnectionID)
-    /// Read the log for a node; answered by ``SequencerInput/read(_:_:)``.
+    /// Read the log for a node. Answered by ``SequencerInput/read(_:_:)``.
     case read(ReadJob)
-    /// Save the next part of a snapshot; answered by ``SequencerInput/snapshotSaved(_:)``. At most
-    /// one of each life is under way.
+    /// Save the next part of a snapshot. Answered by ``SequencerInput/snapshotSaved(_:)``. At most
+    /// one part of each life is being saved.
     case saveSnapshot(SnapshotPart)
-    /// Keep the entries up to a number that concern these stores beside the log; answered by
-    /// ``SequencerInput/keptAside(_:)``. At most one is under way.
+    /// Keep the entries up to a number that concern these stores beside the log. Answered by
+    /// ``SequencerInput/keptAside(_:)``. At most one such job is under way.
     case keepAside([AsideJob], through: SequenceNumber)
-    /// Nobody needs the snapshots of a store any more: it was dropped.
+    /// Remove the snapshots of a store, since it was dropped and nobody needs them any more.
     case removeSnapshots(StoreName)
-    /// Nobody needs the entries below this number any more (rule 20). What is below the floor is
-    /// promised to nobody from here on, however long it takes.
+    /// Discard the entries below this number, since nobody needs them any more (rule 20). From here
+    /// on the sequencer offers nothing below the floor, even if the removal takes long.
     case truncate(below: SequenceNumber)
-    /// Ask the log whether this tenure is the newest; answered by
+    /// Ask the log whether this tenure is the newest. Answered by
     /// ``SequencerInput/tenureConfirmed`` or ``SequencerInput/logFailed(_:)``.
     case confirmTenure
-    /// Read the file of authorised keys again; answered by ``SequencerInput/answered(_:by:_:)``.
+    /// Read the file of authorised keys again. Answered by ``SequencerInput/answered(_:by:_:)``.
     case reloadKeys(asked: UInt64, by: ConnectionID)
-    /// End the connections of a key, and admit it no more for a while (rule 45).
+    /// End the connections of a key, and admit none of it for a while (rule 45).
     case bar(Name, for: Duration)
-    /// Tell whoever watches.
+    /// Report something to whoever observes the sequencer.
     case note(SequencerNote)
-    /// The tenure is over. The last effect.
+    /// End the tenure. This is the last effect.
     case end(SequencerEnd)
 }
 
-/// Commits on their way to the log, which takes all of them or none.
+/// Commits on their way to the log. The log takes all of them or none.
 public struct Append: Sendable, Equatable {
     /// One of them.
     public struct Commit: Sendable, Equatable {
-        /// The whole feed frame; the log keeps it without its header.
+        /// The whole feed frame. The log stores it without its header.
         public var frame: Bytes
         /// The first entry's number.
         public var first: SequenceNumber
@@ -58,9 +59,9 @@ public struct Append: Sendable, Equatable {
         public var last: SequenceNumber
     }
 
-    /// The commits, each of which follows the one before; there is one at least.
+    /// The commits, in order and without gaps. There is at least one.
     public var commits: [Commit]
-    /// Whether they are synced whatever the durability: a claim is.
+    /// Whether they are synced regardless of the durability setting. A claim is.
     public var isForced: Bool
 
     /// The first entry's number.
@@ -69,61 +70,66 @@ public struct Append: Sendable, Equatable {
     public var last: SequenceNumber { commits[commits.count - 1].last }
 }
 
-/// What a sequencer tells whoever watches it. Notes change nothing.
+/// What a sequencer reports to whoever observes it. Notes change nothing.
 public enum SequencerNote: Sendable, Equatable {
-    /// A checkpoint could not be used, for this reason; zero where its number isn't known.
+    /// A checkpoint could not be used, for this reason. The number is zero if it isn't known.
     case checkpointSetAside(SequenceNumber, String)
-    /// The state is rebuilt: from the checkpoint with the first number, or with zero from the
-    /// beginning, and the entries behind it up to the last one.
+    /// The state is rebuilt from the checkpoint with the first number, and from the entries after
+    /// it up to the last number. If the first number is zero, it was rebuilt from the log's
+    /// beginning.
     case recovered(from: SequenceNumber, through: SequenceNumber)
     /// A node joined, or is present again.
     case joined(Incarnation, name: Name?, owner: Name? = nil)
     /// A node is no longer present.
     case left(Incarnation, name: Name?)
-    /// A store began.
+    /// A store was created.
     case created(StoreName, life: SequenceNumber)
     /// A life of a store is over.
     case dropped(StoreName, life: SequenceNumber)
     /// A store has a newer schema version.
     case upgraded(StoreName, schemaVersion: UInt32)
-    /// No entry reaches the store any more, or entries do again.
+    /// No entry reaches the store any more.
     case frozen(StoreName, FreezeReason)
+    /// Entries reach the store again.
     case thawed(StoreName)
-    /// An entry has no effect on what it concerns.
+    /// An entry has no effect on its target.
     case skipped(SequenceNumber, Target)
-    /// A snapshot is confirmed, and there.
+    /// A snapshot is confirmed and saved.
     case snapshotTaken(SnapshotPlace, byteCount: UInt64)
-    /// A snapshot that was wanted is not there, for this reason.
+    /// A wanted snapshot could not be saved or read, for this reason.
     case snapshotFailed(SnapshotPlace, String)
-    /// The log has used all but the reserve of its bound: nothing is admitted before older entries are
-    /// given up, of which so much is retained.
+    /// Only the reserve of the log's bound is left. No action is admitted until older entries are
+    /// discarded. The text says how much the retention keeps.
     case logNearlyFull(retained: String)
-    /// Older entries were given up: it is admitted as before.
+    /// Older entries were discarded, so actions are admitted again.
     case logHasRoom
-    /// Entries can't be read. Who asked for them is told; who does not need them continues.
+    /// Entries can't be read. Nodes that asked for them are told; nodes that do not need them
+    /// continue.
     case damaged(Damage)
-    /// The list of snapshots is damaged. A store that it holds off is told by itself.
+    /// The list of snapshots is damaged. Each store that can't be opened because of that is
+    /// reported by a note of its own.
     case snapshotsUnlisted(String)
-    /// The entries of a store that nobody hosts could not be kept aside: they keep the log.
+    /// The entries of a store that nobody hosts could not be kept aside, so the log keeps them.
     case asideFailed(StoreName, String)
     /// Replicas differ (rule 22).
     case diverged(StoreName, DivergenceStatus)
-    /// All replicas that voted have one state again.
+    /// All replicas that voted have the same state again.
     case converged(StoreName, at: SequenceNumber)
-    /// What stands below is not needed any more, and given up.
+    /// Entries below this number are no longer needed, and are discarded.
     case truncated(below: SequenceNumber)
-    /// It could not be given up. It is tried again.
+    /// They could not be discarded. The next attempt is made when the floor rises again.
     case truncateFailed(String)
     /// A frame was not readable.
     case unreadable(String)
-    /// A key sent too much in vain, and is barred for this long.
+    /// A key sent too many useless messages, and is barred for this long.
     case barred(Name, for: Duration)
-    /// A node spoke with a higher epoch than this tenure's.
+    /// A node sent a higher epoch than this tenure's.
     case challenged(by: Epoch)
-    /// So many of the live replicas lag that admission is slow (rule 28).
+    /// This many of the live replicas lag, so admission slows (rule 28).
     case slowed(lagging: Int, of: Int)
-    /// Admission is not slow any more: replicas have caught up, or had the time to.
+    /// Admission no longer slows: the replicas have caught up, or slowed it for as long as they
+    /// may.
     case resumed
-    /// A node's history was not this log's: it had seen more, or other entries.
+    /// A node's history was not this log's: it had more entries, or other ones.
     case historyLost(Name?, from: SequenceNumber, through: SequenceNumber)
 }

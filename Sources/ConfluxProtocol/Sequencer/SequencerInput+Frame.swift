@@ -1,14 +1,14 @@
 import ConfluxVocabulary
 
 extension SequencerInput {
-    /// What a frame is that came from a node. All shells read frames by this.
+    /// Makes an input from a frame that a node sent. All shells read frames with this function.
     ///
     /// - Parameters:
     ///   - frame: The frame.
-    ///   - limits: What the sequencer grants.
-    ///   - connection: On which it came.
-    ///   - principal: Who speaks on it.
-    /// - Returns: What the machine takes for it.
+    ///   - limits: The limits that the sequencer grants.
+    ///   - connection: The connection on which it came.
+    ///   - principal: The peer on that connection.
+    /// - Returns: The input for the machine.
     public static func frame(
         _ frame: Bytes, limits: WireLimits, from connection: ConnectionID,
         as principal: Principal = .anybody
@@ -29,11 +29,11 @@ extension SequencerInput {
         do throws(WireError) {
             let header = try Frame.header(of: frame)
             if header.kind == .bye {
-                // Of another version, or cut short: its node is gone all the same.
+                // The bye is of another version, or truncated. Its node has left all the same.
                 let bye = (try? Frame.decodeBye(frame)) ?? Bye(code: .leaving, message: "")
                 return .received(.bye(bye), by: header.speaker, from: connection)
             }
-            // Where the counters can be read the actions are rejected, and their node continues.
+            // If the counters can be read, the actions are rejected, and their node continues.
             let (visit, outline) = try Frame.outline(ofSubmit: frame)
             let code = failure.byeCode == .unsupported ? RejectionCode.unsupported : .malformed
             return .unreadableSubmit(

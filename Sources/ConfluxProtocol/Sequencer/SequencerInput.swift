@@ -1,6 +1,6 @@
 import ConfluxVocabulary
 
-/// The shell's name for one connection of the ROUTER. It is never used again for another one.
+/// The shell's name for one connection of the ROUTER. It is never reused for another connection.
 public struct ConnectionID: RawRepresentable, Hashable, Sendable {
     /// The shell's number.
     public let rawValue: UInt64
@@ -13,62 +13,65 @@ public struct ConnectionID: RawRepresentable, Hashable, Sendable {
 
 /// What happens to the sequencer.
 public enum SequencerInput: Sendable {
-    /// The log is claimed: a tenure may begin. The first input. What is known of the log already is not read again.
+    /// The log is claimed, so a tenure may begin. This is the first input. The part of the log that
+    /// is known already is not read again.
     case claimed(ClaimedLog, knowing: KnownFold? = nil)
     /// Answers ``SequencerEffect/readCheckpoint(through:)``.
     case checkpointRead(CheckpointAnswer)
     /// Answers ``SequencerEffect/readLog(from:)``: the bodies of the commits, ascending.
     case logRead([Bytes])
-    /// Answers ``SequencerEffect/readSnapshots``: the newest confirmed ones and the one before, of each
-    /// store, and what is kept aside; and whether some may be missing.
+    /// Answers ``SequencerEffect/readSnapshots``: of each store the newest confirmed snapshot and
+    /// the one before it, the entries that are kept aside, and whether some of these may be
+    /// missing.
     case snapshotsRead([SnapshotIndexEntry], damage: SnapshotIndexDamage? = nil)
-    /// Answers ``SequencerEffect/keepAside(_:through:)``: what is kept now of each store. Nothing where
-    /// it could not be done.
+    /// Answers ``SequencerEffect/keepAside(_:through:)``: what is now kept aside of each
+    /// store. A store for which that failed has a failure, or is missing.
     case keptAside([AsideKept])
     /// Answers ``SequencerEffect/saveSnapshot(_:)``.
     case snapshotSaved(SnapshotSaved)
-    /// What is not needed any more could not be given up, for a reason that may pass.
+    /// Entries that are not needed any more could not be discarded, for a reason that may pass.
     case truncateFailed(message: String)
     /// A checkpoint at this number is in the log.
     case checkpointSaved(SequenceNumber)
-    /// Whether all but a reserve of the log's bound is used, as it is from now on; at first it is not.
+    /// Whether only a reserve of the log's bound is left, from now on. At first that is not so.
     case logRoom(isNearlyFull: Bool)
-    /// These sequencers stand by, as far as is known.
+    /// The sequencers that stand by, as far as is known.
     case standbys([SequencerPlace])
-    /// The tenure is over, or can't be told to continue, for this reason, and the process continues: nodes are told.
+    /// The tenure is over, or can't be known to continue, for this reason. The process continues,
+    /// so the nodes are told.
     case deposed(SequencerEnd)
     /// The commit of the last ``SequencerEffect/append(_:)`` is in the log.
     case appended
-    /// The tenure can't continue: the log said so.
+    /// The log reported that the tenure can't continue.
     case logFailed(SequencerEnd)
     /// Answers ``SequencerEffect/confirmTenure``: nobody has superseded this tenure.
     case tenureConfirmed
     /// Answers ``SequencerEffect/read(_:)``.
     case read(ReadJob, ReadOutcome)
-    /// Answers the question with this number, which was passed on to the shell.
+    /// Answers the question with this number, which was passed to the shell.
     case answered(UInt64, by: ConnectionID, Answer.Body)
-    /// The answer with this delivery tag was not sent: there was no room, or the connection has ended.
+    /// The answer with this delivery tag was not sent: the connection had no room, or has ended.
     case answerLost(UInt64, to: ConnectionID)
-    /// A message arrived. The speaker is the header's; the principal is the connection's.
+    /// A message arrived. The speaker is from its header; the principal is the connection's.
     case received(
         NodeMessage, by: Speaker, from: ConnectionID, as: Principal = .anybody)
-    /// A submit arrived whose counters can be read, and whose rest can't or mustn't.
-    /// A visit is one, too, and names its session.
+    /// A submit arrived whose counters can be read. The rest can't be read, or must not be. This
+    /// may also be a visit, which then names its session.
     case unreadableSubmit(
         BatchOutline, RejectionCode, message: String, visit: Visit.Session? = nil, by: Speaker,
         from: ConnectionID, as: Principal = .anybody)
-    /// A connection has ended. Every one of which a message was told MUST be told of once it has, behind
-    /// its last message; it may be told again.
+    /// A connection has ended. The shell MUST report this for every connection that it received a
+    /// message from, after its last message. It may report it more than once.
     case disconnected(ConnectionID)
-    /// A frame arrived that is no message.
+    /// A frame arrived that is not a valid message.
     case unreadable(ByeCode, message: String, from: ConnectionID)
     /// The feed has a new subscriber, which gets what is published from now on.
     case subscribed
-    /// The sockets had nothing more: what gathered may be committed.
+    /// The sockets had nothing more to read, so what has gathered may be committed.
     case drained
     /// ``SequencerMachine/nextDeadline`` has come.
     case tick
-    /// End the tenure cleanly once what was admitted is committed.
+    /// Commit what was admitted, then end the tenure.
     case stop
 }
 
@@ -84,7 +87,7 @@ public struct ClaimedLog: Sendable, Hashable {
     public var lastEpoch: Epoch
     /// The lowest number in the log.
     public var floor: SequenceNumber
-    /// A random number that tells this claim from every other.
+    /// A random number that distinguishes this claim from every other.
     public var nonce: Nonce
 
     /// Makes a claim's result.
@@ -101,34 +104,36 @@ public struct ClaimedLog: Sendable, Hashable {
     }
 }
 
-/// What a node wants to read of the log: commits that the feed did not bring it, or a part of a snapshot.
+/// What a node wants to read from the log: commits that the feed did not bring it, or a part of a
+/// snapshot.
 public struct ReadJob: Sendable, Hashable {
     /// What is read.
     public enum Subject: Sendable, Hashable {
-        /// The commits from a number on, up to the last that was in the log when the reading began.
+        /// The commits from a number on, up to the last one in the log when the reading began.
         case commits(from: SequenceNumber, through: SequenceNumber = .zero)
-        /// A snapshot, from a byte on, which are counted from 0.
+        /// A snapshot, from a byte offset on.
         case snapshot(SnapshotPlace, offset: UInt64)
     }
 
-    /// Who asked.
+    /// The connection that asked.
     public var connection: ConnectionID
     /// The node's number for the request.
     public var request: UInt64
     /// What is read.
     public var subject: Subject
-    /// The most bytes; of commits, one commit at least.
+    /// The most bytes to read. At least one commit is read, even if it is larger.
     public var limitBytes: UInt32
 }
 
-/// What came of a ``ReadJob``.
+/// The result of a ``ReadJob``.
 public enum ReadOutcome: Sendable {
-    /// The bodies of the commits, ascending; the damage where there are none because of it.
+    /// The bodies of the commits, ascending. If the log is damaged there, there are none, and the
+    /// damage is given.
     case commits([Bytes], damage: Damage? = nil)
-    /// The part of the snapshot: nothing where there is no such snapshot, or it can't be read, for this
-    /// reason.
+    /// The part of the snapshot. It is empty if there is no such snapshot, or if it can't be read,
+    /// for this reason.
     case snapshot(SnapshotChunk, failure: String? = nil)
-    /// It can't be read now. Who asked asks again.
+    /// The log can't be read now. The node will ask again.
     case failed
 }
 
@@ -136,29 +141,29 @@ public enum ReadOutcome: Sendable {
 public struct SnapshotPart: Sendable, Equatable {
     /// Which snapshot.
     public var place: SnapshotPlace
-    /// All of it, but for its bytes.
+    /// The snapshot's description: everything except its bytes.
     public var reference: SnapshotReference
-    /// Whether it is the store's state; else it is kept only to be compared with (rule 22).
+    /// Whether it is the store's state. Otherwise it is kept only for comparison (rule 22).
     public var isConfirmed: Bool
-    /// Where in it the bytes begin, from 0. Parts come in their order.
+    /// The offset of the bytes in the snapshot, from 0. Parts come in order.
     public var offset: UInt64
     /// The bytes.
     public var bytes: Bytes
 
-    /// Whether the snapshot is whole with it.
+    /// Whether this part completes the snapshot.
     public var isLast: Bool { offset + UInt64(bytes.count) == reference.byteCount }
 }
 
-/// What came of saving a part of a snapshot.
+/// The result of saving a part of a snapshot.
 public struct SnapshotSaved: Sendable, Hashable {
     /// Which snapshot.
     public var place: SnapshotPlace
-    /// The snapshot, if the log has all of it now.
+    /// The snapshot, if the log now has all of it.
     public var whole: SnapshotReference?
-    /// Why the part is not saved, if it is not.
+    /// Why the part was not saved; nil if it was.
     public var failure: String?
 
-    /// Makes an answer.
+    /// Makes a result.
     public init(place: SnapshotPlace, whole: SnapshotReference?, failure: String? = nil) {
         self.place = place
         self.whole = whole
@@ -166,15 +171,15 @@ public struct SnapshotSaved: Sendable, Hashable {
     }
 }
 
-/// A store of which entries are to be kept beside the log (rule 21).
+/// A store whose entries are to be kept beside the log (rule 21).
 public struct AsideJob: Sendable, Hashable {
     /// The store.
     public var store: StoreName
     /// Its life.
     public var life: SequenceNumber
-    /// Up to here they are in its snapshot, or kept aside.
+    /// The entries up to this number are in the store's snapshot, or kept aside already.
     public var after: SequenceNumber
-    /// Where those are that are kept aside.
+    /// The entries that are kept aside already; nil if there are none.
     public var former: SnapshotReference?
 }
 
@@ -184,14 +189,14 @@ public struct AsideKept: Sendable, Hashable {
     public var store: StoreName
     /// Its life.
     public var life: SequenceNumber
-    /// Up to here all entries that concern it are kept.
+    /// All entries up to this number that concern the store are kept.
     public var through: SequenceNumber
-    /// Where they are; nil if there are none.
+    /// The entries that are kept; nil if there are none.
     public var reference: SnapshotReference?
-    /// Why they are not kept, if they are not.
+    /// Why they are not kept; nil if they are.
     public var failure: String?
 
-    /// Makes one.
+    /// Makes a result.
     public init(
         store: StoreName, life: SequenceNumber, through: SequenceNumber,
         reference: SnapshotReference?, failure: String? = nil
@@ -204,13 +209,13 @@ public struct AsideKept: Sendable, Hashable {
     }
 }
 
-/// A confirmed snapshot that the log has, or entries that are kept aside.
+/// A confirmed snapshot in the log, or entries that are kept aside.
 public struct SnapshotIndexEntry: Sendable, Hashable {
     /// Which one.
     public var place: SnapshotPlace
-    /// All of it, but for its bytes.
+    /// Its description: everything except its bytes.
     public var reference: SnapshotReference
-    /// Whether it is no state, but entries that concern the store (rule 21).
+    /// Whether it is not a state, but entries that concern the store (rule 21).
     public var isAside: Bool
 
     /// Makes an entry.
@@ -221,14 +226,14 @@ public struct SnapshotIndexEntry: Sendable, Hashable {
     }
 }
 
-/// Snapshots, or entries that are kept aside, that the log may have and can't list.
+/// Snapshots, or entries that are kept aside, that the log may have but can't list.
 public struct SnapshotIndexDamage: Sendable, Hashable {
-    /// The stores that they may be of; nil if they may be of any.
+    /// The stores that they may belong to; nil if they may belong to any.
     public var stores: Set<StoreName>?
-    /// What was found there and what to do, for people.
+    /// What was found there, and what to do about it, for people.
     public var message: String
 
-    /// Names what can't be listed.
+    /// Makes a description of what can't be listed.
     public init(stores: Set<StoreName>?, message: String) {
         self.stores = stores
         self.message = message
@@ -239,15 +244,16 @@ public struct SnapshotIndexDamage: Sendable, Hashable {
 
 /// Why a tenure ended.
 public enum SequencerEnd: Sendable, Hashable {
-    /// It was asked to.
+    /// The shell asked it to stop.
     case stopped
     /// A newer tenure has begun.
     case superseded
-    /// The log failed; nothing that was admitted but not committed is trusted (rule 3). The message is
-    /// for whoever runs the sequencer, and may name files. Peers are told the summary.
+    /// The log failed. Nothing that was admitted but not committed can be relied on (rule 3). The
+    /// message is for the operator of the sequencer, and may name files. Peers are told only the
+    /// summary.
     case logFailed(String, summary: String = "it can't be read or written")
-    /// The log holds what no sequencer wrote.
+    /// The log holds something that no sequencer wrote.
     case logDamaged(String)
-    /// It gave its place to the one with this address, which stands by.
+    /// It handed over to the standby with this address.
     case handedOver(to: String)
 }

@@ -1,7 +1,7 @@
 extension SequencerMachine {
-    /// Everything that could grow, and how far it may.
+    /// The current level and the limit of everything that could grow.
     package var bounds: [Bound] {
-        // It is full once there were enough visits, and says nothing to a monitor.
+        // This table is normally full after enough visits, so its level tells a monitor nothing.
         let visits = Bound("visitsMax", sessions.visitCount, of: settings.visitsMax)
         return sessions.all.reduce(into: ownBounds + [visits]) { bounds, session in
             var levels = SessionLevels()
@@ -10,7 +10,7 @@ extension SequencerMachine {
         }
     }
 
-    /// What each session has.
+    /// The bounds that hold for each session.
     func bounds(of levels: SessionLevels) -> [Bound] {
         [
             Bound(
@@ -22,7 +22,7 @@ extension SequencerMachine {
         ]
     }
 
-    /// What there is once.
+    /// The bounds that exist once in a sequencer.
     var ownBounds: [Bound] {
         let newcomers = joining.keys.filter { sessions.incarnation(of: $0) == nil }.count
         return [
@@ -37,8 +37,8 @@ extension SequencerMachine {
             Bound("readsMax", reads.underWay, of: settings.readsMax),
             Bound("damagesMax", damages.count, of: Self.damagesMax),
             Bound("perConnectionMax", reads.longest, of: ReadQueue.perConnectionMax),
-            // What is admitted in pieces repeats its table, and the sequencer's own entries come
-            // on top: both have bounds of their own.
+            // A batch that is admitted in pieces repeats its table, and the sequencer adds entries
+            // of its own. Both have bounds of their own.
             Bound(
                 "commitBytesMax", pipeline.gatheringBytes,
                 of: Int(settings.commitBytesMax) + Self.tablesBytesMax + (1 << 20)),
@@ -56,7 +56,7 @@ extension SequencerMachine {
     }
 }
 
-/// How full what each session has is, of the fullest of some sessions.
+/// The highest levels among some sessions.
 struct SessionLevels {
     private(set) var pendingBytes = 0
     private(set) var recordCount = 0

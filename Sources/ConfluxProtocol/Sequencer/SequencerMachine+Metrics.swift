@@ -12,7 +12,7 @@ public struct SequencerTally: Sendable, Hashable {
     public internal(set) var visits: UInt64 = 0
     /// Actions rejected, by reason.
     public internal(set) var rejections: [RejectionCode: UInt64] = [:]
-    /// Batches discarded for now, by reason. Their nodes submit them again.
+    /// Batches discarded for now, by reason. Their nodes resubmit them.
     public internal(set) var postponements: [Expected.Reason: UInt64] = [:]
 
     /// Makes an empty tally.

@@ -2,30 +2,31 @@ import ConfluxVocabulary
 
 /// The sequencer, without sockets, disk or clock.
 ///
-/// **The problem.** Many processes dispatch; connections break, frames are lost on the feed and
-/// come twice after a reconnect; the sequencer itself is stopped and started again. All the same
-/// every action stands in the log once, at one place, in the order in which its node dispatched
-/// it, and nobody is told of it before it is durable.
+/// **The problem.** Many processes dispatch actions. Connections break, and frames on the feed are
+/// lost, or arrive twice after a reconnect. The sequencer itself is stopped and started again.
+/// Nevertheless, every action must be in the log exactly once, in the order in which its node
+/// dispatched it, and nobody may be told of it before it is durable.
 ///
-/// **The shape.** A tenure goes through phases; only a serving one hears nodes.
+/// **The shape.** A tenure goes through phases. Nodes are served only in the phase `serving`.
 ///
 ///     unclaimed ─claimed─▶ reading ─end of log─▶ claiming ─appended─▶ serving ─▶ ended
 ///                             └─▶ damaged ─confirmed─▶ ended
 ///
-/// A submitted batch is judged by its session's `OutcomeLedger` (deduplication, before every
-/// other check), checked at the door (`SequencerMachine+Submit`), and gathers in the
-/// `CommitPipeline` until the log is free. What is said of it follows its commit.
+/// A submitted batch is first judged by the `OutcomeLedger` of its session, which deduplicates
+/// before any other check. Then `SequencerMachine+Submit` checks whether the batch may be admitted.
+/// An admitted batch gathers in the `CommitPipeline` until the log is free. Its outcomes are told
+/// after its commit.
 ///
-/// **The contract.** ``handle(_:at:into:)`` is called by one thread with every input in the order
-/// in which it happened. The effects are carried out in their order before the next input.
-/// At ``nextDeadline`` the shell says ``SequencerInput/tick``. Same state and same inputs give the
-/// same effects: there is no clock, no randomness and no I/O inside.
+/// **The contract.** One thread calls ``handle(_:at:into:)`` with every input, in the order in
+/// which the inputs happened. It carries out the effects in order before the next input. At
+/// ``nextDeadline`` the shell sends ``SequencerInput/tick``. The same state and the same inputs
+/// give the same effects: there is no clock, no randomness and no I/O inside.
 public struct SequencerMachine: Sendable {
     enum Phase: Sendable, Equatable {
         case unclaimed
         case reading
-        /// What was read can't be gone on with. The log is asked whether the tenure is over: then it was
-        /// a newer one that changed the log meanwhile.
+        /// The sequencer can't continue from what it read. It asks the log whether the tenure is
+        /// over. If so, a newer tenure changed the log meanwhile, and the log is not damaged.
         case damaged(String)
         case claiming
         case serving
@@ -36,33 +37,33 @@ public struct SequencerMachine: Sendable {
     /// Every bound.
     public let settings: SequencerSettings
 
-    /// What a batch is checked against at the door, and what a submit is decoded by.
+    /// The limits for decoding a submit, and for the checks before a batch is admitted.
     public let limits: WireLimits
 
     var phase = Phase.unclaimed
-    /// Log, epoch, numbers and time. *Use*: everything that is said carries some of it.
+    /// Log, epoch, numbers and time. *Use*: every message carries some of it.
     var tenure = Tenure()
-    /// What is being read of the log, in the phase `reading` alone.
+    /// The recovery from the log. It is present only in the phase `reading`.
     var recovery: LogRecovery?
     var sessions = SessionTable()
-    /// Stores and states, and what is under way for each life.
+    /// Stores and states, and the work under way for each life.
     var directory = StoreDirectory()
     var connections = ConnectionTable()
-    /// What was admitted and is not in the log yet.
+    /// What is admitted and not in the log yet.
     var pipeline: CommitPipeline
     /// Hellos whose `joined` entry is not in the log yet, by nonce. *Invariant*: bounded by
     /// `sessionsMax` together with the sessions.
     var joining: [Nonce: PendingJoin] = [:]
-    /// Who wants what another one holds: one newcomer at most for each.
+    /// Newcomers that want a name or key which another session holds: at most one for each.
     var inquiries: [Held: Inquiry] = [:]
     var questions = QuestionTable(of: .none)
-    /// The checkpoints that the log has, ascending: the last two that are known of.
+    /// The checkpoints that the log has, ascending: the last two that are known.
     var checkpoints: [SequenceNumber] = []
-    /// Whether the log has no room but for what makes room again: nothing of nodes is admitted then.
+    /// Whether the log is full but for its reserve. While it is, no action of a node is admitted.
     var isLogNearlyFull = false
     /// Whether entries are being kept aside.
     var isKeepingAside = false
-    /// When it is looked at next what of the log is needed.
+    /// When the floor is reviewed next.
     var floorReviewAt = Duration.zero
     /// When this tenure began to serve.
     var servingSince = Duration.zero
@@ -70,33 +71,34 @@ public struct SequencerMachine: Sendable {
     var admission = Admission()
     /// How fast keys dispatch.
     var pace = Pace()
-    /// Which keys send much in vain.
+    /// Which keys send many useless messages.
     var conduct = Conduct()
-    /// What nodes want to read of the log.
+    /// What nodes want to read from the log.
     var reads = ReadQueue()
-    /// What of the log is known to be damaged, ascending.
+    /// The known damage of the log, ascending.
     var damages: [KnownDamage] = []
-    /// Long answers that were sent and not acknowledged. *Use*: to bound what a connection's queue holds.
+    /// The long answers that were sent and not yet acknowledged. *Use*: they bound what a
+    /// connection's queue holds.
     var credit: AnswerCredit
     /// When the last commit or beat was published.
     var publishedAt = Duration.zero
-    /// When presence is looked at next.
+    /// When presence is reviewed next.
     var sweepAt = Duration.zero
     /// The sequencers that stand by, as far as is known, by address. *Invariant*: at most `standbysMax`.
     var standbys: [SequencerPlace] = []
-    /// Who is given this place behind what was admitted, in the phase `stopping` alone.
+    /// The address of the standby that takes over. It may be set only in the phase `stopping`.
     var successor: String?
-    /// What waits for the log to say whether this tenure is the newest.
+    /// What waits until the log confirms that this tenure is the newest.
     var confirmations = Confirmations()
-    /// What was counted. *Use*: metrics alone. The next tenure of a process continues with it.
+    /// Counts. *Use*: only metrics. The next tenure of the same process continues them.
     package var tally = SequencerTally()
 
-    /// Makes a sequencer without a log.
+    /// Makes a sequencer that has not claimed a log.
     ///
     /// - Parameters:
     ///   - settings: Every bound. They must have no ``SequencerSettings/fault``.
-    ///   - secret: A random number of this process, by which nodes prove what they have read. It must
-    ///     not be known to any of them.
+    ///   - secret: A random number of this process. Delivery tags, by which nodes prove what they
+    ///     have read, are derived from it. No node may know it.
     public init(settings: SequencerSettings, secret: Nonce = .none) {
         precondition(settings.fault == nil, "\(settings.fault ?? "")")
         self.settings = settings
@@ -109,15 +111,15 @@ public struct SequencerMachine: Sendable {
     /// The present epoch: what headers carry.
     public var epoch: Epoch { tenure.epoch }
 
-    /// The last committed number.
+    /// The last committed sequence number.
     public var last: SequenceNumber { tenure.last }
 
     /// Handles one input.
     ///
     /// - Parameters:
     ///   - input: What happened.
-    ///   - now: What the clocks said when it happened.
-    ///   - effects: What is to be done, appended in the order in which it is to be done.
+    ///   - now: What the clocks showed when it happened.
+    ///   - effects: Receives what is to be done, in order.
     public mutating func handle(
         _ input: SequencerInput, at now: Moment, into effects: inout [SequencerEffect]
     ) {
@@ -167,8 +169,8 @@ public struct SequencerMachine: Sendable {
             effects.append(.note(.unreadable(message)))
             effects.append(.send(.bye(Bye(code: code, message: message)), to: connection))
         case .subscribed:
-            // libzmq's welcome message goes out before the subscription counts; a beat behind it
-            // shows the subscriber what it missed between the two (rule 4).
+            // libzmq sends its welcome message before the subscription takes effect. A beat after
+            // it shows the subscriber what it missed in between (rule 4).
             if phase == .serving { effects.append(.publishBeat(tenure.beat)) }
         case .drained:
             launch(at: now, into: &effects)
@@ -179,7 +181,7 @@ public struct SequencerMachine: Sendable {
         }
     }
 
-    /// When ``SequencerInput/tick`` is due, on the monotonic clock; nil when nothing is awaited.
+    /// When ``SequencerInput/tick`` is due, on the monotonic clock; nil if nothing is due.
     public var nextDeadline: Duration? {
         guard phase == .serving else { return nil }
         var deadline = min(publishedAt + settings.beatInterval, sweepAt, floorReviewAt)
@@ -211,7 +213,7 @@ public struct SequencerMachine: Sendable {
         }
         if speaker.epoch > tenure.epoch { challenge(by: speaker.epoch, into: &effects) }
         guard let peer = peer(speaker, on: connection, at: now.monotonic) else {
-            // Who leaves needs no answer.
+            // A peer that leaves needs no answer.
             if case .bye = message { return }
             waste(.stale, by: principal, at: now.monotonic, into: &effects)
             refuse(connection, into: &effects)

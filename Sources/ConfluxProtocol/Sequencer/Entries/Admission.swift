@@ -6,14 +6,14 @@ import ConfluxVocabulary
 ///                          ▲           │                               │
 ///                          └───────────┴─── within the bound again ────┘
 ///
-/// A live replica that falls behind by more than a bound lags. While those that lag are more than
-/// half of the live replicas, little is admitted: so many bytes a beat, and at least one batch; the
-/// rest is discarded and submitted again, and every sender still gets every outcome. A replica
-/// counts for a bounded time only, then it is stuck, whatever it says, until it has caught up. One
-/// that was never within the bound (that just joined, or that comes back again and again) has not
-/// fallen behind, and slows nobody.
+/// A live replica lags if it is behind by more than a bound. While the lagging replicas are more
+/// than half of the live ones, admission slows: each beat admits a bounded number of bytes, but at
+/// least one batch. The rest is discarded and resubmitted, and every sender still gets every
+/// outcome. A replica slows admission for a bounded time only. After that it is stuck, whatever it
+/// reports, until it has caught up. A replica that was never within the bound has not fallen
+/// behind, and slows nobody. It may have just joined, or come back again and again.
 struct Admission: Sendable {
-    /// What became of a review.
+    /// The result of a review.
     enum Change: Sendable, Equatable {
         case slowed(lagging: Int, of: Int)
         case resumed
@@ -24,19 +24,20 @@ struct Admission: Sendable {
         case lagging(since: Duration)
     }
 
-    /// The replicas that were within the bound once. *Invariant*: each is a remembered session.
+    /// The replicas that have been within the bound. *Invariant*: each belongs to a remembered
+    /// session.
     private var standings: [Incarnation: Standing] = [:]
-    /// Whether admission is slow now.
+    /// Whether admission is slow at present.
     private(set) var isSlow = false
     /// What was admitted since the last review.
     private var admittedBytes = 0
     private var admittedCount = 0
-    /// When replicas are looked at next.
+    /// When the replicas are reviewed next.
     private var reviewAt = Duration.zero
 
-    /// Looks at the replicas, once a beat.
+    /// Reviews the replicas, once a beat.
     ///
-    /// - Returns: nil when nothing changed, or it is too early.
+    /// - Returns: The change; nil if nothing changed, or if it is too early for a review.
     mutating func review(
         _ sessions: SessionTable, hosting directory: StoreDirectory, last: SequenceNumber,
         at now: Duration, by settings: SequencerSettings
@@ -68,8 +69,8 @@ struct Admission: Sendable {
         return isSlow ? .slowed(lagging: lagging, of: live) : .resumed
     }
 
-    /// Whether a batch may be admitted now; if so, it counts as admitted. What takes no room in a
-    /// commit takes no other batch's turn either.
+    /// Whether a batch may be admitted now. If so, it counts as admitted. A batch that takes no
+    /// room in a commit is always admitted, and does not count.
     mutating func admit(bytes: Int, by settings: SequencerSettings) -> Bool {
         guard isSlow, bytes > 0 else { return true }
         guard admittedCount == 0 || admittedBytes + bytes <= Int(settings.slowBytesPerBeat) else {
@@ -82,7 +83,7 @@ struct Admission: Sendable {
 }
 
 extension SequencerMachine {
-    /// Looks at the replicas, if the time has come.
+    /// Reviews the replicas, if a review is due.
     mutating func reviewAdmission(at now: Duration, into effects: inout [SequencerEffect]) {
         let change = admission.review(
             sessions, hosting: directory, last: tenure.last, at: now, by: settings)

@@ -1,39 +1,39 @@
 import ConfluxVocabulary
 
-/// What was admitted and is not yet in the log: the one place of rule 13.
+/// What is admitted and not in the log yet. Rule 13 is implemented here.
 ///
-/// While one append is on its way to the disk, the next one gathers. An append has as many commits as
-/// it takes for each to be one message of the feed. What follows from an entry
-/// (a receipt, a welcome) waits with its commit and is said only after it is durable.
+/// While one append is on its way to the disk, the next one gathers. An append has as many commits
+/// as are needed for each of them to be one message of the feed. The follow-ups of an entry, such
+/// as a receipt or a welcome, wait with its commit, and happen only once it is durable.
 ///
 ///     admit ──▶ gathering ──▶ in flight ──▶ log answers ──▶ publish, then follow-ups
 struct CommitPipeline: Sendable {
-    /// What is said and done once an entry is in the log.
+    /// What is done once an entry is in the log.
     enum FollowUp: Sendable {
-        /// Give the receipts of the batch that begins with this counter.
-        /// What its entries come to counts from then on.
+        /// Send the receipts of the batch that begins with this counter. The loads of its entries
+        /// count from then on.
         case batch(Incarnation, firstCounter: UInt64, count: UInt32, [TargetLoad])
-        /// Begin the session and welcome its node.
+        /// Begin the session, and welcome its node.
         case joined(Nonce)
         /// Welcome the node of a session that had left.
         case rejoined(Incarnation)
-        /// Begin the store and answer its openers.
+        /// Begin the store, and answer its openers.
         case created(StoreName)
-        /// A word on the life counts: tell who waits for it.
+        /// The word on the life takes effect: tell those who wait for it.
         case word(StoreName, life: SequenceNumber)
-        /// Replicas will say what their states are.
+        /// Expect the replicas to vote.
         case digestPoint(StoreName, life: SequenceNumber)
-        /// An entry has no effect: tell who asked for it.
+        /// The entry has no effect: tell those who asked for that.
         case skipped(SkippedEntry)
-        /// The node is no longer present.
+        /// Report that the node is no longer present.
         case left(Incarnation)
-        /// The session is remembered no longer.
+        /// Forget the session.
         case forgotten(Incarnation)
-        /// A visit began.
+        /// Count the visit.
         case visited
     }
 
-    /// A follow-up and the number of the first entry that it follows.
+    /// A follow-up, and the number of the first entry that it belongs to.
     struct Expectation: Sendable {
         var sequence: SequenceNumber
         var action: FollowUp
@@ -46,9 +46,9 @@ struct CommitPipeline: Sendable {
         var expectations: [Expectation]
     }
 
-    /// What gathers. It continues with the next commit when one is full.
+    /// The commit that gathers. When it is full, the next one is begun.
     private var builder: CommitBuilder
-    /// The commits that are full, and go to the log together with what gathers.
+    /// The full commits. They go to the log together with the one that gathers.
     private var full: [CommitBuilder] = []
     /// Their bytes.
     private var fullBytes = 0
@@ -59,8 +59,9 @@ struct CommitPipeline: Sendable {
     private(set) var lastAdmitted: SequenceNumber
     private let settings: SequencerSettings
 
-    /// The most blocks that nodes cause in one commit. The format allows 65,536; the rest is kept
-    /// for the sequencer's own entries, of which a session causes two at most.
+    /// No request of a node is admitted above this number of follow-ups in one append. A commit may
+    /// have 65,536 blocks, and the rest is reserved for the sequencer's own entries, of which a
+    /// session causes two at most.
     private static let blocksMax = 40_000
 
     init(
@@ -78,13 +79,13 @@ struct CommitPipeline: Sendable {
     /// The bytes that gather for the next append.
     var gatheringBytes: Int { fullBytes + builder.byteCount }
 
-    /// Whether what a node brings still fits; above the bound it is turned away at the door.
+    /// Whether a node's request still fits. Above the bound it is not admitted.
     func hasRoom(bytes: Int) -> Bool {
         expectations.count < Self.blocksMax
             && gatheringBytes + bytes <= Int(settings.commitBytesMax)
     }
 
-    /// Gives the batch its numbers. It must fit: see `hasRoom`.
+    /// Gives the batch its numbers. The batch must fit: see `hasRoom`.
     mutating func admit(_ batch: Batch, from incarnation: Incarnation) {
         expectations.append(
             Expectation(
@@ -101,9 +102,9 @@ struct CommitPipeline: Sendable {
     ///
     /// - Parameters:
     ///   - event: The event.
-    ///   - owner: The name of the key that caused it, if one did.
-    ///   - action: What is to be done once it is in the log.
-    /// - Returns: The number.
+    ///   - owner: The name of the key that caused it; nil if none did.
+    ///   - action: What to do once the event is in the log; nil for nothing.
+    /// - Returns: Its number.
     @discardableResult
     mutating func admit(
         _ event: LogEvent, by owner: Name? = nil, then action: FollowUp?
@@ -117,8 +118,7 @@ struct CommitPipeline: Sendable {
         return lastAdmitted
     }
 
-    /// A commit is one message of the feed, so that it gets no further block where it would become too
-    /// large for that.
+    /// Begins a new commit if the present one would get too large for one message of the feed.
     private mutating func beginCommit(for bytes: Int) {
         guard !builder.isEmpty,
             builder.byteCount + bytes > Int(settings.feedCommitBytesMax)
@@ -128,7 +128,7 @@ struct CommitPipeline: Sendable {
         builder = builder.following
     }
 
-    /// Sends what has gathered on its way, unless a commit is on its way already.
+    /// Launches what has gathered, unless an append is under way.
     mutating func launch(timestamp: Timestamp, isForced: Bool) -> Append? {
         guard inFlight == nil, !builder.isEmpty else { return nil }
         var commits = full.map { full in
@@ -153,7 +153,7 @@ struct CommitPipeline: Sendable {
             frame: frame, first: first, last: SequenceNumber(builder.first.rawValue - 1))
     }
 
-    /// The log has the commits that were in flight.
+    /// The log has the commits that were under way.
     mutating func land() -> InFlight {
         guard let landed = inFlight else {
             preconditionFailure("the log answered an append that was not under way")

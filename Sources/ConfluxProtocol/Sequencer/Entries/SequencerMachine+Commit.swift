@@ -1,6 +1,6 @@
 import ConfluxVocabulary
 
-/// Group commit: what gathers becomes durable, then known (rule 13).
+/// Group commit: what has gathered becomes durable first, and known after that (rule 13).
 extension SequencerMachine {
     mutating func launch(at now: Moment, into effects: inout [SequencerEffect]) {
         guard phase == .serving || phase == .stopping else { return }
@@ -10,7 +10,7 @@ extension SequencerMachine {
         }
     }
 
-    /// The log has the commits: they are published first, and then their consequences are told.
+    /// The log has the commits. They are published first, and then their follow-ups happen.
     mutating func landed(at now: Moment, into effects: inout [SequencerEffect]) {
         let landed = pipeline.land()
         let wasClaiming = phase == .claiming
@@ -27,7 +27,8 @@ extension SequencerMachine {
                 at: landed.timestamp)
             tally.land(commit)
             if wasClaiming, index == 0 { effects.append(.serve(tenure.beat)) }
-            // What no batch can be as large as is announced, and fetched: a store's first state.
+            // A commit larger than any that consists of batches is announced by a beat, and
+            // fetched. It contains a store's first state.
             if commit.frame.count <= settings.feedFrameBytesMax {
                 effects.append(.publishCommit(frame: commit.frame))
             } else {
@@ -71,7 +72,7 @@ extension SequencerMachine {
             case .visited: tally.visits += 1
             }
         }
-        // A batch's own node hears of it once, however many of its batches were in the commit.
+        // Each node gets its receipts only once, even if several of its batches were in the commit.
         var told: Set<Incarnation> = []
         for incarnation in receiptsDue where told.insert(incarnation).inserted {
             announce(to: incarnation, into: &effects)
@@ -85,17 +86,18 @@ extension SequencerMachine {
         }
     }
 
-    /// Gives a node the outcomes that are due, in the order of its counters.
+    /// Sends a node the outcomes that are due, in the order of its counters.
     mutating func announce(to incarnation: Incarnation, into effects: inout [SequencerEffect]) {
         let due = sessions.change(incarnation) { $0.announce() } ?? []
         guard let connection = sessions[incarnation]?.connection else { return }
         send(due, to: connection, into: &effects)
     }
 
-    /// The most runs of receipts in one message: far below what a list may have.
+    /// The most runs of receipts in one message, far below what a list may have.
     private static let runsMax = 8_192
 
-    /// Sends outcomes, which are ascending: committed ones together, rejected ones each.
+    /// Sends outcomes, which are ascending: runs of committed ones together, and each rejected one
+    /// by itself.
     func send(
         _ outcomes: [OutcomeLedger.Record], to connection: ConnectionID,
         into effects: inout [SequencerEffect]

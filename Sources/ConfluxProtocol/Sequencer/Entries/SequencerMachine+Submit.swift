@@ -1,7 +1,7 @@
 import ConfluxVocabulary
 
-/// Submission: deduplication first (rule 9), then what can be checked at the door (rule 14), then
-/// the bounds (rule 27).
+/// Submission: first deduplication (rule 9), then the bounds (rule 27), and then the checks that
+/// need no payload (rule 14).
 extension SequencerMachine {
     mutating func submit(
         _ batch: Batch, by incarnation: Incarnation, on connection: ConnectionID,
@@ -10,7 +10,7 @@ extension SequencerMachine {
         let outline = BatchOutline(
             firstCounter: batch.firstCounter, settled: batch.settled, kind: batch.kind,
             count: batch.count)
-        // What is void takes no room in a commit, so that nothing stands in its way.
+        // A void batch takes no room in a commit, so no bound holds it up.
         let isPaced = batch.isVoid || pace.allows(principal, at: now)
         submit(
             outline, bytes: batch.isVoid ? 0 : batch.encoded.count, by: incarnation, on: connection,
@@ -21,8 +21,8 @@ extension SequencerMachine {
             })
     }
 
-    /// Puts a batch in its place among its origin's, and has it judged if its turn has come, and its
-    /// key's pace allows it.
+    /// Finds a batch's place in its origin's order. The batch is judged if it is next, and if its
+    /// key's pace and the bounds allow it.
     mutating func submit(
         _ batch: BatchOutline, bytes: Int, by incarnation: Incarnation,
         on connection: ConnectionID, as principal: Principal, isPaced: Bool, at now: Duration,
@@ -36,11 +36,11 @@ extension SequencerMachine {
             refuseMalformed(connection, into: &effects)
             return
         }
-        // What was announced stays announced: the settled prefix only ever grows.
+        // The node has every outcome up to here. That holds whatever becomes of the batch.
         sessions.change(incarnation) { $0.settle(through: batch.settled) }
         guard let ledger = sessions[incarnation]?.ledger else { return }
 
-        // Deduplication comes before every other check and returns the original outcome.
+        // Deduplication comes before every other check, and gives the original outcome.
         let expected = ledger.lastCounter + 1
         if lastCounter < expected {
             send(
@@ -48,14 +48,15 @@ extension SequencerMachine {
                 to: connection, into: &effects)
             return
         }
-        // Not where it should begin: one before it was lost.
+        // The batch does not begin where it should: one before it was lost.
         guard batch.firstCounter <= expected else {
-            // Behind one that was discarded, or lost, come all that were on their way.
+            // After a batch that was discarded or lost, all batches that were on their way arrive
+            // like this.
             waste(.stale, by: principal, at: now, into: &effects)
             discard(expecting: expected, .gap, connection, into: &effects)
             return
         }
-        // A batch that can never fit must not stop those behind it.
+        // A batch that can never fit is rejected, so that it does not block the batches after it.
         let isOversized = bytes > Int(settings.windowBytes)
         let admittedBytes = isOversized ? 0 : bytes
         guard ledger.pendingBytes + admittedBytes <= Int(settings.windowBytes),
@@ -68,8 +69,9 @@ extension SequencerMachine {
             return
         }
         if batch.firstCounter < expected {
-            // Batches are judged whole, and come again whole or in parts: this one was judged
-            // before a restart, and what of it is behind the log's last was rejected.
+            // The batch is partly known. Batches are judged whole, but may be resubmitted in parts
+            // or whole. So this one was judged before a restart, and its part after the log's last
+            // counter was rejected.
             send(
                 ledger.outcomes(from: batch.firstCounter, through: expected - 1),
                 to: connection, into: &effects)
@@ -88,7 +90,7 @@ extension SequencerMachine {
         announce(to: incarnation, into: &effects)
     }
 
-    /// Rejects a batch of which the counters can be read alone.
+    /// Rejects a batch of which only the counters can be read.
     mutating func reject(
         _ batch: BatchOutline, as fault: Fault, of visit: Visit.Session?, by speaker: Speaker,
         on connection: ConnectionID, as principal: Principal, at now: Duration,
@@ -113,11 +115,12 @@ extension SequencerMachine {
             judging: { $0.judge(batch.count, as: fault, of: incarnation) })
     }
 
-    /// Judges a batch whose turn it is. From here on its counters have an outcome.
+    /// Judges a batch whose turn it is. From here on, its counters have outcomes.
     private mutating func admit(
         _ batch: Batch, by incarnation: Incarnation, as principal: Principal
     ) {
-        // Withdrawn before its turn came (rule 12): the counters are taken, and nothing is logged.
+        // The batch was withdrawn before its turn (rule 12). It uses up its counters, and nothing
+        // is logged.
         guard !batch.isVoid else {
             judge(batch.count, as: .withdrawn, of: incarnation)
             return
@@ -127,7 +130,7 @@ extension SequencerMachine {
             limits.payloadBytesMax, Int(principal.rights.payloadBytesMax ?? .max))
         let oversized: [Int]
         do throws(WireError) {
-            // The one walk over the entries: no payload is parsed, and none is copied.
+            // This is the only pass over the entries. No payload is parsed or copied.
             oversized = try batch.validate(payloadBytesMax: payloadBytesMax)
         } catch {
             judge(batch.count, as: Fault(code: .malformed, message: error.message), of: incarnation)
@@ -151,7 +154,7 @@ extension SequencerMachine {
                 verdicts.append(faults[target])
             }
         }
-        // Atomic actions stand or fall together.
+        // The actions of an atomic batch are admitted or rejected together.
         if batch.isAtomic, let first = verdicts.lazy.compactMap({ $0 }).first {
             judge(batch.count, as: first, of: incarnation)
             return
@@ -171,14 +174,15 @@ extension SequencerMachine {
     }
 
     /// The most pieces of one batch that are admitted between its rejected entries, and the most
-    /// bytes of the tables that each of them repeats. A commit has room for both beyond
-    /// ``SequencerSettings/commitBytesMax`` and what `CommitPipeline` counts. The runs of entries that
-    /// are rejected for one reason, each of which is an outcome of its own, are as many at most.
+    /// bytes of the tables that the pieces repeat. A commit has room for both beyond
+    /// ``SequencerSettings/commitBytesMax`` and what `CommitPipeline` counts. The first bound also
+    /// limits the runs of entries that are rejected for one reason, each of which is an outcome of
+    /// its own.
     static let piecesMax = 4_096
     static let tablesBytesMax = 8 << 20
 
-    /// Why a batch is rejected whole whose rejected entries lie scattered among the others, or are
-    /// rejected for one reason after the other.
+    /// Why a whole batch must be rejected: its rejected entries are scattered too widely, or their
+    /// reasons alternate too often. nil if the entries can be judged one by one.
     private func scatter(of verdicts: [Fault?], in batch: Batch) -> Fault? {
         var pieces = 0
         var rejections = 0
@@ -206,7 +210,7 @@ extension SequencerMachine {
         pipeline.admit(batch, from: incarnation)
     }
 
-    /// Puts down the rejections of the counters from the ledger's next one up to another.
+    /// Records rejections, from the ledger's next counter up to the end.
     private mutating func reject(
         _ verdicts: [Fault?], of batch: Batch, before end: UInt64, by incarnation: Incarnation
     ) {
@@ -233,17 +237,18 @@ extension SequencerMachine {
         var code: RejectionCode
         var message: String
 
-        /// What was rejected before a restart: the log says no more of it.
+        /// The actions were rejected before a restart. The log says no more about them.
         static let unrecorded = Fault(
             code: .unrecorded,
             message: "it was rejected before the sequencer restarted; dispatch it again")
 
-        /// What its own node took back before its turn came.
+        /// The actions were withdrawn by their own node before they were ordered.
         static let withdrawn = Fault(
             code: .withdrawn, message: "its node withdrew it before it was ordered")
     }
 
-    /// Why what concerns a target can't be admitted: the one place where the right to dispatch counts.
+    /// Why an entry for this target can't be admitted. The right to dispatch is checked here and
+    /// nowhere else.
     private func fault(of row: BatchTarget, for principal: Principal) -> Fault? {
         guard principal.rights.allow(.dispatch, row.target) else {
             return Fault(code: .notAllowed, message: principal.denial(of: .dispatch, row.target))
@@ -257,7 +262,8 @@ extension SequencerMachine {
             return Fault(code: .unsupported, message: "this sequencer orders no events")
         case .state(let state):
             guard let known = directory.states[state] else { return unknown(row.target) }
-            // A replica that is older than an entry stops (rule 17): none may be newer than all.
+            // A replica stops before an entry newer than itself (rule 17), so no entry may be newer
+            // than all replicas.
             return fault(of: row, upTo: known.schemaVersion)
         case .store(let name):
             guard let present = directory.admittedLife(of: name) else {
@@ -269,7 +275,7 @@ extension SequencerMachine {
                 let text = "\(name) is another store now: it was created anew at \(present.life)"
                 return Fault(code: .otherLife, message: text)
             }
-            // The next life begins thawed.
+            // A life that is about to begin is not frozen.
             if directory.beginnings[name] == nil,
                 directory.life(of: name)?.isFrozenAtAdmission == true
             {
@@ -289,7 +295,7 @@ extension SequencerMachine {
     }
 
     func unknown(_ target: Target) -> Fault {
-        // A state stays known; a store may have been dropped.
+        // A state stays known once the log has seen it. A store may have been dropped.
         let what =
             if case .store = target {
                 "there is no store \(target): it was never opened, or it was dropped"

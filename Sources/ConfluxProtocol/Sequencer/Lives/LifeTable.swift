@@ -1,29 +1,32 @@
 import ConfluxVocabulary
 
-/// The present lives, and the indexes of what is under way for them.
+/// The present lives, and the indexes of the work under way for them.
 ///
-/// The work of a life changes in ``change(_:_:)`` alone, and lives come and go in one place each, so that
-/// no index can be left behind. No question costs more than its answer, however many stores there are.
+/// The work of a life changes only in ``change(_:_:)``, and lives are added and removed in one
+/// place each, so the indexes always match. The cost of a lookup depends only on its result, not on
+/// the number of stores.
 struct LifeTable: Sendable {
-    /// By store. *Invariant*: the `created` entry of each is in the log, and its `dropped` entry is not.
+    /// By store. *Invariant*: the `created` entry of each life is in the log, and its `dropped`
+    /// entry is not.
     private(set) var lives: [StoreName: StoreLife] = [:]
-    /// The stores whose digest point can be admitted, in the order in which that came about.
+    /// The stores that may get a digest point, in the order in which they became ready.
     private var ready = StoreQueue()
-    /// The stores whose votes are awaited. *Invariant*: by their deadlines, since all have the same time.
+    /// The stores whose votes are awaited. *Invariant*: ordered by deadline, since every store
+    /// waits equally long.
     private var open = StoreQueue()
-    /// Those of them for whose votes nobody is awaited any more.
+    /// Those of them whose votes are complete.
     private var complete: Set<StoreName> = []
-    /// The stores whose snapshots wait for their turn, in their order.
+    /// The stores whose uploads wait for their turn, in order.
     private var waiting = StoreQueue()
-    /// The stores whose snapshots are on their way. *Invariant*: as many as may be at once.
+    /// The stores whose snapshots are being uploaded. *Invariant*: no more than may be at once.
     private var active: Set<StoreName> = []
 
     var count: Int { lives.count }
-    /// How many digest points can be admitted.
+    /// How many stores may get a digest point.
     var readyCount: Int { ready.count }
-    /// How many snapshots are on their way.
+    /// How many snapshots are being uploaded.
     var activeCount: Int { active.count }
-    /// How many snapshots are on their way, or wait for their turn.
+    /// How many snapshots are being uploaded, or wait for their turn.
     var uploadCount: Int { active.count + waiting.count }
 
     subscript(name: StoreName) -> StoreLife? { _read { yield lives[name] } }
@@ -33,19 +36,19 @@ struct LifeTable: Sendable {
         lives[name] = StoreLife(record: record)
     }
 
-    /// A life is over: whatever was under way for it is, too.
+    /// Ends a life, and all work under way for it.
     mutating func remove(_ name: StoreName) {
         guard let life = lives.removeValue(forKey: name) else { return }
         index(name, from: life.work.place, to: StoreWork().place)
     }
 
-    /// Puts down what the log says of a store.
+    /// Changes what the log says of a store.
     mutating func record(_ name: StoreName, _ change: (inout StoreRecord) -> Void) {
         guard let index = lives.index(forKey: name) else { return }
         change(&lives.values[index].record)
     }
 
-    /// Changes what is under way for a store.
+    /// Changes the work under way for a store.
     ///
     /// - Returns: What the change returns; nil if the store has no life.
     mutating func change<Result>(
@@ -87,23 +90,23 @@ struct LifeTable: Sendable {
     /// The store whose digest point is admitted next.
     var nextReady: StoreName? { ready.first }
 
-    /// The stores whose votes can be decided, ascending: nobody is awaited, or time is up.
+    /// The stores whose votes can be decided, ascending: all are there, or time is up.
     func decidable(at now: Duration) -> [StoreName] {
         let late = open.prefix { lives[$0]?.work.votes.deadline.map { $0 <= now } ?? true }
         return complete.union(late).sorted()
     }
 
-    /// The store whose snapshot has its turn next.
+    /// The store whose upload begins next.
     var nextWaiting: StoreName? { waiting.first }
 
-    /// The stores whose source did not send in time what it was asked for, ascending.
+    /// The stores whose source did not answer in time, ascending.
     func overdue(at now: Duration) -> [StoreName] {
         active.filter { name in
             lives[name]?.work.upload?.deadline.map { $0 <= now } ?? false
         }.sorted()
     }
 
-    /// When votes are decided next, or a source has had its time.
+    /// The next time at which votes are decided, or at which a source is too late.
     var nextDeadline: Duration? {
         let vote = open.first.flatMap { lives[$0]?.work.votes.deadline }
         let uploads = active.lazy.compactMap { lives[$0]?.work.upload?.deadline }
@@ -112,7 +115,7 @@ struct LifeTable: Sendable {
 }
 
 extension StoreWork {
-    /// Where the indexes have a life.
+    /// The entries of a life in the indexes.
     fileprivate struct Place: Equatable {
         enum Upload: Equatable { case waiting, active }
 

@@ -1,19 +1,20 @@
 import ConfluxVocabulary
 
-/// One life of a store: what the log says of it, and what is under way for it in this tenure.
+/// One life of a store: what the log says of it, and the work under way for it in this tenure.
 ///
-/// All of it is in this value, so that what ends the life ends all of it. An answer that comes later, of
-/// the log or of a replica, names the life that it is about, and finds none or another one.
+/// All of this is in one value, so that ending the life ends all of it. A later answer, of the log
+/// or of a replica, names its life, and so finds that there is none, or another one.
 struct StoreLife: Sendable, Equatable {
-    /// What the log says. *Use*: the only part that a fold has.
+    /// What the log says. *Use*: a fold has only this part.
     var record: StoreRecord
-    /// What is under way.
+    /// The work under way.
     var work = StoreWork()
 
-    /// Equal in what the log says.
+    /// Compares only what the log says.
     static func == (left: Self, right: Self) -> Bool { left.record == right.record }
 
-    /// Whether no entry is admitted for it: the word may still be on its way to the log.
+    /// Whether no entry is admitted for the store. The word that freezes or thaws it may still be
+    /// on its way to the log.
     var isFrozenAtAdmission: Bool {
         switch work.word?.kind {
         case .frozen: true
@@ -22,7 +23,7 @@ struct StoreLife: Sendable, Equatable {
         }
     }
 
-    /// Whether its end is on its way to the log: nothing is admitted behind that.
+    /// Whether its end is on its way to the log. Nothing is admitted after that.
     var isEnding: Bool { work.word?.kind == .dropped }
 
     /// Whether a newer schema version is on its way to the log.
@@ -30,57 +31,60 @@ struct StoreLife: Sendable, Equatable {
         if case .upgraded? = work.word?.kind { true } else { false }
     }
 
-    /// Whether a host can say what the store's state is: it continues, and has the store's own version.
+    /// Whether a host can vote for the store's state: its replica has not stopped, and has the
+    /// store's schema version.
     func isVoter(_ host: StoreHost) -> Bool {
         host.schemaVersion == record.schemaVersion && host.stoppedAt == nil
     }
 
-    /// The hosts that can say what the store's state is, ascending.
+    /// The hosts that can vote, ascending.
     var voters: [Incarnation] {
         work.hosts.filter { isVoter($0.value) }.keys.sorted()
     }
 
-    /// Whether there is such a host.
+    /// Whether any host can vote.
     var hasVoter: Bool { work.hosts.values.contains { isVoter($0) } }
 }
 
 /// A replica of a store, in a live node.
 struct StoreHost: Sendable, Equatable {
     var schemaVersion: UInt32
-    /// The entry that it did not apply, if it goes no further.
+    /// The entry at which the replica stopped; nil if it has not stopped.
     var stoppedAt: SequenceNumber?
 }
 
-/// What is under way for one life of a store: nothing of it outlives the life, or the tenure.
+/// The work under way for one life of a store. Nothing of it outlives the life or the tenure.
 struct StoreWork: Sendable {
-    /// The entry about the life itself that is on its way to the log.
+    /// The word on the life that is on its way to the log.
     private(set) var word: StoreWord?
-    /// The replicas in live nodes, as their hellos and what followed said.
+    /// The replicas in live nodes, by what their hellos and later messages said.
     private(set) var hosts: [Incarnation: StoreHost] = [:]
-    /// When it is digested next.
+    /// When the store gets its next digest point.
     var point = PointPlan()
-    /// What its replicas said of their states.
+    /// What the replicas reported of their states.
     private(set) var votes = Votes()
-    /// The snapshot that is on its way from a replica to the log.
+    /// The snapshot that is being uploaded, or waits for its turn.
     private(set) var upload: SnapshotUpload?
-    /// The part of a snapshot that the log is saving. *Invariant*: one at a time, so that an answer is
-    /// that of this one; of an upload that was given up where there is none.
+    /// The part of a snapshot that the log is saving. *Invariant*: there is one at a time, so every
+    /// answer belongs to this one. If there is no upload, the part belongs to an upload that was
+    /// given up.
     private(set) var save: Save?
-    /// Its entries could not be kept aside; when it is tried again.
+    /// When to try again to keep the store's entries aside, after a failure.
     private(set) var asideRetryAt: Duration?
-    /// What can't be read since a snapshot may be missing. Nobody begins with it until there is a snapshot
-    /// behind which the log has everything.
+    /// The entries that can't be read because a snapshot may be missing; nil if none is missing. No
+    /// replica begins with the store until there is a snapshot after which the log has every entry.
     private(set) var missing: SequencerMachine.KnownDamage?
 
-    /// A part of a snapshot on its way to the log's disk.
+    /// A part of a snapshot that the log is saving.
     struct Save: Sendable {
         let isConfirmed: Bool
-        /// What concerned the store up to the snapshot, in bytes.
+        /// The bytes of the entries that concerned the store up to the snapshot.
         let load: UInt64
     }
 
-    /// Whether a digest point may be admitted now. It waits for the votes for the last one, and for what
-    /// the log saves of an upload that was given up: that may be whole with it.
+    /// Whether a digest point may be admitted now. It waits for the votes for the last point. It
+    /// also waits while the log saves a part of an upload that was given up, since that part may
+    /// complete the snapshot.
     var isPointReady: Bool { point.isDue && !votes.isOpen && (save == nil || upload != nil) }
 
     // MARK: A snapshot that may be missing
@@ -111,18 +115,18 @@ struct StoreWork: Sendable {
         hosts[incarnation] = StoreHost(schemaVersion: schemaVersion)
     }
 
-    /// A node hosts it no longer: nobody waits for its vote.
+    /// A node no longer hosts the store, so nobody waits for its vote.
     mutating func endHosting(by incarnation: Incarnation) {
         hosts[incarnation] = nil
         votes.pass(over: incarnation)
     }
 
-    /// A node wants it no longer.
+    /// A node no longer waits for the store.
     mutating func remove(openersOf incarnation: Incarnation) {
         word?.remove(openersOf: incarnation)
     }
 
-    /// A replica goes no further, or continues.
+    /// A replica stops, or continues.
     mutating func stop(_ incarnation: Incarnation, at sequence: SequenceNumber?) {
         hosts[incarnation]?.stoppedAt = sequence
         if sequence != nil { votes.pass(over: incarnation) }
@@ -144,7 +148,7 @@ struct StoreWork: Sendable {
 
     mutating func locate(_ path: String) { votes.locate(path) }
 
-    /// Nothing that was said of its state counts any more, nor what was wanted by that.
+    /// Forgets all votes for the store, and what followed from them: none of it counts any more.
     mutating func forgetVotes() {
         votes = Votes()
     }
@@ -153,7 +157,8 @@ struct StoreWork: Sendable {
 
     mutating func begin(_ upload: SnapshotUpload) { self.upload = upload }
 
-    /// Gives the upload up. What the log saves of it just now may be whole with that, and counts then.
+    /// Gives the upload up. If the part that the log is saving completes the snapshot, that still
+    /// counts.
     mutating func giveUpUpload() { upload = nil }
 
     mutating func ask(until deadline: Duration) { upload?.ask(until: deadline) }
@@ -168,9 +173,9 @@ struct StoreWork: Sendable {
         return taken
     }
 
-    /// The log has answered for the part that it saved.
+    /// The log has finished saving the part.
     ///
-    /// - Returns: What was saved; nil if nothing was.
+    /// - Returns: What was being saved; nil if nothing was.
     mutating func endSave() -> Save? {
         defer { save = nil }
         return save

@@ -1,14 +1,14 @@
 import ConfluxVocabulary
 
-/// Stores that wait for their turn, each of them once, in the order in which they came.
+/// Stores that wait for their turn, each once, in the order in which they were added.
 struct StoreQueue: Sendable {
     private struct Place: Sendable {
         let name: StoreName
         let ticket: UInt64
     }
 
-    /// *Invariant*: the place at `head` is taken, or there is none. Those behind it may be void: their
-    /// store has left the queue, or has another place further on.
+    /// *Invariant*: the place at `head` is valid, or there is none. Later places may be void: their
+    /// store has left the queue, or has another place further back.
     private var line: [Place] = []
     private var head = 0
     /// The valid place of each store.
@@ -17,7 +17,7 @@ struct StoreQueue: Sendable {
 
     var count: Int { tickets.count }
 
-    /// Who is next.
+    /// The next store.
     var first: StoreName? { head < line.count ? line[head].name : nil }
 
     /// Adds a store at the end, unless it waits already.
@@ -31,14 +31,14 @@ struct StoreQueue: Sendable {
     mutating func remove(_ name: StoreName) {
         guard tickets.removeValue(forKey: name) != nil else { return }
         while head < line.count, !isTaken(line[head]) { head += 1 }
-        // Void places never outnumber the others by much.
+        // This bounds the number of void places.
         if line.count > 2 * tickets.count + 64 {
             line = line[head...].filter(isTaken)
             head = 0
         }
     }
 
-    /// The first stores of which something is true, up to the first of which it is not.
+    /// The longest prefix of stores that satisfy a condition.
     func prefix(while isIncluded: (StoreName) -> Bool) -> [StoreName] {
         var names: [StoreName] = []
         for place in line[head...] where isTaken(place) {

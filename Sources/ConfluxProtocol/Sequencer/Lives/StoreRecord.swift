@@ -1,6 +1,6 @@
 import ConfluxVocabulary
 
-/// How much of the log concerns something.
+/// How much of the log concerns one store or state.
 struct StoreLoad: Sendable, Equatable {
     /// The highest number of an entry that concerns it: its *stamp*.
     var stamp = SequenceNumber.zero
@@ -13,18 +13,18 @@ struct StoreLoad: Sendable, Equatable {
     }
 }
 
-/// What the entries of one batch for one target come to.
+/// The entries of one batch for one target.
 struct TargetLoad: Sendable, Equatable {
     var target: Target
-    /// Of its node's state.
+    /// The schema version of the state in the batch's node.
     var schemaVersion: UInt32
     var byteCount: UInt64
 }
 
 extension Batch {
-    /// What its entries come to, target by target; a row without an entry is not among them.
+    /// The load of its entries for each target. A target without an entry is left out.
     ///
-    /// - Complexity: O(1) where there is one target, else O(n) of the entries.
+    /// - Complexity: O(1) if there is one target, otherwise O(*n*) in the number of entries.
     func loads() -> [TargetLoad] {
         if targets.count == 1 {
             return [TargetLoad(targets[0], byteCount: UInt64(entries.count))]
@@ -47,55 +47,57 @@ extension TargetLoad {
 /// An entry that has no effect (rule 23).
 struct SkippedEntry: Sendable, Hashable {
     var sequence: SequenceNumber
-    /// What it concerns.
+    /// The stores that it concerns.
     var target: Target
 }
 
-/// One life of a store, as the sequencer knows it.
+/// One life of a store, as far as the log and the snapshots tell of it.
 struct StoreRecord: Sendable, Equatable {
     /// What an opener begins with.
     enum Base: Sendable, Equatable {
-        /// The state it was created with, and its version.
+        /// The state with which the store was created, and its version.
         case initial(EncodedState, schemaVersion: UInt32)
-        /// The newest confirmed snapshot. *Invariant*: in no fold, since it is beside the log.
+        /// The newest confirmed snapshot. *Invariant*: no fold has this case, since snapshots are
+        /// beside the log.
         case saved(SnapshotReference)
     }
 
     /// The number of its `created` entry.
     let life: SequenceNumber
-    /// The size of its first state, which checkpoints have as long as it lives.
+    /// The size of its first state, which checkpoints contain while the store lives.
     let initialBytes: Int
     var schemaVersion: UInt32
     var base: Base
-    /// What is kept of it that the log may give up (rule 21). *Invariant*: in no fold.
+    /// What is kept aside of the entries that the log may discard (rule 21). *Invariant*: nil in a
+    /// fold.
     var aside: Aside?
-    /// The snapshot that replicas of `schemaVersion` are migrated from; zero where the store had
-    /// that version from the beginning. *Invariant*: of lower versions no snapshot above it counts.
+    /// The snapshot from which replicas of `schemaVersion` are migrated; zero if the store always
+    /// had that version. *Invariant*: a snapshot of a lower version counts only up to this number.
     var migratedFrom = SequenceNumber.zero
     var freezing: Freezing?
-    /// What entries that name it make of the log, its own events among them.
+    /// The load of entries that name the store itself, including its own events.
     var own: StoreLoad
-    /// The bytes of entries for its whole state that do not concern it: those before it began, or
-    /// while it was frozen.
+    /// The bytes of entries for the whole state that do not concern this store: those before it was
+    /// created, and those while it was frozen.
     var globalBase: UInt64 = 0
-    /// The newest digest point, or its life.
+    /// The newest digest point; the life's number if there is none.
     var lastPoint: SequenceNumber
-    /// The load at that point.
+    /// The store's load at that point.
     var pointLoad: UInt64 = 0
 
-    /// The entries behind its snapshot that are kept beside the log.
+    /// The entries after its snapshot that are kept beside the log.
     struct Aside: Sendable, Equatable {
-        /// Up to here all that concern it are.
+        /// All entries up to this number that concern the store are kept.
         var through: SequenceNumber
-        /// Where they are; nil if there are none.
+        /// The entries that are kept; nil if there are none.
         var reference: SnapshotReference?
     }
 
-    /// Why, and from where on, no entry reaches it (rule 21).
+    /// Why no entry reaches the store, and from which number on (rule 21).
     struct Freezing: Sendable, Equatable {
         var sequence: SequenceNumber
         var reason: FreezeReason
-        /// The bytes of entries for its state when it was frozen.
+        /// The bytes of entries for the whole state when the store was frozen.
         var globalBytes: UInt64
     }
 
@@ -108,7 +110,7 @@ struct StoreRecord: Sendable, Equatable {
         lastPoint = life
     }
 
-    /// The number that an opener begins at.
+    /// The number at which an opener begins.
     var baseSequence: SequenceNumber {
         switch base {
         case .initial: life
@@ -116,7 +118,7 @@ struct StoreRecord: Sendable, Equatable {
         }
     }
 
-    /// What concerns the store up to here is in its snapshot, or kept aside.
+    /// All entries up to this number that concern the store are in its snapshot, or kept aside.
     var keptThrough: SequenceNumber { max(baseSequence, aside?.through ?? .zero) }
 
     /// What an opener is told to begin with.
@@ -130,19 +132,19 @@ struct StoreRecord: Sendable, Equatable {
 
     var isFrozen: Bool { freezing != nil }
 
-    /// Whether the snapshot may be what openers begin with: it is newer, and not of a version that
-    /// was over when it was taken (rule 35).
+    /// Whether openers may begin with this snapshot. It must be newer than the present base, and
+    /// must not be of a version that the store had given up when it was taken (rule 35).
     func takes(_ reference: SnapshotReference) -> Bool {
         reference.sequence > baseSequence && reference.schemaVersion <= schemaVersion
             && (reference.schemaVersion == schemaVersion || reference.sequence <= migratedFrom)
     }
 
-    /// The stamp: the highest number of an entry that concerns it.
+    /// The stamp: the highest number of an entry that concerns the store.
     func stamp(_ global: StoreLoad?) -> SequenceNumber {
         isFrozen ? own.stamp : max(own.stamp, global?.stamp ?? .zero)
     }
 
-    /// The bytes of the entries that concern it, since it began.
+    /// The bytes of the entries that have concerned the store since it was created.
     func load(_ global: StoreLoad?) -> UInt64 {
         own.byteCount + ((freezing?.globalBytes ?? global?.byteCount ?? 0) - globalBase)
     }

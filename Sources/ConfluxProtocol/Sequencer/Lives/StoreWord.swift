@@ -1,11 +1,11 @@
 import ConfluxVocabulary
 
-/// An entry about a life itself that is on its way to the log, with those who wait for it. A life has
-/// one at a time: whoever wants another one asks again when this one is in the log.
+/// An entry about a life itself that is on its way to the log, and those who wait for it. A life
+/// has one word at a time. Whoever wants another one asks again once this one is in the log.
 struct StoreWord: Sendable {
-    /// What it says.
+    /// What the word says.
     enum Kind: Sendable, Equatable {
-        /// The life has a newer schema version, and begins with this snapshot.
+        /// The life has a newer schema version, and openers of it begin with this snapshot.
         case upgraded(schemaVersion: UInt32, base: SequenceNumber)
         case frozen(FreezeReason)
         case thawed
@@ -23,9 +23,9 @@ struct StoreWord: Sendable {
     }
 
     let kind: Kind
-    /// Who hosts the store once it is upgraded.
+    /// The nodes that will host the store once it is upgraded.
     private(set) var openers = Openers()
-    /// Who is told the entry's number.
+    /// Those who are told the entry's number.
     private(set) var askers = Askers()
 
     init(_ kind: Kind) {
@@ -39,7 +39,8 @@ struct StoreWord: Sendable {
     mutating func remove(openersOf incarnation: Incarnation) { openers.remove(incarnation) }
 }
 
-/// A life whose `created` entry is not in the log yet. The first opener's state counts.
+/// A life whose `created` entry is not in the log yet. The first opener's state becomes the
+/// store's.
 struct StoreBeginning: Sendable {
     let life: SequenceNumber
     let schemaVersion: UInt32
@@ -61,15 +62,16 @@ struct StoreBeginning: Sendable {
     mutating func remove(openersOf incarnation: Incarnation) { openers.remove(incarnation) }
 }
 
-/// Who waits for a store.
+/// A node that waits for a store.
 struct Opener: Sendable {
     var incarnation: Incarnation
     var request: UInt64
 }
 
-/// Those who wait for a store to begin, or to be upgraded.
+/// The nodes that wait for a store to be created, or to be upgraded.
 struct Openers: Sendable {
-    /// The most of one store. *At the bound* an open fails with `tableFull`, and the node may try again.
+    /// The most openers of one store. *At the bound* an open fails with `tableFull`, and the node
+    /// may try again.
     static let countMax = 1_024
 
     private(set) var all: [Opener] = []
@@ -85,12 +87,13 @@ struct Openers: Sendable {
 
 /// Those who wait for one entry.
 struct Askers: Sendable {
-    /// The most that wait for one. *At the bound* a further one is left without an answer: it asks again.
+    /// The most who wait for one entry. *At the bound* a further one gets no answer, and asks
+    /// again.
     static let countMax = 1_024
 
     private(set) var all: [Asker] = []
 
-    /// Adds one. What is asked again is one question.
+    /// Adds an asker. A repeated request counts once.
     mutating func add(_ asker: Asker) {
         guard all.count < Self.countMax, !all.contains(asker) else { return }
         all.append(asker)

@@ -1,13 +1,14 @@
 import ConfluxVocabulary
 
-/// How many bytes of long answers may be on their way to each connection: to fetches, loads and
-/// questions (rule 40).
+/// Bounds the bytes of long answers that are on their way to each connection: answers to fetches,
+/// loads and questions (rule 40).
 ///
-/// A connection's queue loses what it has no room for, and an answer may have megabytes: a node that asks
-/// and never reads would have the sequencer read and lose for it without end. So each long answer carries a *delivery
-/// tag*, and each later request acknowledges the newest tag that the node has read on this connection,
-/// and with it all before, since answers arrive in order. Tags can't be guessed: nobody acknowledges
-/// what it has not read.
+/// A connection's queue drops what it has no room for, and an answer may have megabytes. Without a
+/// bound, a node that asks and never reads would make the sequencer read and drop data without end.
+/// So each long answer carries a *delivery tag*. Each later request acknowledges the newest tag
+/// that the node has read on this connection. That acknowledges all earlier answers, too, since
+/// answers arrive in order. Tags can't be guessed, so no node can acknowledge an answer that it has
+/// not read.
 struct AnswerCredit: Sendable {
     private struct Answer: Sendable {
         var tag: UInt64
@@ -20,12 +21,12 @@ struct AnswerCredit: Sendable {
         var byteCount = 0
     }
 
-    /// The most bytes for one connection, but for those of the answers under way. *At the bound* its
-    /// fetches and loads are left unanswered, and asked again; its questions get a failure. It is
-    /// some answers of the largest size, so that an honest node never meets it.
+    /// The most bytes for one connection. Answers under way may exceed it. *At the bound* its
+    /// fetches and loads get no answer and are repeated, and its questions fail. The bound is
+    /// several answers of the largest size, so that an honest node never reaches it.
     static let bytesMax = 32 << 20
-    /// What an answer counts for at least: it costs something to keep, and to look for, however short
-    /// it is.
+    /// The least that an answer counts for. Each answer costs something to keep and to find,
+    /// however short it is.
     static let byteCountMin = 4 << 10
 
     private var queues: [ConnectionID: Queue] = [:]
@@ -33,7 +34,7 @@ struct AnswerCredit: Sendable {
     private var nextNumber: UInt64 = 1
     private let secret: Nonce
 
-    /// - Parameter secret: What makes tags that nobody can guess.
+    /// - Parameter secret: The secret from which tags are derived, so that nobody can guess them.
     init(secret: Nonce) {
         self.secret = secret
     }
@@ -41,13 +42,13 @@ struct AnswerCredit: Sendable {
     /// Whether a further answer may be sent.
     func hasRoom(for connection: ConnectionID) -> Bool { byteCount(of: connection) < Self.bytesMax }
 
-    /// What a connection has not acknowledged.
+    /// The bytes that a connection has not acknowledged.
     func byteCount(of connection: ConnectionID) -> Int { queues[connection]?.byteCount ?? 0 }
 
-    /// How many connections have not acknowledged everything.
+    /// How many connections have unacknowledged answers.
     var count: Int { queues.count }
 
-    /// An answer is sent.
+    /// Counts an answer that is being sent.
     ///
     /// - Returns: Its delivery tag.
     mutating func send(_ byteCount: Int, to connection: ConnectionID) -> UInt64 {
@@ -59,7 +60,7 @@ struct AnswerCredit: Sendable {
         return tag
     }
 
-    /// Who sees some tags can't compute another one.
+    /// A hash of the secret and the number: a node that has seen some tags can't compute others.
     private func tag(of number: UInt64) -> UInt64 {
         let message = [secret.high, secret.low, number].flatMap { word in
             stride(from: 0, to: 64, by: 8).map { UInt8(truncatingIfNeeded: word >> $0) }
@@ -68,8 +69,8 @@ struct AnswerCredit: Sendable {
         return UInt64(words[0]) << 32 | UInt64(words[1])
     }
 
-    /// A request acknowledges an answer, and all before it. A tag of another connection, or one that
-    /// was acknowledged before, says nothing.
+    /// A request acknowledges an answer and all answers before it. A tag of another connection, or
+    /// one that was acknowledged before, has no effect.
     mutating func acknowledge(_ tag: UInt64, on connection: ConnectionID) {
         guard let queue = queues[connection],
             let index = queue.answers.firstIndex(where: { $0.tag == tag })
@@ -77,7 +78,7 @@ struct AnswerCredit: Sendable {
         keep(Array(queue.answers.dropFirst(index + 1)), on: connection)
     }
 
-    /// An answer was not sent: nobody will read it.
+    /// An answer was not sent, so nobody will acknowledge it.
     mutating func lose(_ tag: UInt64, on connection: ConnectionID) {
         guard let queue = queues[connection] else { return }
         keep(queue.answers.filter { $0.tag != tag }, on: connection)

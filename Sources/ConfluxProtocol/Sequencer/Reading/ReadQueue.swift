@@ -1,25 +1,25 @@
 import ConfluxVocabulary
 
-/// What nodes want to read of the log, and whose turn it is: one connection after the other, so that
-/// nobody who asks much holds up who asks little.
+/// What nodes want to read from the log. The connections take turns, so that one that asks for much
+/// does not delay one that asks for little.
 struct ReadQueue: Sendable {
-    /// The most requests of one connection that wait. *At the bound* a further one is left unanswered,
-    /// and asked again. A node has two fetches and some loads under way.
+    /// The most requests of one connection that wait. *At the bound* a further request gets no
+    /// answer, and the node repeats it. A node has two fetches and a few loads under way.
     static let perConnectionMax = 8
 
-    /// In the order in which each connection asked. *Invariant*: no list is empty.
+    /// The jobs of each connection in the order in which it asked. *Invariant*: no list is empty.
     private var waiting: [ConnectionID: [ReadJob]] = [:]
-    /// Each connection of `waiting` once, the next one first.
+    /// Each connection of `waiting` once, in the order of their turns.
     private var turns: [ConnectionID] = []
-    /// How many are being read for.
+    /// How many jobs are being read.
     private(set) var underWay = 0
 
-    /// How many wait.
+    /// How many jobs wait.
     var count: Int { waiting.values.reduce(0) { $0 + $1.count } }
-    /// The most that wait of one connection.
+    /// The most jobs of one connection that wait.
     var longest: Int { waiting.values.lazy.map(\.count).max() ?? 0 }
 
-    /// A node asks. Who asks again before its turn has come changes nothing.
+    /// A node asks. A request that waits already is not added again.
     mutating func add(_ job: ReadJob) {
         let present = waiting[job.connection] ?? []
         guard present.count < Self.perConnectionMax, !present.contains(job) else { return }
@@ -27,7 +27,7 @@ struct ReadQueue: Sendable {
         waiting[job.connection] = present + [job]
     }
 
-    /// Takes the next one, which is under way from here on.
+    /// Takes the next job, which is then under way.
     mutating func take() -> ReadJob? {
         guard !turns.isEmpty else { return nil }
         let connection = turns.removeFirst()
@@ -43,7 +43,7 @@ struct ReadQueue: Sendable {
         return job
     }
 
-    /// The log has read what somebody asked for.
+    /// The log has finished a job.
     mutating func end() {
         precondition(underWay > 0, "more was read than was asked for")
         underWay -= 1

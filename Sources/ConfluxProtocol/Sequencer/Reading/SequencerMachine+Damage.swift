@@ -1,19 +1,21 @@
 import ConfluxVocabulary
 
-/// What of the log is known to be damaged. Nothing looks for it: it is met by who reads.
+/// The known damage of the log. Nothing searches for damage: it is found when somebody reads the
+/// damaged entries.
 ///
-/// A store whose entries behind its snapshot may be among it can't be begun until there is a snapshot
-/// behind the damage; live replicas, which are beyond it, are asked for one. All other stores continue.
+/// If damage may concern entries after a store's snapshot, the store can't be opened until there is
+/// a snapshot after the damage. Live replicas have passed the damage, and are asked for such a
+/// snapshot. All other stores continue.
 extension SequencerMachine {
-    /// Damage that was met, and whether a snapshot behind it may still come.
+    /// Damage that was found, and whether a snapshot after it may still arrive.
     struct KnownDamage: Sendable {
         var damage: Damage
         var awaitedUntil: Duration
         var isAwaited = true
     }
 
-    /// The most places of damage that are remembered. *At the bound* the lowest is forgotten, and met
-    /// again by who reads it.
+    /// The most places of damage that are remembered. *At the bound* the lowest is forgotten, and
+    /// found again when it is read.
     static let damagesMax = 64
 
     mutating func met(
@@ -21,7 +23,7 @@ extension SequencerMachine {
     ) {
         guard !damages.contains(where: { $0.damage.first == damage.first }) else { return }
         effects.append(.note(.damaged(damage)))
-        // Votes come first, then the parts of the snapshot.
+        // The replicas vote first, and then the parts of the snapshot are uploaded.
         damages.append(
             KnownDamage(damage: damage, awaitedUntil: now + settings.votePatience * 2))
         damages.sort { $0.damage.first < $1.damage.first }
@@ -32,10 +34,11 @@ extension SequencerMachine {
         }
     }
 
-    /// Holds off each store that a snapshot may be missing of: entries behind what is listed of it are
-    /// given up, or were taken in before it got its version (rule 17).
+    /// Holds off the openers of each store of which a snapshot may be missing. That is a store for
+    /// which entries after its listed snapshot were discarded, or precede its upgrade to its
+    /// version (rule 17).
     ///
-    /// The entries that are given up may not concern it. That can't be told.
+    /// The discarded entries may not concern the store. That can't be known.
     mutating func holdOff(
         _ damage: SnapshotIndexDamage, at now: Duration, into effects: inout [SequencerEffect]
     ) {
@@ -57,8 +60,9 @@ extension SequencerMachine {
         }
     }
 
-    /// A snapshot is saved. Where one was missing, this one takes its place if the log has all that
-    /// follows it: the floor does not wait for it, and may have passed it on its way.
+    /// A snapshot is saved. If one was missing, this one replaces it, provided that the log has all
+    /// entries after it. The floor does not wait for such a snapshot, and may have passed it during
+    /// the upload.
     mutating func release(_ place: SnapshotPlace) {
         guard let life = directory.life(place), let missing = life.work.missing else { return }
         let base = life.record.baseSequence
@@ -70,7 +74,8 @@ extension SequencerMachine {
         }
     }
 
-    /// The damage that who begins with what is kept of a store would have to read.
+    /// The damage ahead of a replica that begins with what is kept of the store; nil if there is
+    /// none.
     private func knownDamage(ahead name: StoreName) -> KnownDamage? {
         if let missing = directory.life(of: name)?.work.missing { return missing }
         guard let store = directory.store(name), directory.stamp(of: name) > store.keptThrough
@@ -78,8 +83,9 @@ extension SequencerMachine {
         return damages.first { $0.damage.last > store.keptThrough }
     }
 
-    /// Where who opens a store may begin to read: behind what is kept of it, also where nothing had to
-    /// be kept aside up to there. Where no entry behind that concerns it, behind all damage.
+    /// The number from which an opener of the store may begin to read. It is the log's floor, or
+    /// the number after what is kept aside of the store, even if there was nothing to keep. If no
+    /// entry after what is kept concerns the store, it is also after all damage.
     func readingFloor(of name: StoreName) -> SequenceNumber {
         guard let store = directory.store(name) else { return tenure.floor }
         let kept = max(tenure.floor, store.aside?.through.next ?? .zero)
@@ -88,15 +94,15 @@ extension SequencerMachine {
         return max(kept, last.next)
     }
 
-    /// Holds off who opens a store that can't be begun. While another replica may still give a
-    /// snapshot it is left unanswered, and asks again.
+    /// Holds off an opener if the store can't be begun. While another replica may still supply a
+    /// snapshot, the opener gets no answer, and asks again.
     ///
-    /// - Returns: Whether it can't.
+    /// - Returns: Whether the opener is held off.
     mutating func isHeldOff(
         _ opener: Opener, from name: StoreName, into effects: inout [SequencerEffect]
     ) -> Bool {
         guard let known = knownDamage(ahead: name) else { return false }
-        // It has nothing to vote with.
+        // The opener has no replica that could vote.
         directory.endHosting(of: name, by: opener.incarnation)
         directory.change(name) { $0.point.want() }
         if known.isAwaited, directory.life(of: name)?.hasVoter == true { return true }
@@ -111,8 +117,8 @@ extension SequencerMachine {
         return true
     }
 
-    /// What no snapshot came for in time is not waited for any more; what the log has given up is
-    /// forgotten.
+    /// Stops waiting for snapshots that did not arrive in time, and forgets damage that the log has
+    /// discarded.
     mutating func reviewDamage(at now: Duration) {
         damages.removeAll { $0.damage.last < tenure.floor }
         for index in damages.indices where damages[index].awaitedUntil <= now {

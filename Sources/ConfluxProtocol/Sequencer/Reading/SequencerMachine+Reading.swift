@@ -1,7 +1,8 @@
 import ConfluxVocabulary
 
-/// What is read of the log for nodes: commits that the feed did not bring them (rule 5), and snapshots
-/// that the log has (rule 19). What can't be read is said to who asked, and ends nothing.
+/// Reads the log for nodes: commits that the feed did not bring them (rule 5), and snapshots that
+/// the log has (rule 19). If something can't be read, the node that asked is told, and nothing else
+/// ends.
 extension SequencerMachine {
     mutating func fetch(
         _ fetch: Fetch, from connection: ConnectionID, as principal: Principal, at now: Duration,
@@ -30,9 +31,10 @@ extension SequencerMachine {
         for job: ReadJob, of principal: Principal, acknowledging tag: UInt64, at now: Duration,
         into effects: inout [SequencerEffect]
     ) {
-        // Also a request that is answered at once shows what was read.
+        // Any request shows what the node has read, even one that is answered at once.
         credit.acknowledge(tag, on: job.connection)
-        // A node asks again when it gets no answer: dropping is the bound's stated behaviour.
+        // The node asks again if it gets no answer. To drop the request is the bound's stated
+        // behaviour.
         guard credit.hasRoom(for: job.connection) else {
             return waste(.surplus, by: principal, at: now, into: &effects)
         }
@@ -53,7 +55,7 @@ extension SequencerMachine {
         }
     }
 
-    /// The log has read what was asked for, or could not.
+    /// The log has read what a node asked for, or could not read it.
     mutating func read(
         _ outcome: ReadOutcome, for job: ReadJob, at now: Duration,
         into effects: inout [SequencerEffect]
@@ -69,7 +71,8 @@ extension SequencerMachine {
             if chunk.isNone, case .saved(let base)? = directory.life(chunk.place)?.record.base,
                 base.sequence == chunk.place.sequence
             {
-                // What openers should begin with can't be read: replicas make another one.
+                // The snapshot with which openers should begin can't be read, so the replicas make
+                // another one.
                 directory.change(chunk.place) { $0.point.want() }
                 effects.append(.note(.snapshotFailed(chunk.place, failure ?? "it is not there")))
             }

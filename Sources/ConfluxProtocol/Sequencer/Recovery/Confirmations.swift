@@ -1,26 +1,28 @@
 import ConfluxVocabulary
 
-/// Who is to be told of a number: what was asked, by whom.
+/// Who asked, and with which request.
 struct Asker: Sendable, Hashable {
     var connection: ConnectionID
     var request: UInt64
 }
 
-/// What waits for the log to confirm this tenure: barriers (rule 29), and hellos of nodes
-/// that have heard of a higher epoch than this tenure's.
+/// What waits until the log confirms this tenure: barriers (rule 29), and hellos of nodes that have
+/// heard of a higher epoch than this tenure's.
 ///
-/// A confirmation counts only for what came before it began: one that was under way may have looked
-/// before a newer tenure began, and that one may have given receipts before the question was asked.
+/// A confirmation answers only questions that came before it began. One that was under way may have
+/// looked at the log before a newer tenure began, and that tenure may have given receipts before
+/// the question was asked.
 ///
 ///     question ──▶ waiting ── a confirmation begins ──▶ asked ── it ends ──▶ answered
 ///
-/// One confirmation serves all that wait. A sequencer that is superseded gets none, so it tells nobody
-/// anything, and can talk nobody into its past: nodes ask again in the next tenure.
+/// One confirmation answers everything that waits. A superseded sequencer gets none, so it answers
+/// nobody, and can lead nobody back into its past. The nodes ask again in the next tenure.
 ///
-/// Where a node has heard of a higher epoch, either a newer tenure has begun, and this one is over; or the
-/// log was put back to an earlier copy, and the tenure that the node has heard of is lost with its end.
-/// Only the log knows (rule 31). A connection has one hello here, its last. One that comes again is
-/// the same, so that who repeats it does not wait for ever.
+/// If a node has heard of a higher epoch, there are two cases. Either a newer tenure has begun, and
+/// this one is over. Or the log was put back to an earlier copy, and has lost the tenure that the
+/// node has heard of. Only the log knows which (rule 31). Each connection has one hello here, its
+/// last. A hello that is repeated unchanged keeps its place, so that repeating it does not delay
+/// the answer for ever.
 struct Confirmations: Sendable {
     /// What one confirmation answers.
     private struct Questions: Sendable {
@@ -28,22 +30,23 @@ struct Confirmations: Sendable {
         var hellos: [ConnectionID: Hello] = [:]
     }
 
-    /// The most hellos of each kind. *At the bound* one is left unanswered: it is said again.
+    /// The most hellos of each kind. *At the bound* a further hello gets no answer, and the node
+    /// repeats it.
     static let hellosMax = 1_024
 
     private var waiting = Questions()
     private var asked = Questions()
-    /// Whether the log is being asked.
+    /// Whether a confirmation is under way.
     private(set) var isUnderWay = false
 
-    /// How many barriers there are. *Use*: their bound.
+    /// How many barriers there are. *Use*: to bound them.
     var barrierCount: Int { waiting.barriers.count + asked.barriers.count }
-    /// The hellos that are kept.
+    /// The hellos that wait for an answer.
     var hellos: some Sequence<Hello> { [waiting.hellos.values, asked.hellos.values].joined() }
     /// Whether another confirmation is needed.
     var isDue: Bool { !waiting.barriers.isEmpty || !waiting.hellos.isEmpty }
 
-    /// Whether the question waits for the next confirmation already.
+    /// Whether the barrier already waits for the next confirmation.
     func contains(_ barrier: Asker) -> Bool { waiting.barriers.contains(barrier) }
 
     mutating func add(_ barrier: Asker) { waiting.barriers.insert(barrier) }
@@ -56,7 +59,7 @@ struct Confirmations: Sendable {
         waiting.hellos[connection] = hello
     }
 
-    /// The connection has ended: a hello of it is not answered any more.
+    /// The connection has ended, so its hello gets no answer any more.
     mutating func forgetHello(from connection: ConnectionID) {
         waiting.hellos[connection] = nil
         asked.hellos[connection] = nil
@@ -68,9 +71,9 @@ struct Confirmations: Sendable {
         waiting = Questions()
     }
 
-    /// It has ended well.
+    /// The log has confirmed the tenure.
     ///
-    /// - Returns: What it answers, in a stable order.
+    /// - Returns: What the confirmation answers, in a stable order.
     mutating func end() -> (barriers: [Asker], hellos: [(key: ConnectionID, value: Hello)]) {
         isUnderWay = false
         defer { asked = Questions() }
@@ -100,7 +103,7 @@ extension SequencerMachine {
         if !confirmations.isUnderWay { confirm(into: &effects) }
     }
 
-    /// Answers a barrier, or a drop.
+    /// Answers a barrier, a drop, a freeze or a skip.
     func confirm(
         _ sequence: SequenceNumber, to asker: Asker, into effects: inout [SequencerEffect]
     ) {

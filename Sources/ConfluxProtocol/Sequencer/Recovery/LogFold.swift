@@ -1,31 +1,33 @@
 import ConfluxVocabulary
 
-/// All that a sequencer decides by, as the log says it up to one number: rule 20.
+/// Everything that a sequencer bases its decisions on, as derived from the log up to one number
+/// (rule 20).
 ///
-/// The fold of a log is a pure function of its commits, one after the other. A sequencer that
-/// starts folds what the log holds; a checkpoint is a fold at one number, encoded, so that the
-/// next start reads only the entries behind it. So whatever a fold holds must be in the encoding
-/// (`LogFold+Wire`), and what is measured anew in each tenure (silence, connections, hosting) is
-/// not in a fold.
+/// The fold of a log is a pure function of its commits, applied in order. A sequencer that starts
+/// folds what the log holds. A checkpoint is an encoded fold at one number, so that the next start
+/// reads only the entries after it. So the encoding (`LogFold+Wire`) must contain everything that a
+/// fold holds. What is measured anew in each tenure (silence, connections, hosting) is not part of
+/// a fold.
 package struct LogFold: Sendable, Equatable {
     /// The log that is folded.
     package let log: LogID
-    /// The number of the last entry that is in it. *Invariant*: a commit ends there, or it is zero.
+    /// The number of the last entry that is folded. *Invariant*: a commit ends there, or it is
+    /// zero.
     package var last = SequenceNumber.zero
     /// The epoch of the commit that ends there. *Use*: the next commit names it.
     var lastEpoch = Epoch.none
-    /// The timestamp of that commit. *Invariant*: never falls (rule 15).
+    /// The timestamp of that commit. *Invariant*: never decreases (rule 15).
     var lastTimestamp = Timestamp(0)
     var claims = ClaimTable()
-    /// *Use*: what has become too old.
+    /// *Use*: to find which entries are too old to keep.
     var marks = LogMarks()
     /// *Invariant*: every outcome in them is committed and announced.
     var sessions = SessionTable()
-    /// *Invariant*: nobody bridges or hosts anything, and openers begin with the states that stores
-    /// were created with: what snapshots there are stands beside the log.
+    /// *Invariant*: nobody bridges or hosts anything, and every store has its first state as its
+    /// base. Snapshots are not part of the fold: they are kept beside the log.
     var directory = StoreDirectory()
 
-    /// The fold of a log of which nothing was read.
+    /// Makes the fold of a log from which nothing has been read.
     package init(log: LogID) {
         self.log = log
     }
@@ -35,8 +37,8 @@ package struct LogFold: Sendable, Equatable {
     /// - Parameters:
     ///   - commit: The commit.
     ///   - byteCount: The size of its body.
-    /// - Throws: ``LogInconsistency`` where it does not follow from what is in the fold: no
-    ///   sequencer wrote that. The fold is of no use then.
+    /// - Throws: ``LogInconsistency`` if the commit does not follow from the fold, so that no
+    ///   sequencer can have written it. The fold is then unusable.
     package mutating func apply(
         _ commit: Commit, byteCount: Int
     ) throws(LogInconsistency) {
@@ -49,7 +51,7 @@ package struct LogFold: Sendable, Equatable {
             case .batch(let incarnation, let batch):
                 let end = sequence.advanced(by: UInt64(batch.count) - 1)
                 directory.note(batch.loads(), through: end)
-                // A session that was forgotten has no ledger; its actions are history only.
+                // A forgotten session has no ledger. Its actions are only history.
                 let isAscending = sessions.change(incarnation) {
                     $0.recover(
                         first: batch.firstCounter, count: batch.count, settled: batch.settled,
@@ -95,7 +97,7 @@ package struct LogFold: Sendable, Equatable {
     }
 }
 
-/// The log holds what no sequencer wrote.
+/// The log holds something that no sequencer wrote.
 package struct LogInconsistency: Error, CustomStringConvertible {
     var sequence: SequenceNumber
 

@@ -1,19 +1,19 @@
 import ConfluxVocabulary
 
-/// How the log's size and time run along its numbers, at a bounded number of places: what is needed
-/// to say what has become too old (rule 20).
+/// The log's size and time at a bounded number of sequence numbers. They show which entries are too
+/// old to keep (rule 20).
 struct LogMarks: Sendable, Equatable {
     /// The end of a commit.
     struct Mark: Sendable, Equatable {
         var last: SequenceNumber
-        /// The bytes of all commits up to it, since the log began.
+        /// The bytes of all commits up to its end, since the log began.
         var byteCount: UInt64
         var timestamp: Timestamp
     }
 
-    /// How many marks there are. *At the bound* every other one goes.
+    /// The most marks. *At the bound* every other mark is dropped.
     static let countMax = 1_024
-    /// The least bytes of log between two marks.
+    /// The minimum bytes of log between two marks.
     private static let spacingMin: UInt64 = 1 << 10
 
     /// Ascending.
@@ -23,7 +23,7 @@ struct LogMarks: Sendable, Equatable {
 
     init() {}
 
-    /// The marks as a checkpoint has them; nil if they do not ascend.
+    /// Makes marks from a checkpoint; nil if they do not ascend, or are too many.
     init?(_ marks: [Mark], byteCount: UInt64) {
         for (former, next) in zip(marks, marks.dropFirst()) {
             guard former.last < next.last, former.byteCount <= next.byteCount else { return nil }
@@ -35,7 +35,7 @@ struct LogMarks: Sendable, Equatable {
         self.byteCount = byteCount
     }
 
-    /// A commit is in the log.
+    /// Counts a commit that is in the log now.
     mutating func add(through last: SequenceNumber, byteCount bytes: Int, at timestamp: Timestamp) {
         byteCount += UInt64(bytes)
         let kept = byteCount - (marks.first?.byteCount ?? 0)
@@ -47,19 +47,19 @@ struct LogMarks: Sendable, Equatable {
         }
     }
 
-    /// Nothing below the floor is in the log any more.
+    /// The log holds nothing below the floor any more.
     mutating func forget(below floor: SequenceNumber) {
-        // The one in front of the floor says how many bytes the log has behind it.
+        // The last mark below the floor is kept: it shows how many bytes the log has after it.
         let index = marks.firstIndex { $0.last >= floor } ?? marks.count
         if index > 1 { marks.removeFirst(index - 1) }
     }
 
-    /// About how many bytes of the log stand behind a number: no fewer than there are.
+    /// About how many bytes of the log follow a number. The result is never too low.
     func byteCount(behind sequence: SequenceNumber) -> UInt64 {
         byteCount - (marks.last { $0.last <= sequence }?.byteCount ?? 0)
     }
 
-    /// The lowest number that is to be kept, by what is kept at most; 1 where all is.
+    /// The lowest number to keep under this retention; 1 if everything is kept.
     func floor(
         keeping retention: Retention, through last: SequenceNumber, at now: Timestamp
     ) -> SequenceNumber {
@@ -78,17 +78,17 @@ struct LogMarks: Sendable, Equatable {
     }
 }
 
-/// How much of the log is kept, beyond what rule 20 asks for. What is above one of the bounds is
-/// given up as soon as no replica can need it.
+/// How much of the log is kept beyond what rule 20 asks for. Entries beyond one of the bounds are
+/// discarded as soon as no replica can need them.
 public struct Retention: Sendable, Hashable {
-    /// The bytes of commits that are kept at most. Default: 256 MiB.
+    /// The most bytes of commits that are kept. Default: 256 MiB.
     public var bytesMax: UInt64 = 256 << 20
-    /// The entries that are kept at most; nil for as many as the bytes allow.
+    /// The most entries that are kept; nil for as many as the bytes allow.
     public var entriesMax: UInt64?
-    /// How old the entries are that are kept at most; nil for as old as the bytes allow.
+    /// The greatest age of entries that are kept; nil for any age that the bytes allow.
     public var ageMax: Duration?
-    /// The newest entries that are kept whatever the other bounds say: who is not further behind
-    /// than that needs no snapshot. Default: 10,000.
+    /// This many newest entries are kept, whatever the other bounds say. A node that is no further
+    /// behind needs no snapshot. Default: 10,000.
     public var entriesMin: UInt64 = 10_000
 
     /// Makes the default bounds.

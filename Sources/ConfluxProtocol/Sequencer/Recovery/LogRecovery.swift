@@ -1,21 +1,22 @@
 import ConfluxVocabulary
 
-/// Rebuilds the fold of a log that answers one question at a time, from its newest checkpoint and
-/// the entries behind it (rule 20).
+/// Rebuilds the fold of a log from its newest checkpoint and the entries after it (rule 20). It
+/// asks the log for one thing at a time.
 ///
-///     checkpoint? ──▶ entries behind it ──▶ … ──▶ the end
+///     checkpoint? ──▶ entries after it ───▶ … ──▶ the end
 ///          ▲               │ does not fit
 ///          └─ an older one ┘      none: entries from the floor
 ///
-/// A checkpoint saves reading and decides nothing: one that can't be read, is of another log or
-/// beyond its end, or does not fit the entries behind it, is set aside, and an older one or the
-/// whole log is read instead. So a wrong checkpoint costs time and gives no wrong state.
+/// A checkpoint saves reading, but decides nothing. A checkpoint is set aside if it can't be read,
+/// is of another log, lies beyond the log's end, or does not fit the entries after it. Then an
+/// older checkpoint, or the whole log, is read instead. So a wrong checkpoint costs time, but never
+/// gives a wrong state.
 package struct LogRecovery: Sendable {
     /// What is needed next.
     package enum Demand: Sendable, Equatable {
         /// The newest checkpoint at or below this number.
         case checkpoint(through: SequenceNumber)
-        /// The commits from this number on, some or all.
+        /// The commits from this number on: some or all of them.
         case entries(from: SequenceNumber)
         /// Nothing: the fold is that of the whole log.
         case nothing
@@ -29,29 +30,31 @@ package struct LogRecovery: Sendable {
 
     /// What is needed next.
     package private(set) var demand: Demand
-    /// What is known so far.
+    /// The fold of what is known so far.
     package private(set) var fold: LogFold
-    /// Where the fold began: with a checkpoint, or with what was known before; nil while, or when, with neither.
+    /// The number at which the fold began: a checkpoint's, or the end of the fold that was known
+    /// before; nil if there is neither.
     package private(set) var base: SequenceNumber?
-    /// The checkpoint that it began with, now or when it was first read; nil if there was none.
+    /// The checkpoint from which the fold was begun, now or when the log was first followed; nil if
+    /// there was none.
     package private(set) var checkpoint: SequenceNumber?
     /// The checkpoints that were not used.
     package private(set) var setAside: [SetAside] = []
-    /// Where the log ends: the fold ends there, or with the commit that contains it.
+    /// Where the log ends. The fold ends there, or with the commit that contains this number.
     private let last: SequenceNumber
     /// The epoch of the commit that ends there; nil if it isn't known.
     private let lastEpoch: Epoch?
     private let floor: SequenceNumber
 
-    /// Begins.
+    /// Begins a recovery.
     ///
     /// - Parameters:
     ///   - log: The log's id.
-    ///   - last: Where it ends.
+    ///   - last: Where the log ends.
     ///   - lastEpoch: The epoch of the commit that ends there, if that is known.
-    ///   - floor: The lowest number that it holds.
-    ///   - known: The fold of a part of it, from its beginning; nil if nothing is known yet. Like a checkpoint it
-    ///     is set aside where it does not fit.
+    ///   - floor: The lowest number that the log holds.
+    ///   - known: A fold of the log from its beginning up to some number; nil if nothing is known
+    ///     yet. Like a checkpoint, it is not used if it does not fit.
     package init(
         log: LogID, through last: SequenceNumber, in lastEpoch: Epoch?, floor: SequenceNumber,
         goingOnFrom known: KnownFold? = nil
@@ -64,7 +67,8 @@ package struct LogRecovery: Sendable {
         if let known { goOn(from: known) }
     }
 
-    /// What was followed of the log needs no reading again, unless it is of another one, or of an end that was lost.
+    /// What was followed of the log is not read again, unless it is of another log, or of an end
+    /// that the log has lost.
     private mutating func goOn(from known: KnownFold) {
         guard known.fold.log == fold.log, known.fold.last > .zero, known.fold.last <= last,
             known.fold.last.next >= floor
@@ -110,15 +114,16 @@ package struct LogRecovery: Sendable {
 
     /// Answers ``Demand/entries(from:)``.
     ///
-    /// - Parameter bodies: The bodies of commits, ascending; none where the log ends before.
-    /// - Throws: ``RecoveryFailure`` when the log itself is not what a sequencer wrote.
+    /// - Parameter bodies: The bodies of commits, ascending; empty if the log ends before them.
+    /// - Throws: ``RecoveryFailure`` if the log itself is not what a sequencer wrote.
     package mutating func take(_ bodies: [Bytes]) throws(RecoveryFailure) {
         guard case .entries(let from) = demand else {
             preconditionFailure("entries in \(demand)")
         }
         do {
             guard !bodies.isEmpty else { throw LogInconsistency(sequence: from) }
-            // What stands behind is a newer tenure's: the log will say that this one is over.
+            // Entries after `last` are a newer tenure's. The log will report that this tenure is
+            // over.
             for body in bodies where fold.last < last {
                 try fold.apply(Commit.decode(body: body), byteCount: body.count)
             }
@@ -157,7 +162,7 @@ package struct LogRecovery: Sendable {
         checkpoint = nil
         var lowest = last
         if case .checkpoint(let through) = demand { lowest = through }
-        // Each one is older than the one before, so that this ends.
+        // Each checkpoint is older than the one before, so this ends.
         if sequence > SequenceNumber(1), sequence <= lowest {
             demand = .checkpoint(through: SequenceNumber(sequence.rawValue - 1))
         } else {
@@ -170,32 +175,32 @@ package struct LogRecovery: Sendable {
     }
 }
 
-/// What the log says to `LogRecovery`.
+/// What the log answers to `LogRecovery`.
 public enum CheckpointAnswer: Sendable {
-    /// There is none.
+    /// There is no checkpoint.
     case none
-    /// The newest one.
+    /// The newest checkpoint.
     case found(SequenceNumber, Bytes)
-    /// The newest one is not what was written.
+    /// The newest checkpoint is not what was written.
     case damaged(SequenceNumber, String)
-    /// Whether there is one can't be told.
+    /// It is unknown whether there is one.
     case unreadable(String)
 }
 
 /// The log can't be folded.
 package struct RecoveryFailure: Error {
-    /// What is wrong, for people.
+    /// A description of the problem, for people.
     package var message: String
 }
 
-/// What a sequencer that stands by has followed of the log.
+/// What a standby has folded of the log.
 public struct KnownFold: Sendable {
-    /// The fold of the log up to where it was followed.
+    /// The fold of the log up to where the standby followed it.
     package var fold: LogFold
-    /// The checkpoint that it began with; nil if there was none.
+    /// The checkpoint from which it was begun; nil if there was none.
     package var checkpoint: SequenceNumber?
 
-    /// Takes over what was read.
+    /// Makes the value from what was read.
     package init(fold: LogFold, checkpoint: SequenceNumber?) {
         self.fold = fold
         self.checkpoint = checkpoint

@@ -1,17 +1,18 @@
 import ConfluxVocabulary
 
-/// The other sequencers of this log. What is known of them is a hint; the log alone says whose the tenure is (rule 1).
+/// The other sequencers of this log. What is known of them is a hint: the log alone decides who has
+/// the tenure (rule 1).
 extension SequencerMachine {
-    /// This one, and those that stand by.
+    /// This sequencer, and the standbys.
     var sequencers: [SequencerPlace] {
         [SequencerPlace(address: settings.address, isServing: true, last: tenure.last)] + standbys
     }
 
-    /// The one that stands by and is furthest; nil if none does.
+    /// The standby that has followed the log furthest; nil if there is none.
     public var bestStandby: SequencerPlace? { standbys.max { $0.last < $1.last } }
 
-    /// Gives the place to a sequencer that stands by: nothing more is admitted; what was admitted is committed and
-    /// has its receipts, and then the tenure ends.
+    /// Hands over to a standby. Nothing more is admitted. What was admitted is committed and gets
+    /// its receipts, and then the tenure ends.
     mutating func handOver(
         to address: String?, asked question: UInt64, by asker: ConnectionID, at now: Moment,
         into effects: inout [SequencerEffect]

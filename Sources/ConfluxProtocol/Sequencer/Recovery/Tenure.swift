@@ -1,22 +1,23 @@
 import ConfluxVocabulary
 
-/// One sequencer's time over the log, and what it knows of the times before: rules 1 and 2.
+/// One sequencer's time over the log, and what it knows of earlier tenures (rules 1 and 2).
 struct Tenure: Sendable, Equatable {
     fileprivate(set) var log = LogID.none
     fileprivate(set) var epoch = Epoch.none
-    /// The nonce of the present claim.
+    /// The nonce of this tenure's claim.
     fileprivate(set) var nonce = Nonce.none
-    /// The last committed number. *Invariant*: never falls.
+    /// The last committed number. *Invariant*: never decreases.
     fileprivate(set) var last = SequenceNumber.zero
     /// The epoch of the commit that ends with `last`. *Use*: the next commit's predecessor.
     fileprivate(set) var lastEpoch = Epoch.none
     /// The lowest number that the log still holds.
     fileprivate(set) var floor = SequenceNumber(1)
-    /// The timestamp of the last commit. *Invariant*: never falls, across tenures too (rule 15).
+    /// The timestamp of the last commit. *Invariant*: never decreases, not even from one tenure to
+    /// the next (rule 15).
     fileprivate(set) var lastTimestamp = Timestamp(0)
     /// The claims of the log.
     fileprivate(set) var claims = ClaimTable()
-    /// What has become too old of it.
+    /// They show which entries are too old to keep.
     fileprivate(set) var marks = LogMarks()
 
     var beat: Beat { Beat(log: log, last: last, floor: floor) }
@@ -28,22 +29,22 @@ struct Tenure: Sendable, Equatable {
         marks.add(through: last, byteCount: byteCount, at: timestamp)
     }
 
-    /// Nobody needs what is below the floor any more.
+    /// The log discards everything below the floor.
     mutating func truncate(below floor: SequenceNumber) {
         self.floor = floor
         marks.forget(below: floor)
     }
 
-    /// A timestamp that is not below any before it.
+    /// A timestamp for the next commit, not below any earlier one.
     mutating func stamp(_ wall: Timestamp) -> Timestamp {
         lastTimestamp = max(lastTimestamp, wall)
         return lastTimestamp
     }
 
-    /// The present time, which is not below any timestamp of the log.
+    /// The present time, but not below any timestamp of the log.
     func stamped(_ wall: Timestamp) -> Timestamp { max(lastTimestamp, wall) }
 
-    /// The highest number up to which a history is this log's (rule 2).
+    /// The highest number up to which a history agrees with this log (rule 2).
     func agreement(with mark: HistoryMark) -> SequenceNumber {
         mark.log == log ? claims.agreement(with: mark, endingAt: last) : .zero
     }
@@ -88,7 +89,8 @@ extension SequencerMachine {
         recover(at: now, into: &effects)
     }
 
-    /// Asks for what the recovery needs next; with all of it, the tenure begins.
+    /// Asks for what the recovery needs next. Once it needs no more, asks for the list of
+    /// snapshots.
     private mutating func recover(at now: Moment, into effects: inout [SequencerEffect]) {
         guard let recovery else { return }
         switch recovery.demand {
@@ -98,15 +100,17 @@ extension SequencerMachine {
         }
     }
 
-    /// The log is not what a sequencer wrote, or not any more: who superseded this tenure may have given
-    /// up what it was about to read. Only a log that confirms the tenure behind that is damaged.
+    /// The log is not what a sequencer wrote. Or it is not any more: a newer tenure may have
+    /// discarded what this one was about to read. The log is damaged only if it still confirms the
+    /// tenure afterwards.
     private mutating func doubt(_ damage: String, into effects: inout [SequencerEffect]) {
         recovery = nil
         phase = .damaged(damage)
         confirm(into: &effects)
     }
 
-    /// The snapshots that stand beside the log: with them all is known, and the tenure begins.
+    /// The snapshots beside the log are listed. Now everything is known, and the tenure appends its
+    /// claim.
     mutating func snapshotsRead(
         _ snapshots: [SnapshotIndexEntry], _ damage: SnapshotIndexDamage?, at now: Moment,
         into effects: inout [SequencerEffect]
@@ -117,7 +121,8 @@ extension SequencerMachine {
         adopt(recovery, into: &effects)
         guard phase == .reading else { return }
         for snapshot in snapshots.sorted(by: { $0.order < $1.order }) {
-            // Entries that are kept aside continue from a snapshot, which may be the one that is missing.
+            // Entries that are kept aside continue from a snapshot, and that snapshot may be
+            // missing.
             if snapshot.isAside, damage?.concerns(snapshot.place.store) == true { continue }
             adopt(snapshot)
         }
@@ -125,7 +130,7 @@ extension SequencerMachine {
         claim(at: now, into: &effects)
     }
 
-    /// What the log says is what this tenure continues from.
+    /// Continues from what was read from the log.
     private mutating func adopt(
         _ recovery: LogRecovery, into effects: inout [SequencerEffect]
     ) {
@@ -153,7 +158,8 @@ extension SequencerMachine {
         directory = recovery.fold.directory
     }
 
-    /// Begins the tenure: its first entry says whose it is, and is synced whatever the durability.
+    /// Begins the tenure. Its first entry is the claim, which is synced regardless of the
+    /// durability setting.
     private mutating func claim(at now: Moment, into effects: inout [SequencerEffect]) {
         guard phase == .reading else { return }
         phase = .claiming
@@ -170,20 +176,21 @@ extension SequencerMachine {
         effects.append(.append(append))
     }
 
-    /// A node that speaks with a higher epoch has heard of a newer tenure: only the log knows.
+    /// A node that speaks with a higher epoch has heard of a newer tenure. Only the log knows
+    /// whether there is one.
     mutating func challenge(by epoch: Epoch, into effects: inout [SequencerEffect]) {
         guard !confirmations.isUnderWay else { return }
         effects.append(.note(.challenged(by: epoch)))
         confirm(into: &effects)
     }
 
-    /// Asks the log whether this tenure is the newest, for all that want to know.
+    /// Asks the log whether this tenure is the newest, for everything that waits for the answer.
     mutating func confirm(into effects: inout [SequencerEffect]) {
         confirmations.begin()
         effects.append(.confirmTenure)
     }
 
-    /// Nobody had superseded this tenure at some moment since the confirmation began.
+    /// No newer tenure had begun at some moment since the confirmation began.
     mutating func confirmed(at now: Moment, into effects: inout [SequencerEffect]) {
         let answered = confirmations.end()
         if case .damaged(let message) = phase {
@@ -209,13 +216,13 @@ extension SequencerMachine {
         launch(at: now, into: &effects)
     }
 
-    /// Everything that was admitted has its outcome.
+    /// Ends the tenure. Everything that was admitted has its outcome.
     mutating func endInOrder(into effects: inout [SequencerEffect]) {
         sayBye(.leaving, "the sequencer stops", into: &effects)
         end(successor.map { .handedOver(to: $0) } ?? .stopped, into: &effects)
     }
 
-    /// Tells every node that this tenure ends, so that none waits for a beat to notice.
+    /// Tells every node that this tenure ends, so that no node has to notice it by missing beats.
     mutating func sayBye(
         _ code: ByeCode, _ message: String, into effects: inout [SequencerEffect]
     ) {

@@ -1,12 +1,13 @@
 import ConfluxVocabulary
 
-/// The connections that said hello in this tenure. What is not in it has no session (rule 8).
+/// The connections that said hello in this tenure. A connection that is not here has no session
+/// (rule 8).
 struct ConnectionTable: Sendable {
     /// What a connection is for.
     enum Peer: Sendable, Equatable {
         /// A session's present connection.
         case member(Incarnation)
-        /// Reads only.
+        /// A connection that only reads, or that visits.
         case observer
 
         /// The session that its welcome named.
@@ -19,7 +20,7 @@ struct ConnectionTable: Sendable {
     }
 
     private var peers: [ConnectionID: Peer] = [:]
-    /// How many observers there are. *Use*: their bound.
+    /// How many observers there are. *Use*: to bound them.
     private(set) var observerCount = 0
 
     subscript(connection: ConnectionID) -> Peer? { peers[connection] }

@@ -1,29 +1,29 @@
 import ConfluxVocabulary
 
-/// The outcomes of one session's actions, by counter: the one place of rule 9.
+/// The outcomes of one session's actions, by counter. Rule 9 is implemented here.
 ///
-/// An action goes to the log at most once because its counter is judged here first. Counters are
-/// dense from 1; what is at or below ``lastCounter`` was judged before and gets its first
-/// outcome again, whatever became of the world since.
+/// An action goes to the log at most once because its counter is first judged here. Counters have
+/// no gaps and begin with 1. A counter at or below ``lastCounter`` was judged before, and gets its
+/// first outcome again, whatever has changed since.
 ///
 ///         settled        announced         lastCounter
 ///     1 …    │  records …    │   pending …      │
 ///            └ the node has  └ outcomes sent    └ judged; the next batch begins after it
 ///
-/// Outcomes are announced in the order of the counters, so a rejection waits for the commits
-/// before it, and the node's `settled` is one number.
+/// Outcomes are announced in the order of the counters. So a rejection waits for the commits before
+/// it, and the node's `settled` is a single number.
 struct OutcomeLedger: Sendable, Equatable {
-    /// What is known of a run of counters.
+    /// The outcome of a run of counters.
     enum Fate: Sendable, Equatable {
-        /// Admitted; its commit is not durable yet.
+        /// Admitted. Its commit is not durable yet.
         case pending
-        /// In the log; consecutive numbers from this one on.
+        /// In the log. The numbers are consecutive from this one on.
         case committed(SequenceNumber, Epoch, Timestamp)
         /// Not in the log, and never will be.
         case rejected(RejectionCode, String)
     }
 
-    /// A run of counters that share a fate.
+    /// A run of counters with the same fate.
     struct Record: Sendable, Equatable {
         var first: UInt64
         var count: UInt32
@@ -32,26 +32,26 @@ struct OutcomeLedger: Sendable, Equatable {
         var last: UInt64 { first + UInt64(count) - 1 }
     }
 
-    /// The last counter that was judged. *Use*: where the next batch begins. *Invariant*: never
-    /// falls; every counter up to it has an outcome or a pending one.
+    /// The last counter that was judged. *Use*: the next batch begins after it. *Invariant*: never
+    /// decreases, and every counter up to it has an outcome, or is pending.
     private(set) var lastCounter: UInt64 = 0
-    /// The counter up to which the node has every outcome. *Invariant*: no record lies below it;
-    /// one may begin below it and end above.
+    /// The counter up to which the node has every outcome. *Invariant*: no record ends at or below
+    /// it, though one may begin below it and end above it.
     private(set) var settled: UInt64 = 0
     /// The counter up to which outcomes were sent. *Invariant*: settled ≤ announced ≤ lastCounter.
     private(set) var announced: UInt64 = 0
-    /// The bytes of pending records. *Use*: the window of rule 27.
+    /// The bytes of the pending records. *Use*: the window (rule 27).
     private(set) var pendingBytes = 0
-    /// Ascending, not overlapping. What lies between two of them was rejected before a restart.
+    /// Ascending, without overlaps. Counters between two records were rejected before a restart.
     private var records: [Record] = []
-    /// The records before this index are done with; cut off when they outnumber the others.
+    /// The records before this index are settled. They are removed when they outnumber the others.
     private var head = 0
 
-    /// The highest counter. A node that dispatches a million actions a second reaches it after a
-    /// hundred thousand years, so that whoever names a higher one is mistaken or hostile.
+    /// The highest counter. A node that dispatches a million actions a second reaches it after more
+    /// than a hundred thousand years, so a node that sends a higher one is mistaken or hostile.
     static let counterMax: UInt64 = 1 << 62
 
-    /// The records that are not done with.
+    /// The records that are not settled.
     var openRecords: ArraySlice<Record> { records[head...] }
 
     /// How many records are kept.
@@ -60,16 +60,17 @@ struct OutcomeLedger: Sendable, Equatable {
     /// Whether every outcome was sent.
     var isAnnounced: Bool { announced == lastCounter }
 
-    /// Puts down a judgement of the counters that follow `lastCounter`.
+    /// Records a judgement of the counters after `lastCounter`.
     mutating func judge(count: UInt32, bytes: Int, fate: Fate) {
         records.append(Record(first: lastCounter + 1, count: count, bytes: bytes, fate: fate))
         lastCounter += UInt64(count)
         if fate == .pending { pendingBytes += bytes }
     }
 
-    /// Puts down what the log holds, at start-up.
+    /// Records a batch that the log holds, when the log is read.
     ///
-    /// - Returns: false when the log is not ascending for this origin: no sequencer wrote that.
+    /// - Returns: false if the log is not ascending for this origin, so that no sequencer can have
+    ///   written it.
     mutating func recover(
         first: UInt64, count: UInt32, settled: UInt64, at sequence: SequenceNumber, epoch: Epoch,
         timestamp: Timestamp
@@ -85,12 +86,13 @@ struct OutcomeLedger: Sendable, Equatable {
         return true
     }
 
-    /// A ledger as the log knew it at one number: every outcome is committed and announced.
+    /// Restores a ledger from a checkpoint. Every outcome is committed and announced. nil if the
+    /// values contradict each other.
     ///
     /// - Parameters:
     ///   - lastCounter: The last counter that was judged.
     ///   - settled: The counter up to which the node has every outcome.
-    ///   - runs: What is in the log above it, ascending. nil comes of what does not fit together.
+    ///   - runs: The committed runs above that, ascending.
     init?(lastCounter: UInt64, settled: UInt64, runs: [Receipts.Run]) {
         guard settled <= lastCounter, lastCounter <= Self.counterMax else { return nil }
         self.lastCounter = lastCounter
@@ -102,7 +104,7 @@ struct OutcomeLedger: Sendable, Equatable {
             let record = Record(
                 first: run.firstCounter, count: run.count, bytes: 0,
                 fate: .committed(run.firstSequence, run.epoch, run.timestamp))
-            // The first may begin below what is settled, and end above.
+            // The first run may begin at or below `settled`, and end above it.
             guard record.first > end || records.isEmpty, record.last > end,
                 record.last <= lastCounter
             else { return nil }
@@ -111,10 +113,10 @@ struct OutcomeLedger: Sendable, Equatable {
         }
     }
 
-    /// A ledger without outcomes.
+    /// Makes an empty ledger.
     init() {}
 
-    /// Equal in what is known, however it lies in memory.
+    /// Compares what is known, regardless of how it is stored.
     static func == (left: Self, right: Self) -> Bool {
         left.lastCounter == right.lastCounter && left.settled == right.settled
             && left.announced == right.announced && left.pendingBytes == right.pendingBytes
@@ -132,18 +134,18 @@ struct OutcomeLedger: Sendable, Equatable {
         records[index].fate = .committed(sequence, epoch, timestamp)
     }
 
-    /// The node has every outcome up to this counter. Counters that were rejected before a restart
-    /// and are unknown since count as judged again.
+    /// The node has every outcome up to this counter. Counters above `lastCounter` that were
+    /// rejected before a restart, and are unknown since, count as judged.
     mutating func settle(through counter: UInt64) {
         guard counter > settled, counter <= Self.counterMax else { return }
-        // A pending outcome can't be settled: whoever says so is mistaken, and is not followed.
+        // A pending outcome can't be settled. A node that claims so is mistaken, and is ignored.
         while head < records.count, records[head].last <= counter {
             if records[head].fate == .pending { return }
             settled = records[head].last
             head += 1
         }
         if head == records.count || records[head].first > counter
-            // A part of a run that was sent whole.
+            // Only part of a run is settled, and the run was announced.
             || (records[head].fate != .pending && counter <= announced)
         {
             settled = counter
@@ -156,7 +158,7 @@ struct OutcomeLedger: Sendable, Equatable {
         }
     }
 
-    /// The outcomes that may be sent now: those that follow what was announced, up to the first
+    /// Announces the outcomes that may be sent now: those after `announced`, up to the first
     /// pending one.
     mutating func announce() -> [Record] {
         guard head < records.count else { return [] }
@@ -170,15 +172,15 @@ struct OutcomeLedger: Sendable, Equatable {
         return ready
     }
 
-    /// The outcomes that were announced, and that the node is not known to have.
+    /// The outcomes that were announced, but that the node is not known to have.
     var unsettled: [Record] {
         announced > settled ? outcomes(from: settled + 1, through: announced) : []
     }
 
-    /// The outcomes of counters that were announced before, for a batch that came again.
+    /// The announced outcomes of counters, for a batch that was resubmitted.
     ///
-    /// What is not announced yet is left out: it will be. What is not recorded was rejected
-    /// before a restart.
+    /// Outcomes that are not announced yet are left out, since they will be announced. Counters
+    /// without a record were rejected before a restart.
     func outcomes(from first: UInt64, through last: UInt64) -> [Record] {
         var found: [Record] = []
         var next = max(first, settled + 1)
@@ -191,8 +193,8 @@ struct OutcomeLedger: Sendable, Equatable {
                 index += 1
             } else {
                 let stop = index < records.count ? min(end, records[index].first - 1) : end
-                // Whoever is mistaken about what it has may leave a gap of any width. Only a part
-                // of it, as wide as one run, can be of interest to anybody.
+                // A node that is mistaken about what it has may leave a gap of any width. Nobody
+                // can need more than one run of it.
                 let count = UInt32(clamping: stop - next + 1)
                 found.append(
                     Record(
@@ -225,7 +227,7 @@ struct OutcomeLedger: Sendable, Equatable {
 }
 
 extension OutcomeLedger.Record {
-    /// The part of the run between two counters.
+    /// The part of the run from one counter through another.
     fileprivate func cut(from lower: UInt64, through upper: UInt64) -> Self {
         let start = max(first, lower)
         let end = min(last, upper)

@@ -1,42 +1,44 @@
 import ConfluxVocabulary
 
-/// Presence and unique names: the one place of rule 10. Keys are held as names are (rule 11).
+/// Presence and unique names. Rule 10 is implemented here. Session keys are held like names (rule
+/// 11).
 extension SequencerMachine {
-    /// What one node has at a time.
+    /// What only one node may hold at a time.
     enum Held: Sendable, Hashable, Comparable {
         case name(Name)
-        /// The key of this session.
+        /// The session key of this session.
         case key(Incarnation)
     }
 
-    /// A node wants what a present node, or another process, holds. The holder is asked; when it does
-    /// not answer in time, it has left.
+    /// A newcomer wants what a present node, or another process, holds. The holder is asked. If it
+    /// does not answer in time, it has left.
     struct Inquiry: Sendable {
         var holder: Incarnation
         var newcomer: Hello
         var connection: ConnectionID
-        /// When the holder was asked last.
+        /// When the holder was last asked.
         var askedAt: Duration
         var deadline: Duration
     }
 
-    /// The number of the question whether a holder is there. Its answer is told from
+    /// The number of the question whether a holder is alive. Its answer is distinguished from
     /// others by its body.
     private static let aliveQuestion: UInt64 = 0
 
-    /// Whether the name of a hello is free. When it is not, the holder is asked: only its answer
-    /// refuses a newcomer, and only the one that spoke last. Who gets no answer asks again.
+    /// Whether the name of a hello is free. If it is not, the holder is asked. Only the holder's
+    /// answer refuses a newcomer, and only the newcomer that spoke last. Those that get no answer
+    /// ask again.
     mutating func isFree(
         _ hello: Hello, from connection: ConnectionID, at now: Moment,
         into effects: inout [SequencerEffect]
     ) -> Bool {
         guard let name = hello.name else { return true }
-        // Another's entry is on its way to the log; whether that one is still there, its session will
-        // tell who asks again.
+        // Another newcomer's entry is on its way to the log. If this node asks again, that
+        // newcomer's session is the holder, and is asked whether it is alive.
         let isAwaited = joining.contains { $0.value.name == name && $0.key != hello.nonce }
         guard !isAwaited else { return false }
         guard let holder = sessions.holder(of: name) else {
-            // Who held it when it was asked has left by itself.
+            // The holder that was asked has left by itself.
             inquiries[.name(name)] = nil
             return true
         }
@@ -47,23 +49,25 @@ extension SequencerMachine {
         return false
     }
 
-    /// Whether a keyed session may be this process's. When another one holds it, that one is asked,
-    /// or the newcomer refused.
+    /// Whether this process may take up a keyed session. If another process holds the session, that
+    /// one is asked, and if it answers, the newcomer is refused.
     ///
-    /// A process that takes over does so by a `joined` entry behind everything that was admitted
-    /// for its predecessor, which nothing more is heard of. So the last counter of its welcome
-    /// changes no more: what is in the log up to it is durable, and the rest of it was rejected.
+    /// A process takes over by a `joined` entry, which comes after everything that was admitted for
+    /// its predecessor. Nothing more is heard of the predecessor. So the last counter in the new
+    /// process's welcome is final: everything up to it that is in the log is durable, and the rest
+    /// was rejected.
     mutating func isFree(
         _ session: Session, for hello: Hello, from connection: ConnectionID, at now: Moment,
         into effects: inout [SequencerEffect]
     ) -> Bool {
         guard session.presence == .live else {
-            // Who held it when it was asked has left by itself.
+            // The holder that was asked has left by itself.
             inquiries[.key(session.incarnation)] = nil
             return true
         }
         guard session.process != hello.process else { return true }
-        // The log doesn't say which process held it: one that had it before is believed.
+        // The log does not say which process held it. A process that names the session is believed
+        // to have held it before.
         if session.process == nil, session.connection == nil, hello.session != nil { return true }
         inquire(
             about: .key(session.incarnation), heldBy: session.incarnation, for: hello, connection,
@@ -71,11 +75,12 @@ extension SequencerMachine {
         return false
     }
 
-    /// Begins an inquiry, or continues with one: of its newcomers the last that spoke is there; one
-    /// that came before it may be gone, too.
+    /// Begins an inquiry, or continues one. Only the newcomer that spoke last is remembered, since
+    /// earlier ones may be gone, too.
     ///
-    /// One question may be lost, and a live holder must not lose what it has by that. Newcomers say
-    /// hello again while they wait: then the holder is asked again, some times a second at most.
+    /// A question may get lost, and a live holder must not lose what it holds because of that.
+    /// Newcomers repeat their hello while they wait. Each time the holder is asked again, but only
+    /// a few times a second.
     private mutating func inquire(
         about held: Held, heldBy holder: Incarnation, for newcomer: Hello,
         _ connection: ConnectionID, at now: Duration, into effects: inout [SequencerEffect]
@@ -97,7 +102,7 @@ extension SequencerMachine {
         effects.append(.send(.question(question), to: reached))
     }
 
-    /// The holder is there after all: newcomers are refused.
+    /// The holder is alive, so newcomers are refused.
     mutating func resolveInquiries(
         heldBy incarnation: Incarnation, into effects: inout [SequencerEffect]
     ) {
@@ -111,8 +116,8 @@ extension SequencerMachine {
         }
     }
 
-    /// A bye. With everything settled the session is forgotten, unless it is keyed; else only its
-    /// presence ends.
+    /// A bye. If everything is announced, and the session is not keyed, the session is forgotten.
+    /// Otherwise only its presence ends.
     mutating func leave(
         _ incarnation: Incarnation, on connection: ConnectionID, at now: Duration,
         into effects: inout [SequencerEffect]
@@ -128,7 +133,7 @@ extension SequencerMachine {
         }
     }
 
-    /// Ends a node's presence here; the entry follows.
+    /// Ends a node's presence here. The caller admits the entry.
     mutating func endPresence(
         of incarnation: Incarnation, at now: Duration, into effects: inout [SequencerEffect]
     ) {
@@ -145,7 +150,7 @@ extension SequencerMachine {
             .left(incarnation), then: .left(incarnation))
     }
 
-    /// Everything that becomes due by the clock.
+    /// Does everything that is due by the clock.
     mutating func passTime(at now: Moment, into effects: inout [SequencerEffect]) {
         let instant = now.monotonic
         for held in inquiries.keys.sorted() {
@@ -167,7 +172,7 @@ extension SequencerMachine {
         }
     }
 
-    /// A holder did not answer in time: what it held is free.
+    /// A holder did not answer in time, so what it held is free.
     private mutating func replaceHolder(
         _ inquiry: Inquiry, at now: Moment, into effects: inout [SequencerEffect]
     ) {
@@ -176,7 +181,7 @@ extension SequencerMachine {
             endPresence(of: inquiry.holder, at: now.monotonic, into: &effects)
             admitLeft(inquiry.holder)
         }
-        // So that the newcomer's hello takes its ordinary way.
+        // The newcomer's hello is now handled like any other.
         hello(inquiry.newcomer, from: inquiry.connection, at: now, into: &effects)
     }
 
@@ -184,7 +189,8 @@ extension SequencerMachine {
         session.isKeyed ? settings.keyedSessionsKeptFor : settings.forgetAfter
     }
 
-    /// Who was silent for too long has left; who was away for too long is forgotten.
+    /// Nodes that were silent for too long have left. Sessions whose nodes were away for too long
+    /// are forgotten.
     private mutating func sweep(at now: Duration, into effects: inout [SequencerEffect]) {
         sweepAt = now + settings.silenceMax / 4
         reviewDamage(at: now)
@@ -202,8 +208,8 @@ extension SequencerMachine {
         }
     }
 
-    /// A connection has ended: an observer has gone with it. A member may come back by another one; if
-    /// it does not, it leaves by its silence.
+    /// A connection has ended. An observer is gone with it. A member may come back on another
+    /// connection; if it does not, it leaves by its silence.
     mutating func disconnected(_ connection: ConnectionID) {
         if connections[connection] == .observer { connections.remove(connection) }
         questions.abandon(askedBy: connection)
@@ -213,7 +219,7 @@ extension SequencerMachine {
 }
 
 extension SequencerMachine.Held {
-    /// What a newcomer is told where the holder is there.
+    /// The code for a newcomer if the holder is alive.
     fileprivate var takenCode: ByeCode {
         switch self {
         case .name: .nameTaken

@@ -1,17 +1,18 @@
 import ConfluxVocabulary
 
-/// Sessions: how one is found, begun and taken up again. The one place of rule 8.
+/// Sessions: how they are found, begun and taken up again. Rule 8 is implemented here.
 extension SequencerMachine {
     /// A hello whose `joined` entry is not in the log yet.
     struct PendingJoin: Sendable {
-        /// The last one of its process.
+        /// The last hello of its process.
         var hello: Hello
         var connection: ConnectionID
-        /// What the entry says, whatever later hellos do.
+        /// What the entry says, whatever later hellos say.
         let name: Name?
         let isKeyed: Bool
 
-        /// The process says hello again. What it said before its last one is of the past.
+        /// The process repeats its hello. A hello from before its last one is out of date, and
+        /// ignored.
         mutating func take(_ hello: Hello, from connection: ConnectionID) {
             guard !hello.isBefore(self.hello) else { return }
             self.hello = hello
@@ -19,9 +20,10 @@ extension SequencerMachine {
         }
     }
 
-    /// Who speaks: the session that the connection's last welcome named, and no other (rule 33). What is
-    /// said for another tenure or session is about counters and a history that this one doesn't have,
-    /// and its node is told to say hello.
+    /// The peer that speaks: the session that the connection's last welcome named, and no other
+    /// (rule 33). A message for another tenure or session refers to counters and a history that
+    /// this one does not have. For such a message the result is nil, and the node is told to say
+    /// hello.
     mutating func peer(
         _ speaker: Speaker, on connection: ConnectionID, at now: Duration
     ) -> ConnectionTable.Peer? {
@@ -38,23 +40,23 @@ extension SequencerMachine {
         into effects: inout [SequencerEffect]
     ) {
         if repeats(hello, from: connection, at: now.monotonic, into: &effects) { return }
-        // What a node got of the log by way of a sequencer that is superseded itself may be of a
-        // newer tenure than the node has a welcome of.
+        // A node may have read entries by way of a sequencer that is superseded itself. So its
+        // history may be of a newer tenure than any that it was welcomed by.
         var known = speaker.epoch
         if let mark = hello.history, mark.log == tenure.log { known = max(known, mark.epoch) }
         guard known > tenure.epoch else {
             if hasRoom(for: hello) { self.hello(hello, from: connection, at: now, into: &effects) }
             return
         }
-        // Only a confirmation that begins behind the hello may answer it.
+        // Only a confirmation that begins after the hello may answer it.
         if hasRoom(for: hello) { confirmations.add(hello, from: connection) }
         challenge(by: known, into: &effects)
     }
 
-    /// Answers a hello that was said again before its answer arrived: alike, and it changes nothing. What
-    /// the node hosts it may have said since.
+    /// Answers a repeated hello whose answer had not arrived. It gets the same answer, and changes
+    /// nothing. The node may have changed what it hosts since the first copy.
     ///
-    /// - Returns: Whether it was one.
+    /// - Returns: Whether it was a repeated hello.
     private mutating func repeats(
         _ hello: Hello, from connection: ConnectionID, at now: Duration,
         into effects: inout [SequencerEffect]
@@ -67,22 +69,23 @@ extension SequencerMachine {
         return true
     }
 
-    /// Finds the session of a hello that may be answered, or begins one.
+    /// Finds the session of a hello that may be answered now, or begins one.
     mutating func hello(
         _ hello: Hello, from connection: ConnectionID, at now: Moment,
         into effects: inout [SequencerEffect]
     ) {
-        // The first copy may have waited for the log's confirmation, and this one behind it.
+        // The first copy may have waited for the log's confirmation, and this copy after it.
         if repeats(hello, from: connection, at: now.monotonic, into: &effects) { return }
         if hello.role != .member {
             observe(hello, from: connection, at: now, into: &effects)
             return
         }
-        // A hello that finds no room is left unanswered: it is said again.
+        // A hello that finds no room gets no answer, and the node repeats it.
         guard pipeline.hasRoom(bytes: 0) else { return }
         let session: Session
         if let token = hello.session {
-            // Log, incarnation and nonce find the session; where one differs it is forgotten.
+            // Log, incarnation and nonce find the session. If one of them differs, the session is
+            // forgotten.
             guard token.log == tenure.log, let found = sessions[token.incarnation],
                 found.nonce == hello.nonce, found.presence != .visit
             else {
@@ -98,7 +101,7 @@ extension SequencerMachine {
                 begin(hello, from: connection, at: now, into: &effects)
                 return
             }
-            // Nobody joins with the nonce of a visit.
+            // No node may join with the nonce of a visit.
             guard found.presence != .visit else {
                 refuse(
                     hello, .forgotten, "the nonce is a visit's; join with another one",
@@ -107,14 +110,15 @@ extension SequencerMachine {
             }
             session = found
         }
-        // That it is forgotten is said once the log has it: a crash may take it back. And what its
-        // process said before the hello that took it up last is of the past.
+        // A node is told that its session is forgotten only once the log has the entry, since a
+        // crash may undo it. And what its process said before the last hello that took it up is out
+        // of date.
         guard !session.isEnding, !session.isPast(hello) else { return }
-        // Where it names no session, its welcome was lost on its way.
+        // If the hello names no session, its welcome was lost.
         takeUp(session, hello, from: connection, at: now, into: &effects)
     }
 
-    /// Begins a session, once its name is free. Where its entry is on its way to the log already, the
+    /// Begins a session, once its name is free. If its entry is on its way to the log already, its
     /// last hello is the one that is answered.
     private mutating func begin(
         _ hello: Hello, from connection: ConnectionID, at now: Moment,
@@ -159,7 +163,7 @@ extension SequencerMachine {
         _ session: Session, _ hello: Hello, from connection: ConnectionID, at now: Moment,
         into effects: inout [SequencerEffect]
     ) {
-        // A session has the name that its first hello said, whatever a later one says.
+        // A session keeps the name of its first hello, whatever later ones say.
         var hello = hello
         hello.name = session.name
         // Another process with this key may hold it (rule 11).
@@ -170,12 +174,13 @@ extension SequencerMachine {
             bind(session.incarnation, hello, to: connection, at: now.monotonic, into: &effects)
             return
         }
-        // Its entry is on its way: the last hello is the one that is answered.
+        // Its entry is on its way. The last hello is the one that is answered.
         guard joining[hello.nonce] == nil else {
             joining[hello.nonce]?.take(hello, from: connection)
             return
         }
-        // A node that left is present again by an entry; until then its name may be another's.
+        // A node that left is present again by an entry. Until then, another node may have its
+        // name.
         guard isFree(hello, from: connection, at: now, into: &effects) else { return }
         sessions.markReturning(session.incarnation)
         joining[hello.nonce] = PendingJoin(
@@ -203,10 +208,10 @@ extension SequencerMachine {
             by: hello.owner?.name, then: .joined(hello.nonce))
     }
 
-    /// Forgets who left first, when there is no room for another session: one of the same key, where that
-    /// has as many as it may.
+    /// Forgets the session that left first if there is no room for another one. If the key has as
+    /// many sessions as it may, a session of the same key is forgotten.
     ///
-    /// - Returns: Why there is no room; nil when there is.
+    /// - Returns: Why there is no room; nil if there is.
     private mutating func makeRoom(for hello: Hello) -> String? {
         if let owner = hello.owner {
             let most = owner.sessionsMax.map { Int($0) } ?? settings.sessionsPerKeyMax
@@ -231,15 +236,15 @@ extension SequencerMachine {
         return nil
     }
 
-    /// Ends a session by an entry. Until that is in the log, whoever asks for the session is left
-    /// without an answer, and asks again.
+    /// Ends a session by an entry. Until the entry is in the log, a node that asks for the session
+    /// gets no answer, and asks again.
     mutating func forget(_ incarnation: Incarnation) {
         pipeline.admit(
             .forgotten(incarnation), then: .forgotten(incarnation))
         sessions.end(incarnation)
     }
 
-    /// The `joined` entry is in the log: its number is the incarnation.
+    /// The `joined` entry is in the log. Its number is the incarnation.
     mutating func joined(
         _ nonce: Nonce, at sequence: SequenceNumber, now: Duration,
         into effects: inout [SequencerEffect]
@@ -293,7 +298,7 @@ extension SequencerMachine {
         answer(hello, of: incarnation, on: connection, into: &effects)
     }
 
-    /// Says welcome, and behind it what may have been lost on its way and does not come by itself:
+    /// Sends the welcome, and after it what may have been lost and is not repeated otherwise:
     /// outcomes (rule 9), and questions for the node.
     private func answer(
         _ hello: Hello, of incarnation: Incarnation, on connection: ConnectionID,
@@ -308,7 +313,8 @@ extension SequencerMachine {
         questions.askAgain(incarnation, on: connection, into: &effects)
     }
 
-    /// A connection speaks for whom its last hello named: the session before has left, as by a bye.
+    /// A connection speaks for the session that its last hello named. The session before has left,
+    /// as by a bye.
     private mutating func release(
         _ connection: ConnectionID, at now: Duration, into effects: inout [SequencerEffect]
     ) {
@@ -329,7 +335,7 @@ extension SequencerMachine {
 }
 
 extension Hello {
-    /// Whether the same process said another hello since.
+    /// Whether the same process has said another hello since.
     func isBefore(_ other: Hello) -> Bool {
         nonce == other.nonce && process == other.process && request < other.request
     }

@@ -1,15 +1,15 @@
 import ConfluxVocabulary
 
-/// Visits: the sessions of nodes that dispatch without joining. The one place of rule 42.
+/// Visits: the sessions of nodes that dispatch without joining. Rule 42 is implemented here.
 ///
-/// **The problem.** Who dispatches one action and ends needs no presence, and should not wait for the
-/// log twice: once for a session and once for the action. But an action that stands in the log under
-/// a session that its node doesn't know yet could be admitted again, by a copy of the same message that
-/// comes when its session is forgotten.
+/// **The problem.** A node that dispatches one action and ends needs no presence. It should not
+/// wait for the log twice, once for a session and once for the action. But suppose an action is in
+/// the log under a session that its node does not know yet. Then a copy of the same message could
+/// be admitted again, if it arrives after the session was forgotten.
 ///
-/// **The answer.** The welcome of a visitor comes at once and makes no entry. It names `last`, and whatever
-/// the visitor says from then on can only begin a session behind that number. Its first batch brings the
-/// `visited` entry with it, in one commit:
+/// **The answer.** A visitor gets its welcome at once, without an entry. The welcome names `last`,
+/// and whatever the visitor sends after it can only begin a session after that number. Its first
+/// batch brings the `visited` entry along, in the same commit:
 ///
 ///     visitor            sequencer                      log
 ///     hello ───────────▶ nothing is remembered
@@ -17,12 +17,12 @@ import ConfluxVocabulary
 ///     visit, since 41 ─▶ visited 42, action 43 ───────▶ one append
 ///       ◀─────── receipt ◀──────────────────────────────
 ///
-/// A visit that is not remembered never began, unless one that began behind `since` was forgotten:
-/// then nobody knows, and its node is told so. So no clock decides, and what is remembered is bounded.
-/// The epoch in the header sees to the rest: what is said for another tenure is not heard, so that
-/// nothing that was told as rejected is judged again (rule 33).
+/// A visit that is not remembered never began, unless a visit that began after `since` was
+/// forgotten. In that case nobody knows, and the node is told so. So no clock decides, and what is
+/// remembered is bounded. The epoch in the header does the rest: a message for another tenure is
+/// refused, so a counter that was reported as rejected is never judged again (rule 33).
 ///
-/// A visit has no presence: nothing is logged, or waited for, when its node goes.
+/// A visit has no presence: when its node leaves, nothing is logged and nobody waits.
 extension SequencerMachine {
     mutating func visit(
         _ visit: Visit, on connection: ConnectionID, as principal: Principal, at now: Duration,
@@ -39,7 +39,7 @@ extension SequencerMachine {
 
     /// Finds the session of a visit, or begins it.
     ///
-    /// - Returns: Its incarnation; nil if there is none, and the node was told why.
+    /// - Returns: Its incarnation; nil if there is none, in which case the node was told why.
     mutating func beginVisit(
         _ visit: Visit.Session, bytes: Int, on connection: ConnectionID, as principal: Principal,
         into effects: inout [SequencerEffect]

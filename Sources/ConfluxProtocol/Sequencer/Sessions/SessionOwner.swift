@@ -2,19 +2,20 @@ import ConfluxVocabulary
 
 /// The key that opens a session, as the sequencer knows it.
 struct SessionOwner: Sendable, Equatable {
-    /// What it is called.
+    /// The name of the key.
     let name: Name
-    /// How many sessions it may have, where its rights say so.
+    /// How many sessions the key may have; nil if its rights set no number.
     let sessionsMax: UInt32?
 }
 
 extension Hello {
-    /// A session belongs to the name of the key that opened it (rule 8): the nonce of a hello counts
-    /// together with that name. Whoever learns another's nonce, from the log or otherwise, opens a
-    /// session of its own with it. A key that replaces another under the same name has its sessions.
+    /// A session belongs to the name of the key that opened it (rule 8): the nonce of a hello
+    /// counts only together with that name. So a peer that learns another's nonce, from the log or
+    /// otherwise, opens a session of its own with it. A key that replaces another one under the
+    /// same name takes over its sessions.
     ///
-    /// - Parameter principal: Who speaks on the connection.
-    /// - Returns: The hello, with the owner's nonce.
+    /// - Parameter principal: The peer on the connection.
+    /// - Returns: The hello with the nonce that includes the owner.
     func owned(by principal: Principal) -> Hello {
         var hello = self
         hello.owner = principal.name.map {
@@ -26,7 +27,8 @@ extension Hello {
 }
 
 extension Nonce {
-    /// The nonce together with the name of the key of its connection; itself where there are no keys.
+    /// The nonce combined with the name of the connection's key; the nonce itself if there are no
+    /// keys.
     func owned(by owner: Name?) -> Nonce {
         guard let owner else { return self }
         return Nonce(hashOf: "conflux session owner\0\(owner)\0\(self)")

@@ -2,45 +2,49 @@ import ConfluxVocabulary
 
 /// What the sequencer remembers of one origin.
 struct Session: Sendable, Equatable {
-    /// Whether its node is there.
+    /// Whether its node is present.
     enum Presence: UInt8, Sendable, CaseIterable {
-        /// Heard of in this tenure, or present when the tenure began and not yet silent for long.
+        /// The node was heard in this tenure; or it was present when the tenure began, and has not
+        /// been silent for long.
         case live
-        /// A `left` entry ended its presence.
+        /// A `left` entry ended the node's presence.
         case left
-        /// It never was: it dispatches without joining (rule 42).
+        /// The node was never present: it dispatches without joining (rule 42).
         case visit
     }
 
-    /// The number of its first `joined` entry, or of its `visited` one.
+    /// The number of its first `joined` entry, or of its `visited` entry.
     let incarnation: Incarnation
-    /// The random number of its process, or what its key gives: the other half of its identity
-    /// (rule 8).
+    /// The random number of its process, or the value derived from its session key. It is the other
+    /// half of the session's identity (rule 8).
     let nonce: Nonce
     /// The node's unique name.
     let name: Name?
     /// The name of the key that opened it; nil if there were no keys.
     let owner: Name?
-    /// Whether it outlives the bye of its process (rule 11).
+    /// Whether it outlives its process's bye (rule 11).
     let isKeyed: Bool
-    /// Its outcomes (rule 9). They change by the ledger's own functions.
+    /// Its outcomes (rule 9). Only the ledger's own functions change them.
     var ledger = OutcomeLedger()
-    /// Whether its node is there.
+    /// Whether its node is present.
     var presence: Presence
-    /// Whether a `forgotten` entry for it is on its way to the log. *Use*: nothing is said of the
-    /// session until it is there.
+    /// Whether a `forgotten` entry for it is on its way to the log. *Use*: until the entry is
+    /// there, nothing is said about the session.
     var isEnding = false
-    /// Whether it left, and a `joined` entry by which its node is present again is on its way to the log.
+    /// Whether it left, and a `joined` entry that makes its node present again is on its way to the
+    /// log.
     var isReturning = false
-    /// When it was heard of last, or since when it is away. *Invariant*: measured afresh in each tenure (rule 10).
+    /// When its node was last heard, or since when it has been away. *Invariant*: measured afresh
+    /// in each tenure (rule 10).
     var quietSince: Duration
-    /// Which process holds it, if it is keyed; nil until one said hello in this tenure.
+    /// The process that holds it, if it is keyed; nil until a process has said hello in this
+    /// tenure.
     var process: Nonce?
-    /// Where it is to be reached; nil until it said hello in this tenure.
+    /// The connection that reaches its node; nil until the node has said hello in this tenure.
     var connection: ConnectionID?
-    /// The number of the hello that took it up last, in this tenure; 0 before one did.
+    /// The number of the last hello that took it up in this tenure; 0 if none did.
     var greeting: UInt64 = 0
-    /// How far its replicas are.
+    /// The number up to which its replicas have applied.
     var applied = SequenceNumber.zero
 
     /// A visit (rule 42).
@@ -63,47 +67,47 @@ struct Session: Sendable, Equatable {
         self.quietSince = quietSince
     }
 
-    /// Whether its node is away, and it may be forgotten.
+    /// Whether its node is away, so that it may be forgotten.
     var isAway: Bool { presence == .left && !isEnding && !isReturning }
 
-    /// Whether this is the hello that took it up last.
+    /// Whether this is the last hello that took it up.
     func isTakenUp(by hello: Hello) -> Bool {
         nonce == hello.nonce && process == hello.process && greeting == hello.request
     }
 
-    /// Whether its process said this before the hello that took it up last.
+    /// Whether its process said this before the last hello that took it up.
     func isPast(_ hello: Hello) -> Bool {
         process == hello.process && hello.request < greeting
     }
 }
 
-/// All sessions, found by incarnation, by nonce and by name, and counted by owner. They change by its
-/// functions alone.
+/// All sessions. They are found by incarnation, by nonce and by name, and counted by owner. They
+/// change only through its functions.
 struct SessionTable: Sendable, Equatable {
     private var sessions: [Incarnation: Session] = [:]
     private var byNonce: [Nonce: Incarnation] = [:]
-    /// The holder of each name: the session that joined last with it. *Invariant*: at most one
-    /// live session has a name.
+    /// The holder of each name: the session that joined with it last. *Invariant*: at most one live
+    /// session has a name.
     private var byName: [Name: Incarnation] = [:]
 
-    /// How many of them are ending.
+    /// How many sessions are ending.
     private var endingCount = 0
-    /// How many there are of each key, without those that end and without visits, and with those to come.
-    /// *Invariant*: none is 0.
+    /// How many sessions each key has. Ending ones and visits do not count; reserved ones do.
+    /// *Invariant*: no count is 0.
     private var ownerCounts: [Name: Int] = [:]
-    /// Those that are away, by how long they are.
+    /// The sessions that are away, ordered by how long.
     private var away = AwaySessions()
-    /// Those that are visits.
+    /// The visits.
     private var visits = VisitQueue()
 
     var count: Int { sessions.count }
-    /// How many of them are visits.
+    /// How many sessions are visits.
     var visitCount: Int { visits.count }
-    /// How many there will be once those that end are gone, without visits.
+    /// How many sessions will be left once those that are ending are gone, without visits.
     var lastingCount: Int { sessions.count - endingCount - visits.count }
     var incarnations: [Incarnation] { sessions.keys.sorted() }
     var all: some Collection<Session> { sessions.values }
-    /// How many there are of a key, without those that end and without visits, and with those to come.
+    /// How many sessions a key has. Ending ones and visits do not count; reserved ones do.
     func count(of owner: Name) -> Int { ownerCounts[owner] ?? 0 }
 
     subscript(incarnation: Incarnation) -> Session? {
@@ -112,19 +116,19 @@ struct SessionTable: Sendable, Equatable {
 
     func incarnation(of nonce: Nonce) -> Incarnation? { byNonce[nonce] }
 
-    /// Whether the session joined last with its name.
+    /// Whether the session is the last that joined with its name.
     func isHolder(_ session: Session) -> Bool {
         session.name.map { byName[$0] == session.incarnation } ?? false
     }
 
-    /// Whether a session with this incarnation or nonce is there.
+    /// Whether there is a session with this incarnation or nonce.
     func contains(_ incarnation: Incarnation, _ nonce: Nonce) -> Bool {
         sessions[incarnation] != nil || byNonce[nonce] != nil
     }
 
-    /// Puts back a session as it was.
+    /// Restores a session as it was.
     ///
-    /// - Returns: false when another one holds its name, too.
+    /// - Returns: false if another session holds its name, too.
     mutating func restore(_ session: Session, isHolder: Bool) -> Bool {
         sessions[session.incarnation] = session
         if session.isAway { away.append(session) }
@@ -143,15 +147,16 @@ struct SessionTable: Sendable, Equatable {
         return incarnation
     }
 
-    /// A session is to begin for which there is room: a further one finds it taken.
+    /// Reserves the place of a session that is about to begin, so that no other session takes it.
     mutating func reserve(for owner: Name?) { count(1, of: owner) }
 
-    /// A session that was to begin is about to be inserted.
+    /// Ends the reservation of a session that is about to be inserted.
     mutating func endReservation(for owner: Name?) { count(-1, of: owner) }
 
     mutating func insert(_ session: Session) {
-        // A nonce finds one session. A sequencer that remembers fewer visits than a log's fold may give
-        // somebody the nonce of one that it has forgotten.
+        // A nonce finds only one session. A sequencer may remember fewer visits than the fold of
+        // the log. So it may have accepted the nonce of a visit that it has forgotten and the fold
+        // has not.
         if let former = byNonce[session.nonce], sessions[former]?.presence == .visit {
             visits.remove(former)
             remove(former)
@@ -172,7 +177,8 @@ struct SessionTable: Sendable, Equatable {
         ownerCounts[owner] = count == 0 ? nil : count
     }
 
-    /// The node of a session that had left is about to be present again: it is not forgotten meanwhile.
+    /// The node of a session that had left is about to be present again. The session is not
+    /// forgotten meanwhile.
     mutating func markReturning(_ incarnation: Incarnation) {
         guard let session = sessions[incarnation] else { return }
         away.remove(session)
@@ -208,27 +214,27 @@ struct SessionTable: Sendable, Equatable {
 
     // MARK: Visits
 
-    /// The last visit that was forgotten: each that began behind it is here.
+    /// The last visit that was forgotten. Every visit that began later is remembered.
     var forgottenVisit: Incarnation { visits.forgotten }
 
-    /// A visit begins, and enough older ones are forgotten for it.
+    /// Begins a visit, and forgets as many older ones as needed.
     mutating func begin(_ visit: Session, keeping most: Int) {
         insert(visit)
         visits.append(visit.incarnation)
         keepVisits(most)
     }
 
-    /// Forgets the oldest visits above a number.
+    /// Forgets the oldest visits above this number.
     mutating func keepVisits(_ most: Int) {
         while visits.count > most { remove(visits.forgetFirst()) }
     }
 
-    /// A checkpoint says that these were forgotten.
+    /// A checkpoint says that the visits up to this one were forgotten.
     mutating func forgetVisits(through incarnation: Incarnation) {
         visits.forget(through: incarnation)
     }
 
-    /// What is said to the session from now on goes there.
+    /// Everything for the session is sent to this connection from now on.
     mutating func reach(_ incarnation: Incarnation, by connection: ConnectionID) {
         sessions[incarnation]?.connection = connection
     }
@@ -237,7 +243,7 @@ struct SessionTable: Sendable, Equatable {
 
     /// The session is reached by this connection from now on, and by no other.
     ///
-    /// - Returns: The connection by which it was reached until now, if that is another one.
+    /// - Returns: The session's former connection, if it is another one.
     mutating func takeUp(
         _ incarnation: Incarnation, by hello: Hello, on connection: ConnectionID,
         at now: Duration
@@ -250,12 +256,12 @@ struct SessionTable: Sendable, Equatable {
         return former == connection ? nil : former
     }
 
-    /// The session's node has said something.
+    /// The session's node was heard.
     mutating func hear(_ incarnation: Incarnation, at now: Duration) {
         sessions[incarnation]?.quietSince = now
     }
 
-    /// The session's node is not present any more.
+    /// The session's node is no longer present.
     mutating func leave(_ incarnation: Incarnation, at now: Duration) {
         guard var session = sessions[incarnation], session.presence != .visit else { return }
         session.connection = nil
@@ -266,7 +272,7 @@ struct SessionTable: Sendable, Equatable {
         if session.isAway { away.append(session) }
     }
 
-    /// Silence is measured afresh in each epoch (rule 10).
+    /// Starts to measure silence afresh, as in each epoch (rule 10).
     mutating func measureSilence(from now: Duration) {
         away = AwaySessions()
         for incarnation in incarnations {
@@ -277,7 +283,7 @@ struct SessionTable: Sendable, Equatable {
 
     // MARK: Outcomes
 
-    /// Changes what is known of a session's outcomes.
+    /// Changes the outcomes of a session.
     ///
     /// - Returns: What the change returns; nil if there is no such session.
     @discardableResult
@@ -290,7 +296,7 @@ struct SessionTable: Sendable, Equatable {
 
     // MARK: Progress
 
-    /// How far the node's replicas are.
+    /// Records how far the node's replicas have applied.
     mutating func advance(_ incarnation: Incarnation, to applied: SequenceNumber) {
         guard let known = sessions[incarnation]?.applied else { return }
         sessions[incarnation]?.applied = max(known, applied)
@@ -298,21 +304,22 @@ struct SessionTable: Sendable, Equatable {
 
     // MARK: Forgetting
 
-    /// The session that has been away longest: the first to be forgotten (rule 10). nil when no node is
-    /// away.
+    /// The session that has been away longest. It is the first to be forgotten (rule 10). nil if no
+    /// node is away.
     var longestAway: Incarnation? { away.first }
 
-    /// The same of one key.
+    /// The same for one key.
     func longestAway(of owner: Name) -> Incarnation? { away.first(of: owner) }
 }
 
-/// Sessions whose nodes are away, by how long they are, together and by key.
+/// Sessions whose nodes are away, ordered by how long, for all keys together and for each key.
 ///
-/// Two tables that differ in it alone are the same: while a log is read nobody is forgotten for another,
-/// and ``SessionTable/measureSilence(from:)`` orders it when the tenure begins.
+/// Two tables that differ only in this are equal. While a log is read, no session is forgotten to
+/// make room for another, and ``SessionTable/measureSilence(from:)`` sets the order when the tenure
+/// begins.
 private struct AwaySessions: Sendable, Equatable {
     private var all = ArrivalQueue<Incarnation>()
-    /// *Invariant*: none is empty.
+    /// *Invariant*: no queue is empty.
     private var byOwner: [Name: ArrivalQueue<Incarnation>] = [:]
 
     var first: Incarnation? { all.first }

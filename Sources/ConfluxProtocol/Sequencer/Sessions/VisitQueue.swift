@@ -1,25 +1,26 @@
 import ConfluxVocabulary
 
-/// The visits that are remembered, in the order in which they began (rule 42).
+/// The remembered visits, in the order in which they began (rule 42).
 ///
-/// A visit is forgotten when enough others have begun since. That follows from the log alone, so no
-/// entry says it, and ``forgotten`` tells of each that isn't here whether it can have been.
+/// A visit is forgotten once enough later visits have begun. This follows from the log alone, so no
+/// entry records it. For a visit that is not remembered, ``forgotten`` shows whether it may have
+/// been forgotten.
 struct VisitQueue: Sendable, Equatable {
-    /// The most that a log's fold remembers.
+    /// The most visits that a log's fold remembers.
     static let most = 4_096
 
-    /// Ascending. Those before `head` are forgotten.
+    /// Ascending. The visits before `head` are forgotten.
     private var incarnations: [Incarnation] = []
     private var head = 0
-    /// The last visit that was forgotten. *Invariant*: every visit that was forgotten is at or below
-    /// it, and it never falls.
+    /// The last visit that was forgotten. *Invariant*: every forgotten visit is at or below it, and
+    /// it never decreases.
     private(set) var forgotten = Incarnation.none
 
     var count: Int { incarnations.count - head }
 
     mutating func append(_ incarnation: Incarnation) { incarnations.append(incarnation) }
 
-    /// Forgets the oldest.
+    /// Forgets the oldest visit.
     mutating func forgetFirst() -> Incarnation {
         let first = incarnations[head]
         head += 1
@@ -31,18 +32,18 @@ struct VisitQueue: Sendable, Equatable {
         return first
     }
 
-    /// It is remembered no longer, though it is not the oldest.
+    /// Removes a visit that need not be the oldest.
     mutating func remove(_ incarnation: Incarnation) {
         guard let index = incarnations[head...].firstIndex(of: incarnation) else { return }
         incarnations.remove(at: index)
     }
 
-    /// Visits up to this one were forgotten, and they are not here.
+    /// Records that visits up to this one were forgotten. They are not in the queue.
     mutating func forget(through incarnation: Incarnation) {
         forgotten = max(forgotten, incarnation)
     }
 
-    /// Equal in what is known, however it lies in memory.
+    /// Compares what is remembered, regardless of how it is stored.
     static func == (left: Self, right: Self) -> Bool {
         left.forgotten == right.forgotten
             && left.incarnations[left.head...] == right.incarnations[right.head...]

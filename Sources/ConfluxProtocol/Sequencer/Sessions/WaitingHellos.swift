@@ -1,13 +1,13 @@
 import ConfluxVocabulary
 
-/// The hellos that wait: for their `joined` entry, for who holds a name or a key, or for the log's
-/// word on this tenure. Each names stores and states, as many as a frame has room for, so that their
-/// number alone would bound no memory.
+/// The hellos that wait: for their `joined` entry, for the holder of a name or key, or for the log
+/// to confirm this tenure. A hello may name as many stores and states as a frame has room for, so a
+/// bound on the number of hellos alone would not bound memory.
 extension SequencerMachine {
-    /// The most stores and states that waiting hellos name, but for those that name a few. *At the
-    /// bound* a hello is left unanswered: it is said again.
+    /// The most stores and states that waiting hellos name. Hellos that name only a few do not
+    /// count. *At the bound* a hello gets no answer, and the node repeats it.
     static let waitingNamesMax = 1 << 20
-    /// How many are a few. *Use*: such a hello costs no look at the others.
+    /// How many names are a few. *Use*: for such a hello the others need not be counted.
     private static let fewNamesMax = 64
 
     /// Whether a hello may wait.
@@ -16,7 +16,7 @@ extension SequencerMachine {
             || waitingNames + hello.nameCount <= Self.waitingNamesMax
     }
 
-    /// How many names those hellos have that count.
+    /// How many names the hellos that count have.
     var waitingNames: Int {
         func sum(_ hellos: some Sequence<Hello>) -> Int {
             hellos.reduce(0) {

@@ -1,8 +1,8 @@
 import ConfluxVocabulary
 
-/// Digest points and what replicas say there: see ``Votes``.
+/// Digest points, and what replicas report there (see ``Votes``).
 extension SequencerMachine {
-    /// Entries are in the log.
+    /// Entries are in the log, with these loads.
     mutating func note(_ loads: [TargetLoad], through last: SequenceNumber) {
         directory.note(loads, through: last)
         for load in loads {
@@ -16,7 +16,7 @@ extension SequencerMachine {
         }
     }
 
-    /// Whether enough of the log concerned a store since its last point.
+    /// Makes a digest point due if enough entries have concerned the store since its last point.
     mutating func reviewPoint(of name: StoreName) {
         if isPointSpaced(name) { directory.change(name) { $0.point.fallDue() } }
     }
@@ -26,7 +26,7 @@ extension SequencerMachine {
         return directory.load(of: name) - store.pointLoad >= spacing(of: name)
     }
 
-    /// The bytes of log between two points of a store: the larger its state, the more.
+    /// The bytes of entries between two points of a store. A larger state has a larger spacing.
     func spacing(of name: StoreName) -> UInt64 {
         let life = directory.life(of: name)
         let size: UInt64 =
@@ -36,21 +36,22 @@ extension SequencerMachine {
             case (nil, .saved(let reference)?): reference.byteCount
             case (nil, nil): 0
             }
-        // Of what is larger no snapshot is taken, and a replica may say of its size what it likes.
+        // No snapshot is taken of a larger state, and a replica may report any size.
         let (bytes, overflow) = min(size, settings.snapshotBytesMax)
             .multipliedReportingOverflow(by: settings.digestRatioMin)
         return max(settings.digestBytesMin, overflow ? .max : bytes)
     }
 
-    /// Puts what is due behind the batches of the commit that is about to be launched.
+    /// Admits the digest points that are due, after the batches of the commit that is about to be
+    /// launched.
     ///
-    /// A store whose votes are awaited waits, too: a large state takes long to encode, and would be
-    /// encoded again and again for points of which none is ever decided, since votes count only
-    /// before the next one. How far apart its points are to be is known once it has voted.
+    /// A store whose votes are awaited waits, too. A large state takes long to encode. Since votes
+    /// count only before the next point, it would be encoded again and again for points that are
+    /// never decided. Besides, the spacing of its points is known only once it has voted.
     mutating func admitPoints() {
         var count = 0
         while count < PointPlan.perCommitMax, let name = directory.lives.nextReady {
-            // Who opens it, or what comes for it, has it looked at again.
+            // The store is examined again when a node opens it, or when entries for it are logged.
             directory.change(name) { $0.point.postpone() }
             guard let life = directory.life(of: name), !life.isEnding, !life.isUpgrading,
                 !life.isFrozenAtAdmission, !life.work.point.isAdmitted, life.hasVoter
@@ -63,7 +64,7 @@ extension SequencerMachine {
         }
     }
 
-    /// The point is in the log: its hosts are expected to say what their states are.
+    /// A point is in the log. The store's hosts are expected to vote.
     mutating func pointLanded(
         _ name: StoreName, life: SequenceNumber, at sequence: SequenceNumber, now: Moment,
         into effects: inout [SequencerEffect]
@@ -71,7 +72,8 @@ extension SequencerMachine {
         directory.note(.digestPoint(name, life: life), at: sequence)
         let place = SnapshotPlace(store: name, life: life, sequence: sequence)
         directory.change(place) { $0.point.land() }
-        // Where what replicas have now counts no more, nothing is voted on until that is in the log.
+        // If the replicas' present state is about to become obsolete, there is no vote until the
+        // entry that makes it so is in the log.
         guard let present = directory.life(place), !present.isUpgrading,
             !directory.skips.isPending(for: name)
         else { return }
@@ -93,7 +95,7 @@ extension SequencerMachine {
             guard directory.change(vote.place, { $0.add(vote, of: incarnation) }) == true,
                 let votes = directory.life(vote.place)?.work.votes
             else { return }
-            // A vote that comes late has all of them decided anew.
+            // A late vote causes a new decision about all votes.
             if !votes.isOpen || votes.isComplete {
                 decide(vote.place.store, at: now, into: &effects)
             }
@@ -107,7 +109,7 @@ extension SequencerMachine {
         }
     }
 
-    /// Decides what can be decided.
+    /// Decides the votes that are complete, or whose time is up.
     mutating func decideDue(at now: Moment, into effects: inout [SequencerEffect]) {
         let names = directory.lives.decidable(at: now.monotonic)
         for name in names {
@@ -134,7 +136,7 @@ extension SequencerMachine {
         case .majority(let result, let losers):
             directory.change(name) { $0.point.hear(stateBytes: result.byteCount) }
             guard let work = directory.life(of: name)?.work else { return }
-            // It became due while nobody knew how large it is.
+            // The point became due while the size of the state was unknown.
             if !work.point.isWanted, !isPointSpaced(name) {
                 directory.change(name) { $0.point.postpone() }
             }
@@ -145,10 +147,10 @@ extension SequencerMachine {
             } else {
                 noteDivergence(of: name, into: &effects)
             }
-            // One that is on its way is not given up for one of the same replicas: the log may grow
-            // faster than it comes.
+            // An upload under way is not given up for a newer state of the same replicas: otherwise
+            // the log might grow faster than uploads complete.
             let isComing = work.upload?.isConfirmed == true
-            // Whether the log since the store's snapshot has grown past the bound, or somebody waits.
+            // A snapshot is wanted, or the entries since the last one exceed the bound.
             let isDue =
                 work.point.isWanted
                 || work.point.load(sinceSnapshot: round.load) >= settings.snapshotBytesMin

@@ -1,16 +1,17 @@
 import ConfluxVocabulary
 
-/// The floor: what of the log nobody can need any more (rule 36).
+/// The floor: nobody can need the entries of the log below it (rule 36).
 ///
 /// It is the lowest of
 ///
-/// - the number behind the older of the last two checkpoints, so that a start has one to begin with
-///   even when the newest can't be read;
-/// - for each store that an entry behind its snapshot concerns, the number behind that snapshot, or
-///   behind what is kept aside for it;
-/// - what is kept by ``Retention``.
+/// - the number after the older of the last two checkpoints, so that a start has a checkpoint even
+///   if the newest can't be read;
+/// - for each store that an entry after its snapshot concerns, the number after that snapshot, or
+///   after what is kept aside for the store;
+/// - the lowest number that ``Retention`` keeps.
 ///
-/// A store of which little comes would so keep all that comes for others: see `reviewKeepers`.
+/// With this alone, a store that receives few entries would make the log keep everything that other
+/// stores receive. `reviewKeepers` prevents that.
 extension SequencerMachine {
     mutating func checkpointSaved(
         _ sequence: SequenceNumber, at now: Moment, into effects: inout [SequencerEffect]
@@ -20,8 +21,9 @@ extension SequencerMachine {
         if phase == .serving { reviewFloor(at: now, into: &effects) }
     }
 
-    /// The log has no room, or has some again. What it gives up makes room, as far as retention and the
-    /// stores allow; until then batches are discarded, and come again, and no store begins.
+    /// The log has reached its reserve, or has room again. Discarded entries make room, as far as
+    /// retention and the stores allow. Until there is room, batches are discarded and resubmitted,
+    /// and no store is created.
     mutating func roomChanged(
         _ isNearlyFull: Bool, at now: Moment, into effects: inout [SequencerEffect]
     ) {
@@ -37,9 +39,9 @@ extension SequencerMachine {
         return "\(retention.bytesMax) bytes\(entries)"
     }
 
-    /// The lowest number that somebody may need, whatever is retained.
+    /// The lowest number that somebody may need, regardless of retention.
     private var lowestNeeded: SequenceNumber {
-        // The older one is the one to fall back on.
+        // The older checkpoint is the fallback. Before there are two, nothing may be discarded.
         guard checkpoints.count == 2 else { return SequenceNumber(1) }
         var lowest = checkpoints[0].next
         for name in directory.lives.lives.keys {
@@ -48,8 +50,8 @@ extension SequencerMachine {
         return lowest
     }
 
-    /// The number behind what is kept of a store; nil if no entry behind that concerns it, or nobody
-    /// could begin with those that are there.
+    /// The number after what is kept of a store. It is nil if no later entry concerns the store, or
+    /// if nobody could begin with the entries that are left.
     private func lowestNeeded(by name: StoreName) -> SequenceNumber? {
         guard let life = directory.life(of: name), life.work.missing == nil,
             directory.stamp(of: name) > life.record.keptThrough
@@ -72,13 +74,14 @@ extension SequencerMachine {
         if floor < retained { reviewKeepers(below: retained, at: now.monotonic, into: &effects) }
     }
 
-    /// Looks after the stores for which more is kept than is retained. One that is hosted is digested
-    /// for a snapshot, but for a large one, of which a snapshot would cost more than the log that it
-    /// frees. Of others the entries are kept aside, so that no abandoned store keeps the log for all.
+    /// Handles the stores for which the log keeps more than retention asks for. A store that is
+    /// hosted gets a digest point, so that a snapshot is taken, unless its state is so large that a
+    /// snapshot would cost more than the log that it frees. For other stores, the entries are kept
+    /// aside, so that no abandoned store keeps the log for all.
     private mutating func reviewKeepers(
         below retained: SequenceNumber, at now: Duration, into effects: inout [SequencerEffect]
     ) {
-        // Who hosts what is heard by their hellos.
+        // Nodes say in their hellos what they host, so it is unknown at first.
         let isEarly = now < servingSince + settings.silenceMax
         let logBytes = tenure.marks.byteCount
         var jobs: [AsideJob] = []
@@ -110,9 +113,10 @@ extension SequencerMachine {
         effects.append(.keepAside(jobs, through: SequenceNumber(retained.rawValue - 1)))
     }
 
-    /// Whether enough of the log grew since the last point. Where nobody votes, or nobody sends what it
-    /// voted for, it is tried again with what comes next for others: a point is an entry, too. But in a
-    /// log that is nearly full nothing comes next.
+    /// Whether the log has grown enough since the store's last point, and since the last attempt.
+    /// If nobody votes, or nobody sends the state that it voted for, later entries for other stores
+    /// lead to another attempt. The spacing is needed since a point is an entry, too. A log that is
+    /// nearly full gets no later entries, so the caller skips this check there.
     private func isPointWorthwhile(for name: StoreName, _ logBytes: UInt64) -> Bool {
         guard let life = directory.life(of: name) else { return false }
         let spacing = spacing(of: name)
@@ -120,7 +124,8 @@ extension SequencerMachine {
             && logBytes - life.work.point.keptLogBytes >= spacing
     }
 
-    /// Whether it is worth the while: what is kept aside is written anew each time.
+    /// Whether keeping aside is worth its cost: everything that is kept aside is rewritten each
+    /// time.
     private func isAsideDue(_ store: StoreRecord, below retained: SequenceNumber) -> Bool {
         guard store.aside?.reference != nil else { return true }
         let marks = tenure.marks
@@ -128,12 +133,12 @@ extension SequencerMachine {
             >= marks.byteCount(behind: retained) + settings.retention.bytesMax / 8
     }
 
-    /// For how many stores entries are kept aside in one go. Others follow in the next one.
+    /// The most stores for which one pass keeps entries aside. Others follow in the next pass.
     private static let asideJobsMax = 1_024
-    /// Behind how many bytes that are kept aside already no further store is added to a pass, which
-    /// holds all of them.
+    /// A pass gets no further store once its stores have this many bytes kept aside already. A pass
+    /// holds all of these bytes in memory.
     private static let asideFormerBytesMax: UInt64 = 32 << 20
-    /// When it is tried again to keep a store's entries aside.
+    /// How long to wait after a failure before a store's entries are kept aside again.
     private static let asidePatience = Duration.seconds(60)
 
     mutating func keptAside(
@@ -153,7 +158,7 @@ extension SequencerMachine {
             directory.keep(
                 StoreRecord.Aside(through: aside.through, reference: aside.reference),
                 of: aside.store, life: aside.life)
-            // It is not opened any more, and more and more comes for it.
+            // Nobody opens the store, and it keeps receiving entries.
             if aside.reference?.byteCount ?? 0 > settings.asideBytesMax,
                 let life = directory.life(place), !life.isFrozenAtAdmission, !life.hasVoter
             {

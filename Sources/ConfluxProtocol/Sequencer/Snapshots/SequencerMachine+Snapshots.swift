@@ -1,8 +1,8 @@
 import ConfluxVocabulary
 
-/// Snapshots: how they come from replicas (see ``SnapshotUpload``).
+/// Snapshots: how replicas upload them (see ``SnapshotUpload``).
 extension SequencerMachine {
-    /// A snapshot that the log has counts, if the store that it is of is there.
+    /// Uses a snapshot that the log has, if its store exists.
     mutating func adopt(_ snapshot: SnapshotIndexEntry) {
         guard snapshot.place.sequence <= tenure.last else { return }
         if snapshot.isAside {
@@ -19,7 +19,7 @@ extension SequencerMachine {
         directory.change(snapshot.place) { $0.point.take(load: store.pointLoad) }
     }
 
-    /// Wants the state that some replicas have at a digest point.
+    /// Begins to upload the state that some replicas have at a digest point.
     mutating func upload(
         _ result: Votes.Result, of round: Votes.Round, isConfirmed: Bool,
         at now: Moment, into effects: inout [SequencerEffect]
@@ -30,9 +30,9 @@ extension SequencerMachine {
         let name = round.place.store
         guard let life = directory.life(round.place) else { return }
         if case .saved(let base) = life.record.base, base.sequence >= reference.sequence {
-            // A replica voted late. What was confirmed at this point stays, whatever the votes come to
-            // by now: openers begin with it, and the log may be given up behind it. Where they made
-            // another state the store's, the next point tells.
+            // A replica voted late. The snapshot that was confirmed at this point stays, whatever
+            // the votes now amount to: openers begin with it, and the log may discard the entries
+            // before it. If the votes now favour another state, the next point will show it.
             guard base.sequence == reference.sequence else { return }
             if !isConfirmed || base == reference {
                 tellDivergence(of: round.place, base, into: &effects)
@@ -44,7 +44,8 @@ extension SequencerMachine {
         let upload = SnapshotUpload(reference, of: round, isConfirmed: isConfirmed)
         guard life.work.upload?.isSame(as: upload) != true else { return }
         directory.change(name) { $0.giveUpUpload() }
-        // The log may have a whole one at once. Then the store is looked at again: see `isPointReady`.
+        // The log may complete the snapshot with the part that it is saving. After that the store
+        // is examined again: see `isPointReady`.
         guard life.work.save == nil else {
             directory.change(name) { isConfirmed ? $0.point.want() : $0.point.fallDue() }
             return
@@ -70,7 +71,7 @@ extension SequencerMachine {
         }
     }
 
-    /// Asks the first source that is there for the next part.
+    /// Asks the first source that is present for the next part.
     private mutating func goOn(
         with name: StoreName, at now: Moment, into effects: inout [SequencerEffect]
     ) {
@@ -78,7 +79,7 @@ extension SequencerMachine {
         while let life = directory.life(of: name), let upload = life.work.upload,
             let source = upload.source
         {
-            // Only a live node hosts.
+            // Only live nodes are hosts.
             if life.work.hosts[source] != nil, let connection = sessions[source]?.connection {
                 directory.change(name) { $0.ask(until: deadline) }
                 effects.append(
@@ -94,8 +95,9 @@ extension SequencerMachine {
         fail(name, "no replica that has this state is there any more", into: &effects)
     }
 
-    /// Gives one up. It is due again at the store's next point, and no sooner: what fails for good
-    /// would fail as often as there is a commit. There is room for another one from here on.
+    /// Gives an upload up. The next attempt is at the store's next point, and no sooner: an upload
+    /// that always fails would otherwise fail with every commit. From here on there is room for
+    /// another upload.
     private mutating func fail(
         _ name: StoreName, _ reason: String, into effects: inout [SequencerEffect]
     ) {
@@ -104,7 +106,7 @@ extension SequencerMachine {
         effects.append(.note(.snapshotFailed(upload.place, reason)))
     }
 
-    /// A part of a snapshot has come.
+    /// A part of a snapshot has arrived.
     mutating func take(
         _ chunk: SnapshotChunk, of incarnation: Incarnation, at now: Moment,
         into effects: inout [SequencerEffect]
@@ -116,7 +118,7 @@ extension SequencerMachine {
         guard chunk.byteCount == upload.reference.byteCount, !chunk.bytes.isEmpty,
             chunk.bytes.count <= Int(settings.snapshotPartBytesMax)
         else {
-            // It has the state no longer, or never had.
+            // The replica no longer has the state, or never had it.
             directory.change(name) { $0.passOverSource() }
             goOn(with: name, at: now, into: &effects)
             beginUploads(at: now, into: &effects)
@@ -133,7 +135,7 @@ extension SequencerMachine {
         }
     }
 
-    /// The log has a part, or it has not.
+    /// The log has saved a part, or could not save it.
     mutating func saved(
         _ answer: SnapshotSaved, at now: Moment, into effects: inout [SequencerEffect]
     ) {
@@ -141,7 +143,8 @@ extension SequencerMachine {
         guard phase == .serving, let save = directory.change(place, { $0.endSave() }) ?? nil
         else { return }
         defer { beginUploads(at: now, into: &effects) }
-        // The log keeps no more than the newest two: what is whole there counts, whoever wanted it.
+        // The log keeps only the newest two, so a snapshot that is complete there counts, whoever
+        // wanted it.
         if let whole = answer.whole, save.isConfirmed {
             took(whole, of: place, load: save.load, into: &effects)
         }
@@ -156,7 +159,7 @@ extension SequencerMachine {
         }
     }
 
-    /// A confirmed snapshot is whole in the log.
+    /// A confirmed snapshot is complete in the log.
     private mutating func took(
         _ reference: SnapshotReference, of place: SnapshotPlace, load: UInt64,
         into effects: inout [SequencerEffect]
@@ -170,7 +173,8 @@ extension SequencerMachine {
         if life.work.point.isWanted { tellReload(of: place, into: &effects) }
     }
 
-    /// Replicas that stopped at an entry which others have passed begin anew behind it (rule 23).
+    /// Tells the replicas that stopped at an entry which this snapshot includes to reload (rule
+    /// 23).
     func tellReload(
         of place: SnapshotPlace, into effects: inout [SequencerEffect]
     ) {
@@ -183,7 +187,7 @@ extension SequencerMachine {
         }
     }
 
-    /// Looks at uploads whose source did not answer.
+    /// Goes on with the next source where a source did not answer in time.
     mutating func passUploads(at now: Moment, into effects: inout [SequencerEffect]) {
         for name in directory.lives.overdue(at: now.monotonic) {
             directory.change(name) { $0.passOverSource() }
@@ -194,6 +198,6 @@ extension SequencerMachine {
 }
 
 extension SnapshotIndexEntry {
-    /// Snapshots come before what is kept behind them.
+    /// Snapshots come before the entries that are kept aside after them.
     var order: (Int, SequenceNumber) { (isAside ? 1 : 0, place.sequence) }
 }

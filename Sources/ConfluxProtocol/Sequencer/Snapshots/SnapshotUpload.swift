@@ -1,43 +1,44 @@
 import ConfluxVocabulary
 
-/// A snapshot on its way from replicas to the log, part by part: the one place of rule 19.
+/// A snapshot that is uploaded from replicas to the log, part by part. Rule 19 is implemented here.
 ///
 ///     waiting ──▶ asked ── part ──▶ saving ── saved ──▶ asked … ──▶ whole
-///                  │ no answer, or gone: the next source, at the same place
+///                  │ no answer, or gone: the next source, at the same offset
 ///
-/// A part is asked for once the one before it is in the log, so that one of each upload is in memory
-/// at most. Replicas with one digest have the same bytes, so that any of them can continue where another
-/// ended; what came is hashed on its way, and what does not have the digest in the end is given up.
+/// A part is requested once the part before it is in the log, so that at most one part of each
+/// upload is in memory. Replicas with the same digest have the same bytes, so any of them can
+/// continue where another one ended. The parts are hashed as they arrive. If the whole does not
+/// have the digest in the end, it is given up.
 struct SnapshotUpload: Sendable {
     let place: SnapshotPlace
     let reference: SnapshotReference
-    /// What concerned the store up to the point, in bytes.
+    /// The bytes of the entries that concerned the store up to the point.
     let load: UInt64
-    /// Whether it becomes what openers begin with.
+    /// Whether it becomes the state that openers begin with.
     let isConfirmed: Bool
-    /// Who has it, and was not asked in vain.
+    /// The replicas that have the state, without those that failed to send it.
     private var sources: [Incarnation]
-    /// How many bytes came and are in the log, or on their way to it.
+    /// How many bytes have arrived: they are in the log, or on their way to it.
     private(set) var offset: UInt64 = 0
     private var hasher = DigestHasher()
     private(set) var step = Step.waiting
 
     enum Step: Sendable, Equatable {
-        /// For its turn.
+        /// The upload waits for its turn.
         case waiting
-        /// The first source was asked, and has until then.
+        /// The first source was asked, and has until this time to answer.
         case asked(until: Duration)
         /// The log is saving a part.
         case saving
     }
 
-    /// What a part that came is.
+    /// What kind of part has arrived.
     enum Taken: Sendable {
-        /// The next one.
+        /// The next part.
         case part(SnapshotPart)
-        /// Not the one that was asked for.
+        /// Not the part that was asked for.
         case other
-        /// The last one, and the whole does not have the digest.
+        /// The last part, but the whole does not have the digest.
         case wrong
     }
 
@@ -49,28 +50,28 @@ struct SnapshotUpload: Sendable {
         self.isConfirmed = isConfirmed
     }
 
-    /// Who is asked for the next part; nil if nobody has it any more.
+    /// The replica that is asked for the next part; nil if no replica has it any more.
     var source: Incarnation? { sources.first }
 
-    /// Until when the source has time; nil if none was asked.
+    /// The time by which the source must answer; nil if none was asked.
     var deadline: Duration? {
         if case .asked(let until) = step { until } else { nil }
     }
 
-    /// Whether it is for what another one is for.
+    /// Whether both uploads are for the same snapshot and purpose.
     func isSame(as other: Self) -> Bool {
         place == other.place && reference == other.reference && isConfirmed == other.isConfirmed
     }
 
-    /// The source is asked for what comes behind the offset.
+    /// The source is asked for the part at the offset.
     mutating func ask(until deadline: Duration) { step = .asked(until: deadline) }
 
-    /// The source has it no longer, never had it, or does not answer.
+    /// The source no longer has the state, never had it, or does not answer.
     mutating func passOverSource() { sources.removeFirst() }
 
     /// The source has answered.
     mutating func take(_ chunk: SnapshotChunk) -> Taken {
-        // What was asked for twice comes twice.
+        // A part that was requested twice arrives twice.
         guard case .asked = step, chunk.offset == offset else { return .other }
         let part = SnapshotPart(
             place: place, reference: reference, isConfirmed: isConfirmed, offset: offset,

@@ -1,29 +1,30 @@
 import ConfluxVocabulary
 
-/// What the replicas of one life of a store said of their state at its newest digest point: the one
-/// place of rules 18 and 22.
+/// What the replicas of one life of a store reported of their states at its newest digest point.
+/// Rules 18 and 22 are implemented here.
 ///
 ///     point in the log ──▶ open ── all live hosts voted, or time is up ──▶ decided
 ///                           ▲ vote                                          │ a late vote: anew
 ///                           └───────────────────────────────────────────────┘
 ///
-/// Votes count only for the newest point, and only those of the store's own schema version: what
-/// another version makes of the state may differ. A state is the store's where a strict majority of
-/// those that voted has it: both of two, all of one. Without a majority nobody is told to change its
-/// state, for nobody knows which is right. A vote that comes again, behind a new welcome, is one.
+/// Only votes for the newest point count, and only those of the store's own schema version, since
+/// another version may make another state of the same entries. A state is the store's if a strict
+/// majority of the voters has it: both of two, or the only one. Without a majority nobody is told
+/// to change its state, since nobody knows which one is right. A vote that is repeated after a new
+/// welcome counts once.
 struct Votes: Sendable {
-    /// What is equal where two replicas agree.
+    /// What is compared: two replicas agree if this is equal.
     struct Result: Sendable, Hashable {
         var digest: Digest
         var refusals: Digest
         var byteCount: UInt64
     }
 
-    /// What came of the votes for one point.
+    /// The result of the votes for one point.
     enum Verdict: Sendable, Equatable {
-        /// Some state is the store's.
+        /// This state is the store's.
         case majority(Result, losers: [Incarnation])
-        /// No state is.
+        /// No state has a majority.
         case none(voters: [Incarnation])
     }
 
@@ -31,13 +32,15 @@ struct Votes: Sendable {
     struct Round: Sendable {
         let place: SnapshotPlace
         let schemaVersion: UInt32
-        /// What concerned the store up to the point, in bytes. *Use*: whether a snapshot is due.
+        /// The bytes of the entries that concerned the store up to the point. *Use*: to decide
+        /// whether a snapshot is due.
         let load: UInt64
-        /// When those that voted decide.
+        /// When the votes that have arrived decide.
         let deadline: Duration
-        /// The hosts that were there and have not voted. *Invariant*: empty once it is decided.
+        /// The hosts that are present and have not voted. *Invariant*: empty once the round is
+        /// decided.
         fileprivate(set) var awaited: Set<Incarnation>
-        /// By who voted. *Invariant*: at most one of each session.
+        /// The votes by voter. *Invariant*: at most one for each session.
         fileprivate(set) var votes: [Incarnation: Result] = [:]
         fileprivate(set) var verdict: Verdict?
 
@@ -52,7 +55,7 @@ struct Votes: Sendable {
             self.awaited = awaited
         }
 
-        /// What the votes come to; nil when there are none.
+        /// The result of the present votes; nil if there are none.
         var tally: Verdict? {
             var counts: [Result: Int] = [:]
             for result in votes.values { counts[result, default: 0] += 1 }
@@ -63,44 +66,43 @@ struct Votes: Sendable {
                 losers: votes.filter { $0.value != most.key }.map(\.key).sorted())
         }
 
-        /// Who has a state, by which it can be asked for it.
+        /// The replicas that voted for a state, and so can be asked for it.
         func sources(of digest: Digest) -> [Incarnation] {
             votes.filter { $0.value.digest == digest }.map(\.key).sorted()
         }
 
-        /// Whether the time is over, and nobody of those that are there has voted.
+        /// Whether the time is up, and none of the hosts that are present has voted.
         func isSilent(at now: Duration) -> Bool {
             now >= deadline && votes.isEmpty && !awaited.isEmpty
         }
     }
 
-    /// *Invariant*: of the newest point.
+    /// *Invariant*: it is for the newest point.
     private(set) var round: Round?
-    /// Whether replicas still have time to say what they are at the newest point.
+    /// Whether replicas still have time to vote for the newest point.
     private(set) var isOpen = false
-    /// The last point at which all replicas that voted were equal; none where there is none in this
-    /// tenure.
+    /// The last point at which all voters were equal; nil if there was none in this tenure.
     private(set) var lastEqual: SequenceNumber?
-    /// Where replicas differ, until they do not.
+    /// How the replicas differ; nil while they do not.
     private(set) var divergence: DivergenceStatus?
 
-    /// The most votes for one point: those of sessions that came and went count, too. *At the bound*
-    /// a further one counts for nothing.
+    /// The most votes for one point, including those of sessions that have left. *At the bound* a
+    /// further vote does not count.
     static let votesMax = 10_000
 
-    /// When the votes are decided at the latest; nil once they are.
+    /// The latest time at which the votes are decided; nil once they are.
     var deadline: Duration? { isOpen ? round?.deadline : nil }
 
-    /// Whether nobody else is awaited.
+    /// Whether every awaited host has voted or left.
     var isComplete: Bool { isOpen && round?.awaited.isEmpty == true }
 
-    /// A point is in the log. The round before it is over.
+    /// A point is in the log. The round before it ends.
     mutating func begin(_ round: Round) {
         self.round = round
         isOpen = true
     }
 
-    /// A replica has voted.
+    /// A replica votes.
     ///
     /// - Returns: Whether the vote counts.
     mutating func add(_ vote: Vote, of incarnation: Incarnation) -> Bool {
@@ -114,15 +116,17 @@ struct Votes: Sendable {
         return true
     }
 
-    /// A session is not there any more, or hosts the store no longer.
+    /// A host no longer votes: its session has ended, it no longer hosts the store, or its replica
+    /// has stopped.
     mutating func pass(over incarnation: Incarnation) {
         round?.awaited.remove(incarnation)
     }
 
-    /// Decides the votes for the newest point, or decides them anew.
+    /// Decides the votes for the newest point, or decides them again.
     ///
-    /// - Parameter life: The number from which on replicas are equal, where nobody has looked yet.
-    /// - Returns: The verdict; nil when nobody voted, or it is the former one.
+    /// - Parameter life: The number of the life. All replicas were equal there, if no later equal
+    ///   point is known.
+    /// - Returns: The verdict; nil if nobody voted, or if the verdict is the same as before.
     mutating func decide(since life: SequenceNumber) -> Verdict? {
         isOpen = false
         round?.awaited = []
@@ -141,16 +145,16 @@ struct Votes: Sendable {
         at point: SequenceNumber, since life: SequenceNumber, _ nodes: [Incarnation],
         isMajority: Bool
     ) {
-        // What lasts is reported where it began.
+        // A lasting divergence is reported from where it began.
         divergence = DivergenceStatus(
             lastEqual: divergence?.lastEqual ?? lastEqual ?? life,
             firstUnequal: divergence?.firstUnequal ?? point,
             nodes: nodes, isMajority: isMajority, path: divergence?.path)
     }
 
-    /// All replicas have one state again.
+    /// All replicas have the same state again.
     ///
-    /// - Returns: Whether they had not.
+    /// - Returns: Whether they differed before.
     mutating func converge() -> Bool {
         defer { divergence = nil }
         return divergence != nil

@@ -1,17 +1,17 @@
 import ConfluxVocabulary
 
-/// What each live node hosts and bridges, as lives and states have it. *Use*: what ends with a node is
-/// found without a look at every store.
+/// What each live node hosts and bridges, matching the lives and states. *Use*: to find what ends
+/// with a node without searching every store.
 struct HostingIndex: Sendable {
     /// What one node hosts and bridges.
     struct Node: Sendable {
         fileprivate(set) var stores: Set<StoreName> = []
-        /// Those of them whose replica goes no further.
+        /// Those of them whose replica has stopped.
         fileprivate(set) var stopped: Set<StoreName> = []
         fileprivate(set) var states: Set<Name> = []
     }
 
-    /// *Invariant*: none that hosts and bridges nothing.
+    /// *Invariant*: each of them hosts or bridges something.
     private var nodes: [Incarnation: Node] = [:]
 
     subscript(incarnation: Incarnation) -> Node? { nodes[incarnation] }

@@ -1,11 +1,11 @@
-/// The names that a person may have meant: of states that the log has seen, and of stores that have a
-/// name of their own. What is said of them costs the same however many there are.
+/// The names that a person may have meant: those of states that the log has seen, and of stores
+/// that have a name of their own. The cost of listing them does not depend on how many there are.
 struct KnownNames: Sendable {
-    /// The first of them, ascending.
+    /// The lowest names, ascending.
     private(set) var first: [String] = []
     /// How many there are.
     private(set) var count = 0
-    /// How many are told.
+    /// The most names that are listed.
     static let shownMax = 20
 
     mutating func insert(_ name: String) {
@@ -16,11 +16,12 @@ struct KnownNames: Sendable {
         if first.count > Self.shownMax { first.removeLast() }
     }
 
-    /// Takes a name out.
+    /// Removes a name.
     ///
     /// - Parameters:
-    ///   - name: One that was inserted.
-    ///   - next: The lowest of all names above another one. *Use*: it takes the free place.
+    ///   - name: A name that was inserted.
+    ///   - next: Returns the lowest of all names above the given one. *Use*: it fills the free
+    ///     place.
     mutating func remove(_ name: String, next: (String) -> String?) {
         count -= 1
         guard let index = first.firstIndex(of: name) else { return }
@@ -29,7 +30,7 @@ struct KnownNames: Sendable {
         if let found = next(last) { first.append(found) }
     }
 
-    /// The names as a sentence has them, with others that come and go.
+    /// The names as a list for a sentence, together with others that are not inserted here.
     func text(with others: [String], otherCount: Int) -> String {
         let count = count + otherCount
         guard count > 0 else { return "none yet" }

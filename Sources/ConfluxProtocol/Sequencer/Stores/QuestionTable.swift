@@ -1,29 +1,29 @@
 import ConfluxVocabulary
 
-/// The questions that wait for answers of nodes. Bounded in number and in time.
+/// The questions that wait for answers of nodes. Their number and their time are bounded.
 struct QuestionTable: Sendable {
     private struct Pending: Sendable {
         var asker: ConnectionID
         var askersNumber: UInt64
-        /// What the nodes are asked.
+        /// The question that the nodes get.
         var forwarded: Question
         /// The nodes that have not answered. *Invariant*: never empty.
         var awaited: Set<Incarnation>
         var deadline: Duration
-        /// Whether the first answer that says what became of the entry ends it.
+        /// Whether the first answer that says what became of the entry ends the question.
         var endsWithFirst: Bool
-        /// Otherwise the best one that came.
+        /// The best answer so far; nil if there is none.
         var best: Answer?
     }
 
     private var pending: [UInt64: Pending] = [:]
-    /// *Invariant*: no number is used twice, in no tenure: an answer may come late, and would answer
-    /// another question. 0 is the question whether a node is there.
+    /// *Invariant*: no number is used twice, not even in another tenure. Otherwise a late answer
+    /// would answer another question. Number 0 stands for the question whether a node is alive.
     private var nextNumber: UInt64
 
-    /// Makes a table without questions.
+    /// Makes an empty table.
     ///
-    /// - Parameter nonce: The tenure's, which is random. Numbers begin with a part of it.
+    /// - Parameter nonce: The tenure's random nonce. Numbers begin with a part of it.
     init(of nonce: Nonce) {
         nextNumber = nonce.low
     }
@@ -31,7 +31,7 @@ struct QuestionTable: Sendable {
     var count: Int { pending.count }
     var nextDeadline: Duration? { pending.values.lazy.map(\.deadline).min() }
 
-    /// Sends a question on to nodes.
+    /// Forwards a question to nodes.
     mutating func ask(
         _ question: Question, by asker: ConnectionID,
         of nodes: [(Incarnation, ConnectionID)], until deadline: Duration, endsWithFirst: Bool,
@@ -50,8 +50,9 @@ struct QuestionTable: Sendable {
         }
     }
 
-    /// Asks a node again, behind a welcome, what it has not answered: what reached it between its
-    /// hello and the welcome counted for nothing there, and what it answered then was not sent.
+    /// Repeats, after a welcome, the questions that a node has not answered. A question that
+    /// reached the node between its hello and the welcome did not count there, and its answer was
+    /// not sent.
     func askAgain(
         _ incarnation: Incarnation, on connection: ConnectionID,
         into effects: inout [SequencerEffect]
@@ -64,7 +65,8 @@ struct QuestionTable: Sendable {
 
     /// A node answers.
     ///
-    /// - Returns: What is sent on, and to whom; nil if nobody waits for it, or for more.
+    /// - Returns: The answer to forward, and to whom; nil if nobody waits for it, or if further
+    ///   answers are awaited first.
     mutating func answer(
         _ answer: Answer, by incarnation: Incarnation, named name: Name?
     ) -> (Answer, ConnectionID)? {
@@ -74,7 +76,7 @@ struct QuestionTable: Sendable {
         var forwarded = Answer(
             number: waiting.askersNumber, isLast: true, node: name, body: answer.body)
         if waiting.endsWithFirst, answer.body.rank < Answer.Body.rankMax {
-            // Another node may know more, or have taken what this one did not.
+            // Another node may know more: it may have applied the entry where this one did not.
             if let best = waiting.best, best.body.rank >= answer.body.rank { forwarded = best }
             waiting.best = forwarded
             guard waiting.awaited.isEmpty else {
@@ -87,9 +89,9 @@ struct QuestionTable: Sendable {
         return (forwarded, waiting.asker)
     }
 
-    /// A node is gone: nobody waits for it.
+    /// A node has left, so its answers are no longer awaited.
     ///
-    /// - Returns: What is sent on instead of its answers, and to whom.
+    /// - Returns: The answers to forward instead, and to whom.
     mutating func lose(_ incarnation: Incarnation) -> [(Answer, ConnectionID)] {
         pending.keys.sorted().compactMap { number in
             guard pending[number]?.awaited.contains(incarnation) == true else { return nil }
@@ -100,14 +102,14 @@ struct QuestionTable: Sendable {
         }
     }
 
-    /// Nobody waits there for answers any more.
+    /// A connection no longer waits for answers.
     mutating func abandon(askedBy asker: ConnectionID) {
         pending = pending.filter { $0.value.asker != asker }
     }
 
-    /// Ends the questions whose time is over.
+    /// Ends the questions whose time is up.
     ///
-    /// - Returns: What is answered, and to whom.
+    /// - Returns: The answers to send, and to whom.
     mutating func expire(at now: Duration) -> [(Answer, ConnectionID)] {
         let late = pending.sorted { $0.key < $1.key }.filter { $0.value.deadline <= now }
         return late.map { number, waiting in
@@ -131,7 +133,7 @@ extension SequencerMachine {
             self.reply(answer, to: asker, into: &effects)
         }
         credit.acknowledge(question.acknowledged, on: asker)
-        // So that nobody looks for, or sends, an answer that would not be passed on.
+        // Otherwise nodes would produce and send an answer that would not be forwarded.
         guard credit.hasRoom(for: asker) else {
             reply(.failed(.tableFull, message: Self.unreadText), into: &effects)
             return
@@ -153,7 +155,7 @@ extension SequencerMachine {
             handOver(to: address, asked: question.number, by: asker, at: now, into: &effects)
             return
         case .status, .shapes:
-            // Of who hosts how much no bound tells that it fits into a frame.
+            // No bound guarantees that the status fits into a frame, since it lists who hosts what.
             var shapes: [ActionShapes] = []
             if case .shapes(let state) = question.body {
                 shapes = directory.states.shapes(of: state)
@@ -205,7 +207,7 @@ extension SequencerMachine {
             until: now.monotonic + patience, endsWithFirst: endsWithFirst, into: &effects)
     }
 
-    /// Whether the log has a store, or has seen a state.
+    /// Whether the target store or state is known.
     private func isThere(_ target: Target) -> Bool {
         switch target {
         case .store(let name): directory.life(of: name) != nil
@@ -228,7 +230,7 @@ extension SequencerMachine {
         }
     }
 
-    /// Sends an answer, or, where the asker has left too much unread, a failure instead of it.
+    /// Sends an answer. If the asker has left too many answers unread, it sends a failure instead.
     mutating func reply(
         _ answer: Answer, to asker: ConnectionID, into effects: inout [SequencerEffect]
     ) {
@@ -250,9 +252,9 @@ extension SequencerMachine {
             .filter { $0.connection != nil }
     }
 
-    /// How many bytes the status has, and not fewer.
+    /// The bytes of the status, or more.
     private var statusBytes: Int {
-        // A name has a byte for its length.
+        // A name has one byte for its length.
         func bytes(of name: Name) -> Int { name.text.utf8.count + 1 }
         func bytes(of store: StoreName) -> Int {
             bytes(of: store.state) + bytes(of: store.instance)
@@ -300,7 +302,7 @@ extension SequencerMachine {
 }
 
 extension Answer {
-    /// About how many bytes the answer has, and not fewer.
+    /// About how many bytes the answer has. The result is not too low.
     fileprivate var byteCount: Int {
         let head = 128
         return switch body {
@@ -316,8 +318,8 @@ extension Answer {
 }
 
 extension Answer.Body {
-    /// How much an answer says of what became of an entry: that a store stopped, more than that a node
-    /// does not know; that it was for nobody counts only if all say so.
+    /// How much an answer says of what became of an entry. A stopped store outranks a node that
+    /// does not know. That the entry concerned nobody counts only if all nodes say so.
     fileprivate var rank: Int {
         switch self {
         case .applied, .refused, .state, .status, .alive, .reloaded, .sequencers, .handingOver:

@@ -1,11 +1,11 @@
 import ConfluxVocabulary
 
-/// Opening and closing of stores: the one place of rule 16.
+/// Opening and closing stores. Rule 16 is implemented here.
 ///
 ///     open ──▶ created ──▶ hosted … ──▶ drop ──▶ dropped ──▶ (opened again: another life)
 ///
-/// What is admitted counts at once: behind a drop nothing is admitted for that life, and who opens
-/// the name begins the next one.
+/// Admitted entries count at once. After a drop, nothing more is admitted for that life, and
+/// whoever opens the name begins the next life.
 extension SequencerMachine {
     mutating func open(
         _ open: Open, by incarnation: Incarnation, on connection: ConnectionID,
@@ -46,21 +46,23 @@ extension SequencerMachine {
         }
     }
 
-    /// Opens a store that is there; in a newer version than it has by an entry (rule 17).
+    /// Opens a store that exists. A version newer than the store's needs an `upgraded` entry first
+    /// (rule 17).
     private mutating func openPresent(
         _ life: StoreLife, named name: StoreName, _ schemaVersion: UInt32, for opener: Opener,
         into effects: inout [SequencerEffect]
     ) {
         if case .upgraded(let version, _)? = life.work.word?.kind {
-            // Another version than the one that is on its way: it is asked for again.
+            // If it is another version than the one on its way, the node has to ask again.
             if version == schemaVersion { directory.change(name) { $0.wait(opener) } }
         } else if schemaVersion > life.record.schemaVersion {
-            // What it would be migrated from is not there.
+            // The store's base, from which it would be migrated, can't be used yet.
             guard !isHeldOff(opener, from: name, into: &effects) else { return }
-            // From here on no snapshot of the former version becomes what openers begin with.
+            // From here on no snapshot of the former version becomes the base of openers.
             directory.change(name) { $0.giveUpUpload() }
-            // What the log saves just now may take the place of the snapshot that is to be migrated.
-            // Then, and where there is no room, it is left unanswered, and asked for again.
+            // The part that the log is saving may complete a snapshot that replaces the base of the
+            // migration. In that case, and if there is no room, the request gets no answer, and the
+            // node asks again.
             guard life.work.save == nil, pipeline.hasRoom(bytes: 0),
                 say(
                     .upgraded(schemaVersion: schemaVersion, base: life.record.baseSequence),
@@ -91,7 +93,7 @@ extension SequencerMachine {
                 if (beginning?.openers ?? word?.openers)?.isFull == true { return isFull }
                 var version = present.schemaVersion
                 if beginning == nil, case .upgraded(let newer, _)? = word?.kind { version = newer }
-                // What is newer upgrades the store, but for one that is only about to begin.
+                // A newer version upgrades the store, unless the store is only about to be created.
                 let isUpgrade = open.schemaVersion > version && beginning == nil
                 return open.schemaVersion == version || isUpgrade
                     ? nil : versionMismatch(open.schemaVersion, version, name)
@@ -124,12 +126,12 @@ extension SequencerMachine {
         )
     }
 
-    /// Whether a state is known, or may become known.
+    /// Whether a state is known, or there is room for it.
     private func hasRoom(forState state: Name) -> Bool {
         directory.knows(state: state) || directory.states.count < settings.statesMax
     }
 
-    /// A node that waited for a store, or need not wait for it, hosts it from here on.
+    /// A node hosts a store from here on: it waited for the store, or does not need to.
     mutating func host(
         _ name: StoreName, for opener: Opener, into effects: inout [SequencerEffect]
     ) {
@@ -167,7 +169,7 @@ extension SequencerMachine {
         }
     }
 
-    /// Takes a hello's word for what its node hosts: hosting is no entry.
+    /// Accepts what a hello says its node hosts, since hosting has no entry in the log.
     mutating func restateHosting(_ hello: Hello, of incarnation: Incarnation) {
         for name in directory.restate(hello.hosted, by: incarnation) {
             reviewPoint(of: name)

@@ -1,6 +1,6 @@
 import ConfluxVocabulary
 
-/// Entries that are to have no effect (rule 38).
+/// Skipping entries (rule 38).
 extension SequencerMachine {
     mutating func skip(
         _ skip: Skip, from connection: ConnectionID, by owner: Name?,
@@ -13,7 +13,7 @@ extension SequencerMachine {
             return
         }
         if let reason = reasonNotToSkip(entry) {
-            // Replicas that stopped there need not wait for a snapshot that is there already.
+            // The snapshot exists already, so stopped replicas are told at once.
             for name in directory.names(concernedBy: skip.target) {
                 guard let store = directory.store(name), store.baseSequence >= skip.sequence
                 else { continue }
@@ -32,7 +32,7 @@ extension SequencerMachine {
         guard pipeline.hasRoom(bytes: 0), directory.skip(entry, for: asker) else { return }
         pipeline.admit(
             .skipped(entry.sequence, entry.target), by: owner, then: .skipped(entry))
-        // What was said of later points was said with the entry.
+        // The votes for this and later points were for states that include the entry.
         for name in directory.names(concernedBy: entry.target) {
             if let round = directory.life(of: name)?.work.votes.round,
                 round.place.sequence >= entry.sequence
@@ -42,7 +42,7 @@ extension SequencerMachine {
         }
     }
 
-    /// Why an entry can't be skipped: a replica has applied it, or may have.
+    /// Why an entry can't be skipped. For example, a live replica has applied it, or may have.
     private mutating func reasonNotToSkip(_ skip: SkippedEntry) -> String? {
         let isThere =
             skip.sequence >= tenure.floor || directory.isKeptAside(skip.sequence, skip.target)
@@ -58,7 +58,7 @@ extension SequencerMachine {
                 + "in it: replicas that stopped begin there when they are opened again"
         }
         for name in names {
-            // A replica that is gone by now may have had the entry, and its state be on its way.
+            // A replica that has left may have applied the entry, and its state may be on its way.
             guard let work = directory.life(of: name)?.work else { continue }
             let isComing = work.upload.map { $0.place.sequence >= skip.sequence } ?? false
             if isComing || work.save != nil {
@@ -75,9 +75,9 @@ extension SequencerMachine {
                     return "node \(node) hosts \(name) and has not come to entry "
                         + "\(skip.sequence) yet; ask again"
                 }
-                // Those that stopped get its state. Most of them are not there now: a process that
-                // died of the entry could not even open the store. One snapshot is enough, since
-                // that has the entry in it.
+                // The stopped replicas will get this node's state. Most of them are not present
+                // now, since a process that died of the entry could not even open the store. One
+                // snapshot is enough, because it includes the entry.
                 directory.change(name) { $0.point.want() }
                 return "node \(node) has applied entry \(skip.sequence) to \(name): replicas that "
                     + "stopped there get its state instead"
@@ -88,7 +88,7 @@ extension SequencerMachine {
         return nil
     }
 
-    /// The entry that has another one be without effect is in the log.
+    /// The entry that makes another entry have no effect is in the log.
     mutating func skipped(
         _ skip: SkippedEntry, at sequence: SequenceNumber, into effects: inout [SequencerEffect]
     ) {

@@ -1,20 +1,20 @@
 import ConfluxVocabulary
 
-/// Entries about a life itself: that it has a newer schema version, is frozen or thawed (rule 21), or is
-/// over (rule 16).
+/// Entries about a life itself, or *words*: the life has a newer schema version, is frozen or
+/// thawed (rule 21), or is over (rule 16).
 ///
 ///     say ──▶ on its way ──▶ in the log: it counts, and those who wait for it are told
 ///
-/// A life has one word at a time. Whoever wants another one meanwhile is left without an answer, and asks
-/// again; what the sequencer itself wants, it wants again.
+/// A life has one word at a time. Whoever asks for another word meanwhile gets no answer, and asks
+/// again. The sequencer itself tries again, too.
 extension SequencerMachine {
-    /// Says a word on a present life.
+    /// Admits a word on a present life.
     ///
     /// - Parameters:
     ///   - kind: The word.
     ///   - name: The store.
-    ///   - owner: The name of the key that asked for it, if one did.
-    /// - Returns: Whether it is on its way; not where another one is.
+    ///   - owner: The name of the key that asked for it; nil if none did.
+    /// - Returns: Whether it was admitted. It is not if another word is on its way.
     @discardableResult
     mutating func say(
         _ kind: StoreWord.Kind, of name: StoreName, by owner: Name? = nil
@@ -49,7 +49,7 @@ extension SequencerMachine {
             effects.append(.note(.dropped(name, life: life)))
         }
         for asker in word.askers.all { confirm(sequence, to: asker, into: &effects) }
-        // Somebody may have come for it meanwhile.
+        // A node may have opened the store meanwhile.
         if directory.life(of: name)?.hasVoter == true { thawHosted(name) }
     }
 
@@ -78,7 +78,8 @@ extension SequencerMachine {
                 directory.change(freeze.store) { $0.wait(asker) }
             }
         }
-        // Else another word is on its way to the log, or there is no room: who asks asks again.
+        // Otherwise another word is on its way to the log, or there is no room. The node asks
+        // again.
     }
 
     /// A store that was frozen because nobody hosted it is hosted again (rule 21).
@@ -87,7 +88,7 @@ extension SequencerMachine {
         say(.thawed, of: name)
     }
 
-    /// A store whose replicas did not agree for a bound of log is frozen (rule 19).
+    /// Freezes a store whose replicas have not agreed for a bounded number of bytes (rule 19).
     mutating func freezeUnconfirmed(_ name: StoreName, _ round: Votes.Round) {
         guard let life = directory.life(of: name) else { return }
         if case .saved = life.record.base {
@@ -100,13 +101,13 @@ extension SequencerMachine {
 
     // MARK: Dropping
 
-    /// Ends a life, by an entry. One that is over already stays over.
+    /// Ends a life by an entry. A life that is over already is confirmed at once.
     mutating func drop(
         _ drop: Drop, from connection: ConnectionID, by owner: Name?,
         into effects: inout [SequencerEffect]
     ) {
         let asker = Asker(connection: connection, request: drop.request)
-        // What is not in the log yet is dropped when it is asked for again.
+        // A life that is not in the log yet is dropped when the node asks again.
         guard directory.beginnings[drop.store]?.life != drop.life else { return }
         guard let life = directory.life(of: drop.store), life.record.life == drop.life else {
             confirm(tenure.last, to: asker, into: &effects)
@@ -130,7 +131,7 @@ extension SequencerMachine {
 }
 
 extension StoreWord.Kind {
-    /// What somebody asked for.
+    /// The word that a node asked for.
     fileprivate static func asked(_ freeze: Freeze) -> Self {
         freeze.isFrozen ? .frozen(.asked) : .thawed
     }

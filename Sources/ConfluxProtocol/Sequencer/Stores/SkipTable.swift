@@ -1,14 +1,15 @@
 import ConfluxVocabulary
 
-/// Entries that have no effect (rule 38): those that the log says, and those that it will.
+/// Entries that have no effect (rule 38): those that the log says are skipped, and those about to
+/// be.
 struct SkipTable: Sendable {
-    /// How many skipped entries are known, those to come among them. *At the bound* no further one is
-    /// skipped.
+    /// The most skipped entries that are known, including those about to be skipped. *At the bound*
+    /// no further entry can be skipped.
     static let countMax = 1_024
 
-    /// Those of which the log says so, ascending. *Invariant*: at most `countMax`.
+    /// The entries that the log says are skipped, ascending. *Invariant*: at most `countMax`.
     private(set) var entries: [SkippedEntry] = []
-    /// Those whose `skipped` entry is not in the log yet, and who waits for it.
+    /// The entries whose `skipped` entry is not in the log yet, with those who wait for it.
     private var pending: [SkippedEntry: Askers] = [:]
 
     var count: Int { entries.count + pending.count }
@@ -16,7 +17,8 @@ struct SkipTable: Sendable {
 
     func isPending(_ skip: SkippedEntry) -> Bool { pending[skip] != nil }
 
-    /// Whether an entry is on its way by which what replicas of a store have now counts no more.
+    /// Whether a `skipped` entry that concerns the store is on its way, so that its replicas'
+    /// present states will be obsolete.
     func isPending(for name: StoreName) -> Bool {
         pending.keys.contains { $0.target.concerns(name) }
     }
@@ -33,13 +35,13 @@ struct SkipTable: Sendable {
         return askers?.all ?? []
     }
 
-    /// The log says so.
+    /// The log says that an entry is skipped.
     mutating func note(_ skip: SkippedEntry) {
         guard !entries.contains(skip), entries.count < Self.countMax else { return }
         let index = entries.firstIndex { $0.sequence > skip.sequence } ?? entries.count
         entries.insert(skip, at: index)
     }
 
-    /// The others are read by nobody any more.
+    /// Keeps only these entries, since nobody reads the others any more.
     mutating func keep(_ entries: [SkippedEntry]) { self.entries = entries }
 }

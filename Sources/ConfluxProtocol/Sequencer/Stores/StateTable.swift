@@ -1,25 +1,26 @@
 import ConfluxVocabulary
 
-/// One state, as all of its stores have it.
+/// What is known of one state, for all its stores together.
 struct StateRecord: Sendable, Equatable {
-    /// What entries for the whole state make of the log.
+    /// The load of entries for the whole state.
     fileprivate(set) var load = StoreLoad()
-    /// The highest schema version that such an entry has.
+    /// The highest schema version of such an entry.
     fileprivate(set) var loggedVersion: UInt32 = 0
-    /// Whether the log has, or will have, an entry of the state. *Invariant*: stays once it is so.
+    /// Whether the log has, or will have, an entry of the state. *Invariant*: never becomes false
+    /// again.
     fileprivate(set) var isSeen = false
-    /// How many stores, also those that are about to begin, and bridges have each schema version.
+    /// How many stores and bridges have each schema version. Stores about to be created count.
     private var counts: [UInt32: Int] = [:]
-    /// The live nodes that bridge it, and the version of each.
+    /// The live nodes that bridge the state, and the version of each.
     fileprivate(set) var bridges: [Incarnation: UInt32] = [:]
-    /// The shapes of the actions, by version, as the last program told them that came with it.
-    /// *Invariant*: only of versions that a store or a bridge has.
+    /// The shapes of the actions, by version, as the last program that sent shapes described them.
+    /// *Invariant*: only for versions that a store or a bridge has.
     fileprivate(set) var shapes: [UInt32: Bytes] = [:]
-    /// The load when the stores were looked at last in this tenure, in bytes.
+    /// The bytes of the load when its stores were last examined in this tenure.
     fileprivate var reviewedBytes: UInt64 = 0
 
-    /// The highest schema version that somebody is known to have, or to have had: no replica is older
-    /// than what nobody has.
+    /// The highest schema version that anybody is known to have or to have had. An action of a
+    /// higher version would be newer than all replicas.
     var schemaVersion: UInt32 { max(loggedVersion, counts.keys.max() ?? 0) }
 
     fileprivate mutating func add(_ version: UInt32) { counts[version, default: 0] += 1 }
@@ -42,7 +43,7 @@ struct StateRecord: Sendable, Equatable {
         loggedVersion = max(loggedVersion, version)
     }
 
-    /// Equal in what the log says.
+    /// Compares only what the log says.
     static func == (left: Self, right: Self) -> Bool {
         left.load == right.load && left.loggedVersion == right.loggedVersion
             && left.isSeen == right.isSeen
@@ -53,18 +54,19 @@ struct StateRecord: Sendable, Equatable {
 struct StateTable: Sendable {
     private var records: [Name: StateRecord] = [:]
     private(set) var seenCount = 0
-    /// The bytes of all shapes. *Use*: their bound.
+    /// The bytes of all shapes. *Use*: to bound them.
     private(set) var shapesBytes = 0
-    /// The most bytes of all shapes: above it nothing is known of an action before it is sent.
+    /// The most bytes of all shapes. Above that, further shapes are not kept, so actions of these
+    /// versions can't be checked before they are sent.
     static let shapesBytesMax = 4 << 20
 
-    /// How many are known, each counted once. *Use*: their bound.
+    /// How many states are known, each counted once. *Use*: to bound them.
     var count: Int { records.count }
-    /// Those that the log has seen.
+    /// The states that the log has seen.
     var seen: some Sequence<(key: Name, value: StateRecord)> {
         records.lazy.filter { $0.value.isSeen }
     }
-    /// Those that are known because somebody bridges them.
+    /// The states that are known only because a node bridges them.
     var unseen: some Sequence<Name> { records.lazy.filter { !$0.value.isSeen }.map(\.key) }
 
     subscript(name: Name) -> StateRecord? { records[name] }
@@ -77,7 +79,7 @@ struct StateTable: Sendable {
         return true
     }
 
-    /// A store has, or will have, this version.
+    /// A store has this version, or will have it.
     mutating func addStore(of name: Name, version: UInt32) {
         records[name]?.add(version)
     }
@@ -95,7 +97,7 @@ struct StateTable: Sendable {
         guard let shapes = bridge.shapes, shapes.count <= WireLimits.shapesBytesMax else { return }
         let former = records[bridge.state]?.shapes[version]?.count ?? 0
         guard shapesBytes - former + shapes.count <= Self.shapesBytesMax else { return }
-        // A copy, since the frame that it came in would stay in memory otherwise.
+        // A copy, since a slice would keep the whole frame in memory.
         changeShapes(of: bridge.state) { $0?.shapes[version] = Array(shapes)[...] }
     }
 
@@ -105,7 +107,7 @@ struct StateTable: Sendable {
             .map { ActionShapes(schemaVersion: $0.key, json: $0.value) }
     }
 
-    /// Changes what may have shapes: the one place that counts their bytes.
+    /// Changes a record that may have shapes. All changes of their bytes are counted here.
     private mutating func changeShapes(of name: Name, _ change: (inout StateRecord?) -> Void) {
         let former = records[name]?.shapesBytes ?? 0
         change(&records[name])
@@ -114,7 +116,7 @@ struct StateTable: Sendable {
 
     mutating func endBridge(_ name: Name, by incarnation: Incarnation) {
         changeShapes(of: name) { $0?.bridge(by: incarnation, version: nil) }
-        // What nobody bridges and the log has never seen is not known.
+        // A state that nobody bridges and the log has never seen is forgotten.
         if let record = records[name], !record.isSeen, record.bridges.isEmpty {
             changeShapes(of: name) { $0 = nil }
         }
@@ -126,13 +128,13 @@ struct StateTable: Sendable {
         records[name]?.raise(to: load.schemaVersion)
     }
 
-    /// Puts in what entries for the whole state made of the log, as a checkpoint has it.
+    /// Inserts the load of entries for the whole state from a checkpoint.
     mutating func restore(_ load: StoreLoad, version: UInt32, of name: Name) {
         records[name]?.load = load
         records[name]?.loggedVersion = version
     }
 
-    /// Whether so much came for the whole state that its stores are to be looked at.
+    /// Whether so many entries for the whole state were logged that its stores must be examined.
     mutating func isReviewDue(_ name: Name, bytesMin: UInt64) -> Bool {
         guard let record = records[name],
             record.load.byteCount - record.reviewedBytes >= bytesMin
@@ -143,7 +145,7 @@ struct StateTable: Sendable {
 }
 
 extension StateTable: Equatable {
-    /// Equal in what the log says.
+    /// Compares only what the log says.
     static func == (left: Self, right: Self) -> Bool {
         left.seenCount == right.seenCount
             && left.seen.allSatisfy { right.records[$0.key] == $0.value }

@@ -1,20 +1,21 @@
 import ConfluxVocabulary
 
-/// What is known of stores and states.
+/// Lookups of stores and states.
 extension StoreDirectory {
     func life(of name: StoreName) -> StoreLife? { lives[name] }
 
     func store(_ name: StoreName) -> StoreRecord? { lives[name]?.record }
 
-    /// The life, if it is the present one.
+    /// The life that the place names, if it is the store's present one.
     func life(_ place: SnapshotPlace) -> StoreLife? {
         lives[place.store].flatMap { $0.record.life == place.life ? $0 : nil }
     }
 
-    /// How many stores there are, and will be.
+    /// How many stores there are, including those about to be created.
     var storeCount: Int { lives.count + beginnings.count }
 
-    /// The life that entries are admitted for: its `created` entry may still be on its way.
+    /// The life for which entries are admitted. Its `created` entry may still be on its way to the
+    /// log.
     func admittedLife(of name: StoreName) -> (life: SequenceNumber, schemaVersion: UInt32)? {
         if let beginning = beginnings[name] { return (beginning.life, beginning.schemaVersion) }
         guard let life = lives[name], !life.isEnding else { return nil }
@@ -31,7 +32,7 @@ extension StoreDirectory {
         return hosts
     }
 
-    /// Whether a live node bridges the state, or the log has an entry of it.
+    /// Whether a live node bridges the state, or the log has seen it.
     func knows(state: Name) -> Bool { states[state] != nil }
 
     func stamp(of name: StoreName) -> SequenceNumber {
@@ -42,7 +43,7 @@ extension StoreDirectory {
         lives[name]?.record.load(states[name.state]?.load) ?? 0
     }
 
-    /// Whether what is kept aside of a store may have an entry that concerns the target.
+    /// Whether the entries that are kept aside may include this entry for some store of the target.
     func isKeptAside(_ sequence: SequenceNumber, _ target: Target) -> Bool {
         lives.lives.contains { name, life in
             target.concerns(name) && life.record.baseSequence < sequence
@@ -56,7 +57,7 @@ extension StoreDirectory {
         return lives.lives.keys.filter { target.concerns($0) }.sorted()
     }
 
-    /// The entries above a store's snapshot that have no effect on it.
+    /// The skipped entries above a store's snapshot that concern it.
     func skips(of name: StoreName) -> [SequenceNumber] {
         guard !skips.entries.isEmpty, let base = lives[name]?.record.baseSequence else { return [] }
         return skips.entries.lazy.filter { $0.sequence > base && $0.target.concerns(name) }
@@ -65,7 +66,7 @@ extension StoreDirectory {
 }
 
 extension StoreDirectory: Equatable {
-    /// Equal in what the log says.
+    /// Compares only what the log says.
     static func == (left: Self, right: Self) -> Bool {
         left.lives.lives == right.lives.lives && left.states == right.states
             && left.skips.entries == right.skips.entries

@@ -1,24 +1,25 @@
 import ConfluxVocabulary
 
-/// The stores and states that the sequencer knows: what a target is checked against at the door, and
-/// what is under way for each life.
+/// The stores and states that the sequencer knows. Targets are checked against it before entries
+/// are admitted. It also has the work under way for each life.
 ///
-/// A fold of the log has one, too: with what the log says alone.
+/// A fold of the log has a directory, too, which contains only what the log says.
 struct StoreDirectory: Sendable {
     /// The lives whose `created` entry is in the log.
     private(set) var lives = LifeTable()
-    /// The lives whose `created` entry is not in the log yet, by store. *Invariant*: behind the end of
-    /// the one that is there, if one is.
+    /// The lives whose `created` entry is not in the log yet, by store. *Invariant*: such an entry
+    /// comes after the end of the store's present life, if there is one.
     private(set) var beginnings: [StoreName: StoreBeginning] = [:]
     private(set) var states = StateTable()
     private(set) var skips = SkipTable()
-    /// The bytes of all first states held, and of those to come. *Use*: their bound.
+    /// The bytes of all first states, including those of lives that are about to begin. *Use*: to
+    /// bound them.
     private(set) var initialBytes = 0
-    /// What each live node hosts and bridges. *Invariant*: as lives and states have it.
+    /// What each live node hosts and bridges. *Invariant*: it matches the lives and states.
     private(set) var hosting = HostingIndex()
     private var names = KnownNames()
 
-    /// Changes what is under way for a store.
+    /// Changes the work under way for a store.
     ///
     /// - Returns: What the change returns; nil if the store has no life.
     @discardableResult
@@ -28,7 +29,7 @@ struct StoreDirectory: Sendable {
         lives.change(name, change)
     }
 
-    /// The same for one life alone: of another one nothing is changed.
+    /// The same for one life only. If the store's present life is another one, nothing changes.
     @discardableResult
     mutating func change<Result>(
         _ place: SnapshotPlace, _ change: (inout StoreWork) -> Result
@@ -38,8 +39,8 @@ struct StoreDirectory: Sendable {
 
     // MARK: Lives
 
-    /// A life is about to begin: what it takes counts from here on, so that many that begin at once
-    /// stay within the bounds that one does.
+    /// A life is about to begin. Its store and first state count from here on, so that many lives
+    /// that begin at once stay within the bounds.
     mutating func begin(_ beginning: StoreBeginning, named name: StoreName) {
         beginnings[name] = beginning
         expect(name, beginning.initial, beginning.schemaVersion)
@@ -60,7 +61,7 @@ struct StoreDirectory: Sendable {
         return beginning
     }
 
-    /// Puts in a store that nobody expected, as the log tells of it.
+    /// Inserts a store that no opener waited for, as the log tells of it.
     mutating func insert(_ record: StoreRecord, named name: StoreName) {
         if case .initial(let initial, _) = record.base {
             expect(name, initial, record.schemaVersion)
@@ -69,7 +70,7 @@ struct StoreDirectory: Sendable {
         put(record, named: name)
     }
 
-    /// Puts in a store as a checkpoint has it.
+    /// Inserts a store from a checkpoint.
     mutating func restore(_ record: StoreRecord, named name: StoreName) {
         insert(record, named: name)
         lives.record(name) { $0.globalBase = record.globalBase }
@@ -88,7 +89,8 @@ struct StoreDirectory: Sendable {
         if name.instance != .shared { names.insert(name.description) }
     }
 
-    /// A life is over, and all that is under way for it. Its state stays seen: the log has entries of it.
+    /// Ends a life, and all work under way for it. Its state stays seen, since the log has entries
+    /// of it.
     mutating func end(_ name: StoreName, life: SequenceNumber) {
         guard let ended = lives[name], ended.record.life == life else { return }
         for incarnation in ended.work.hosts.keys { hosting.remove(name, of: incarnation) }
@@ -130,7 +132,7 @@ struct StoreDirectory: Sendable {
         hosting.add(name, of: incarnation)
     }
 
-    /// A node hosts a store no longer, and does not wait for it.
+    /// A node no longer hosts a store, and no longer waits for it.
     mutating func endHosting(of name: StoreName, by incarnation: Incarnation) {
         beginnings[name]?.remove(openersOf: incarnation)
         change(name) {
@@ -140,10 +142,11 @@ struct StoreDirectory: Sendable {
         hosting.remove(name, of: incarnation)
     }
 
-    /// A node that is present again says what it hosts: that, and nothing else, of the lives that are
-    /// there. What it is expected to say of them is still awaited.
+    /// A node that is present again says what it hosts. From now on it hosts these stores and no
+    /// others, as far as the lives that it names are present. The votes that it owes for them are
+    /// still awaited.
     ///
-    /// - Returns: Those of them that it hosts.
+    /// - Returns: The stores that it hosts.
     mutating func restate(_ hosted: [HostedStore], by incarnation: Incarnation) -> [StoreName] {
         let present = hosted.filter { lives[$0.store]?.record.life == $0.life }
         endHosting(by: incarnation, but: Set(present.map(\.store)))
@@ -153,7 +156,7 @@ struct StoreDirectory: Sendable {
         return present.map(\.store)
     }
 
-    /// A node that is not present hosts nothing.
+    /// A node is no longer present, so it hosts nothing.
     mutating func endHosting(by incarnation: Incarnation) { endHosting(by: incarnation, but: []) }
 
     private mutating func endHosting(by incarnation: Incarnation, but kept: Set<StoreName>) {
@@ -164,7 +167,7 @@ struct StoreDirectory: Sendable {
         for state in former.states { states.endBridge(state, by: incarnation) }
     }
 
-    /// A node's replicas that go no further; its others continue.
+    /// Sets which of a node's replicas are stopped. Its others continue.
     mutating func stop(_ replicas: [StoppedStore], of incarnation: Incarnation) {
         guard let former = hosting[incarnation]?.stopped else { return }
         var stopped: Set<StoreName> = []
@@ -202,7 +205,7 @@ struct StoreDirectory: Sendable {
         if states.see(state) { names.insert(state.text) }
     }
 
-    /// The names that a person may have meant, some of them where there are many.
+    /// The names that a person may have meant. If there are many, only some of them.
     var knownNames: String {
         let unseenCount = states.count - states.seenCount
         return names.text(
@@ -211,7 +214,7 @@ struct StoreDirectory: Sendable {
 
     // MARK: What the log says
 
-    /// Entries are in the log, the last of them at a number.
+    /// Entries are in the log, with these loads, up to a number.
     mutating func note(_ loads: [TargetLoad], through last: SequenceNumber) {
         for load in loads {
             switch load.target {
@@ -225,7 +228,8 @@ struct StoreDirectory: Sendable {
         }
     }
 
-    /// An event of a store's present life is in the log; others change nothing.
+    /// An event is in the log. An event of another life than the store's present one changes
+    /// nothing.
     mutating func note(_ event: LogEvent, at sequence: SequenceNumber) {
         switch event {
         case .upgraded(let name, let life, let version, let base):
@@ -279,12 +283,12 @@ struct StoreDirectory: Sendable {
         states.addStore(of: name.state, version: version)
     }
 
-    /// Puts in what entries for a whole state made of the log, as a checkpoint has it.
+    /// Inserts the load of entries for a whole state from a checkpoint.
     mutating func restore(_ load: StoreLoad, version: UInt32, of state: Name) {
         states.restore(load, version: version, of: state)
     }
 
-    /// A snapshot is there, and confirmed.
+    /// A confirmed snapshot is saved.
     ///
     /// - Returns: Whether openers begin with it from now on.
     mutating func take(_ reference: SnapshotReference, of place: SnapshotPlace) -> Bool {
@@ -296,7 +300,7 @@ struct StoreDirectory: Sendable {
         return true
     }
 
-    /// Entries of a store are kept aside.
+    /// Entries for a store are kept aside.
     mutating func keep(_ aside: StoreRecord.Aside, of name: StoreName, life: SequenceNumber) {
         guard let store = lives[name]?.record, store.life == life,
             aside.through > store.keptThrough
@@ -304,26 +308,27 @@ struct StoreDirectory: Sendable {
         lives.record(name) { $0.aside = aside }
     }
 
-    /// Whether so much came for a whole state that its stores are to be looked at.
+    /// Whether so many entries for a whole state were logged that its stores must be examined.
     mutating func isReviewDue(_ state: Name, bytesMin: UInt64) -> Bool {
         states.isReviewDue(state, bytesMin: bytesMin)
     }
 
     // MARK: Skips
 
-    /// An entry is to have no effect: those who want it wait for the entry that says so.
+    /// An entry is to have no effect. The asker waits for the `skipped` entry.
     ///
-    /// - Returns: Whether nobody wanted it before.
+    /// - Returns: Whether nobody asked for it before.
     mutating func skip(_ skip: SkippedEntry, for asker: Asker) -> Bool {
         skips.wait(asker, for: skip)
     }
 
-    /// An entry that says so is in the log.
+    /// A `skipped` entry is in the log.
     ///
     /// - Returns: Who waits for it.
     mutating func skipped(_ skip: SkippedEntry) -> [Asker] { skips.land(skip) }
 
-    /// What has a number below the floor is read by nobody any more, but where it is kept aside.
+    /// Forgets skipped entries below the floor, since nobody reads those any more. Those that are
+    /// kept aside are not forgotten.
     mutating func forgetSkips(below floor: SequenceNumber) {
         let needed = skips.entries.filter {
             $0.sequence >= floor || isKeptAside($0.sequence, $0.target)
