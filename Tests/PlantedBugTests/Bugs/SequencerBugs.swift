@@ -106,7 +106,7 @@ extension PlantedBug {
             name: "a void batch withdraws what was ordered", rule: 12,
             file: entries + "SequencerMachine+Submit.swift",
             original: """
-                    // What was announced stays announced: the settled prefix only ever grows.
+                    // The node has every outcome up to here. That holds whatever becomes of the batch.
                 """,
             planted: """
                     if PLANTED, batch.isVoid {

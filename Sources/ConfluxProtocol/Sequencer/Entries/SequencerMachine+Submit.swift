@@ -40,7 +40,7 @@ extension SequencerMachine {
         sessions.change(incarnation) { $0.settle(through: batch.settled) }
         guard let ledger = sessions[incarnation]?.ledger else { return }
 
-        // Deduplication comes before every other check, and gives the original outcome.
+        // Deduplication comes before every other check and returns the original outcome.
         let expected = ledger.lastCounter + 1
         if lastCounter < expected {
             send(
