@@ -42,9 +42,9 @@ public protocol Middleware: Sendable {
     /// - Returns: What becomes of it.
     func willDispatch<S: State>(_ dispatch: DispatchedAction<S>) -> Passage<S.Action>
 
-    /// A dispatch has ended: all stores here have committed the action, or it failed, as where middleware
-    /// stopped it. Called once for each dispatch that this saw begin, also where the registration has ended
-    /// meanwhile.
+    /// A dispatch has ended: all stores here have committed the action, or it failed, for example
+    /// because middleware stopped it. Called once for each dispatch that this middleware saw begin,
+    /// even if its registration has ended meanwhile.
     ///
     /// - Parameters:
     ///   - dispatch: The action as the middleware left it.
