@@ -54,7 +54,7 @@ extension StoreCore {
         }
     }
 
-    /// Has a function called once when the store is released; at once, if it has been.
+    /// Calls a function once when the store is released; at once, if it has been.
     ///
     /// - Parameter hook: Called on the releasing thread, holding no lock.
     /// - Returns: The token for ``forgetClose(_:)``; nil if the hook was called.
@@ -63,7 +63,7 @@ extension StoreCore {
         register(hook, in: \.closeHooks, unless: \.isClosed)
     }
 
-    /// Has a function called once when the store is released and a commit that was under way has
+    /// Calls a function once when the store is released and a commit that was under way has
     /// ended; at once, if that has happened.
     ///
     /// - Parameter hook: Called holding no lock.

@@ -120,7 +120,7 @@ package final class GlobalChannel<S: State>: @unchecked Sendable {
         hook?()
     }
 
-    /// Has a function called once there is a store: at once, or before the initialiser of the first
+    /// Calls a function once there is a store: at once, or before the initialiser of the first
     /// one returns. It replaces the function that was set before.
     ///
     /// - Parameters:

@@ -146,7 +146,7 @@ public final class Scope: Sendable {
         return lanes
     }
 
-    /// Has a function called once when all lanes have done what they have to do now.
+    /// Calls a function once when all lanes have done what they have to do now.
     ///
     /// - Parameter body: Gets whether any lane had anything to do.
     func whenStill(_ body: @escaping @Sendable (_ wasBusy: Bool) -> Void) {
@@ -159,7 +159,7 @@ public final class Scope: Sendable {
         rest.count()
     }
 
-    /// Has a function called once when all that was dispatched here before, in any mode, is
+    /// Calls a function once when all that was dispatched here before, in any mode, is
     /// committed with all that follows from it, and no lock pauses the flow. What observers
     /// dispatch may still be under way.
     ///

@@ -27,7 +27,7 @@ package final class StoreCore<S: State>: Lane, @unchecked Sendable {
     let lastOrdered = Atomic<UInt64>(0)
     /// Records which ordered action is being committed. Used only where `state` is.
     var commitMark: CommitMark?
-    /// What stands in the line. Guarded by the lane's mutex.
+    /// What is in the line. Guarded by the lane's mutex.
     private var line = LaneLine<LaneJob<S>>()
     /// The route that dispatches take instead. Guarded by the lane's mutex. The machine's
     /// `isRouted` says whether there is one.
@@ -172,7 +172,7 @@ package final class StoreCore<S: State>: Lane, @unchecked Sendable {
         return KeptRoute<S>.of(former)?.route
     }
 
-    /// Ends the store: from now on nothing is committed, not even what stands in line.
+    /// Ends the store: from now on nothing is committed, not even what is in line.
     package func close() {
         isReleased.store(true, ordering: .relaxed)
         // Written under the lock and read after it, by this thread alone.

@@ -37,7 +37,7 @@ protocol ValueObserver<Root>: AnyObject, Sendable {
 protocol ListenedLane: Sendable {
     /// Runs a function in the lane; drops it if the store is released before.
     func run(_ body: @escaping @Sendable () -> Void)
-    /// Has a function called once when the store is released and has committed for the last time.
+    /// Calls a function once when the store is released and has committed for the last time.
     func whenEnded(_ hook: @escaping @Sendable () -> Void) -> Int?
     /// Forgets such a function.
     func forgetClose(_ token: Int)

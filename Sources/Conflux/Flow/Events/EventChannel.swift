@@ -63,7 +63,7 @@ extension GlobalChannel: EventChannel {
     }
 }
 
-// Sendable: that actions may be committed on another thread is the contract of `State.Action`; the goal
+// Sendable: actions may be committed on another thread, by the contract of `State.Action`. The goal
 // is in a mutex.
 private final class TypedEventPart<S: State>: EventPart, @unchecked Sendable {
     /// Where the event goes: to stores, or along a route.
@@ -83,7 +83,7 @@ private final class TypedEventPart<S: State>: EventPart, @unchecked Sendable {
     ) {
         self.states = states
         self.passing = passing
-        // Sendable: that actions may be committed on another thread is the contract of `State.Action`.
+        // Actions may be committed on another thread: that is the contract of `State.Action`.
         nonisolated(unsafe) let passed = passing
         let middleware = states.scope.middleware
         tally = Tally(ticket: passing.ticket) { outcome in

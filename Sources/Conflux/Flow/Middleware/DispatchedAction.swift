@@ -13,7 +13,7 @@ public struct DispatchLabel: Sendable {
     /// The line of the call.
     public let line: UInt
 
-    /// Makes a label, of the place where it is made unless another is given.
+    /// Makes a label with the place of the call, unless you give another place.
     ///
     /// - Parameters:
     ///   - name: What is done, in a word; may be empty.

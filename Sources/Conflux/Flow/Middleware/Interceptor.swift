@@ -29,7 +29,7 @@ public final class Interceptor: Middleware {
 
     private let content = Mutex(Content())
 
-    /// Makes one that lets everything pass.
+    /// Makes an interceptor that lets everything pass.
     public init() {}
 
     /// Handles the actions of a type, in place of what handled them before.

@@ -128,7 +128,8 @@ extension Scope {
     ///
     /// - Parameters:
     ///   - middleware: Kept until the registration ends, or the store is released.
-    ///   - store: A store of this scope: one of another ends the program with a message. It is not kept.
+    ///   - store: A store of this scope. A store of another scope ends the program with a message.
+    ///     It is not kept.
     /// - Returns: A disposable that ends the registration. Releasing it ends nothing.
     @discardableResult
     public func use<S: State>(

@@ -39,7 +39,7 @@ extension Scope {
         on passing: MiddlewareTable.Passing<S>,
         _ go: @escaping @Sendable (S.Action, Tally, _ placed: () -> Void) -> DispatchHandle?
     ) -> DispatchHandle {
-        // That actions may be committed on another thread is the contract of `State.Action`.
+        // Actions may be committed on another thread: that is the contract of `State.Action`.
         nonisolated(unsafe) let passed = passing
         let tally = Tally(ticket: passing.ticket) { [middleware] outcome in
             middleware.end(passed, outcome)

@@ -42,7 +42,7 @@ final class Backlog: Sendable {
         generation.remove(undertaking)
     }
 
-    /// Has a function called once when all that is under way now has ended, with all that follows from it.
+    /// Calls a function once when all that is under way now has ended, with all that follows from it.
     func whenEnded(_ body: @escaping @Sendable () -> Void) {
         let (former, present) = content.withLock { content in
             let former = content.present

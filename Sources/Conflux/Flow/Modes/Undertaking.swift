@@ -10,7 +10,7 @@ final class Undertaking: Sendable {
     private let others: [DispatchHandle]
     private let block: OutcomeBlock
 
-    /// Makes one that has not begun.
+    /// Makes an undertaking that has not begun.
     ///
     /// - Parameters:
     ///   - scope: Where it is made.
@@ -53,7 +53,7 @@ final class Undertaking: Sendable {
     /// The handle to wait for its end with.
     var handle: DispatchHandle { DispatchHandle(block: block, index: 0) }
 
-    /// Has a function called once when it can begin: at once, or on the thread that ends the last
+    /// Calls a function once when it can begin: at once, or on the thread that ends the last
     /// of what it waits for, holding no lock.
     func whenReady(_ begin: @escaping @Sendable () -> Void) {
         let rest = Countdown(others.count + 1, begin)

@@ -88,7 +88,7 @@ public struct DispatchHandle: Sendable {
         }
     }
 
-    /// Has a function called once when the action has ended; at once, if it has.
+    /// Calls a function once when the action has ended; at once, if it has.
     func whenEnded(_ body: @escaping @Sendable (Outcome) -> Void) {
         switch place {
         case .settled(let outcome): body(outcome)

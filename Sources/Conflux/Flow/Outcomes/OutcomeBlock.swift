@@ -224,7 +224,7 @@ package final class OutcomeBlock: Sendable {
         }
     }
 
-    /// Has a function called once when an action has ended: on the thread that settles it, holding
+    /// Calls a function once when an action has ended: on the thread that settles it, holding
     /// no lock; at once, if it has ended.
     func whenEnded(at index: Int, _ body: @escaping @Sendable (Outcome) -> Void) {
         let known = ledger.withLock { ledger -> Outcome? in

@@ -26,7 +26,7 @@ final class Tally: Sendable {
     let ticket: DispatchTicket?
     private let completion: (@Sendable (Outcome) -> Void)?
 
-    /// Makes one that has no reports yet.
+    /// Makes a tally that has no reports yet.
     ///
     /// - Parameters:
     ///   - ticket: What accompanies the action.

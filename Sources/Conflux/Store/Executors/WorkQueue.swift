@@ -74,7 +74,7 @@ final class WorkQueue: Sendable {
 
     // MARK: What it runs
 
-    /// Has the queue run a function, behind what it was given before.
+    /// Makes the queue run a function, behind what it was given before.
     ///
     /// - Parameters:
     ///   - body: Called once, on the queue.

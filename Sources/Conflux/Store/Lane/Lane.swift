@@ -16,10 +16,10 @@ enum LaneLimits {
 }
 
 /// The lane of one store. It does what its ``LaneMachine`` says. It is the part of ``StoreCore``
-/// that doesn't depend on the state's type; the core itself has what stands in the line.
+/// that doesn't depend on the state's type; the core itself has what is in the line.
 ///
 /// On the immediate executor a dispatching thread commits its own action (``DispatchTurn``), then
-/// the jobs that stand in the line by then and that nobody waits for. It leaves the rest to a
+/// the jobs that are in the line by then and that nobody waits for. It leaves the rest to a
 /// queue. Any other executor gets one run of the line at a time, and the next one when that has returned.
 ///
 /// A job of the line may be something that the lane waits for, a ``LaneHold``. The code that ends
@@ -56,10 +56,10 @@ package class Lane: @unchecked Sendable {
                 machine: LaneMachine(isImmediate: isImmediate), room: Room(countMax: waitingMax)))
     }
 
-    /// How many jobs stand in the line, without those that are being worked on.
+    /// How many jobs are in the line, without those that are being worked on.
     package final var waitingCount: Int { control.withLock { $0.machine.waitingCount } }
 
-    /// Works on all that stands in the line at the beginning of the call, and on no more.
+    /// Works on all that is in the line at the beginning of the call, and on no more.
     ///
     /// - Returns: Whether the thread still serves the lane. If not, the lane waits for something,
     ///   and the thread must not touch it.
@@ -67,7 +67,7 @@ package class Lane: @unchecked Sendable {
         preconditionFailure("a lane has a line")
     }
 
-    /// Has a function called once when the lane has done all that it has to do now, or its store is
+    /// Calls a function once when the lane has done all that it has to do now, or its store is
     /// released. Does nothing if the lane is idle.
     ///
     /// - Returns: Whether the function will be called; false if the lane is idle.
@@ -75,7 +75,7 @@ package class Lane: @unchecked Sendable {
         preconditionFailure("a lane has a line")
     }
 
-    /// Puts a function before all that stands in the line, while the lane waits for something.
+    /// Puts a function before all that is in the line, while the lane waits for something.
     ///
     /// - Parameter body: Called once, in the lane, or on the thread that finds the store released.
     func putFirst(_ body: @escaping @Sendable () -> Void) {

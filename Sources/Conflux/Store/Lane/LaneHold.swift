@@ -38,7 +38,7 @@ extension Lane {
     }
 
     /// Ends the calling thread's service of the lane. If the executor is immediate, the thread
-    /// still serves what stands in the line.
+    /// still serves what is in the line.
     final func leave() {
         let mark = ThreadMark.current
         let duty = control.withLock { $0.machine.leave() }

@@ -1,4 +1,4 @@
-/// Decides which thread serves the line of one store, and when. What stands in the line is in a
+/// Decides which thread serves the line of one store, and when. What is in the line is in a
 /// ``LaneLine``. The machine is free of the state's type, so that an uncontended dispatch touches
 /// no generic data.
 ///
@@ -9,7 +9,7 @@
 ///                        wait ▼ ▲ takeUp
 ///                       busy, waits for a hold, no thread
 ///
-/// **Invariants.** At most one thread serves. While the lane is free, nothing stands in the line,
+/// **Invariants.** At most one thread serves. While the lane is free, nothing is in the line,
 /// except what a thread is about to ``claim()`` it for. What is put into the line is taken out
 /// once: by the thread that serves it, or by ``close(_:)``.
 struct LaneMachine {
@@ -48,7 +48,7 @@ struct LaneMachine {
     private(set) var isClosed = false
     /// Whether the lane has come to rest for good.
     private(set) var hasEnded = false
-    /// How many jobs stand in the line.
+    /// How many jobs are in the line.
     private(set) var waitingCount = 0
     /// What the lane waits for. *Invariant*: while there is a hold, the lane is busy and no thread
     /// serves it, except the one that is just leaving.
@@ -145,7 +145,7 @@ struct LaneMachine {
         hasServerJob = true
     }
 
-    /// Takes out what stands in the line: what was kept behind a hold, the first job last, or else all.
+    /// Takes out what is in the line: what was kept behind a hold, the first job last, or else all.
     ///
     /// - Returns: Whether it was kept behind a hold.
     mutating func take<Job>(_ jobs: inout [Job], from line: inout LaneLine<Job>) -> Bool {

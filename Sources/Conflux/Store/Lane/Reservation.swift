@@ -92,7 +92,7 @@ struct Reservation {
         _ run: (_ order: Int, Lane) -> Void
     ) {
         if entered != 0 {
-            // The lanes in whose lines something stands by then.
+            // The lanes whose lines are not empty by then.
             var busy: UInt64 = 0
             scope.runLane(mark) {
                 forEach(of: entered) { order, lane in
