@@ -1,4 +1,4 @@
-// The codings, and of the vocabulary what this module's own interface speaks of.
+// Exports the codings, and the parts of the vocabulary that this module's own interface uses.
 @_exported import ConfluxCoding
 @_exported import struct ConfluxVocabulary.Epoch
 @_exported import struct ConfluxVocabulary.Incarnation

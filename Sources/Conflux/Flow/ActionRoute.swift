@@ -1,19 +1,19 @@
-/// Another way for dispatched actions than straight to the stores here: a node's way to the log.
+/// A path that takes dispatched actions to a log, instead of to the stores of this process.
 package protocol ActionRoute<S>: AnyObject, Sendable {
-    /// The state whose actions travel.
+    /// The state whose actions it takes.
     associatedtype S: State
 
-    /// Sends an action on its way. Must not wait for its commit.
+    /// Sends an action. Must not wait for its commit.
     ///
-    /// Called in the order of the dispatching thread, holding no lock. It may come in just after the route
-    /// was removed, from a dispatch that began before.
+    /// Called in the order of the dispatching thread, holding no lock. A call may come just after
+    /// the route was removed, from a dispatch that began before.
     ///
     /// - Parameters:
     ///   - action: What was dispatched.
-    ///   - mayWait: Whether this thread may wait for room. If not, the route accepts more than it has
-    ///     room for, within a bound, and fails the action above that: dispatches of others depend on
-    ///     the thread.
-    /// - Returns: What its outcome can be waited for by.
+    ///   - mayWait: Whether this thread may wait for room. If not, others' dispatches depend on
+    ///     this thread. The route then accepts more than it has room for, within a bound, and fails
+    ///     actions beyond that.
+    /// - Returns: The handle to wait for the outcome with.
     func submit(_ action: S.Action, mayWait: Bool) -> DispatchHandle
 }
 
@@ -90,7 +90,8 @@ package struct RunReport: Sendable {
     /// The refused actions, in order.
     package internal(set) var refusals: [Refusal] = []
     /// How many actions of the run were dealt with, from its beginning: committed, refused, or
-    /// passed over as the store had them already. Fewer than the run has if the store was released.
+    /// passed over because the store had them already. It is less than the run's count if the store
+    /// was released.
     package internal(set) var completed = 0
     /// Whether the store was released before the end of the run.
     package internal(set) var isClosed = false

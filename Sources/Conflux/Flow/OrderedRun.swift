@@ -1,12 +1,12 @@
 import ConfluxVocabulary
 import Synchronization
 
-/// A run of ordered actions for one store: filled by one thread, handed to the store's lane once, and emptied
-/// there. An action is made where it is kept and moves out of it, so that none is copied.
+/// A run of ordered actions for one store: filled by one thread, handed to the store's lane once,
+/// and emptied there. Each action is made in place and moved out of the run, so none is copied.
 ///
 /// *Invariant*: the actions from `head` to `count` are initialised, and so are the contexts before `count`.
-// Sendable: one thread has it at a time; that actions may be committed on another thread is the contract of
-// `State.Action`.
+// Sendable: one thread has it at a time. Actions may be committed on another thread: that is the
+// contract of `State.Action`.
 package final class OrderedRun<S: State>: @unchecked Sendable {
     // Unchecked exclusivity: one thread has it at a time, and no access lasts while another function is called.
 
@@ -15,7 +15,7 @@ package final class OrderedRun<S: State>: @unchecked Sendable {
     @exclusivity(unchecked) private var contexts: UnsafeMutablePointer<ActionContext>
     /// For how many there is room.
     @exclusivity(unchecked) private var capacity: Int
-    /// The actions before this index moved out.
+    /// The actions before this index have been moved out.
     @exclusivity(unchecked) private var head = 0
     /// How many actions were appended.
     @exclusivity(unchecked) package private(set) var count = 0
@@ -25,7 +25,7 @@ package final class OrderedRun<S: State>: @unchecked Sendable {
 
     /// Makes an empty run.
     ///
-    /// - Parameter capacity: For how many actions there is room before it grows.
+    /// - Parameter capacity: How many actions fit in before it grows.
     package init(capacity: Int = 16) {
         self.capacity = capacity
         actions = .allocate(capacity: capacity)
@@ -102,7 +102,7 @@ package final class OrderedRun<S: State>: @unchecked Sendable {
     /// - Parameter body: Gets the action's index, the action and its context.
     @inline(__always)
     func takeEach(_ body: (_ index: Int, _ action: S.Action, _ context: ActionContext) -> Bool) {
-        // Stepping from one to the next asks for their type once, and not for each.
+        // To advance one pointer asks for the action's type once; to index would ask each time.
         var next = actions + head
         for index in head..<count {
             head = index + 1
@@ -111,8 +111,9 @@ package final class OrderedRun<S: State>: @unchecked Sendable {
         }
     }
 
-    /// The lane is done with it, and with what it was told of it: whoever sees ``isFinished`` and has the only
-    /// reference has it alone. (That a reference is the only one says nothing of what other threads did before.)
+    /// Says that the lane is done with the run, and that the completion has returned. If you see
+    /// ``isFinished`` and hold the only reference, you may use the run again. (Holding the only
+    /// reference is not enough: it doesn't say that other threads' accesses come before yours.)
     func finish() { finished.store(true, ordering: .releasing) }
 
     /// Whether a lane is done with it.

@@ -2,19 +2,19 @@ import ConfluxVocabulary
 
 /// What a node needs of a store: ordered actions go in, the state at a known number comes out.
 extension StoreCore {
-    /// Puts a run of ordered actions into the lane, behind what is there.
+    /// Puts a run of ordered actions into the lane, behind what is in the line.
     ///
-    /// Called from one thread at a time, in the log's order, it commits in that order, whatever
-    /// the executor. Actions at or below the store's ``position`` are passed over. It never waits:
-    /// who delivers bounds what is under way by the completions.
+    /// A node calls it from one thread at a time, in the log's order. The store commits in that
+    /// order, whatever its executor. Actions at or below the store's ``position`` are passed over.
+    /// It never waits: the caller bounds what is under way by the completions.
     ///
     /// - Parameters:
     ///   - run: The actions, in the log's order. It may be empty. The lane takes them out of it.
     ///   - through: The number up to which the log has nothing more for this store; the position
     ///     rises to it after the run.
-    ///   - completion: Called once, on the thread that committed the run, after it, holding no lock:
-    ///     with an uncontended immediate store before this returns. If the store is released
-    ///     earlier, called on the thread that finds out.
+    ///   - completion: Called once after the run, on the thread that committed it, holding no lock.
+    ///     If the store is immediate and uncontended, that is before this returns. If the store is
+    ///     released earlier, it is called on the thread that finds that out.
     package func deliver(
         _ run: OrderedRun<S>, through: SequenceNumber = .zero,
         completion: @escaping @Sendable (RunReport) -> Void
@@ -31,7 +31,7 @@ extension StoreCore {
     }
 
     /// Runs a function in the lane, with the state and the number of the last ordered action that
-    /// it has; with nil if the store is released before.
+    /// the store has dealt with; with nil instead of the state if the store is released before.
     ///
     /// - Parameter body: Called once, holding no lock. It must not let the state escape.
     package func inspect(
@@ -40,8 +40,8 @@ extension StoreCore {
         enqueue(.look(body))
     }
 
-    /// Runs a function that changes the state in the lane, when no lock pauses the flow; drops it if the store
-    /// is released before, or changes only by a route.
+    /// Runs a function that changes the state in the lane, as soon as no lock pauses the flow.
+    /// Drops it if the store is released before, or changes only through a route.
     func runPastGate(_ body: @escaping @Sendable () -> Void) {
         scope.pass { [self] placed in
             let job = LaneJob<S>.look { state, _ in
@@ -54,7 +54,7 @@ extension StoreCore {
         }
     }
 
-    /// Has a function called once when the store is released, at once if it was already.
+    /// Calls a function once when the store is released; at once, if it has been.
     ///
     /// - Parameter hook: Called on the releasing thread, holding no lock.
     /// - Returns: The token for ``forgetClose(_:)``; nil if the hook was called.
@@ -63,8 +63,8 @@ extension StoreCore {
         register(hook, in: \.closeHooks, unless: \.isClosed)
     }
 
-    /// Has a function called once when the store is released and the commit that may have been under way
-    /// has ended; at once, if that is so.
+    /// Calls a function once when the store is released and a commit that was under way has
+    /// ended; at once, if that has happened.
     ///
     /// - Parameter hook: Called holding no lock.
     /// - Returns: The token for ``forgetClose(_:)``; nil if the hook was called.
@@ -89,7 +89,7 @@ extension StoreCore {
 
     /// Ends a registration when the store is released, unless it is ended before.
     ///
-    /// - Returns: What ends it, and leaves nothing with the store.
+    /// - Returns: A disposable that ends it, and leaves nothing behind in the store.
     func ending(_ registration: AnyDisposable) -> AnyDisposable {
         let token = whenClosed { registration.dispose() }
         return AnyDisposable { [weak self] in
@@ -100,7 +100,7 @@ extension StoreCore {
 
     /// Ends a registration that concerns two stores when either is released, unless it is ended before.
     ///
-    /// - Returns: What ends it, and leaves nothing with the stores.
+    /// - Returns: A disposable that ends it, and leaves nothing behind in the stores.
     func ending<Other: State>(
         _ registration: AnyDisposable, with other: StoreCore<Other>
     ) -> AnyDisposable {
@@ -112,7 +112,7 @@ extension StoreCore {
             if let its { other?.forgetClose(its) }
         }
         tokens.value = (whenClosed { end.dispose() }, other.whenClosed { end.dispose() })
-        // One of the two may have been released before its token was known.
+        // One of the two stores may have been released before its token was stored.
         if end.isDisposed {
             let (mine, its) = tokens.value
             if let mine { forgetClose(mine) }
@@ -123,7 +123,7 @@ extension StoreCore {
 
     /// Forgets a function that was to be called when the store is released.
     package func forgetClose(_ token: Int) {
-        // Taken out under the lock and released after it: releasing what it captured runs user code.
+        // Taken out under the lock and released outside it: releasing what it captured may run user code.
         _ = control.withLock { control in
             (
                 control.closeHooks.removeValue(forKey: token),
@@ -134,14 +134,14 @@ extension StoreCore {
 }
 
 extension StoreCore where S: ReplicatedState {
-    /// Puts a snapshot into the state, in the lane, behind what is there.
+    /// Puts a snapshot into the state, in the lane, behind what is in the line.
     ///
     /// - Parameters:
     ///   - snapshot: The state's content at `position`.
     ///   - position: The number of the last action that the snapshot contains.
-    ///   - mark: Where ordered actions are noted from then on; nil for nowhere.
-    ///   - completion: Called once, after that, with whether it was done: not if the store was
-    ///     released before.
+    ///   - mark: Records from then on which ordered action is being committed; nil for no record.
+    ///   - completion: Called once, after that. Gets whether the snapshot was restored: it is not
+    ///     if the store was released before.
     package func restore(
         _ snapshot: S.Snapshot, at position: SequenceNumber, mark: CommitMark? = nil,
         completion: @escaping @Sendable (_ isDone: Bool) -> Void

@@ -13,7 +13,7 @@ public struct Archive: Sendable {
     private let folder: URL
     private let space: String
 
-    /// The most characters of a name.
+    /// The most characters that a name may have.
     static let nameLengthMax = 64
 
     /// Opens an archive, making the folder if there is none.
@@ -75,8 +75,9 @@ public struct Archive: Sendable {
     /// - Parameters:
     ///   - store: The store, which no node replicates. It is not kept alive. When it is released, its last change
     ///     is saved.
-    ///   - name: The value's name in this space, of the same characters; no other store has it.
-    ///   - idle: How long nothing must have changed before it is saved.
+    ///   - name: The value's name in this space, of the same characters. No other store may have
+    ///     it.
+    ///   - idle: How long the value must have stayed unchanged before it is saved.
     /// - Returns: A handle. Disposing or releasing it ends the keeping.
     /// - Throws: ``StoreError``: `invalidName`, `unreadable`, `damaged`, `incompatible`, `replicated`.
     ///   Then the store and the file are as they were.
@@ -104,11 +105,13 @@ public struct Archive: Sendable {
     ///
     /// - Parameters:
     ///   - storage: The storage. It is not kept alive; its last change is saved when it is released.
-    ///   - name: The value's name in this space, of the same characters; no other store has it.
-    ///   - idle: How long nothing must have changed before it is saved.
+    ///   - name: The value's name in this space, of the same characters. No other store may have
+    ///     it.
+    ///   - idle: How long the value must have stayed unchanged before it is saved.
     ///   - version: The version of the value's form.
-    ///   - migrate: Makes a present value of one that was saved with a lower version, which it gets, too.
-    ///     Without it, the old value is read as a present one. Called at most once, before this returns.
+    ///   - migrate: Makes a present value from one that was saved with a lower version; it gets
+    ///     that version, too. Without it, the old value is read as a present one. Called at most
+    ///     once, before this returns.
     /// - Returns: A handle. Disposing or releasing it ends the keeping.
     /// - Throws: ``StoreError`` as for a model's store: `incompatible` if the saved value has a higher version
     ///   or can't be read as a present one, or if the migration throws.
@@ -124,7 +127,7 @@ public struct Archive: Sendable {
         }
     }
 
-    /// A storage's value was saved by a newer program.
+    /// Says that a newer program saved the storage's value.
     private struct NewerForm: Error, CustomStringConvertible {
         let saved: Int
         let known: Int
@@ -231,7 +234,7 @@ public final class Archived: Disposable, Sendable {
         dispose()
     }
 
-    /// Begins to look for changes.
+    /// Begins to watch for changes.
     ///
     /// - Parameters:
     ///   - value: What is kept.
@@ -269,9 +272,10 @@ public final class Archived: Disposable, Sendable {
 
     /// How each save ended. A failed one is tried again after the next change.
     ///
-    /// Observers run on the thread that saved, holding no lock: after the idle time on a queue of the
-    /// keeping's own, else where ``save()`` or ``dispose()`` was called, this was released, or the store ended.
-    /// Saves on several threads may be reported in another order.
+    /// Observers run on the thread that saved, holding no lock. After the idle time that is a queue
+    /// of this object's own. Otherwise it is the thread that called ``save()`` or ``dispose()``,
+    /// released this object, or ended the store. Saves on several threads may be reported in
+    /// another order.
     public var saves: Signal<Result<Void, StoreError>> { results.signal }
 
     /// Saves the value as it is now, unless it is saved already.
@@ -281,7 +285,7 @@ public final class Archived: Disposable, Sendable {
     ///
     /// - Throws: ``StoreError``: `unencodable`, `unwritable`. What was saved before is still there.
     public func save() throws(StoreError) {
-        // Read before the value, which so has at least that many changes.
+        // Read before the value. So the value has at least that many changes.
         let count = state.withLock { $0.savedCount == $0.changeCount ? nil : $0.changeCount }
         guard let count else { return }
         let result: Result<Void, StoreError>?
@@ -309,7 +313,7 @@ public final class Archived: Disposable, Sendable {
         }
     }
 
-    /// Writes a value, unless another thread has written it or a newer one.
+    /// Writes a value, unless another thread has written this or a newer one.
     private func write(_ bytes: [UInt8], of count: UInt64) -> Result<Void, StoreError>? {
         if let saved = state.withLock({ $0.savedCount }), saved >= count { return nil }
         do throws(StoreError) {
@@ -321,7 +325,7 @@ public final class Archived: Disposable, Sendable {
         }
     }
 
-    /// Notes that the value is the one in the file.
+    /// Records that the value is the one in the file.
     func noteRestored() {
         state.withLock { $0.savedCount = $0.changeCount }
     }
@@ -338,11 +342,11 @@ public final class Archived: Disposable, Sendable {
             return (maySave, state.observation)
         }
         observation?.dispose()
-        // Told by `saves`.
+        // `saves` reports the result.
         if maySave { _ = try? save() }
     }
 
-    /// The value has changed.
+    /// Counts a change of the value, and has it saved after the idle time.
     func changed() {
         state.withLock { state in
             state.changeCount += 1
@@ -373,7 +377,7 @@ public final class Archived: Disposable, Sendable {
         }
         guard let rest else { return }
         if rest > .zero { return schedule(after: rest) }
-        // Told by `saves`.
+        // `saves` reports the result.
         _ = try? save()
     }
 }

@@ -1,13 +1,13 @@
 import ConfluxVocabulary
 import Foundation
 
-/// A file that holds one value as it was saved last: a line that says what follows, and the value.
+/// A file that holds one value as it was saved last: a line that describes it, and the value.
 ///
 ///     conflux-archive 1 <schema version> <bytes> <digest of version and value>\n
 ///     <canonical JSON>
 ///
-/// A new content is written beside it, made durable, and then takes its name; so the file is whole at any
-/// time, whenever the machine stops.
+/// New content is written to a file beside it, which is made durable and then takes its name. So
+/// the file is whole at any time, even if the machine stops.
 ///
 /// **Names.** Some disks ignore case in names. So names are written in lower case. A hexadecimal number with a
 /// bit for each character says which letters are capitals: `1~ab.archive` is `ab` of the space `1`, and
@@ -20,7 +20,7 @@ struct ArchiveFile: Sendable {
 
     private var url: URL { folder.appendingPathComponent(name) }
 
-    /// A file of a folder.
+    /// Describes a file in a folder.
     ///
     /// - Parameters:
     ///   - folder: The folder.
@@ -32,7 +32,7 @@ struct ArchiveFile: Sendable {
         formerName = "\(space)~\(name).archive"
     }
 
-    /// Encodes a name so that no two differ in case alone.
+    /// Encodes a name so that no two encoded names differ in case alone.
     private static func caseless(_ text: String) -> String {
         var capitals: UInt64 = 0
         for (index, character) in text.enumerated() where character.isUppercase {
@@ -116,7 +116,7 @@ struct ArchiveFile: Sendable {
         let header = "\(Self.magic) \(version) \(bytes.count) \(digest)\n"
         let beside = url.path + ".new"
         let file = try openAlone(beside)
-        // Closing it lets the next one write.
+        // Closing the file releases its lock, so that the next writer can continue.
         defer { close(file) }
         var isWritten = ftruncate(file, 0) == 0
         isWritten = isWritten && Self.write(Array(header.utf8), to: file)
@@ -129,19 +129,20 @@ struct ArchiveFile: Sendable {
         try synchronizeFolder()
     }
 
-    /// Opens a file that nobody else writes meanwhile: neither another keeping nor another process.
+    /// Opens a file that nobody else writes meanwhile: neither another ``Archived`` nor another
+    /// process.
     private func openAlone(_ path: String) throws(StoreError) -> Int32 {
         while true {
             let file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0o600)
             guard file >= 0 else { throw unwritable() }
-            // Without locks in the file system, nothing more can be done.
+            // If the file system has no locks, nothing more can be done.
             while flock(file, LOCK_EX) != 0 && errno == EINTR {}
             var (opened, present) = (stat(), stat())
             let isThere =
                 fstat(file, &opened) == 0 && stat(path, &present) == 0
                 && opened.st_ino == present.st_ino && opened.st_dev == present.st_dev
             if isThere { return file }
-            // Its last owner has renamed it.
+            // Its last writer has renamed it.
             close(file)
         }
     }
@@ -164,7 +165,7 @@ struct ArchiveFile: Sendable {
         let folder = open(url.deletingLastPathComponent().path, O_RDONLY | O_CLOEXEC)
         guard folder >= 0 else { throw unwritable() }
         defer { close(folder) }
-        // Some file systems don't support this, and need it not.
+        // Some file systems don't support this, and don't need it.
         if fsync(folder) != 0 && errno != EINVAL && errno != ENOTSUP { throw unwritable() }
     }
 

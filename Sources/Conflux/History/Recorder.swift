@@ -42,7 +42,7 @@ where State.Value: Codable {
         }
     }
 
-    /// What is written and read as a whole.
+    /// What is exported and imported as a whole.
     private struct Tape: Codable {
         var format = 1
         var position: Int
@@ -52,9 +52,9 @@ where State.Value: Codable {
     private struct Record: Sendable {
         var steps: [Step]
         var path: RecorderPath
-        /// Whether the first value is known. What was committed before is in it.
+        /// Whether the first value is known. It includes what was committed before.
         var hasBegun = false
-        /// *Use*: what is being committed. A chain reports all its actions before the first one is
+        /// *Use*: the commit under way. A chain reports all its actions before the first one is
         /// committed.
         var commit: RecordedCommit?
     }
@@ -80,7 +80,7 @@ where State.Value: Codable {
             end: { [weak self] action, timestamp in self?.end(action, timestamp) })
         let registered = store.core.scope.middleware.register(tap, for: store.core)
         registration.withLock { $0 = registered }
-        // What was committed before it was registered belongs to the first value.
+        // What was committed before the registration belongs to the first value.
         store.core.run { [weak self] in
             let value = store.computed.state._state.content
             self?.record.withLock { record in
@@ -176,7 +176,7 @@ where State.Value: Codable {
         try checkFree()
         let version = store.computed.state._state.version
         let plan = record.withLock { record -> Result<Int, StoreError> in
-            // When observers are called, what is being committed is visible already.
+            // When observers are called, the commit under way is visible already.
             let isVisible = record.commit.map { $0.version != version } ?? false
             let place = record.path.end(afterCommit: isVisible)
             if record.path.place(place, after: move) != nil {
@@ -205,7 +205,7 @@ where State.Value: Codable {
             """)
     }
 
-    /// Makes a step that was planned: in the lane, when no lock pauses the flow.
+    /// Makes a step that was planned: in the lane, as soon as no lock pauses the flow.
     ///
     /// - Parameters:
     ///   - number: The step's number in the plan.
@@ -213,10 +213,11 @@ where State.Value: Codable {
     private func make(
         _ number: Int, _ change: @escaping @Sendable (inout Record) -> Void = { _ in }
     ) {
-        // A store that a node has begun to replicate drops the step, and this with it.
+        // If a node has begun to replicate the store, the store drops the step, and this object
+        // with it.
         let planned = AtEnd { [self] in record.withLock { $0.path.forget(number) } }
         store.core.runPastGate { [self] in
-            // What is replaced is released outside the lock: that runs user code.
+            // What is replaced is released outside the lock: that may run user code.
             let (value, former) = record.withLock { record -> (State.Value?, [Step]) in
                 let former = record.steps
                 guard record.path.make(number) else { return (nil, former) }
@@ -245,7 +246,7 @@ where State.Value: Codable {
         let (value, version) = store.computed.state._state.readVersion { $0 }
         let former = record.withLock { record -> State.Value? in
             record.commit?.note(action)
-            // One that began before this was registered belongs to the first value.
+            // A commit that began before the registration belongs to the first value.
             guard let commit = record.commit, commit.expected == 0 else { return nil }
             guard commit.version != version, record.hasBegun else {
                 record.commit = nil
@@ -254,9 +255,9 @@ where State.Value: Codable {
             return record.steps[record.path.position].value
         }
         guard let former else { return }
-        // The comparison may be the user's: it needs no lock.
+        // The comparison may be user code, so it runs outside the lock.
         let isStep = !Self.isSame(former, value)
-        // What is forgotten is released outside the lock: that runs user code.
+        // What is forgotten is released outside the lock: that may run user code.
         let forgotten = record.withLock { record -> [Step] in
             let actions = record.commit?.actions ?? []
             record.commit = nil
@@ -286,7 +287,7 @@ where State.Value: Codable {
 private struct RecorderTap: CommitObserver {
     struct Action: Sendable {
         let text: String
-        /// Whether the text is the name that the dispatcher gave: that of the whole chain.
+        /// Whether the text is the name that the dispatcher gave. It then names the whole chain.
         let isName: Bool
     }
 

@@ -1,12 +1,12 @@
 /// A step that a recorder is asked for.
 enum RecorderMove: Sendable {
-    /// By so many values, back or forward.
+    /// By a number of values, back or forward.
     case by(Int)
     case to(Int)
-    /// To one of other values.
+    /// To a position among other values, which replace the present ones.
     case all(count: Int, position: Int)
 
-    /// The position that it leads to.
+    /// The position to which it leads.
     func target(from position: Int) -> Int {
         switch self {
         case .by(let distance): position + distance
@@ -21,7 +21,7 @@ enum RecorderMove: Sendable {
 /// when it is asked for, from where the steps before it will lead; and when it is made, since commits may have come
 /// between.
 struct RecorderPath: Sendable {
-    /// One of so many values.
+    /// A position among a number of values.
     struct Place: Equatable, Sendable {
         var position: Int
         /// *Invariant*: greater than the position.
@@ -30,11 +30,11 @@ struct RecorderPath: Sendable {
 
     private let capacity: Int
     private var place = Place(position: 0, count: 1)
-    /// *Use*: what was asked for and is not made, in the order of asking.
+    /// *Use*: the steps that were asked for and are not made, in the order of asking.
     private var planned: [(number: Int, move: RecorderMove)] = []
     private var lastNumber = 0
 
-    /// Begins at the one value that there is.
+    /// Begins at the only value that there is.
     init(capacity: Int) {
         self.capacity = capacity
     }
@@ -78,12 +78,12 @@ struct RecorderPath: Sendable {
         return true
     }
 
-    /// Gives up a step, if it was not made.
+    /// Drops a step, if it was not made.
     mutating func forget(_ number: Int) {
         planned.removeAll { $0.number == number }
     }
 
-    /// A commit has replaced all that lay ahead.
+    /// Moves to where a commit leads, which has replaced all that lay ahead.
     mutating func commit() {
         place = committed
     }

@@ -12,10 +12,10 @@ public struct ActionContext: Sendable {
     public let timestamp: Timestamp
     /// Who dispatched the action; nil without a node.
     public let origin: Origin?
-    /// What the random numbers of one store in one log have in common.
+    /// The seed of all random numbers of one store in one log.
     private let seed: UInt64
 
-    /// Makes a context, as for a test of a model.
+    /// Makes a context, for example to test a model.
     ///
     /// - Parameters:
     ///   - sequence: The action's place; zero stands before the first.
@@ -42,17 +42,18 @@ public struct ActionContext: Sendable {
     /// let second = Int.random(in: 1...6, using: &random)
     /// ```
     public var random: SplitMix64 {
-        // One step of the generator spreads the number, so that neighbours share no sequence.
+        // One step of the generator spreads the number, so that neighbouring actions share no
+        // sequence.
         var mixer = SplitMix64(seed: sequence.rawValue)
         return SplitMix64(seed: seed ^ mixer.next())
     }
 
-    /// What the random numbers of one store in one log have in common: FNV-1a of both, mixed.
+    /// The seed of all random numbers of one store in one log: FNV-1a of both, mixed.
     ///
     /// - Parameters:
     ///   - log: The log's id.
     ///   - store: The store's name.
-    /// - Returns: What ``init(sequence:timestamp:origin:seed:)`` takes as the seed.
+    /// - Returns: The seed for ``init(sequence:timestamp:origin:seed:)``.
     package static func seed(log: LogID, store: StoreName) -> UInt64 {
         var hash: UInt64 = 0xcbf2_9ce4_8422_2325
         func take(_ byte: UInt8) { hash = (hash ^ UInt64(byte)) &* 0x0000_0100_0000_01b3 }

@@ -30,8 +30,8 @@ public protocol Model: Codable, Sendable {
     /// The state's name: 1 to 64 characters of `a-z 0-9 . _ -`, the same in every process.
     static var name: String { get }
     /// The version of the actions' and the model's form; 1 unless stated. Raise it when either
-    /// changes in a way that older programs can't read, and see that ``migrate(_:from:)`` can read
-    /// what these wrote.
+    /// changes in a way that older programs can't read, and make sure that ``migrate(_:from:)`` can
+    /// read what these wrote.
     static var schemaVersion: Int { get }
     /// How the actions are encoded when dispatched here; `PayloadCoding.json` unless stated.
     static var coding: PayloadCoding { get }
@@ -58,9 +58,9 @@ public protocol Model: Codable, Sendable {
     /// Makes a model from one that an older version of the program wrote.
     ///
     /// Called wherever such a model is loaded, in every process alike; so it must depend on nothing
-    /// but its arguments. Unless implemented, the old model is decoded as a present one, which does
-    /// where properties are gone, or were added as optional ones. Where others were added, their
-    /// first values are filled in:
+    /// but its arguments. Unless implemented, the old model is decoded as a present one. That is
+    /// enough if properties were removed, or added as optional ones. If others were added, fill in
+    /// their first values:
     ///
     /// ```swift
     /// static func migrate(_ old: SnapshotReader, from version: Int) throws -> Stock {

@@ -37,7 +37,7 @@ extension ValueState: BridgedState, ReplicatedState where Value: Model, Action =
         try Value.migrate(old, from: version)
     }
 
-    /// Tells the model.
+    /// Tells the model that a node is about to replicate it.
     public static func _willReplicate() { Value._willReplicate() }
 
     /// The whole model. Set by a store that restores a snapshot, and by nobody else: a model
@@ -90,7 +90,7 @@ extension Store where State: ValueHolder, State.Value: Model, State.Action == St
     /// ```
     ///
     /// - Parameter action: What happens.
-    /// - Returns: A handle, by which the action's receipt can be waited for. It may be dropped.
+    /// - Returns: A handle to wait for the action's receipt with. You may drop it.
     @discardableResult
     public func dispatch(_ action: State.Action) -> DispatchHandle {
         core.dispatchTracked(action)

@@ -9,12 +9,12 @@ public protocol BridgedState: State where Action: Codable & Sendable {
     /// The state's name: 1 to 64 characters of `a-z 0-9 . _ -`, the same in every process.
     static var name: String { get }
     /// The version of the actions' and the snapshot's form; 1 unless stated. Raise it when either
-    /// changes in a way that older programs can't read, and see that ``ReplicatedState/migrate(_:from:)``
-    /// can read what these wrote.
+    /// changes in a way that older programs can't read, and make sure that
+    /// ``ReplicatedState/migrate(_:from:)`` can read what these wrote.
     static var schemaVersion: Int { get }
     /// How the state's actions are encoded when dispatched here; `PayloadCoding.json` unless
-    /// stated. Every process reads every coding. For hundred thousands of actions a second choose
-    /// `PayloadCoding.compact`, and have them adopt `CompactCodable`.
+    /// stated. Every process reads every coding. For hundreds of thousands of actions a second,
+    /// choose `PayloadCoding.compact`, and make the actions adopt `CompactCodable`.
     static var coding: PayloadCoding { get }
 }
 
@@ -45,9 +45,10 @@ public protocol ReplicatedState: BridgedState {
     /// Makes a snapshot of this version from one that an older version of the program wrote.
     ///
     /// Called wherever such a snapshot is loaded, in every process alike; so it must depend on
-    /// nothing but its arguments. Unless implemented, the old snapshot is decoded as a present one,
-    /// which does where properties are gone, or were added as optional ones. Two more ways, of a
-    /// state whose snapshot had a `left` alone at first, and a `count` since version 2:
+    /// nothing but its arguments. Unless implemented, the old snapshot is decoded as a present one.
+    /// That is enough if properties were removed, or added as optional ones. Here are two more
+    /// ways, for a state whose snapshot had only a `left` at first, and has had a `count` since
+    /// version 2:
     ///
     /// ```swift
     /// static func migrate(_ old: SnapshotReader, from version: Int) throws -> Snapshot {

@@ -1,5 +1,5 @@
-/// A state's snapshot as another version of the program wrote it: what
-/// ``ReplicatedState/migrate(_:from:)`` makes a present one of.
+/// A state's snapshot as another version of the program wrote it.
+/// ``ReplicatedState/migrate(_:from:)`` makes a present one of it.
 ///
 /// A migration may read it several times, as several types. Fields that a type does not ask for
 /// are ignored, so a removed property needs no migration.
@@ -7,7 +7,7 @@ public struct SnapshotReader: Sendable {
     /// The snapshot as it was stored: JSON in UTF-8, canonical.
     public let bytes: [UInt8]
 
-    /// Makes a reader, as for a test of a migration.
+    /// Makes a reader, for example to test a migration.
     ///
     /// - Parameter bytes: A snapshot that `CanonicalCoder` encoded, or any other JSON.
     public init(_ bytes: [UInt8]) {
@@ -54,8 +54,8 @@ extension ReplicatedState {
     /// - Parameters:
     ///   - bytes: The snapshot's canonical encoding.
     ///   - version: The schema version of the program that wrote it.
-    /// - Returns: The snapshot, migrated where an older version wrote it.
-    /// - Throws: `CodingFailure` where bytes of this version can't be read; ``StoreError``.
+    /// - Returns: The snapshot, migrated if an older version wrote it.
+    /// - Throws: `CodingFailure` if bytes of this version can't be read; ``StoreError``.
     package static func snapshot(
         from bytes: some Sequence<UInt8>, version: Int
     ) throws -> Snapshot {

@@ -2,7 +2,7 @@ import ConfluxVocabulary
 import Foundation
 
 extension Timestamp {
-    /// From 1970, which timestamps count from, to 2001, which dates count from.
+    /// The seconds from 1970, where timestamps begin, to 2001, where dates begin.
     private static let referenceSeconds: Int64 = 978_307_200
     private static let nanosecondsPerSecond: Int64 = 1_000_000_000
 
@@ -14,7 +14,8 @@ extension Timestamp {
     public init(_ date: Date) {
         let interval = date.timeIntervalSinceReferenceDate
         let whole = interval.rounded(.down)
-        // The fraction by itself: together they have more digits than a floating-point number.
+        // Taken by itself: together with the seconds it has more digits than a floating-point
+        // number.
         let rest = ((interval - whole) * Double(Self.nanosecondsPerSecond)).rounded()
         let latest = Int64.max / Self.nanosecondsPerSecond - Self.referenceSeconds
         guard whole < Double(latest) else {
@@ -29,7 +30,7 @@ extension Timestamp {
         self.init(seconds * Self.nanosecondsPerSecond + Int64(rest))
     }
 
-    /// The same point of time as a date, which keeps about a tenth of a microsecond of it.
+    /// The same point in time as a date, exact to about a tenth of a microsecond.
     public var date: Date {
         let (seconds, rest) = rawValue.quotientAndRemainder(
             dividingBy: Self.nanosecondsPerSecond)

@@ -2,7 +2,7 @@ import Synchronization
 
 /// Something that can be ended, such as an observation of a signal.
 ///
-/// A disposable may be disposed on any thread, also on several at once; hence it is `Sendable`. In
+/// A disposable may be disposed on any thread, even on several at once; so it is `Sendable`. In
 /// Swift 5 mode your own conforming types need not state it.
 @preconcurrency
 public protocol Disposable: Sendable {
@@ -42,10 +42,10 @@ public final class AnyDisposable: Disposable {
     }
 }
 
-/// Vouches for a function that it may be called on any thread.
+/// Vouches that a function may be called on any thread.
 ///
 /// Public functions take closures without `@Sendable`, so that the code of a main-actor class may
-/// pass closures and methods of its own. Whoever passes one chooses where it is called.
+/// pass closures and methods of its own. The code that passes one chooses where it is called.
 func callableOnAnyThread(_ function: @escaping () -> Void) -> @Sendable () -> Void {
     struct Plain { let function: () -> Void }
     struct Vouched { let function: @Sendable () -> Void }
@@ -127,7 +127,7 @@ public final class DisposableScope: Disposable {
         }
         guard let crowd else { return disposable.dispose() }
         if crowd.isEmpty { return }
-        // Asking a disposable may run code of the user, so this happens outside the lock.
+        // Asking a disposable may run user code, so this happens outside the lock.
         let active = crowd.filter { !$0.isDisposed }
         let isActive = members.withLock { $0?.putBack(active) != nil }
         guard !isActive else { return }

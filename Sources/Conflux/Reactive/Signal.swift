@@ -48,7 +48,7 @@ public struct Signal<Value> {
             @escaping (Observation, _ send: @escaping @Sendable (Value) -> Void) -> any Disposable
     ) {
         source = { observation, send in
-            // Whoever observes chose the thread: the one on which the producer sends.
+            // The observing code chose the thread: the one on which the producer sends.
             nonisolated(unsafe) let send = send
             return Subscription(observation, to: start(observation) { send($0) })
         }
@@ -135,6 +135,6 @@ public struct Signal<Value> {
     }
 }
 
-// `source` never changes. Values reach observers on any thread, hence the condition; that the
-// functions inside bear this is up to those who pass them.
+// `source` never changes. Values reach observers on any thread, hence the condition. The code that
+// passes functions to a signal answers for where they run.
 extension Signal: @unchecked Sendable where Value: Sendable {}

@@ -28,8 +28,8 @@ public final class Sink<Value> {
     /// case.
     ///
     /// At most 1,024 values wait. At that bound, and for their turn, threads wait for a second at
-    /// most, and then leave their values all the same. A thread that is itself delivering something
-    /// never waits. If such threads send too many values, a queue delivers them.
+    /// most, and then leave their values to the sending thread. A thread that is itself delivering
+    /// something never waits. If such threads send too many values, a queue delivers them.
     ///
     /// - Parameter value: What to send.
     @inlinable

@@ -56,9 +56,9 @@ public struct TypedAction<Model: ReducedModel>: Codable, Sendable, CustomStringC
         init?(intValue: Int) { nil }
     }
 
-    /// Decodes the action whose name stands there.
+    /// Decodes an action by the name under which it was encoded.
     ///
-    /// - Parameter decoder: Where it stands.
+    /// - Parameter decoder: What to decode it from.
     /// - Throws: `DecodingError` when no reducer has that name, or the action is not as it should be.
     public init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: ActionName.self)
@@ -83,7 +83,7 @@ public struct TypedAction<Model: ReducedModel>: Codable, Sendable, CustomStringC
 
     /// Encodes the action under its name.
     ///
-    /// - Parameter encoder: Where to.
+    /// - Parameter encoder: What to encode it to.
     /// - Throws: ``StoreError`` when no reducer is registered for it; what encoding it throws.
     public func encode(to encoder: any Encoder) throws {
         guard let entry = Model.reducers.entry(of: type(of: value)) else {
@@ -109,12 +109,13 @@ extension TypedAction: ActionEnvelope {
 
 extension Store
 where State: ValueHolder, State.Value: ReducedModel, State.Action == TypedAction<State.Value> {
-    /// Dispatches an action of a type that has a reducer, to this store only. May be called on any thread. The
-    /// reducer runs when and where ``Actions/dispatch(action:)-(State.Action)`` says: on `.immediate` on this thread, before this
-    /// returns, but for the exceptions there. Actions of one thread keep their order.
+    /// Dispatches an action of a type that has a reducer, to this store only. May be called on any
+    /// thread. The reducer runs when and where ``Actions/dispatch(action:)-(State.Action)`` says:
+    /// on `.immediate` on this thread, before this returns, with the exceptions named there.
+    /// Actions of one thread keep their order.
     ///
-    /// - Parameter action: What happens. Where its type has no reducer by then, it is refused.
-    /// - Returns: A handle, by which the action's receipt can be waited for. It may be dropped.
+    /// - Parameter action: What happens. If its type has no reducer by then, it is refused.
+    /// - Returns: A handle to wait for the action's receipt with. You may drop it.
     @discardableResult
     public func dispatch(_ action: some Codable & Sendable) -> DispatchHandle {
         dispatch(TypedAction(action))
@@ -123,17 +124,17 @@ where State: ValueHolder, State.Value: ReducedModel, State.Action == TypedAction
 
 extension Actions
 where State: ValueHolder, State.Value: ReducedModel, State.Action == TypedAction<State.Value> {
-    /// Dispatches an action of a type that has a reducer; threads and order are those of the same for the model's own
-    /// action.
+    /// Dispatches an action of a type that has a reducer. Threads and order are as for an action of
+    /// the model's own type.
     ///
-    /// - Parameter action: What happens. Where its type has no reducer by then, it is refused.
+    /// - Parameter action: What happens. If its type has no reducer by then, it is refused.
     public func dispatch(action: some Codable & Sendable) {
         dispatch(action: TypedAction(action))
     }
 }
 
 extension Scope {
-    /// Dispatches an action of a type that has a reducer, in a mode; as the same for the model's own action.
+    /// Dispatches an action of a type that has a reducer, in a mode, like an action of the model's own type.
     @_disfavoredOverload
     @discardableResult
     public func dispatch<Model: ReducedModel>(
@@ -147,8 +148,8 @@ extension Scope {
             TypedAction(action), to: store, mode, after: others, label, then: next)
     }
 
-    /// Pauses the flow, and dispatches an action of a type that has a reducer as the holder; as the same for
-    /// the model's own action.
+    /// Pauses the flow, and dispatches an action of a type that has a reducer as the holder, like
+    /// an action of the model's own type.
     @_disfavoredOverload
     @discardableResult
     public func lock<Model: ReducedModel & Equatable>(

@@ -24,7 +24,7 @@ public final class Reducers<Model: ReducedModel>: Sendable {
         let name: String
         let type: any (Codable & Sendable).Type
         let reduce: @Sendable (inout Model, any Sendable, ActionContext) -> Void
-        /// Gives an action of the type its type.
+        /// Casts an action to the type; nil if it has another type.
         let typed: @Sendable (Any) -> (any Codable & Sendable)?
     }
 
@@ -54,10 +54,10 @@ public final class Reducers<Model: ReducedModel>: Sendable {
         let entry = Entry(
             name: name ?? String(describing: type), type: type,
             reduce: { model, action, context in
-                // The table finds entries by this very type.
+                // Always so: the table finds the entry by this very type.
                 if let action = action as? Action { reducer(&model, action, context) }
             }, typed: { $0 as? Action })
-        // The former one is released outside the lock: that runs user code.
+        // The former entry is released outside the lock: that may run user code.
         let (failure, former) = table.withLock { table -> (StoreError?, Entry?) in
             if table.isFrozen { return (StoreError.frozen(Model.self, entry.name), nil) }
             if let other = table.byName[entry.name], other.type != type {
@@ -111,7 +111,7 @@ public final class Reducers<Model: ReducedModel>: Sendable {
         if let failure { throw failure }
     }
 
-    /// Takes no changes any more.
+    /// Accepts no changes any more.
     func freeze() {
         table.withLock { $0.isFrozen = true }
     }

@@ -1,22 +1,23 @@
 extension Scope {
-    /// Changes a storage by a function, in a mode: as the dispatch of an action that is that function.
+    /// Changes a storage by a function, in a mode. It dispatches an action that is that function.
     ///
     /// ```swift
     /// scope.dispatch(to: screen, mode: .serial) { $0.count += 1 }
     /// ```
     ///
     /// - Parameters:
-    ///   - storage: A storage of this scope: one of another ends the program with a message.
+    ///   - storage: A storage of this scope. A storage of another scope ends the program with a
+    ///     message.
     ///   - mode: When and where it is changed.
-    ///   - others: What has to end before: other dispatches, and operations.
+    ///   - others: What has to end first: other dispatches, and operations.
     ///   - name: What is done, in a word, for middleware.
     ///   - file: The file of the call.
     ///   - function: The function of the call.
     ///   - line: The line of the call.
     ///   - change: Gets a draft of the value. Called once, holding no lock, where the mode says. If it throws,
     ///     nothing changes, and the receipt throws a refusal with that error as the reason.
-    ///   - next: Called once when it has ended, as with an action.
-    /// - Returns: A handle, by which the end can be waited for. It may be dropped.
+    ///   - next: Called once when the change has ended, as for an action.
+    /// - Returns: A handle to wait for the end with. You may drop it.
     @discardableResult
     public func dispatch<Value>(
         to storage: Storage<Value>, mode: DispatchMode = .async, after others: DispatchHandle...,
@@ -28,15 +29,15 @@ extension Scope {
         return dispatch(StorageCommit(change), to: storage, mode, after: others, label, then: next)
     }
 
-    /// Pauses the flow, and changes a storage by a function as the holder. If the value stays the same, the lock
-    /// is released by itself; else an observer of the change releases it (``lockInForce``), or the lock's
-    /// holder does.
+    /// Pauses the flow, and changes a storage by a function as the holder. If the value stays the
+    /// same, the lock is released automatically. Otherwise an observer of the change
+    /// (``lockInForce``) or the lock's holder releases it.
     ///
     /// - Parameters:
     ///   - storage: A storage of this scope.
     ///   - change: Gets a draft of the value. Called once, holding no lock, when and where an action would be
     ///     committed.
-    /// - Returns: The lock. It may be dropped, as that of a lock with an action.
+    /// - Returns: The lock. You may drop it, as with an action.
     @discardableResult
     public func lock<Value: Equatable>(
         changing storage: Storage<Value>,

@@ -11,7 +11,7 @@ extension Store {
         self.init(state: State(value), mutations: State.Mutations(), executor: executor)
     }
 
-    /// Makes a storage of a value that is a model, which functions change then, and no actions.
+    /// Makes a storage of a value that is a model. Functions change it then, and no actions.
     @available(
         *, deprecated,
         message: """
@@ -26,8 +26,8 @@ extension Store {
         self.init(state: State(value), mutations: State.Mutations(), executor: executor)
     }
 
-    /// Changes the value by a function, as one commit with one notice. May be called on any thread; the commits of
-    /// one thread keep their order.
+    /// Changes the value by a function, as one commit that notifies observers once. May be called
+    /// on any thread; the commits of one thread keep their order.
     ///
     /// - Parameters:
     ///   - name: What is done, in a word, for middleware.
@@ -35,10 +35,11 @@ extension Store {
     ///   - file: The file of the call.
     ///   - function: The function of the call.
     ///   - line: The line of the call.
-    ///   - change: Gets a draft of the value. Called once, holding no lock, when and where an action would be
-    ///     committed (as `dispatch(action:)` of ``Actions`` says): on `.immediate` before this returns. If it throws,
-    ///     nothing changes, and ``DispatchHandle/receipt()`` throws a refusal with that error as the reason.
-    /// - Returns: A handle, by which the end can be waited for. It may be dropped.
+    ///   - change: Gets a draft of the value. Called once, holding no lock, when and where an
+    ///     action would be committed (as `dispatch(action:)` of ``Actions`` says): on `.immediate`
+    ///     before this returns. If it throws, nothing changes, and ``DispatchHandle/receipt()``
+    ///     throws a refusal with that error as the reason.
+    /// - Returns: A handle to wait for the end with. You may drop it.
     @discardableResult
     public func commit<Value>(
         _ name: String = "", _ description: String = "", file: StaticString = #file,
@@ -50,15 +51,16 @@ extension Store {
             label: DispatchLabel(name, description, file: file, function: function, line: line))
     }
 
-    /// Replaces the whole value, as a commit of the name `replace`: when, where and in which order
-    /// ``commit(_:_:file:function:line:_:)`` does. May be called on any thread.
+    /// Replaces the whole value, in a commit with the name `replace`. When, where and in which
+    /// order it is committed is as for ``commit(_:_:file:function:line:_:)``. May be called on any
+    /// thread.
     ///
     /// - Parameters:
     ///   - value: The other value.
     ///   - file: The file of the call.
     ///   - function: The function of the call.
     ///   - line: The line of the call.
-    /// - Returns: A handle, by which the end can be waited for. It may be dropped.
+    /// - Returns: A handle to wait for the end with. You may drop it.
     @discardableResult
     public func replace<Value>(
         _ value: Value, file: StaticString = #file, function: StaticString = #function,
@@ -67,8 +69,9 @@ extension Store {
         commit("replace", file: file, function: function, line: line) { $0.replace(value) }
     }
 
-    /// Sets a part of the value, as a commit of the name `update`: when, where and in which order
-    /// ``commit(_:_:file:function:line:_:)`` does. May be called on any thread.
+    /// Sets a part of the value, in a commit with the name `update`. When, where and in which order
+    /// it is committed is as for ``commit(_:_:file:function:line:_:)``. May be called on any
+    /// thread.
     ///
     /// - Parameters:
     ///   - part: Which part.
@@ -76,7 +79,7 @@ extension Store {
     ///   - file: The file of the call.
     ///   - function: The function of the call.
     ///   - line: The line of the call.
-    /// - Returns: A handle, by which the end can be waited for. It may be dropped.
+    /// - Returns: A handle to wait for the end with. You may drop it.
     @discardableResult
     public func update<Value, Part: Sendable>(
         _ part: any WritableKeyPath<Value, Part> & Sendable, to new: Part,
@@ -85,9 +88,9 @@ extension Store {
         commit("update", file: file, function: function, line: line) { $0.update(part, to: new) }
     }
 
-    /// Sets a part of the value if that changes it; otherwise nobody is notified. A commit of the name
-    /// `updateIfChanged`: when, where and in which order ``commit(_:_:file:function:line:_:)`` does. May be
-    /// called on any thread.
+    /// Sets a part of the value if that changes it; otherwise nobody is notified. The commit has
+    /// the name `updateIfChanged`. When, where and in which order it is committed is as for
+    /// ``commit(_:_:file:function:line:_:)``. May be called on any thread.
     ///
     /// - Parameters:
     ///   - part: Which part.
@@ -96,7 +99,7 @@ extension Store {
     ///   - function: The function of the call.
     ///   - line: The line of the call.
     ///   - isSame: Whether the two are the same. Called in the store's lane, holding no lock.
-    /// - Returns: A handle, by which the end can be waited for. It may be dropped.
+    /// - Returns: A handle to wait for the end with. You may drop it.
     @discardableResult
     public func updateIfChanged<Value, Part: Sendable>(
         _ part: any WritableKeyPath<Value, Part> & Sendable, to new: Part,

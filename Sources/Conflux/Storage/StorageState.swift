@@ -118,7 +118,7 @@ public struct StorageDraft<Value: Sendable> {
         self[dynamicMember: part] = new
     }
 
-    /// Sets a part if it is another than before.
+    /// Sets a part if the new value differs from what it was.
     ///
     /// - Parameters:
     ///   - part: Which part.

@@ -1,7 +1,7 @@
 import Dispatch
 
 extension Duration {
-    /// The same as Dispatch has it: at most 292 years, and what is longer is never.
+    /// The duration as an interval of Dispatch: at most 292 years. A longer one becomes never.
     package var dispatchInterval: DispatchTimeInterval {
         let (seconds, attoseconds) = components
         let (whole, isTooLong) = Int(seconds).multipliedReportingOverflow(by: 1_000_000_000)

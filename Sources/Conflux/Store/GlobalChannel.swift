@@ -1,16 +1,16 @@
 import Synchronization
 
-/// The stores of one state. Free of the state's type, so that a dispatch touches as little generic
-/// data as it can.
+/// The stores of one state. It is free of the state's type, so that a dispatch touches as little
+/// generic data as it can.
 struct Registry {
-    /// *Invariant*: the live stores, oldest first; each is a `StoreCore` of the state. It leaves when the store
-    /// is released.
+    /// *Invariant*: the live stores, oldest first; each is a `StoreCore` of the state. A store
+    /// leaves the list when it is released.
     private var list = IdentityList<Lane>()
-    /// *Use*: the same without gaps, for dispatches; nil since a store has left.
+    /// *Use*: the same without gaps, for dispatches; nil when a store has left, until the next use.
     private var dense: [Lane]? = []
     /// Whether there is a route.
     var isRouted = false
-    /// Use: told once of the next store.
+    /// *Use*: called once, when the next store is added.
     var whenInhabited: (@Sendable () -> Void)?
 
     var isEmpty: Bool { list.isEmpty }
@@ -30,23 +30,23 @@ struct Registry {
         dense?.append(lane)
     }
 
-    /// - Returns: What is to be let go outside of any lock.
+    /// - Returns: What to release outside of any lock.
     mutating func remove(_ lane: Lane) -> (lane: Lane, dense: [Lane]?)? {
         guard let removed = list.remove(ObjectIdentifier(lane)) else { return nil }
         return (removed, dense.take())
     }
 }
 
-/// The way of global dispatches to every store of one state in one scope.
+/// Takes global dispatches to every store of one state in one scope.
 ///
-/// A dispatch first keeps a place in every store's lane, under one lock and running no user code,
-/// and then serves those lanes that nobody else serves. So all stores see global actions in one
-/// order, and what an action's observers dispatch comes after it everywhere.
-// Sendable: `route` is touched only under the registry's mutex.
+/// A dispatch first keeps a place in every store's lane, under one lock and without running user
+/// code. Then it serves those lanes that nobody else serves. So all stores see global actions in
+/// one order, and what an action's observers dispatch comes after it everywhere.
+// Sendable: `route` is used only under the registry's mutex.
 package final class GlobalChannel<S: State>: @unchecked Sendable {
     let registry = Mutex(Registry())
-    /// Where all of its stores belong. The scope keeps the channel, and lives as long as one of
-    /// its stores.
+    /// The scope of all its stores. The scope keeps the channel, and lives as long as any of these
+    /// stores.
     unowned let scope: Scope
     /// The scope's own.
     private let watch: FlowWatch
@@ -78,7 +78,7 @@ package final class GlobalChannel<S: State>: @unchecked Sendable {
 
     /// Sends global dispatches from now on to a route, or, with nil, to the stores here.
     ///
-    /// Each dispatch goes wholly to the one or to the other.
+    /// Each dispatch goes either to the route or to the stores, never to both.
     ///
     /// - Returns: The route until now.
     @discardableResult
@@ -93,15 +93,15 @@ package final class GlobalChannel<S: State>: @unchecked Sendable {
         return KeptRoute<S>.of(former)?.route
     }
 
-    /// Replaces the route, or, with nil, removes it, if it is the one that is meant.
+    /// Replaces the route, or, with nil, removes it, if it is the one that the caller means.
     ///
     /// - Parameters:
     ///   - route: The route from now on.
-    ///   - isMeant: Whether a route is to be replaced; called under a lock.
+    ///   - isMeant: Whether a route is the one to be replaced; called under a lock.
     package func replaceRoute(
         by route: (any ActionRoute<S>)?, where isMeant: (any ActionRoute<S>) -> Bool
     ) {
-        // Let go outside the lock.
+        // The former route is released outside the lock.
         let kept = route.map { KeptRoute.keeping($0) }
         let former: AnyKeptRoute? = registry.withLock { registry in
             guard let former = KeptRoute<S>.of(self.route), isMeant(former.route) else {
@@ -123,8 +123,8 @@ package final class GlobalChannel<S: State>: @unchecked Sendable {
         hook?()
     }
 
-    /// Has a function called once there is a store: at once, or before the first one's initialiser returns. It
-    /// replaces the one that was set before.
+    /// Calls a function once there is a store: at once, or before the initialiser of the first
+    /// one returns. It replaces the function that was set before.
     ///
     /// - Parameters:
     ///   - guest: A store that does not count.
@@ -144,9 +144,9 @@ package final class GlobalChannel<S: State>: @unchecked Sendable {
         return former
     }
 
-    /// The store hears of global dispatches no more; nothing happens for one that does not.
+    /// Stops global dispatches from reaching a store; does nothing if they don't reach it.
     package func remove(_ core: StoreCore<S>) {
-        // Let go outside the lock: the last release frees a state, which is user code.
+        // Released outside the lock: the last reference frees a state, which runs user code.
         _ = registry.withLock { $0.remove(core) }
     }
 
@@ -179,7 +179,8 @@ package final class GlobalChannel<S: State>: @unchecked Sendable {
     package func dispatchTracked(_ action: S.Action) -> DispatchHandle {
         let mark = ThreadMark.outsideModels
         if watch.isOn { return dispatchWatched(action) }
-        // What travels needs no tally of its own, nor room for a job, which would ask for the state's types.
+        // An action that takes a route needs no tally of its own, and no room for a job, which
+        // would look up the state's types.
         guard let route = currentRoute else { return dispatchHere(action, mark) }
         return route.submit(action, mayWait: !mark.pointee.isNeeded)
     }
@@ -203,10 +204,11 @@ package final class GlobalChannel<S: State>: @unchecked Sendable {
     ///
     /// - Parameters:
     ///   - action: What happens.
-    ///   - tally: Told how it ends.
-    ///   - mark: The thread's.
-    ///   - placed: Called once, when it has its places and before the lanes are served, or needs none.
-    /// - Returns: The route that the action has to take instead; then nothing else was done.
+    ///   - tally: Gets the outcomes.
+    ///   - mark: The thread's mark.
+    ///   - placed: Called once: when the action has its places and before the lanes are served, or
+    ///     when it needs none.
+    /// - Returns: The route that the action has to take instead. If there is one, nothing else was done.
     func admit(
         _ action: S.Action, _ tally: Tally, _ mark: UnsafeMutablePointer<ThreadMark>,
         _ placed: () -> Void
@@ -244,15 +246,15 @@ package final class GlobalChannel<S: State>: @unchecked Sendable {
         tally.expect(max(places.lanes.count, 1))
     }
 
-    /// Enters the lanes that are free, and keeps a place in the others: first in those that are waited for.
+    /// Enters the lanes that are free, and keeps a place in the others: first in lanes that others wait for.
     ///
     /// - Parameters:
-    ///   - mark: The thread's.
-    ///   - isPast: Whether the dispatch is past the gate.
+    ///   - mark: The thread's mark.
+    ///   - isPast: Whether the dispatch has passed the gate.
     ///   - isOrdered: Whether some stores wait for others.
-    ///   - tally: Told of stores in which there is no place.
-    ///   - job: Makes what is to be done in a store.
-    /// - Returns: The places: `closed` where there is no store.
+    ///   - tally: Gets a failure for each store in which there is no place.
+    ///   - job: Makes the job for a store.
+    /// - Returns: The places. Their placement is `closed` if there is no store.
     @inline(__always)
     private func reserve(
         _ mark: UnsafeMutablePointer<ThreadMark>, isPast: Bool, isOrdered: Bool = false,
@@ -260,7 +262,8 @@ package final class GlobalChannel<S: State>: @unchecked Sendable {
     ) -> Reservation {
         registry.withLock { registry in
             if registry.isRouted { return Reservation(.routed) }
-            // Checked again here: a lock's holder that dispatched has been in this mutex.
+            // Read again here: a lock's holder that has dispatched has been in this mutex, so its
+            // lock is seen.
             if !isPast, watch.gate.isClosed { return Reservation(.paused) }
             let lanes = registry.lanes
             var places = Reservation(entering: lanes, lanes.isEmpty ? .closed : .kept)
@@ -293,7 +296,7 @@ package final class GlobalChannel<S: State>: @unchecked Sendable {
         }
     }
 
-    /// The route, for who holds the registry's lock.
+    /// The route, for code that holds the registry's lock.
     var routeUnderLock: (any ActionRoute<S>)? { KeptRoute<S>.of(route)?.route }
 
     @inline(__always)
@@ -308,10 +311,10 @@ package final class GlobalChannel<S: State>: @unchecked Sendable {
     }
 }
 
-/// A channel of whatever state.
+/// A channel, whatever its state.
 protocol StateChannel: AnyObject, Sendable {
-    /// Passes the live lanes to the body, under the registry's lock: no place in any of them is kept by
-    /// a global dispatch meanwhile.
+    /// Passes the live lanes to the body, under the registry's lock. Meanwhile no global dispatch
+    /// keeps a place in any of them.
     func withLanes(_ body: ([Lane]) -> Void)
 }
 

@@ -1,10 +1,10 @@
-/// Elements in the order in which they came. To add one and to remove one costs the same however many there are.
+/// Elements in the order in which they came. Adding or removing one takes constant time on average.
 struct IdentityList<Element> {
-    /// *Invariant*: at most half of the places are empty, but of the first few.
+    /// *Invariant*: at most half of the slots are empty, unless there are only a few slots.
     private(set) var slots: [Element?] = []
     private var keys: [ObjectIdentifier?] = []
     private var places: [ObjectIdentifier: Int] = [:]
-    /// Below so many places empty ones stay.
+    /// Up to this many slots, empty ones stay.
     private static var sparseMax: Int { 16 }
 
     var isEmpty: Bool { places.isEmpty }
@@ -13,14 +13,14 @@ struct IdentityList<Element> {
     ///
     /// - Parameters:
     ///   - element: The element.
-    ///   - key: What it is removed by; no other element's.
+    ///   - key: Identifies the element, for its removal; no other element has it.
     mutating func append(_ element: Element, as key: ObjectIdentifier) {
         places[key] = slots.count
         slots.append(element)
         keys.append(key)
     }
 
-    /// - Returns: The element, to be let go outside of any lock; nil if it is not in the list.
+    /// - Returns: The element, to be released outside of any lock; nil if it is not in the list.
     mutating func remove(_ key: ObjectIdentifier) -> Element? {
         guard let place = places.removeValue(forKey: key) else { return nil }
         let removed = slots[place]

@@ -20,7 +20,8 @@ public final class Scope: Sendable {
     public static let process = Scope()
 
     @TaskLocal private static var bound: Scope?
-    /// The address of that; zero if nothing is bound. *Use*: a dispatch that compares it counts no reference.
+    /// The address of `bound`; zero if nothing is bound. *Use*: a dispatch compares it without
+    /// counting a reference.
     @TaskLocal private static var boundAddress: UInt = 0
 
     private var address: UInt { UInt(bitPattern: Unmanaged.passUnretained(self).toOpaque()) }
@@ -35,10 +36,12 @@ public final class Scope: Sendable {
     /// The scope that the current task, or the current synchronous code, runs in.
     public static var current: Scope { bound ?? process }
 
-    /// Global dispatch by state type. An entry is never removed: there are as many as state types.
+    /// Global channels by state type. An entry is never removed: there are no more than state
+    /// types.
     private struct Channels {
         var byState: [ObjectIdentifier: any StateChannel] = [:]
-        /// Those of states that handle events, in the order in which the states were used first.
+        /// The channels of states that handle events, in the order in which the states were first
+        /// used.
         var events: [any EventChannel] = []
     }
 
@@ -46,19 +49,19 @@ public final class Scope: Sendable {
 
     /// The observers of dispatches and commits.
     let middleware = MiddlewareTable()
-    /// What pauses the flow.
+    /// Pauses the flow.
     let gate = FlowGate()
-    /// Which stores wait for which.
+    /// Knows which stores wait for which others.
     let order = StoreOrder()
-    /// By which identifiers stores are found.
+    /// Finds stores by their identifiers.
     let names = StoreNames()
-    /// What follows each other.
+    /// The scope's serial undertakings.
     let series = FlowSeries()
-    /// What was dispatched in a mode and has not ended.
+    /// The dispatches in modes that have not ended.
     let backlog = Backlog()
-    /// Where dispatches go that don't continue the calling thread.
+    /// Runs what must not continue on the dispatching thread.
     let queue = DispatchQueue(label: "conflux.scope")
-    /// Where commits go that have to be made on the main queue.
+    /// Runs commits that have to be made on the main queue.
     let main = Executor.mainThread
 
     /// What a dispatch checks first.
@@ -102,13 +105,13 @@ public final class Scope: Sendable {
             }, isolation: isolation)
     }
 
-    /// Runs code that is in no scope but the process's.
+    /// Runs code in the process's scope, whichever scope it is called in.
     static func outside(_ body: () -> Void) {
         if boundAddress == 0 { return body() }
         $bound.withValue(nil) { $boundAddress.withValue(0, operation: body) }
     }
 
-    /// Runs a lane's work in this scope, binding it only where it isn't bound already.
+    /// Runs a lane's work in this scope, which it binds only if it isn't bound already.
     @inline(__always)
     func runLane(_ mark: UnsafeMutablePointer<ThreadMark>, _ body: () -> Void) {
         mark.pointee.lanes += 1
@@ -116,11 +119,11 @@ public final class Scope: Sendable {
         mark.pointee.lanes -= 1
     }
 
-    /// The way of global dispatches to the stores of a state.
+    /// The channel that takes global dispatches to the stores of a state.
     package func channel<S: State>(of state: S.Type = S.self) -> GlobalChannel<S> {
         let known = channels.withLock { $0.byState[ObjectIdentifier(state)] }
         guard let channel = known else { return makeChannel() }
-        // The key is the state's type, so what stands under it is that state's channel.
+        // The key is the state's type, so the entry is that state's channel.
         return unsafeDowncast(channel, to: GlobalChannel<S>.self)
     }
 
@@ -136,7 +139,7 @@ public final class Scope: Sendable {
         return unsafeDowncast(kept, to: GlobalChannel<S>.self)
     }
 
-    /// The channels of states that handle events, in the order in which the states were used first.
+    /// The channels of states that handle events, in the order in which the states were first used.
     var eventChannels: [any EventChannel] { channels.withLock { $0.events } }
 
     /// The lanes of all living stores.
@@ -147,9 +150,9 @@ public final class Scope: Sendable {
         return lanes
     }
 
-    /// Has a function called once when all lanes have done what they have to do now.
+    /// Calls a function once when all lanes have done what they have to do now.
     ///
-    /// - Parameter body: Gets whether there was anything to do.
+    /// - Parameter body: Gets whether any lane had anything to do.
     func whenStill(_ body: @escaping @Sendable (_ wasBusy: Bool) -> Void) {
         let lanes = lanes
         let wasBusy = AtomicReference(false)
@@ -160,8 +163,9 @@ public final class Scope: Sendable {
         rest.count()
     }
 
-    /// Has a function called once when all that was dispatched here before, in whatever mode, is committed, with
-    /// what follows from it, and no lock pauses the flow. What observers dispatch may still be under way.
+    /// Calls a function once when all that was dispatched here before, in any mode, is
+    /// committed with all that follows from it, and no lock pauses the flow. What observers
+    /// dispatch may still be under way.
     ///
     /// - Parameter body: Gets whether any store was still busy then.
     package func whenSettled(_ body: @escaping @Sendable (_ wasBusy: Bool) -> Void) {
@@ -173,12 +177,12 @@ public final class Scope: Sendable {
     /// Keeps places in the lanes of several states at once.
     ///
     /// - Parameters:
-    ///   - channels: The states, each once.
-    ///   - body: Keeps the places; gets the live lanes of each. Called under locks.
+    ///   - channels: The states' channels, each once.
+    ///   - body: Keeps the places. Gets the live lanes of each state. Called under locks.
     func reserving(
         in channels: [any StateChannel], _ body: (_ lanes: [[Lane]]) -> Void
     ) {
-        // One order of locks for all.
+        // All threads take the locks in the same order.
         let sorted = channels.enumerated().sorted {
             ObjectIdentifier($0.element) < ObjectIdentifier($1.element)
         }

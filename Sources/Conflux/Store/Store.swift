@@ -9,12 +9,12 @@
 /// ```
 ///
 /// Actions may be dispatched from any thread. Each store commits them one at a time, in the order
-/// in which they came, wherever its executor puts it; no lock is held while it does. On `.immediate` a
-/// dispatch has been committed on return, by the dispatching thread, also while others dispatch; but
-/// one from inside a commit or an observer is committed after that. `dispatch(action:)` of ``Actions`` has the
-/// exceptions.
+/// in which they came, wherever its executor puts it. It holds no lock meanwhile. On `.immediate`
+/// the dispatching thread has committed its action when the dispatch returns, even while others
+/// dispatch. An action dispatched from inside a commit or an observer is committed after that. For
+/// exceptions, see `dispatch(action:)` of ``Actions``.
 ///
-/// A released store commits nothing more, also of what is on its way; what was read through
+/// A released store commits nothing more, not even what is on its way; what was read through
 /// ``computed`` stays readable.
 ///
 /// Stores may be subclassed, as for a shared one:
@@ -53,7 +53,7 @@ open class Store<State: Conflux.State>: @unchecked Sendable {
     /// - Parameters:
     ///   - state: The state, used by no other store.
     ///   - mutations: Commits the actions.
-    ///   - executor: Where it does so.
+    ///   - executor: Where they are committed.
     public init(state: State, mutations: State.Mutations, executor: Executor) {
         core = StoreCore(
             state: state, mutations: mutations, executor: executor, scope: Scope.current)
@@ -82,9 +82,9 @@ open class Store<State: Conflux.State>: @unchecked Sendable {
 public struct Actions<State: Conflux.State>: Sendable {
     private enum Destination {
         case store(StoreCore<State>)
-        /// With the scope, which the channel doesn't keep.
+        /// With the scope, since the channel doesn't keep it.
         case all(GlobalChannel<State>, Scope)
-        /// To where no store of this process need be.
+        /// To a route. This process need not have a store of the state.
         case elsewhere(RouteOnly<State>)
     }
 
@@ -98,11 +98,11 @@ public struct Actions<State: Conflux.State>: Sendable {
         destination = .all(scope.channel(), scope)
     }
 
-    /// Actions that take a route, whatever stores there are here.
+    /// Makes actions that take a route, whatever stores there are here.
     ///
     /// - Parameters:
     ///   - route: The route.
-    ///   - scope: Whose middleware and locks the actions meet.
+    ///   - scope: The scope whose middleware and locks the actions pass.
     package init(by route: any ActionRoute<State>, in scope: Scope) {
         destination = .elsewhere(RouteOnly(route: route, scope: scope))
     }
@@ -110,8 +110,7 @@ public struct Actions<State: Conflux.State>: Sendable {
     /// Dispatches an action. May be called on any thread, also inside a commit or an observer.
     ///
     /// On a store on `.immediate` the action is committed on this thread before the call returns,
-    /// even when other threads commit. With these exceptions it may be committed later and by another
-    /// thread:
+    /// even when other threads commit. In these cases it may be committed later, and by another thread:
     /// - The call comes from inside a commit or an observer, and the store is busy. Two threads in
     ///   such a place could wait for each other.
     /// - The store waits for others (``Scope/order(_:after:)``, ``Transaction``), a lock pauses the
@@ -130,7 +129,7 @@ public struct Actions<State: Conflux.State>: Sendable {
     /// Dispatches an action as `dispatch(action:)` does, and reports how it ends.
     ///
     /// - Parameter action: What happens.
-    /// - Returns: A handle, by which the action's receipt can be waited for.
+    /// - Returns: A handle to wait for the action's receipt with.
     @_disfavoredOverload
     @discardableResult
     public func dispatch(_ action: State.Action) -> DispatchHandle {

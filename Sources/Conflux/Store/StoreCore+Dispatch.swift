@@ -1,4 +1,4 @@
-/// The way of a dispatch to one store: at once where the lane is free, else into the line or along the
+/// How a dispatch reaches one store: at once if the lane is free, otherwise by the line or by the
 /// store's route.
 extension StoreCore {
     /// Dispatches to this store, or to its route.
@@ -35,7 +35,7 @@ extension StoreCore {
     ///
     /// - Parameters:
     ///   - action: What happens.
-    ///   - label: What the dispatcher says of it, for middleware.
+    ///   - label: The dispatcher's label, for middleware.
     /// - Returns: A handle.
     package func dispatchTracked(
         _ action: S.Action, label: @autoclosure () -> DispatchLabel? = nil
@@ -50,7 +50,7 @@ extension StoreCore {
             return DispatchHandle(runEnteredTracked(action, nil, mark))
         case .busy, .behind: break
         }
-        // What travels needs no tally of its own.
+        // An action that takes a route needs no tally of its own.
         if let route = currentRoute {
             return route.submit(action, mayWait: !mark.pointee.isNeeded)
         }
@@ -71,10 +71,12 @@ extension StoreCore {
     ///
     /// - Parameters:
     ///   - action: What happens.
-    ///   - tally: Told how it ends.
-    ///   - mark: The thread's.
-    ///   - placed: Called once, when it has its place and before the lane is served, or needs none.
-    /// - Returns: The route that the action has to take instead; then nothing else was done.
+    ///   - tally: Gets the outcome.
+    ///   - mark: The thread's mark.
+    ///   - placed: Called once: when the action has its place and before the lane is served, or
+    ///     when it needs none.
+    /// - Returns: The route that the action has to take instead. If there is one, nothing else was
+    ///   done.
     func admit(
         _ action: S.Action, _ tally: Tally, _ mark: UnsafeMutablePointer<ThreadMark>,
         _ placed: () -> Void

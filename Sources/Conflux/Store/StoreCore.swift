@@ -5,20 +5,20 @@ import Synchronization
 /// What a store is made of: its state, its mutations, and the lane that keeps the state to one
 /// thread at a time.
 ///
-/// Actions are committed in the order in which they entered the lane. The store's own count
-/// numbers those dispatched here; those that a log has ordered come through
-/// ``deliver(_:through:completion:)`` with numbers of their own, and the greatest of these is the
+/// Actions are committed in the order in which they entered the lane. The store's own count numbers
+/// the actions that are dispatched here. Those that a log has ordered come through
+/// ``deliver(_:through:completion:)`` with numbers of their own; the greatest of these is the
 /// ``position``.
 ///
 /// Safe on any thread. No lock is held while user code runs.
-// Sendable: `state`, `mutations` and `commitMark` are touched only by the thread that serves the
-// lane, `line`, `route` and `keeper` only under the lane's mutex.
+// Sendable: `state`, `mutations` and `commitMark` are used only by the thread that serves the lane;
+// `line`, `route` and `keeper` only under the lane's mutex.
 package final class StoreCore<S: State>: Lane, @unchecked Sendable {
-    /// Spares commits the counting of references. Valid as long as `keeper` is there, and that is
-    /// whenever somebody serves the lane.
+    /// Unmanaged, so that commits count no references. Valid as long as `keeper` is set, which it
+    /// is whenever a thread serves the lane.
     let state: Unmanaged<S>
-    /// What keeps the state alive. Actions may outlive their store and are often captured by the
-    /// state's own observers, so it ends with the lane. Guarded by the lane's mutex.
+    /// Keeps the state alive. Actions may outlive their store, and the state's own observers often
+    /// capture them, so this reference ends with the lane. Guarded by the lane's mutex.
     private var keeper: S?
     /// Checks and commits one action. *Use*: the type of the mutations is bound here once. To ask for it at run
     /// time takes longer than to commit a small action.
@@ -27,11 +27,12 @@ package final class StoreCore<S: State>: Lane, @unchecked Sendable {
     let seed: UInt64
     /// Written by the thread that serves the lane.
     let lastOrdered = Atomic<UInt64>(0)
-    /// Where ordered actions are noted while they are committed. Touched like `state`.
+    /// Records which ordered action is being committed. Used only where `state` is.
     var commitMark: CommitMark?
-    /// What stands in the line. Guarded by the lane's mutex.
+    /// What is in the line. Guarded by the lane's mutex.
     private var line = LaneLine<LaneJob<S>>()
-    /// Where dispatches go instead. Guarded likewise; the machine's `isRouted` is whether it is there.
+    /// The route that dispatches take instead. Guarded by the lane's mutex. The machine's
+    /// `isRouted` says whether there is one.
     var route: AnyKeptRoute?
 
     /// Makes a core that isn't yet reached by global dispatches.
@@ -42,7 +43,7 @@ package final class StoreCore<S: State>: Lane, @unchecked Sendable {
     ///   - executor: Where they are committed.
     ///   - scope: Where the store belongs.
     ///   - seed: Chooses the random numbers of actions that no log has ordered; drawn unless given.
-    ///   - waitingMax: How many jobs may wait before other threads wait with them.
+    ///   - waitingMax: How many jobs may wait before dispatching threads wait with them.
     package init(
         state: S, mutations: S.Mutations, executor: Executor, scope: Scope,
         seed: UInt64 = .random(in: 0...UInt64.max), waitingMax: Int? = nil
@@ -74,9 +75,10 @@ package final class StoreCore<S: State>: Lane, @unchecked Sendable {
 
     override var identity: StoreIdentity { StoreIdentity(self) }
 
-    /// The value of the state, as it is now; nil if it is a state that has none, or the store has ended.
+    /// The present value of the state; nil if the state is not a value, or the store has ended.
     var value: (any Sendable)? {
-        // A state that is a value may be read on any thread; any other is only counted here.
+        // A state that is a value may be read on any thread. Of any other, only the references are
+        // counted.
         nonisolated(unsafe) var state: S?
         control.withLock { _ in state = keeper }
         return (state as? any ObservedValue)?.anyContent
@@ -123,7 +125,7 @@ package final class StoreCore<S: State>: Lane, @unchecked Sendable {
     // MARK: The line
 
     override func serveLine() -> Bool {
-        // The first one last.
+        // The first job is last.
         var jobs: [LaneJob<S>] = []
         var isAhead = false
         let woken = control.withLock { control in
@@ -146,7 +148,7 @@ package final class StoreCore<S: State>: Lane, @unchecked Sendable {
         return true
     }
 
-    /// Puts a job of a node's into the lane. Never waits, and takes no route.
+    /// Puts a node's job into the lane. Never waits, and takes no route.
     func enqueue(_ job: LaneJob<S>) {
         let mark = ThreadMark.outsideModels
         // Written under the lock and read after it, by this thread alone.
@@ -159,11 +161,11 @@ package final class StoreCore<S: State>: Lane, @unchecked Sendable {
         if let duty { serve(duty, mark) } else { drop(job) }
     }
 
-    /// Whether what is dispatched to this store goes to a route: a node changes it, and nobody else.
+    /// Whether dispatches to this store go to a route: a node changes it, and nobody else.
     package var isRouted: Bool { control.withLock { $0.machine.isRouted } }
 
-    /// Sends what is dispatched to this store from now on to a route, or, with nil, to the store.
-    /// A released store takes no route.
+    /// Sends further dispatches to this store to a route, or, with nil, to the store itself. A
+    /// released store takes no route.
     ///
     /// - Returns: The route until now.
     @discardableResult
@@ -178,7 +180,7 @@ package final class StoreCore<S: State>: Lane, @unchecked Sendable {
         return KeptRoute<S>.of(former)?.route
     }
 
-    /// Ends the store: from now on nothing is committed, also of what stands in line.
+    /// Ends the store: from now on nothing is committed, not even what is in line.
     package func close() {
         isReleased.store(true, ordering: .relaxed)
         // Written under the lock and read after it, by this thread alone.
@@ -199,7 +201,7 @@ package final class StoreCore<S: State>: Lane, @unchecked Sendable {
 
     override func release() {
         var keeper: S?
-        // Let go outside the lock: what the state has is user code's to free.
+        // Released outside the lock: freeing what the state has may run user code.
         control.withLock { _ in swap(&self.keeper, &keeper) }
     }
 }

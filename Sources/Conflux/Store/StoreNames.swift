@@ -1,24 +1,24 @@
 import Synchronization
 
-/// The identifiers under which stores of one scope are found.
+/// Finds the stores of one scope by their identifiers.
 final class StoreNames: Sendable {
-    /// A store that is registered, and does not live by that.
+    /// A registered store. The registration doesn't keep it alive.
     fileprivate struct Entry: Sendable {
         let lane: ObjectIdentifier
         let state: String
-        /// Gives a `Store` of the state, while it lives.
+        /// Returns the `Store`, while it lives.
         let store: @Sendable () -> AnyObject?
     }
 
-    /// A store of whatever state.
-    // Sendable: stores are; that is lost where their state's type is.
+    /// A store, whatever its state.
+    // Sendable: stores are, but this reference doesn't say so.
     private struct Holder: @unchecked Sendable {
         let store: AnyObject
     }
 
     fileprivate struct Content {
         var entries: [String: Entry] = [:]
-        /// By the store, the oldest first. *Invariant*: no list is empty.
+        /// The names of each store, oldest first. *Invariant*: no list is empty.
         var names: [ObjectIdentifier: [String]] = [:]
     }
 
@@ -28,8 +28,8 @@ final class StoreNames: Sendable {
         let found: @Sendable () -> AnyObject? = { [weak store] in store }
         let entry = Entry(
             lane: ObjectIdentifier(store.core), state: S.title, store: found)
-        // The last reference to a store found here may be released here. It is outside the lock: a store's
-        // end takes that lock.
+        // The last reference to the store that is found may be released here. That must happen
+        // outside the lock, since a store's end takes the lock.
         let (former, holder) = content.withLock { content -> (Entry?, Holder?) in
             if let former = content.entries[name], let store = former.store() {
                 return (former, Holder(store: store))
@@ -102,8 +102,8 @@ extension Scope {
     /// ```
     ///
     /// - Parameters:
-    ///   - store: A store of this scope: one of another ends the program with a message. It is not kept, so
-    ///     that lookups throw `unknown` when its owner has let it go.
+    ///   - store: A store of this scope. A store of another scope ends the program with a message.
+    ///     It is not kept: lookups throw `unknown` when its owner has released it.
     ///   - identifier: Any text that no other living store of the scope has, whatever its state.
     /// - Returns: A disposable that ends the registration. Releasing it ends nothing.
     /// - Throws: ``StoreError`` when the identifier is taken.

@@ -2,11 +2,11 @@ import Foundation
 
 /// What the current thread is in the middle of.
 ///
-/// Two rules need it. A thread that works for a lane never waits for another lane, or two could
-/// wait for each other. And a thread inside a model's code holds that store's lock, so that
-/// touching a store from there would lock for ever; it traps instead.
+/// Two rules need it. A thread that works for a lane never waits for another lane: otherwise two
+/// threads could wait for each other. And a thread inside a model's code holds that store's lock,
+/// so touching the store from there would deadlock; it traps instead.
 ///
-/// The functions between `begin` and `end` never suspend, so a mark stays with its thread.
+/// The code that sets a mark never suspends before it resets it, so a mark stays with its thread.
 @usableFromInline
 struct ThreadMark {
     /// How many lanes' user code the thread is in; a signal's delivery to its observers counts as
@@ -18,12 +18,12 @@ struct ThreadMark {
     @usableFromInline var isRestoring = false
     /// Whether the thread was found to track what it reads of a value store.
     @usableFromInline var isTracking = false
-    /// Whether dispatches of others depend on this thread: it must not wait for room.
+    /// Whether others' dispatches depend on this thread, so that it must not wait for room.
     var isNeeded = false
-    /// Whether it is the main thread. *Use*: to ask the system each time costs more than a dispatch.
+    /// Whether it is the main thread. *Use*: asking the system each time costs more than a dispatch.
     let isMain = Thread.isMainThread
 
-    /// Whether the thread may wait until a line is shorter.
+    /// Whether the thread may wait: for room, or for its turn in a line.
     var mayWait: Bool { lanes == 0 && !isNeeded }
 
     @usableFromInline
@@ -49,7 +49,7 @@ struct ThreadMark {
         return known.assumingMemoryBound(to: ThreadMark.self)
     }
 
-    /// Lets some ten nanoseconds pass, for a thread that looks for something that comes soon.
+    /// Lets some ten nanoseconds pass, for a thread that polls for something that comes soon.
     @inline(never)
     static func pause() {
         _ = pthread_getspecific(key)
@@ -85,10 +85,10 @@ struct ThreadMark {
 }
 
 extension UnsafeMutablePointer<ThreadMark> {
-    /// The thread, to be compared.
+    /// Identifies the thread, for comparisons.
     var thread: UInt { UInt(bitPattern: self) }
 
-    /// Runs a function on this thread, on which dispatches of others depend meanwhile.
+    /// Runs a function on this thread, while others' dispatches depend on the thread.
     func neededByOthers(_ body: () -> Void) {
         let former = pointee.isNeeded
         pointee.isNeeded = true

@@ -4,10 +4,10 @@ import Synchronization
 protocol ObservedValue<Root>: AnyObject, Sendable {
     associatedtype Root: Sendable
 
-    /// A part of the value, and how often the value was changed until then. The body runs under the lock, and must not
-    /// touch a store.
+    /// A part of the value, and how often the value had been changed when it was read. The body
+    /// runs under the value's lock, and must not touch a store.
     func readVersion<Part: Sendable>(_ part: (Root) -> Part) -> (value: Part, version: UInt64)
-    /// Has an observer look at the value after each change from now on.
+    /// Makes an observer look at the value after each change from now on.
     func add(_ observer: any ValueObserver<Root>)
     func remove(_ observer: any ValueObserver<Root>)
 }
@@ -37,7 +37,7 @@ protocol ValueObserver<Root>: AnyObject, Sendable {
 protocol ListenedLane: Sendable {
     /// Runs a function in the lane; drops it if the store is released before.
     func run(_ body: @escaping @Sendable () -> Void)
-    /// Has a function called once when the store is released and has committed for the last time.
+    /// Calls a function once when the store is released and has committed for the last time.
     func whenEnded(_ hook: @escaping @Sendable () -> Void) -> Int?
     /// Forgets such a function.
     func forgetClose(_ token: Int)
@@ -51,18 +51,19 @@ extension StoreCore: ListenedLane {
     }
 }
 
-/// Observes a part of a value: compares it after each commit with what it was, and passes on what has changed.
+/// Observes a part of a value: compares it after each commit with what it was, and passes on what
+/// has changed.
 ///
-/// All that observes a value is one of these. It is added to the value, which holds it, and holds neither the value
-/// nor the store. It keeps the part that it has seen last, and nothing else of the value.
+/// Every observer of a value is one of these. The value holds it, and it holds neither the value
+/// nor the store. It keeps the part that it saw last, and nothing else of the value.
 final class PartObserver<Root: Sendable, Part: Sendable>: ValueObserver {
     typealias Version = (value: Part, version: UInt64)
 
-    /// What of the value is observed, and when it counts as changed.
+    /// Which part of the value is observed, and when it counts as changed.
     struct Subject: Sendable {
         /// Reads the part. Called in the lane, holding no lock.
         let read: @Sendable (any ObservedValue<Root>) -> Version
-        /// Whether the second reading is no change from the first. Called likewise.
+        /// Whether the second reading counts as the same as the first. Called as `read` is.
         let isSame: @Sendable (Part, Part) -> Bool
 
         /// A part that is read under the value's lock.
@@ -73,7 +74,7 @@ final class PartObserver<Root: Sendable, Part: Sendable>: ValueObserver {
             self.init(reading: { $0.readVersion(part) }, isSame: isSame)
         }
 
-        /// A part that is read in a way of its own.
+        /// A part that is read in another way.
         init(
             reading: @escaping @Sendable (any ObservedValue<Root>) -> Version,
             isSame: @escaping @Sendable (Part, Part) -> Bool
@@ -83,7 +84,7 @@ final class PartObserver<Root: Sendable, Part: Sendable>: ValueObserver {
         }
     }
 
-    /// Gets what has changed; of the first look, what was found, and no old part. Called as looks are.
+    /// Gets each change. At the first look it gets what was found, and no old part. Called as looks are.
     typealias Receiver =
         @Sendable (_ value: any ObservedValue<Root>, _ old: Part?, _ new: Part) -> Void
 
@@ -92,12 +93,12 @@ final class PartObserver<Root: Sendable, Part: Sendable>: ValueObserver {
     private let receive: Receiver
     private let last: Mutex<Version?>
 
-    /// Makes an observer that is added to nothing.
+    /// Makes an observer that is not added to a value yet.
     ///
     /// - Parameters:
     ///   - subject: What is observed.
-    ///   - observation: For how long.
-    ///   - last: What was seen already, if anything was.
+    ///   - observation: Says for how long.
+    ///   - last: What was seen already, if anything.
     ///   - receive: Gets the changes.
     init(
         _ subject: Subject, for observation: Observation = Observation(),
@@ -110,17 +111,17 @@ final class PartObserver<Root: Sendable, Part: Sendable>: ValueObserver {
         self.receive = receive
     }
 
-    /// Begins, between two actions.
+    /// Begins to observe, between two actions.
     ///
     /// - Parameters:
     ///   - value: What to observe.
-    ///   - lane: Its lane; nil for who works in it.
-    /// - Returns: What ends it.
+    ///   - lane: Its lane; nil if the caller works in it.
+    /// - Returns: A disposable that ends the observation.
     func begin(at value: any ObservedValue<Root>, in lane: (any ListenedLane)?) -> any Disposable {
         let begin: @Sendable () -> Void = { [self] in
             value.add(self)
             if observation.isActive { look(at: value) }
-            // Its end may have come before its beginning.
+            // The observation may have ended before it began.
             if !observation.isActive { value.remove(self) }
         }
         if let lane { lane.run(begin) } else { begin() }
@@ -134,7 +135,7 @@ final class PartObserver<Root: Sendable, Part: Sendable>: ValueObserver {
         let new = subject.read(value)
         let old = last.withLock { $0 }
         if let old, new.version <= old.version || subject.isSame(old.value, new.value) { return }
-        // What is replaced is released outside the lock: that runs user code.
+        // The replaced value is released outside the lock: that may run user code.
         var replaced: Version? = new
         last.withLock { swap(&$0, &replaced) }
         receive(value, old?.value, new.value)

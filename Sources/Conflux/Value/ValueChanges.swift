@@ -40,7 +40,7 @@ public struct ValueChanges<Root: Sendable, Value: Sendable>: AsyncSequence, Send
 
     /// Begins to read, with the changes since the sequence was made.
     ///
-    /// - Returns: What reads the changes one after the other; not to be used by two tasks at once.
+    /// - Returns: An iterator over the changes. Two tasks must not use it at once.
     public func makeAsyncIterator() -> AsyncStream<Change<Value>>.Iterator {
         let reader = ChangeReader(isSame: subject.isSame)
         let observer = PartObserver(subject, since: first) { _, old, new in
@@ -48,7 +48,7 @@ public struct ValueChanges<Root: Sendable, Value: Sendable>: AsyncSequence, Send
         }
         let registration = observer.begin(at: value, in: lane)
         let token = lane.whenEnded { [value] in
-            // The first look may have been dropped, and so may the telling of the last commit.
+            // The first look may have been dropped, and so may the notification of the last commit.
             observer.look(at: value)
             reader.finish()
         }
@@ -81,7 +81,7 @@ private final class ChangeReader<Value: Sendable>: Sendable {
             defer { pending = Change(old: pending?.old ?? change.old, new: change.new) }
             return pending
         }
-        // What was replaced is released outside the lock.
+        // The replaced change is released outside the lock.
         withExtendedLifetime(replaced) {}
         caller.yield()
     }
@@ -92,7 +92,7 @@ private final class ChangeReader<Value: Sendable>: Sendable {
 
     func next() async -> Change<Value>? {
         for await _ in calls {
-            // A value that went and came back while nobody read is no change.
+            // A value that changed and changed back while nobody read is no change.
             if let change = pending.withLock({ $0.take() }), !isSame(change.old, change.new) {
                 return change
             }
@@ -101,7 +101,7 @@ private final class ChangeReader<Value: Sendable>: Sendable {
     }
 }
 
-/// Runs a function when nobody holds it any more.
+/// Runs a function when nobody holds a reference to it any more.
 final class AtEnd: Sendable {
     private let body: @Sendable () -> Void
 

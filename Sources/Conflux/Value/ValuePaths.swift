@@ -17,11 +17,12 @@ extension Store where State: ValueHolder, State.Value: Encodable {
     /// encoded counts as unchanged.
     ///
     /// - Parameter pointer: The place; `""` is the whole value.
-    /// - Returns: A signal of changes from the observation on, which doesn't keep the store alive.
+    /// - Returns: A signal that sends changes from the observation on, and doesn't keep the store
+    ///   alive.
     public func changes(at pointer: JSONPointer) -> Signal<Change<JSONValue?>> {
         let isInternal = pointer.tokens.contains { $0.hasPrefix("_") }
         let pointer = isInternal ? nil : pointer
-        // Encoded outside the value's lock: that runs user code.
+        // Encoded outside the value's lock, since encoding runs user code.
         let subject = PartObserver<State.Value, EncodedPart>.Subject { value in
             let (root, version) = value.readVersion { $0 }
             return (EncodedPart(root, at: pointer), version)

@@ -18,11 +18,12 @@ public protocol ValueHolder: State {
 /// A lock is held while the value is read or changed, so that reading is cheap and legal on any thread.
 /// Observers are called outside the lock, by the thread that serves the store's lane.
 public final class ValueState<Value: Sendable, Action>: ValueHolder, @unchecked Sendable {
-    // Sendable: the value is under its lock, `changes` is touched in the lane alone, and the rest is immutable or atomic.
+    // Sendable: the value is under its lock, `changes` is used only in the lane, and the rest is
+    // immutable or atomic.
 
     /// Changes a value by an action, or throws why the action is refused.
     ///
-    /// Returns what it did in detail, as far as the action says so; nil if it did nothing.
+    /// Returns what the action did in detail, as far as it says so; nil if it did nothing.
     typealias Reducer = @Sendable (inout Value, Action, ActionContext) throws -> [StorageChange]?
 
     /// How an action changes the value.
@@ -37,12 +38,12 @@ public final class ValueState<Value: Sendable, Action>: ValueHolder, @unchecked 
     /// How often the value was changed; raised under the lock.
     private let version = Atomic<UInt64>(0)
     private let reduction: Reduction
-    /// *Use*: what the last commit did, for middleware. Touched in the lane alone.
+    /// *Use*: what the last commit did, for middleware. Used only in the lane.
     private var changes: [StorageChange] = []
-    /// What happens and changes nothing.
+    /// The activities that the store sends.
     let activities = Sink<any Sendable>()
     private let observers = Mutex(IdentityList<any ValueObserver<Value>>())
-    /// Spares a commit without observers the lock.
+    /// *Use*: a commit without observers takes no lock.
     private let hasObservers = Atomic(false)
     private let registrar: ObservationRegistrar
     private let tracking: ValueTracking<Value>
@@ -75,7 +76,8 @@ public final class ValueState<Value: Sendable, Action>: ValueHolder, @unchecked 
         mark.pointee.isInModel = true
         defer { mark.pointee.isInModel = false }
         return value.withLock { value in
-            // A part of the value, which is Sendable, also where its type doesn't say so.
+            // A part of the value is Sendable, as the value is, even if the part's type doesn't say
+            // so.
             nonisolated(unsafe) let part = body(value)
             return part
         }
@@ -88,14 +90,15 @@ public final class ValueState<Value: Sendable, Action>: ValueHolder, @unchecked 
         return ThreadMark.current
     }
 
-    /// Tracks a part that is read after this.
+    /// Tracks a part that is read next.
     ///
-    /// - Parameter keyPath: Gives the part. A function, so that a read that is not tracked makes no key path.
+    /// - Parameter keyPath: Returns the part's key path. It is a function, so that a read that is
+    ///   not tracked makes no key path.
     @usableFromInline
     @inline(never)
     func track<Part>(_ keyPath: () -> KeyPath<Value, Part>) {
         if !ThreadMark.current.pointee.isInModel { tracking.track(keyPath(), of: self) }
-        // The set of what is tracked may have grown, and hashed all that it has.
+        // The set of what is tracked may have grown, and hashed all that it holds.
         ThreadMark.current.pointee.isTracking = false
     }
 
@@ -151,7 +154,7 @@ public final class ValueState<Value: Sendable, Action>: ValueHolder, @unchecked 
     ///
     /// - Parameters:
     ///   - body: Changes it.
-    ///   - isChange: Whether the body has changed it, by what it returns.
+    ///   - isChange: Whether the body has changed the value, given what it returned.
     /// - Returns: What the body returns.
     private func change<Result: Sendable>(
         _ body: (inout Value) -> Result, if isChange: (Result) -> Bool = { _ in true }
@@ -166,8 +169,8 @@ public final class ValueState<Value: Sendable, Action>: ValueHolder, @unchecked 
         }
     }
 
-    /// Puts another value in the place, and runs a function under the lock. Called in the lane; the function
-    /// touches no store but by this very function.
+    /// Exchanges the value with another one, and runs a function under the lock. Called in the
+    /// lane. The function touches no store, except through this function.
     func exchange(_ other: inout Value, then next: () -> Void) {
         value.withLock { value in
             version.add(1, ordering: .relaxed)
@@ -178,7 +181,7 @@ public final class ValueState<Value: Sendable, Action>: ValueHolder, @unchecked 
 
     /// Replaces the value, and notifies the observers. Called in the lane.
     func replace(_ other: Value) {
-        // Let go outside the lock: freeing the old value may be slow.
+        // Released outside the lock: freeing the old value may be slow.
         var other = other
         change { swap(&$0, &other) }
         tell()
@@ -186,7 +189,7 @@ public final class ValueState<Value: Sendable, Action>: ValueHolder, @unchecked 
 
     // MARK: Observing
 
-    /// Tells the observers that the value may have changed. Called in the lane.
+    /// Notifies the observers that the value may have changed. Called in the lane.
     func tell() {
         guard hasObservers.load(ordering: .acquiring) else { return }
         for observer in observers.withLock({ $0.slots }) { observer?.look(at: self) }
@@ -206,7 +209,7 @@ extension ValueState: ObservedValue {
     }
 
     func remove(_ observer: any ValueObserver<Value>) {
-        // Let go outside the lock: what it holds is user code's to free.
+        // The observer is released outside the lock: that may run user code.
         _ = observers.withLock { observers in
             let removed = observers.remove(ObjectIdentifier(observer))
             hasObservers.store(!observers.isEmpty, ordering: .releasing)

@@ -1,5 +1,5 @@
-/// What is read and observed of a store's value. Observers are called in the store's lane, after each action that
-/// changed what they observe.
+/// Reads and observes a store's value. Observers are called in the store's lane, after each action
+/// that changed what they observe.
 extension Store where State: ValueHolder {
     /// The whole value, as it is now. Safe on any thread.
     ///
@@ -49,9 +49,9 @@ extension Store where State: ValueHolder {
     ///
     /// - Parameters:
     ///   - part: Which part.
-    ///   - isSame: Whether a value, the second one, is to be passed over behind another. Called in the
-    ///     store's lane, holding no lock.
-    /// - Returns: As ``changed(_:)`` does.
+    ///   - isSame: Whether the second value counts as the same as the first, so that it is not
+    ///     sent. Called in the store's lane, holding no lock.
+    /// - Returns: A signal, as of ``changed(_:)``.
     public func changed<Part: Sendable>(
         _ part: any KeyPath<State.Value, Part> & Sendable,
         isSame: @escaping @Sendable (Part, Part) -> Bool
@@ -99,12 +99,12 @@ extension Store where State: ValueHolder {
     ///
     /// - Parameters:
     ///   - part: Which parts.
-    ///   - object: What ends the observation with its `deinit`, as in ``Signal/observe(duringScopeOf:_:)``. Not
-    ///     retained.
-    ///   - body: Called with the value as the action left it, holding no lock. It may dispatch. The observers of
-    ///     one store are called one at a time, in the order of its commits, and for each in the order in which they
-    ///     began: on the thread that commits, which on `.immediate` is the dispatching one, and on the executor
-    ///     otherwise.
+    ///   - object: Its `deinit` ends the observation, as in ``Signal/observe(duringScopeOf:_:)``.
+    ///     Not retained.
+    ///   - body: Called with the value as the action left it, holding no lock. It may dispatch. The
+    ///     observers of one store are called one at a time: in the order of its commits, and for
+    ///     each commit in the order in which they began. They run on the thread that commits: on
+    ///     `.immediate` that is the dispatching one, otherwise one of the executor.
     /// - Returns: A disposable that ends the observation. Releasing it ends nothing: put it into a
     ///   ``DisposableScope`` for that.
     @discardableResult
@@ -125,9 +125,9 @@ extension Store where State: ValueHolder {
     ///
     /// - Parameters:
     ///   - part: Which parts; with none given, the function is called after each action that was applied.
-    ///   - object: What ends the observation with its `deinit`. Not retained.
-    ///   - body: Called with the value and those of the parts that differ from what they were at the call
-    ///     before; threads and order as without the second argument. It may dispatch.
+    ///   - object: Its `deinit` ends the observation. Not retained.
+    ///   - body: Called with the value, and those of the parts that have changed since the previous
+    ///     call. Threads and order are as without the second argument. It may dispatch.
     /// - Returns: A disposable that ends the observation. Releasing it ends nothing: put it into a
     ///   ``DisposableScope`` for that.
     @discardableResult
@@ -151,12 +151,12 @@ extension Store where State: ValueHolder {
         return changes.observe(duringScopeOf: object) { body($0.0, $0.1) }
     }
 
-    /// A signal of what becomes of a part.
+    /// A signal that is made from the changes of a part.
     ///
     /// - Parameters:
     ///   - subject: The part.
-    ///   - change: Makes what is sent of the old and the new part; nil if nothing is sent. There is no old part at the
-    ///     first look, which comes between two actions.
+    ///   - change: Makes what is sent from the old and the new part; nil if nothing is to be sent.
+    ///     There is no old part at the first look, which comes between two actions.
     /// - Returns: A signal that doesn't keep the store alive.
     func signal<Part, Sent>(
         of subject: PartObserver<State.Value, Part>.Subject,

@@ -1,7 +1,7 @@
 import Observation
 import Synchronization
 
-/// A value store is observed by the Observation module: what is read of it by name is tracked.
+/// The Observation module can observe a value store: it tracks the parts that are read by name.
 ///
 /// ```swift
 /// withObservationTracking {
@@ -11,21 +11,22 @@ import Synchronization
 /// }
 /// ```
 ///
-/// A part that is `Equatable` counts as changed when it differs, any other part, and ``Store/value``, after
-/// each action that was applied. `onChange` is called once, in the store's lane, holding no lock, when the
-/// change is visible already; it may dispatch.
+/// A part that is `Equatable` counts as changed when it differs. Any other part, and
+/// ``Store/value``, counts as changed after each action that was applied. `onChange` is called
+/// once, in the store's lane, holding no lock, when the change is already visible. It may dispatch.
 ///
-/// As with everything that is `Observable`, tracking begins when the tracking function has returned. A change
-/// that another thread makes between its reading and its return is reported with the next change of that part;
-/// where that matters, track on the thread of the store's executor, as the main thread is for `.mainThread`.
+/// As with everything that is `Observable`, tracking begins when the tracking function has
+/// returned. A change that another thread makes between the reading and that return is reported
+/// with the next change of that part. If that matters, track on the thread of the store's executor:
+/// with `.mainThread`, on the main thread.
 extension Store: Observable where State: ValueHolder {}
 
-/// Finds out whether the thread tracks what it reads, at the price of one look at thread-local storage.
+/// Finds out whether the thread tracks what it reads, at the cost of one access to thread-local storage.
 ///
-/// The Observation module doesn't say. But while it tracks, it puts the key paths that are read into a set. So a
-/// key path is read first whose hash function leaves a mark. Otherwise each read would have to make a key path, which
-/// takes several times as long as the read itself. If the set is used at another time, the mark costs one part that is
-/// tracked for nobody.
+/// The Observation module doesn't say. But while it tracks, it puts the key paths that are read
+/// into a set. So each read first reads a key path whose hash function leaves a mark. Without this,
+/// each read would have to make a key path, which takes several times as long as the read itself.
+/// If the set is used at another time, the mark costs one part that is tracked for nobody.
 final class TrackingProbe: Observable, Sendable {
     private struct Marking: Hashable, Sendable {
         func hash(into hasher: inout Hasher) {
@@ -33,14 +34,14 @@ final class TrackingProbe: Observable, Sendable {
         }
     }
 
-    // Sendable: a key path is immutable, and what stands in this one is Sendable.
+    // Sendable: a key path is immutable, and what this one holds is Sendable.
     private struct Content: @unchecked Sendable {
         let probe = Unmanaged.passRetained(TrackingProbe())
         let path: Unmanaged<KeyPath<TrackingProbe, Void>> = Unmanaged.passRetained(
             \TrackingProbe.[Marking()])
     }
 
-    /// Never released: to count references would be most of a read's price.
+    /// Never released: counting references would be most of the cost of a read.
     private static let content = Content()
 
     private subscript(marking: Marking) -> Void { () }
@@ -55,15 +56,15 @@ final class TrackingProbe: Observable, Sendable {
     }
 }
 
-/// The parts of one value that somebody tracks, or did until they changed. Key paths of what is tracked lead through
-/// it.
+/// The parts of one value that somebody tracks, or tracked until they changed. The key paths of
+/// tracked parts lead through this object.
 ///
-/// A store that nobody tracks has nothing to do. Trackers end with a change, and track anew what they read then; a
-/// part that was not read between two of its changes is forgotten.
+/// A store that nobody tracks has nothing to do. A tracker ends with a change, and then tracks anew
+/// what it reads. A part that was not read between two of its changes is forgotten.
 final class ValueTracking<Root: Sendable>: Observable, Sendable {
     private struct Part {
         let observer: any ValueObserver<Root>
-        /// Whether it was read since it changed last.
+        /// Whether it was read since its last change.
         var isRead = true
     }
 
@@ -79,12 +80,12 @@ final class ValueTracking<Root: Sendable>: Observable, Sendable {
         self.registrar = registrar
     }
 
-    /// What key paths of tracked parts begin with. Nobody reads it.
+    /// The root of the key paths of tracked parts. Nobody reads it.
     private var root: Root { preconditionFailure("a tracked part is read of its store") }
 
-    /// Tracks a part, which is read after this.
+    /// Tracks a part that is read next.
     func track<Part>(_ keyPath: KeyPath<Root, Part>, of value: any ObservedValue<Root>) {
-        // Made first: so it has the part as it was before it is read.
+        // Made first, so that it has the part as it was before the read.
         let observer = observer(of: keyPath)
         observer.look(at: value)
         registrar.access(self, keyPath: path(keyPath))
@@ -141,7 +142,7 @@ final class ValueTracking<Root: Sendable>: Observable, Sendable {
 /// A tracked part, as far as it can be compared.
 // Sendable: it is a part of the value, which is Sendable.
 private struct ComparedPart<Part>: @unchecked Sendable {
-    /// Nil if it can't be compared: then each commit counts as a change.
+    /// Nil if it can't be compared. Then each commit counts as a change.
     let value: (any Equatable)?
 
     func isSame(as other: ComparedPart) -> Bool {

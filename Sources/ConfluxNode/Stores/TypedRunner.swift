@@ -176,7 +176,7 @@ final class TypedRunner<S: BridgedState>: EntryRunner {
             let isSkipped = run.replica?.skips.contains(place.sequence) == true
             let message = """
                 \(name) stopped at \(place.sequence): the entry has schema version \(version) and \
-                this program knows \(S.schemaVersion). StoreRun<S> a newer program.
+                this program knows \(S.schemaVersion). Run a newer program.
                 """
             if let replica = run.replica, !isSkipped {
                 stop(replica, at: place, message)

@@ -82,7 +82,10 @@ struct MetricsTests {
             let stuck = try await wait(node, for: { node.metrics() }) { metrics in
                 metrics.applyJobAge.map { $0 > .milliseconds(200) } == true
             }
-            #expect(stuck.isConnected && stuck.livenessFaults.isEmpty)
+            let age = try #require(stuck.applyJobAge)
+            // On a busy machine, much more time may have passed.
+            let isLong = age > NodeMetrics.busyMax
+            #expect(stuck.isConnected && stuck.livenessFaults.isEmpty != isLong)
             Turnstile.gate.signal()
             _ = try await withDeadline { try await handle.receipt() }
             let after = try await wait(node, for: { node.metrics() }) { $0.applyJobAge == nil }

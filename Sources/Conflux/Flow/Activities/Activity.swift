@@ -1,4 +1,4 @@
-/// Activities: what happens and changes no state, such as that a screen is to be shown.
+/// Activities: values that a store sends to observers without a change of its state.
 extension Store where State: ValueHolder {
     /// Notifies the present observers of activities that something happened.
     ///
@@ -41,7 +41,7 @@ extension Store where State: ValueHolder {
 
     /// Runs a function for this store, and notifies middleware.
     ///
-    /// It may commit later. The context that it gets doesn't keep the store alive.
+    /// The function may commit later. The context that it gets doesn't keep the store alive.
     ///
     /// ```swift
     /// storage.perform("increment") { context in

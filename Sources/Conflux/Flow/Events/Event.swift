@@ -55,13 +55,14 @@ extension Scope {
     /// Sends an event to every store of this scope whose state handles it.
     ///
     /// The states handle it in the order of their first use, except for stores that wait for others
-    /// (``order(_:after:)``). Any two events, and any two of an event, a transaction and a global action,
-    /// reach all stores that they have in common in one order. If a node bridges a state, or hosts a store of
-    /// it, the state's action goes to the log instead, and so to all processes, in an order of its own.
+    /// (``order(_:after:)``). Any two events, transactions or global actions reach all stores that
+    /// they have in common in the same order. If a node bridges a state, or hosts a store of it,
+    /// the state's action goes to the log instead. It then reaches all processes, in the order of
+    /// the log.
     ///
     /// - Parameters:
     ///   - event: What happened.
-    ///   - name: What the sender says of it, in a word, for middleware.
+    ///   - name: A short name of the dispatch, for middleware.
     ///   - file: The file of the call.
     ///   - function: The function of the call.
     ///   - line: The line of the call.
@@ -80,8 +81,8 @@ extension Scope {
     ///
     /// - Parameters:
     ///   - event: What happened.
-    ///   - label: What the sender says of it.
-    ///   - watch: Told whether it changes anything here.
+    ///   - label: The sender's label.
+    ///   - watch: Learns whether the event changes anything here.
     /// - Returns: A handle.
     func send(
         _ event: some Event, _ label: DispatchLabel, watch: ChangeWatch?

@@ -2,25 +2,25 @@ import Synchronization
 
 /// A channel of a state that may handle events.
 protocol EventChannel: StateChannel {
-    /// Whether it handles any.
+    /// Whether the state handles any events.
     var handlesEvents: Bool { get }
 
-    /// What the state makes of an event, as the middleware has left it.
+    /// Makes the state's part of an event: its action, as the middleware has left it.
     ///
     /// - Parameters:
     ///   - event: The event.
-    ///   - label: What the sender said of it.
-    ///   - order: The state's place among those that handle it.
-    ///   - whole: Told how the state's stores ended, if it has any.
+    ///   - label: The sender's label.
+    ///   - order: The state's place among those that handle the event.
+    ///   - whole: Gets the outcome of the state's stores, if there are any.
     /// - Returns: The part.
     func part(
         of event: any Event, label: DispatchLabel, order: Int, _ whole: Tally
     ) -> EventShare
 }
 
-/// What a state has to do with an event.
+/// A state's share in an event.
 enum EventShare {
-    /// It doesn't handle it, or has no stores.
+    /// The state doesn't handle the event, or has no stores.
     case none
     /// Middleware stopped it for this state.
     case stopped
@@ -30,17 +30,19 @@ enum EventShare {
 /// One state's part of an event.
 protocol EventPart: Sendable {
     var channel: any StateChannel { get }
-    /// These are the lanes. Called once, under locks.
+    /// Tells the part which lanes there are. Called once, under locks.
     ///
-    /// - Returns: Those in which to keep places: none where the action takes a route.
+    /// - Returns: The lanes in which to keep places; none if the action takes a route.
     func expect(_ lanes: [Lane]) -> [Lane]
-    /// Keeps a place in one of these lanes. Called once for each after that, under the same locks.
+    /// Keeps a place in one of these lanes. Called once for each lane, after ``expect(_:)`` and
+    /// under the same locks.
     func reserve(
         _ lane: Lane, _ index: Int, _ watch: ChangeWatch?, in places: inout Reservation,
         _ mark: UnsafeMutablePointer<ThreadMark>)
-    /// All places are kept. Called once after that and before they are served, holding no lock.
+    /// Tells the part that all places are kept. Called once, before they are served, holding no
+    /// lock.
     ///
-    /// - Returns: Whether there are stores, or a route, to go to.
+    /// - Returns: Whether there are stores, or a route, for the action.
     func go() -> Bool
 }
 
@@ -61,7 +63,7 @@ extension GlobalChannel: EventChannel {
     }
 }
 
-// Sendable: that actions may be committed on another thread is the contract of `State.Action`; the goal
+// Sendable: actions may be committed on another thread, by the contract of `State.Action`. The goal
 // is in a mutex.
 private final class TypedEventPart<S: State>: EventPart, @unchecked Sendable {
     /// Where the event goes: to stores, or along a route.
@@ -81,7 +83,7 @@ private final class TypedEventPart<S: State>: EventPart, @unchecked Sendable {
     ) {
         self.states = states
         self.passing = passing
-        // Sendable: that actions may be committed on another thread is the contract of `State.Action`.
+        // Actions may be committed on another thread: that is the contract of `State.Action`.
         nonisolated(unsafe) let passed = passing
         let middleware = states.scope.middleware
         tally = Tally(ticket: passing.ticket) { outcome in
@@ -126,7 +128,7 @@ private final class TypedEventPart<S: State>: EventPart, @unchecked Sendable {
             tally.expect(1)
             _ = states.scope.submit(action, by: route, tally)
         case .lanes(let lanes) where lanes.isEmpty:
-            // They have gone since the event was shown to the middleware.
+            // The stores were released after the middleware saw the event.
             states.scope.middleware.end(passing, .failed(.noStore(S.self)))
             return false
         case .lanes(let lanes): tally.expect(lanes.count)

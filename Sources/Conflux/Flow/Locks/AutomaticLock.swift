@@ -30,7 +30,7 @@ extension Scope {
     ///
     /// - Parameters:
     ///   - event: What happened.
-    ///   - name: What the sender says of it, in a word, for middleware.
+    ///   - name: A short name of the dispatch, for middleware.
     ///   - file: The file of the call.
     ///   - function: The function of the call.
     ///   - line: The line of the call.
@@ -48,13 +48,14 @@ extension Scope {
     }
 }
 
-/// Releases a lock if what is dispatched under it turns out to change nothing.
+/// Releases a lock if the dispatch under it turns out to change nothing.
 final class ChangeWatch: Sendable {
-    /// What is called in a store's lane, with the state; with nil if the store is released.
+    /// A function that is called in a store's lane, with the state; with nil if the store is
+    /// released.
     typealias Look = @Sendable ((any State)?, SequenceNumber) -> Void
 
     private struct Findings {
-        /// Of how many stores it isn't known yet, and whether all stores are known.
+        /// How many stores have not reported yet; one more until all stores are watched.
         var unknown = 1
         var isChanged = false
     }
@@ -66,7 +67,7 @@ final class ChangeWatch: Sendable {
         self.lock = lock
     }
 
-    /// Watches a store, too.
+    /// Watches one more store.
     ///
     /// - Returns: Functions to call in the store's lane just before the action and just after it.
     func looks() -> (before: Look, after: Look) {
@@ -76,13 +77,13 @@ final class ChangeWatch: Sendable {
             { state, _ in former.value = (state as? any ObservedValue)?.anyContent },
             { [self] state, _ in
                 let new = (state as? any ObservedValue)?.anyContent
-                // Who was released has changed nothing that anybody sees.
+                // A released store has changed nothing that anybody sees.
                 end(isChanged: state != nil && !Self.isSame(former.value, new))
             }
         )
     }
 
-    /// All stores are known.
+    /// Says that all stores are watched. Their reports decide from now on.
     func begin() {
         end(isChanged: false)
     }

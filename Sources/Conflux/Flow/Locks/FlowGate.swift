@@ -2,42 +2,45 @@ import ConfluxThreads
 import Dispatch
 import Synchronization
 
-/// What pauses the flow of a scope: does what its ``FlowGateMachine`` says.
+/// Pauses the flow of a scope. It does what its ``FlowGateMachine`` says.
 ///
-/// The thread that released a lock resumes one dispatch after the other; a queue takes over if there are many.
+/// The thread that released a lock resumes the parked dispatches, one after the other. If there are
+/// many, a queue takes over.
 ///
-/// What had been dispatched before a lock was taken stands in its stores' lanes, ahead of all that the
-/// holder dispatches: a dispatch that found the gate open is counted until it has its place, and as long as
-/// one is, the holder's wait.
-// Sendable: all is in a mutex, but for atomic copies of a part.
+/// Dispatches that were made before a lock was taken have their places in the lanes ahead of all
+/// that the holder dispatches. To ensure this, a dispatch that found the gate open is counted until
+/// it has its place. While any dispatch is counted, the holder's dispatches wait.
+// Sendable: all state is in a mutex, except for atomic copies of parts of it.
 package final class FlowGate: Sendable {
-    /// A dispatch. It calls what it gets once it has its place in its lanes, and before it serves them.
+    /// A dispatch. It calls `placed` once it has its places in the lanes, and before it serves
+    /// them.
     typealias Job = @Sendable (_ placed: () -> Void) -> Void
 
     private struct Content {
         var machine = FlowGateMachine<Job>()
         var locks: [UInt64: FlowLock.Reference] = [:]
-        /// How long each line may be.
+        /// Bounds the length of each line.
         var room = Room(countMax: FlowGate.parkedMax)
     }
 
-    /// How many dispatches may wait in one line before threads that may wait do so with them.
+    /// How many dispatches may wait in one line. Beyond that, a dispatching thread that may wait
+    /// does so.
     package static let parkedMax = 65_536
 
     private let state = Mutex(Content())
-    /// A copy of the machine's `isClosed`, looked at before each dispatch.
+    /// A copy of the machine's `isClosed`, which is read before each dispatch.
     private let closed = Atomic(false)
-    /// How many dispatches found the gate open, or passed it, and have no place yet. A passer counts itself
-    /// and then looks at `closed`; who takes a lock sets that and then looks here: one of the two sees the
-    /// other.
+    /// How many dispatches found the gate open, or may pass it, and have no place yet. A dispatch
+    /// counts itself and then reads `closed`. A thread that takes a lock sets `closed` and then
+    /// reads this count. So at least one of the two sees the other.
     private let passing = Atomic(0)
     private let lockCount = Atomic<UInt64>(0)
 
-    /// Whether a dispatch may have to wait, or to stand behind others.
+    /// Whether a dispatch may have to wait, or has to get in line behind others.
     @inline(__always)
     var isClosed: Bool { closed.load(ordering: .relaxed) }
 
-    /// Whether all that found the gate open have their places.
+    /// Whether every dispatch that found the gate open has its place.
     private var isQuiet: Bool { passing.load(ordering: .sequentiallyConsistent) == 0 }
 
     /// The lock that is in force.
@@ -48,13 +51,13 @@ package final class FlowGate: Sendable {
     /// Whether a lock has been taken and has not ended.
     func isHeld(_ id: UInt64) -> Bool { state.withLock { $0.machine.isHeld(id) } }
 
-    /// Whether what the current code dispatches waits for a lock that the same code has taken.
+    /// Whether a dispatch by the current code would wait for a lock that the same code has taken.
     ///
-    /// - Parameter holder: The lock under which it is dispatched, if it is.
+    /// - Parameter holder: The lock under which it is dispatched, if any.
     /// - Returns: Whether it would wait for itself.
     func isPausedByCaller(holding holder: UInt64?) -> Bool {
         guard isClosed else { return false }
-        // Let go outside the mutex: the last reference to a lock releases it.
+        // Dropped outside the mutex: dropping the last reference to a lock releases the lock.
         let locks = state.withLock { state in
             state.machine.locks.prefix { $0.id != holder }.map { state.locks[$0.id]?.lock }
         }
@@ -62,10 +65,10 @@ package final class FlowGate: Sendable {
         return locks.contains { $0?.taker == caller }
     }
 
-    /// Runs a dispatch, now or when nothing pauses it any more.
+    /// Runs a dispatch now, or as soon as nothing pauses it.
     ///
     /// - Parameters:
-    ///   - holder: The lock under which it is dispatched, if it is.
+    ///   - holder: The lock under which it is dispatched, if any.
     ///   - job: Called once, on this thread or later, holding no lock.
     func pass(holding holder: UInt64?, _ job: @escaping Job) {
         passing.add(1, ordering: .sequentiallyConsistent)
@@ -89,7 +92,7 @@ package final class FlowGate: Sendable {
         state.withLock { $0.room.widen(at: $0.machine.parkedCount) }
     }
 
-    /// Runs a dispatch that is counted, until it has its place.
+    /// Runs a dispatch that is counted. The count ends when the dispatch has its place.
     private func run(_ job: Job) {
         var isPlaced = false
         job {
@@ -100,16 +103,16 @@ package final class FlowGate: Sendable {
         if !isPlaced { leave() }
     }
 
-    /// A dispatch that was counted has its place. The last one resumes what waited for that.
+    /// Ends the count of one dispatch. The last one resumes the dispatches that waited for that.
     private func leave() {
         let left = passing.subtract(1, ordering: .sequentiallyConsistent).newValue
         if left == 0, closed.load(ordering: .sequentiallyConsistent) { drain() }
     }
 
-    /// A number for a lock that is to be taken.
+    /// Gives out the number of a lock that is about to be taken.
     func number() -> UInt64 { lockCount.add(1, ordering: .relaxed).newValue }
 
-    /// Takes a lock, behind those that there are.
+    /// Takes a lock, behind the locks that are already held.
     func take(_ id: UInt64, _ lock: FlowLock.Reference) {
         state.withLock { state in
             state.machine.take(id)
@@ -118,21 +121,22 @@ package final class FlowGate: Sendable {
         }
     }
 
-    /// Ends a lock, and resumes what waited for it; does nothing if it has ended.
+    /// Ends a lock, and resumes the dispatches that waited for it. Does nothing if the lock has
+    /// ended.
     func release(_ id: UInt64) {
         let places = state.withLock { state in
             state.machine.release(id)
-            // What waits may continue now, also where it is much.
+            // The threads that wait for room may continue now, however much is parked.
             return state.locks.removeValue(forKey: id) == nil ? [] : state.room.free(at: 0)
         }
         for place in places { place.open() }
         drain()
     }
 
-    /// How many jobs the thread that released a lock resumes itself; a queue has the rest.
+    /// How many jobs the thread that released a lock resumes itself. A queue resumes the rest.
     private static let jobsAtOnceMax = 1_024
 
-    /// Resumes what may pass, unless another thread does.
+    /// Resumes the dispatches that may pass, unless another thread is doing that.
     private func drain() {
         let isMine = state.withLock { state in
             let isMine = state.machine.beginDraining(isQuiet: isQuiet)
@@ -142,7 +146,7 @@ package final class FlowGate: Sendable {
         if isMine { goOnDraining() }
     }
 
-    /// Resumes what may pass. Called by the one thread that drains.
+    /// Resumes the dispatches that may pass. Called only by the thread that drains.
     private func goOnDraining() {
         let mark = ThreadMark.current
         for _ in 0..<Self.jobsAtOnceMax {
@@ -153,7 +157,8 @@ package final class FlowGate: Sendable {
             }
             for place in places { place.open() }
             guard let job else { return }
-            // As in a lane: this thread must not wait for others, which may wait for it.
+            // As in a lane: this thread must not wait for other threads, since they may wait for
+            // it.
             mark.pointee.lanes += 1
             mark.neededByOthers { job {} }
             mark.pointee.lanes -= 1

@@ -17,20 +17,21 @@ import Synchronization
 /// as its action does. Actions dispatched before the lock was taken come before those of its holder. In a mode
 /// that returns at once (``DispatchMode``), these are the actions that had joined their store's line by then.
 ///
-/// A lock may be released on any thread, even inside an observer, and later. It also ends with its last
-/// reference; a waiting action of its holder counts as one. It pauses actions dispatched in this
-/// process. Entries that a node's stores get from the log still pass, and so do actions that another
-/// thread was sending to the log when the lock was taken.
+/// A lock may be released at any time and on any thread, even inside an observer. It also ends with
+/// its last reference; a waiting action of its holder counts as one. It pauses actions dispatched
+/// in this process. Entries that a node's stores get from the log still pass, and so do actions
+/// that another thread was sending to the log when the lock was taken.
 public final class FlowLock: Sendable {
     @TaskLocal static var held: FlowLock?
 
     private let scope: Scope
     let id: UInt64
-    /// What the holder has follow each other: not behind what others have, and this lock pauses.
+    /// The series of the holder's serial work. It does not follow the serial work of others, which
+    /// this lock pauses.
     let series = FlowSeries()
     private var gate: FlowGate { scope.gate }
 
-    /// Who took it, where nobody else is meant to release it.
+    /// The code that took the lock, if nobody else is meant to release it.
     let taker: Caller?
 
     fileprivate init(_ scope: Scope, _ reference: Reference, by taker: Caller?) {
@@ -38,7 +39,7 @@ public final class FlowLock: Sendable {
         self.taker = taker
         let gate = scope.gate
         id = gate.number()
-        // Before anybody else has it.
+        // Set before anybody else has the reference.
         reference.lock = self
         gate.take(id, reference)
     }
@@ -50,7 +51,7 @@ public final class FlowLock: Sendable {
     /// Whether it has not been released.
     fileprivate var isHeld: Bool { gate.isHeld(id) }
 
-    /// The lock of a scope that the current code holds, if it does.
+    /// The lock of a scope that the current code holds, if any.
     static func held(in scope: Scope) -> FlowLock? {
         held.flatMap { $0.scope === scope ? $0 : nil }
     }
@@ -115,14 +116,16 @@ public final class FlowLock: Sendable {
             }
         #endif
         await withCheckedContinuation { continuation in
-            // As the holder's: behind what an older lock holds up, and what it has still to resume.
+            // Passes as the holder's: behind what an older lock pauses, and what the holder still
+            // has parked.
             gate.pass(holding: id) { [scope] _ in
                 scope.whenStill { _ in continuation.resume() }
             }
         }
     }
 
-    /// How long a task may wait for a lock of its own in a debug build. Long: other tasks may be slow to release it.
+    /// How many seconds a task may wait for a lock of its own before a debug build warns. The time
+    /// is long, since other tasks may be slow to release the lock.
     package static let ownWaitSecondsMax = Atomic(30)
 
     private static func warnOfOwn(_ seconds: Int) {
@@ -135,8 +138,8 @@ public final class FlowLock: Sendable {
         try? FileHandle.standardError.write(contentsOf: Data(message.utf8))
     }
 
-    /// Which code it is: that of a task, or of a thread that is in none. A task that has ended leaves its identity
-    /// to others: so it is a hint, and no proof.
+    /// Identifies code: a task, or a thread that runs no task. Another task may later have the
+    /// identity of one that has ended. So this is a hint, and no proof.
     struct Caller: Equatable {
         private let task: Int?
         private let thread: UInt?
@@ -147,7 +150,7 @@ public final class FlowLock: Sendable {
         }
     }
 
-    /// Knows a lock and doesn't keep it.
+    /// A weak reference to a lock.
     // Sendable: written once, before anybody else has it.
     final class Reference: @unchecked Sendable {
         fileprivate(set) weak var lock: FlowLock?
@@ -155,8 +158,8 @@ public final class FlowLock: Sendable {
 }
 
 extension Scope {
-    /// Takes a dispatch past the gate: at once, or when nothing pauses it any more, and then, too, as the
-    /// holder of what the current code holds.
+    /// Takes a dispatch past the gate: at once, or as soon as nothing pauses it. Either way it runs
+    /// as the holder of the lock that the current code holds.
     ///
     /// - Parameter job: Called once, on this thread or later, holding no lock.
     func pass(_ job: @escaping FlowGate.Job) {
@@ -173,7 +176,7 @@ extension Scope {
         FlowLock(self, FlowLock.Reference(), by: .current)
     }
 
-    /// Takes a lock that others are meant to release, or that is released in any case.
+    /// Takes a lock that other code is meant to release, or that is sure to be released.
     func lockForOthers() -> FlowLock {
         FlowLock(self, FlowLock.Reference(), by: nil)
     }

@@ -13,8 +13,8 @@ public struct ActionLogger: Middleware {
 
     /// Makes a logger.
     ///
-    /// - Parameter write: Gets each line, without its end, on the thread of the step; several at the same
-    ///   time where several threads dispatch.
+    /// - Parameter write: Gets each line, without a line break, on the thread of the step. Several
+    ///   threads may call it at once.
     public init(_ write: @escaping @Sendable (String) -> Void) {
         self.write = write
     }
@@ -65,7 +65,7 @@ public struct ActionLogger: Middleware {
     }
 
     private static func text<Action>(_ action: Action) -> String {
-        // A function says nothing of itself; its label does.
+        // A function has no description of its own. Its label describes it.
         action is any FunctionAction ? "a change" : String(describing: action)
     }
 

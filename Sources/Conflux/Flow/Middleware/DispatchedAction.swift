@@ -13,7 +13,7 @@ public struct DispatchLabel: Sendable {
     /// The line of the call.
     public let line: UInt
 
-    /// Makes a label, of the place where it is made unless another is given.
+    /// Makes a label with the place of the call, unless you give another place.
     ///
     /// - Parameters:
     ///   - name: What is done, in a word; may be empty.
@@ -74,7 +74,7 @@ public struct DispatchedAction<State: Conflux.State> {
     /// What is to happen.
     public internal(set) var action: State.Action
     let core: StoreCore<State>?
-    /// What the dispatcher said of it.
+    /// The dispatcher's label, if there is one.
     public let label: DispatchLabel?
 
     /// The store that it is for, with the identifier that it has now; nil for every store of the state.
@@ -97,9 +97,9 @@ public struct CommittedAction<State: Conflux.State> {
     /// The action's place, time, origin and random numbers.
     public let context: ActionContext
     let core: StoreCore<State>
-    /// What the dispatcher said of it, in this process.
+    /// The dispatcher's label, if it dispatched in this process.
     public let label: DispatchLabel?
-    /// The value that the action left, where the store's may be another one already.
+    /// The value that the action left, if the store may have another value by now.
     package internal(set) var result: (any Sendable)?
 
     /// The store, with the identifier that it has now.
@@ -112,11 +112,11 @@ public struct CommittedAction<State: Conflux.State> {
 
 extension CommittedAction: Sendable where State.Action: Sendable {}
 
-/// What goes along with an action from its dispatch to its commits.
+/// What accompanies an action from its dispatch to its commits.
 struct DispatchTicket: Sendable {
     let id: UInt64?
     let label: DispatchLabel?
-    /// The lock under which it was dispatched: actions that follow from its commit are the
-    /// holder's too.
+    /// The lock under which it was dispatched. Actions that follow from its commit are dispatched
+    /// under it, too.
     let lock: FlowLock?
 }

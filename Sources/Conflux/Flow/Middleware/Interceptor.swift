@@ -23,13 +23,13 @@ public final class Interceptor: Middleware {
         var handlers: [ObjectIdentifier: Handler] = [:] {
             didSet { isHandled = [:] }
         }
-        /// What was answered of which types since the handlers changed.
+        /// What ``handles(_:)`` has returned for each type since the handlers changed.
         var isHandled: [ObjectIdentifier: Bool] = [:]
     }
 
     private let content = Mutex(Content())
 
-    /// Makes one that lets everything pass.
+    /// Makes an interceptor that lets everything pass.
     public init() {}
 
     /// Handles the actions of a type, in place of what handled them before.
@@ -49,7 +49,7 @@ public final class Interceptor: Middleware {
             case .stop: return .stop
             }
         }
-        // Let go outside the lock: it is the user's.
+        // The former handler is released outside the lock: that may run user code.
         _ = content.withLock {
             $0.handlers.updateValue(erased, forKey: ObjectIdentifier(type))
         }
@@ -85,7 +85,7 @@ public final class Interceptor: Middleware {
         content.withLock { $0.handlers[ObjectIdentifier(type)] }
     }
 
-    /// Whether it may do anything about actions of a type.
+    /// Whether it may handle actions of a type.
     func handles<Action>(_ type: Action.Type) -> Bool {
         let identity = ObjectIdentifier(type)
         return content.withLock { content in
@@ -97,10 +97,11 @@ public final class Interceptor: Middleware {
     }
 }
 
-/// An action that carries one of another type.
+/// An action that wraps one of another type.
 protocol ActionEnvelope {
-    /// What is carried.
+    /// The wrapped action.
     var content: Any { get }
-    /// The envelope of another of the same type.
+    /// The same kind of envelope with another action in it; nil if it can't hold an action of that
+    /// type.
     func with(_ content: Any) -> Self?
 }

@@ -42,9 +42,9 @@ public protocol Middleware: Sendable {
     /// - Returns: What becomes of it.
     func willDispatch<S: State>(_ dispatch: DispatchedAction<S>) -> Passage<S.Action>
 
-    /// A dispatch has ended: all stores here have committed the action, or it failed, as where middleware
-    /// stopped it. Called once for each dispatch that this saw begin, also where the registration has ended
-    /// meanwhile.
+    /// A dispatch has ended: all stores here have committed the action, or it failed, for example
+    /// because middleware stopped it. Called once for each dispatch that this middleware saw begin,
+    /// even if its registration has ended meanwhile.
     ///
     /// - Parameters:
     ///   - dispatch: The action as the middleware left it.
@@ -128,7 +128,8 @@ extension Scope {
     ///
     /// - Parameters:
     ///   - middleware: Kept until the registration ends, or the store is released.
-    ///   - store: A store of this scope: one of another ends the program with a message. It is not kept.
+    ///   - store: A store of this scope. A store of another scope ends the program with a message.
+    ///     It is not kept.
     /// - Returns: A disposable that ends the registration. Releasing it ends nothing.
     @discardableResult
     public func use<S: State>(

@@ -15,7 +15,7 @@ final class MiddlewareTable: Sendable {
         fileprivate(set) var dispatches: [any Middleware] = []
         /// The observers of commits, activities and functions.
         fileprivate(set) var commits: [any Middleware] = []
-        /// Which of the former handle only some types of actions.
+        /// Those of `dispatches` that handle only some types of actions.
         private var interceptors: [Interceptor] = []
 
         fileprivate mutating func add(_ middleware: any Middleware) {
@@ -27,7 +27,7 @@ final class MiddlewareTable: Sendable {
             }
         }
 
-        /// Whether nobody would do anything about a dispatch.
+        /// Whether no observer would do anything about a dispatch of this type.
         func ignoreDispatches<Action>(of type: Action.Type) -> Bool {
             dispatches.count == interceptors.count && !interceptors.contains { $0.handles(type) }
         }
@@ -37,9 +37,9 @@ final class MiddlewareTable: Sendable {
         var entries: [Entry] = [] {
             didSet { gather() }
         }
-        /// *Use*: no list is made anew for each dispatch and each commit.
+        /// *Use*: kept ready, so that no list is made for each dispatch and each commit.
         private(set) var observers = Observers()
-        /// Those of stores that have middleware of their own.
+        /// The observers of each store that has middleware of its own.
         private(set) var byLane: [ObjectIdentifier: Observers] = [:]
         var tokenCount = 0
 
@@ -69,9 +69,9 @@ final class MiddlewareTable: Sendable {
 
     private let content = Mutex(Content())
     private let dispatchCount = Atomic<UInt64>(0)
-    /// Whether there is any, looked at before each dispatch.
+    /// Whether there is no middleware. Read before each dispatch.
     private let isEmptyFlag = Atomic(true)
-    /// Whether any observes commits, looked at before each commit.
+    /// Whether any middleware observes commits. Read before each commit.
     private let commitsFlag = Atomic(false)
 
     @inline(__always)
@@ -94,7 +94,7 @@ final class MiddlewareTable: Sendable {
     }
 
     private func remove(_ token: Int) {
-        // Let go outside the lock: it is the user's.
+        // The middleware is released outside the lock: that may run user code.
         _ = content.withLock { content in
             let place = content.entries.firstIndex { $0.token == token }
             let removed = place.map { content.entries.remove(at: $0) }
@@ -119,12 +119,12 @@ final class MiddlewareTable: Sendable {
     struct Passing<S: State> {
         let dispatch: DispatchedAction<S>
         let ticket: DispatchTicket
-        /// Who saw it. They are notified of its end, also where their registration has ended by then, as
-        /// with a store that was released.
+        /// The middleware that saw the dispatch. It is notified of the end, even if its
+        /// registration has ended by then, for example because its store was released.
         fileprivate let witnesses: [any Middleware]
     }
 
-    /// The number of a further dispatch.
+    /// The number of the next dispatch.
     func nextID() -> UInt64 {
         dispatchCount.add(1, ordering: .relaxed).newValue
     }
@@ -133,10 +133,10 @@ final class MiddlewareTable: Sendable {
     ///
     /// - Parameters:
     ///   - action: What is dispatched.
-    ///   - core: The store that it is for; nil for all of the state.
-    ///   - label: What the dispatcher said of it.
-    /// - Returns: The dispatch as the middleware left it; nil if it was stopped. Those who saw it have been
-    ///   notified then.
+    ///   - core: The store that it is for; nil for all stores of the state.
+    ///   - label: The dispatcher's label.
+    /// - Returns: The dispatch as the middleware left it; nil if it was stopped. If so, the
+    ///   middleware that saw it has been notified of its end.
     func pass<S: State>(
         _ action: S.Action, to core: StoreCore<S>?, label: DispatchLabel?
     ) -> Passing<S>? {
@@ -159,7 +159,7 @@ final class MiddlewareTable: Sendable {
             witnesses: witnesses)
     }
 
-    /// Tells that a dispatch has ended.
+    /// Notifies the middleware that a dispatch has ended.
     func end<S: State>(_ passing: Passing<S>, _ outcome: Outcome) {
         var failure: DispatchError?
         if case .failed(let error) = outcome { failure = error }
@@ -168,7 +168,7 @@ final class MiddlewareTable: Sendable {
         }
     }
 
-    /// Tells of a commit, before and after.
+    /// Runs the body, which commits an action, and notifies the middleware before and after it.
     func watch<S: State>(
         _ action: S.Action, of core: StoreCore<S>, _ ticket: DispatchTicket?,
         _ context: ActionContext, in state: S, _ body: () throws -> Void
@@ -199,8 +199,8 @@ final class MiddlewareTable: Sendable {
 /// Middleware that observes commits and no dispatches.
 protocol CommitObserver: Middleware {}
 
-/// A state that knows what the last commit did in detail. Touched in its store's lane.
+/// A state that records what its last commit did. Used only in its store's lane.
 protocol ChangeKeeping: AnyObject {
-    /// What the last commit did; it is forgotten with that.
+    /// Returns what the last commit did, and forgets it.
     func takeChanges() -> [StorageChange]
 }

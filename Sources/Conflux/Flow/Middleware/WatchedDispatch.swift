@@ -1,8 +1,9 @@
 import Synchronization
 
-/// Dispatches where somebody observes actions or pauses the flow.
+/// Dispatches in a scope that has middleware, a lock, or stores that wait for others.
 ///
-/// An action meets the middleware where it is dispatched, then the gate, then its stores:
+/// An action passes the middleware when it is dispatched, then the gate, and then reaches its
+/// stores:
 ///
 ///     dispatch ──▶ middleware ──▶ gate ──▶ lanes, or the route
 ///                      └ stopped    └ waits for a lock
@@ -11,8 +12,8 @@ extension Scope {
     ///
     /// - Parameters:
     ///   - action: What happens.
-    ///   - states: The state.
-    ///   - label: What the dispatcher says of it.
+    ///   - states: The state's type.
+    ///   - label: The dispatcher's label.
     ///   - go: As in ``go(on:_:)``; not called if middleware stops the action.
     /// - Returns: A handle.
     func dispatchWatched<S: State>(
@@ -31,22 +32,24 @@ extension Scope {
     /// - Parameters:
     ///   - passing: The dispatch.
     ///   - go: Continues with the action as the middleware left it, and reports to the tally how it
-    ///     ends. Called once, when the gate is open. It calls what it gets when the action has its
-    ///     place, and returns the handle of one that took a route.
+    ///     ends. Called once, when the gate is open. It calls `placed` when the action has its
+    ///     place. It returns the handle of an action that took a route, and nil for any other.
     /// - Returns: A handle.
     func go<S: State>(
         on passing: MiddlewareTable.Passing<S>,
         _ go: @escaping @Sendable (S.Action, Tally, _ placed: () -> Void) -> DispatchHandle?
     ) -> DispatchHandle {
-        // That actions may be committed on another thread is the contract of `State.Action`.
+        // Actions may be committed on another thread: that is the contract of `State.Action`.
         nonisolated(unsafe) let passed = passing
         let tally = Tally(ticket: passing.ticket) { [middleware] outcome in
             middleware.end(passed, outcome)
         }
-        // Of an action that took a route, if it did so already: it can be withdrawn.
+        // The handle of an action that has already taken a route. Through it, the action can be
+        // withdrawn.
         let sent = AtomicReference<DispatchHandle?>(nil)
         pass { [self] placed in
-            // Behind the places that a global dispatch is keeping, which looked at the gate under this lock.
+            // A global dispatch reads the gate and keeps its places under this lock. Waits for
+            // that, so that this action comes behind it.
             if gate.isClosed { channel(of: S.self).withLanes { _ in } }
             sent.value = go(passed.dispatch.action, tally, placed)
         }
@@ -61,7 +64,7 @@ extension Scope {
     ) -> DispatchHandle {
         let handle = route.submit(action, mayWait: !ThreadMark.current.pointee.isNeeded)
         handle.whenEnded { outcome in
-            // This thread may be the one that the next outcome comes by.
+            // This thread may be the one that delivers the next outcome, so it must not wait.
             ThreadMark.current.neededByOthers { tally.report(outcome, order: 0) }
         }
         return handle
@@ -73,8 +76,8 @@ extension StoreCore {
     ///
     /// - Parameters:
     ///   - action: What happens.
-    ///   - label: What the dispatcher says of it.
-    ///   - watch: Told whether it changes anything.
+    ///   - label: The dispatcher's label.
+    ///   - watch: Learns whether the action changes anything.
     /// - Returns: A handle.
     @discardableResult
     func dispatchWatched(
@@ -100,7 +103,7 @@ extension StoreCore {
             let looks = watch?.looks()
             if let looks { inspect(looks.before) }
             let route = admit(action, tally, ThreadMark.current) {
-                // Before the lane is served: before what its observers dispatch.
+                // Done before the lane is served, so that it comes before what observers dispatch.
                 if let looks { inspect(looks.after) }
                 watch?.begin()
                 placed()
@@ -111,7 +114,8 @@ extension StoreCore {
 }
 
 extension StoreCore {
-    /// Dispatches to this store at once, if it is free, and no middleware would do anything about it.
+    /// Dispatches to this store at once, if it is free and no middleware would do anything about
+    /// it.
     private func dispatchUnseen(
         _ action: S.Action, _ label: DispatchLabel?, _ mark: UnsafeMutablePointer<ThreadMark>
     ) -> Outcome? {
@@ -120,7 +124,7 @@ extension StoreCore {
         guard observers.ignoreDispatches(of: S.Action.self), case .free = enter(mark) else {
             return nil
         }
-        // Counted all the same.
+        // Every dispatch is counted, even if nobody observes it.
         let id = middleware.nextID()
         if observers.commits.isEmpty { return runEnteredTracked(action, nil, mark) }
         let ticket = DispatchTicket(id: id, label: label, lock: FlowLock.held)
@@ -141,12 +145,12 @@ extension GlobalChannel {
     }
 }
 
-/// Dispatches along one route, for which there need be no store here.
+/// Dispatches by one route. This process need not have a store of the state.
 struct RouteOnly<S: State>: Sendable {
     let route: any ActionRoute<S>
     let scope: Scope
 
-    /// Sends an action on its way, past the scope's middleware and locks.
+    /// Sends an action by the route, after it has passed the scope's middleware and locks.
     func dispatch(_ action: S.Action) -> DispatchHandle {
         let mark = ThreadMark.outsideModels
         guard scope.isWatched else {

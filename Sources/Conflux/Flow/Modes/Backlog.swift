@@ -1,25 +1,27 @@
 import ConfluxThreads
 import Synchronization
 
-/// The dispatches of a scope in modes that are under way; who adds to too many waits with them.
+/// The dispatches of a scope in modes that are under way. A thread that adds one waits while there
+/// are too many.
 ///
-/// They are of generations: a new one begins whenever somebody waits for all that is under way. What is
-/// chained to a dispatch is of its generation.
+/// They belong to generations. A new generation begins whenever somebody waits for all that is
+/// under way. What follows from a dispatch belongs to the dispatch's generation.
 final class Backlog: Sendable {
     private struct Content {
         var underWay = 0
-        /// The generation of what is dispatched now; open.
+        /// The generation of what is dispatched now. It is open.
         var present = FlowGroup()
         var room = Room(countMax: LaneLimits.waitingMax)
     }
 
     private let content = Mutex(Content())
 
-    /// Counts one more.
+    /// Counts one more undertaking.
     ///
     /// - Parameters:
-    ///   - undertaking: What it is told by.
-    ///   - parent: The generation of what brings it about, which is under way; the present one if nil.
+    ///   - undertaking: Identifies it, also in ``end(_:of:)``.
+    ///   - parent: The generation of the dispatch from which it follows, and which is under way;
+    ///     nil for the present generation.
     /// - Returns: Its generation.
     func begin(_ undertaking: AnyObject, as parent: FlowGroup?) -> FlowGroup {
         content.withLock { content in
@@ -30,7 +32,7 @@ final class Backlog: Sendable {
         }
     }
 
-    /// Counts one less.
+    /// Counts one undertaking less.
     func end(_ undertaking: AnyObject, of generation: FlowGroup) {
         let places = content.withLock { content in
             content.underWay -= 1
@@ -40,7 +42,7 @@ final class Backlog: Sendable {
         generation.remove(undertaking)
     }
 
-    /// Has a function called once when all that is under way now has ended, and what follows from it.
+    /// Calls a function once when all that is under way now has ended, with all that follows from it.
     func whenEnded(_ body: @escaping @Sendable () -> Void) {
         let (former, present) = content.withLock { content in
             let former = content.present
@@ -56,7 +58,7 @@ final class Backlog: Sendable {
         former.close()
     }
 
-    /// Waits while there are too many, if this thread may.
+    /// Waits while there are too many, if this thread may wait.
     func waitForRoom() {
         guard ThreadMark.current.pointee.mayWait,
             let place = content.withLock({ $0.room.place(behind: $0.underWay) }),

@@ -1,21 +1,23 @@
 import Synchronization
 
-/// A dispatch in mode `serial` with all that follows from it: later dispatches in that mode wait for the
-/// whole cascade.
+/// A dispatch in mode `serial`, or a serial operation, with all that follows from it. Later serial
+/// undertakings wait for the whole cascade.
 ///
-/// What is dispatched, or begun as an operation, where an end is reported belongs to the cascade, whatever the
-/// mode, and so does what follows from that. So does what an operation of the cascade dispatches: it may wait
-/// for that. The serial parts of a cascade follow each other in a series of their own.
+/// What is dispatched, or begun as an operation, where an end is reported belongs to the cascade,
+/// in whatever mode. So does what follows from that, and so does what an operation of the cascade
+/// dispatches: the operation may wait for that. The serial parts of a cascade follow each other in
+/// a series of their own.
 final class Cascade: Sendable {
-    /// Where what is dispatched belongs to a cascade: on the thread that reports an end, until that returns; in
-    /// an operation and the tasks that it begins, until it ends.
+    /// Marks the code whose dispatches belong to a cascade: on the thread that reports an end,
+    /// until the report returns; in an operation and in the tasks that it begins, until the
+    /// operation ends.
     // Sendable: the mark is only compared.
     private final class Door: @unchecked Sendable {
         let cascade: Cascade?
-        /// Of what the end is reported.
+        /// The generation of the undertaking whose end is reported.
         let generation: FlowGroup?
         let scope: ObjectIdentifier
-        /// The only thread that it is open to; nil for all.
+        /// The only thread for which it is open; nil for all threads.
         private let mark: UnsafeMutablePointer<ThreadMark>?
         private let isShut = Atomic(false)
 
@@ -39,32 +41,32 @@ final class Cascade: Sendable {
 
     @TaskLocal private static var door: Door?
 
-    /// What is under way of it.
+    /// Its undertakings that are under way.
     let members = FlowGroup()
-    /// What follows each other in it.
+    /// The series of its serial undertakings.
     let series = FlowSeries()
-    /// The lock under which it was begun. What is dispatched under another one may have to wait for what
-    /// that lock pauses, and is no part of the cascade.
+    /// The lock under which it was begun. What is dispatched under another lock may have to wait
+    /// for what that lock pauses, so it is no part of the cascade.
     private let lock: UInt64?
 
     /// Begins a cascade.
     ///
     /// - Parameters:
-    ///   - scope: Where it is dispatched.
-    ///   - first: Its first undertaking. It ends with its last one.
+    ///   - scope: Where it begins.
+    ///   - first: Its first undertaking. The cascade ends with its last one.
     init(in scope: Scope, with first: AnyObject) {
         lock = FlowLock.held(in: scope)?.id
         _ = members.add(first)
         members.close()
     }
 
-    /// Reports an end, to which something may follow from it.
+    /// Reports an end. What the body dispatches follows from that.
     ///
     /// - Parameters:
-    ///   - cascade: What that belongs to; nil for none.
+    ///   - cascade: The cascade of what has ended; nil for none.
     ///   - generation: The generation of what has ended.
     ///   - scope: Where that was dispatched.
-    ///   - body: Reports it.
+    ///   - body: Reports the end.
     static func tell(
         in cascade: Cascade?, _ generation: FlowGroup, of scope: Scope, _ body: () -> Void
     ) {
@@ -76,7 +78,7 @@ final class Cascade: Sendable {
     /// Runs an operation.
     ///
     /// - Parameters:
-    ///   - cascade: What it belongs to; nil for none.
+    ///   - cascade: The operation's cascade; nil for none.
     ///   - scope: Where it was begun.
     ///   - body: The operation.
     static func run(
@@ -92,12 +94,12 @@ final class Cascade: Sendable {
         if door == nil { body() } else { $door.withValue(nil, operation: body) }
     }
 
-    /// The generation of what brings about what is dispatched here, if that is the end of something.
+    /// The generation of what is dispatched here, if an end is being reported here.
     static func generation(in scope: Scope) -> FlowGroup? {
         door.flatMap { $0.isOpen(in: scope) ? $0.generation : nil }
     }
 
-    /// The cascade that what is dispatched here can belong to.
+    /// The cascade that dispatches made here can belong to.
     static func current(in scope: Scope) -> Cascade? {
         guard let door, door.isOpen(in: scope), let cascade = door.cascade,
             cascade.lock == FlowLock.held(in: scope)?.id

@@ -5,25 +5,28 @@ import Dispatch
 public enum DispatchMode: Sendable, Hashable, CaseIterable {
     /// It is enqueued, and the call returns; nothing is committed on the calling thread.
     case async
-    /// The call returns when it has ended.
+    /// The call returns when the action has ended.
     ///
-    /// It fails with ``DispatchError/Code/wouldBlock``, and nothing is dispatched, where it would wait for the
-    /// calling thread: inside a commit or an observer; where a dispatch in another mode tells its end; and where
-    /// a lock pauses the flow that the same thread, or the same task, took by ``Scope/lock()``, outside of
-    /// ``FlowLock/run(_:)``. Tasks and threads are known by where they are in memory: one that has ended leaves
-    /// that to another, which is refused then, too, as long as such a lock is held.
+    /// It fails with ``DispatchError/Code/wouldBlock``, and dispatches nothing, where it would wait
+    /// for the calling thread:
+    /// - inside a commit or an observer;
+    /// - in the completion of a dispatch in another mode;
+    /// - outside of ``FlowLock/run(_:)``, while a lock pauses the flow that the same thread or task
+    ///   took by ``Scope/lock()``. Threads and tasks are known by their addresses in memory. When
+    ///   one has ended, another may get its address, and is refused, too, as long as such a lock is held.
     ///
-    /// A thread of the store's queue, or of the main queue, runs what stores have given to that queue while it
-    /// waits; the queue could not. That is seen where the executor is ``Executor/mainThread``,
-    /// ``Executor/within(_:)`` or ``Executor/queue(_:)`` and the call runs on that queue or on one that targets
-    /// it. What is not seen: a context of your own, a call from a queue inside whose `sync` another one runs,
-    /// a queue that the store's queue targets, and code of yours that waits for the thread. There it
-    /// waits for ever.
+    /// A thread of the store's queue, or of the main queue, runs what stores have given to that
+    /// queue while it waits, since the queue itself can't. This works if the executor is
+    /// ``Executor/mainThread``, ``Executor/within(_:)`` or ``Executor/queue(_:)``, and the call
+    /// runs on that queue or on one that targets it. It doesn't work with a context of your own,
+    /// inside another queue's `sync`, on a queue that the store's queue targets, or while code of
+    /// yours waits for the thread. There the call waits for ever.
     case sync
-    /// It is enqueued behind all that was dispatched in this mode before, with all that follows from that: what is
-    /// dispatched in whatever mode, or begun as an operation, where an end is told, and what follows from that in
-    /// turn. What follows from one dispatch is in a series of its own as far as it is in this mode. If it has to wait
-    /// for anything else, it waits for nothing of that, and is not waited for.
+    /// It is enqueued behind all earlier dispatches in this mode, with all that follows from them.
+    /// What the completion of a dispatch dispatches, in any mode, or begins as an operation follows
+    /// from that dispatch; so does what follows from that in turn. Those of them that are in this
+    /// mode form a series of their own. If one of these has to wait for anything else, it waits for
+    /// none of the others, and none of them waits for it.
     case serial
     /// It is committed on the main queue, whatever the store's executor is; at once if called there, the
     /// store is on `.immediate` and nothing is under way.
@@ -39,23 +42,24 @@ extension Scope {
     /// }
     /// ```
     ///
-    /// All modes keep the order of the store's lane. Actions dispatched in mode `async` by one thread
-    /// come in the order of that thread. In the modes that return at once, at most 65,536 actions of a
-    /// scope are under way. Above that the call waits for room, for a second at most, and then dispatches
-    /// all the same.
+    /// All modes keep the order of the store's lane. Actions dispatched in mode `async` by one
+    /// thread come in the order of that thread. In the modes that return at once, a call that
+    /// leaves more than 65,536 actions of a scope under way waits for room before it returns, for a
+    /// second at most.
     ///
     /// - Parameters:
     ///   - action: What happens.
-    ///   - store: A store of this scope: one of another ends the program with a message.
+    ///   - store: A store of this scope. A store of another scope ends the program with a message.
     ///   - mode: When and where it is committed.
     ///   - others: What has to end before it is dispatched: other dispatches, and operations.
     ///   - name: What is done, in a word, for middleware.
     ///   - file: The file of the call.
     ///   - function: The function of the call.
     ///   - line: The line of the call.
-    ///   - next: Called once when it has ended, with the receipt or why there is none, holding no lock, on
-    ///     the thread that ended it. What it dispatches follows from this dispatch.
-    /// - Returns: A handle, by which the end can be waited for. It may be dropped.
+    ///   - next: Called once when the action has ended, with the receipt or the reason why there is
+    ///     none. It is called on the thread that ended the action, holding no lock. What it
+    ///     dispatches follows from this dispatch.
+    /// - Returns: A handle to wait for the end with. You may drop it.
     @discardableResult
     public func dispatch<S: State>(
         _ action: S.Action, to store: Store<S>, mode: DispatchMode = .async,
@@ -74,7 +78,7 @@ extension Scope {
     ) -> DispatchHandle where S.Action: Sendable {
         precondition(store.core.scope === self, "\(S.self)'s store belongs to another scope")
         let core = store.core
-        // Compared only, by other threads.
+        // Other threads only compare it.
         nonisolated(unsafe) let mark = ThreadMark.outsideModels
         if mode == .sync, let error = reasonNotToWait(mark) {
             let handle = DispatchHandle(.failed(error))
@@ -97,7 +101,7 @@ extension Scope {
                 }
             }
             handle.whenEnded { outcome in
-                // Another thread than the waiting one may be needed for others' dispatches.
+                // If this is not the waiting thread, others' dispatches may need it.
                 if mode == .sync, ThreadMark.current == mark {
                     tell(outcome)
                 } else {
@@ -108,7 +112,8 @@ extension Scope {
             }
         }
         switch mode {
-        // What takes a route is not committed here anyway, and this thread may wait for room.
+        // An action that takes a route is not committed here anyway. This thread may wait for the
+        // route's room.
         case .async where core.isRouted: undertaking.whenReady(send)
         case .async, .serial: undertaking.whenReady { self.later(send) }
         case .mainThread: undertaking.whenReady(send)
@@ -127,7 +132,7 @@ extension Scope {
         return gate.isPausedByCaller(holding: FlowLock.held(in: self)?.id) ? .ownLock : nil
     }
 
-    /// Runs a function in this scope, not on this thread, behind what was given to this before.
+    /// Runs a function in this scope on the scope's queue, behind what the queue was given before.
     private func later(_ body: @escaping @Sendable () -> Void) {
         queue.async {
             ThreadMark.current.neededByOthers { self.run(body) }
@@ -143,7 +148,7 @@ extension StoreCore {
         }
         return scope.go(on: passing) { [self] action, tally, placed in
             tally.expect(1)
-            // That actions may be committed on another thread is the contract of `State.Action`.
+            // Actions may be committed on another thread: that is the contract of `State.Action`.
             nonisolated(unsafe) let action = action
             let excursion = Excursion(to: scope.main) { [self] isThere in
                 let job = LaneJob<S>.tracked(action, tally, order: 0)
@@ -164,7 +169,7 @@ extension StoreCore {
     }
 }
 
-/// Work of a lane that is done in another place than its executor's.
+/// Work of a lane that is done on another executor than the lane's.
 private final class Excursion: LaneHold {
     private let executor: Executor
     private let work: @Sendable (_ isThere: Bool) -> Void

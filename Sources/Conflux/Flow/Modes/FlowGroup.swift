@@ -1,9 +1,9 @@
 import ConfluxVocabulary
 import Synchronization
 
-/// Undertakings that are under way together. It ends when it is closed and none of them is left.
+/// Undertakings that are under way together. The group ends when it is closed and none is left.
 final class FlowGroup: Sendable {
-    /// What it waits for; the group itself is one as long as it is open.
+    /// The members that it waits for. The group itself is one of them as long as it is open.
     private let members: Mutex<Set<ObjectIdentifier>>
     private let block = OutcomeBlock()
 
@@ -17,15 +17,15 @@ final class FlowGroup: Sendable {
     /// Its end.
     var handle: DispatchHandle { DispatchHandle(block: block, index: 0) }
 
-    /// Whether something has ended, or is waited for by this group.
+    /// Whether the handle's action has ended, or this group waits for it.
     func covers(_ handle: DispatchHandle) -> Bool {
         guard let identity = handle.openBlock else { return true }
         return members.withLock { $0.contains(identity) }
     }
 
-    /// Waits for one more, unless the group has ended.
+    /// Adds a member to wait for, unless the group has ended.
     ///
-    /// - Returns: Whether it does.
+    /// - Returns: Whether it was added.
     func add(_ member: AnyObject) -> Bool {
         members.withLock { members in
             if members.isEmpty { return false }
@@ -34,7 +34,7 @@ final class FlowGroup: Sendable {
         }
     }
 
-    /// Waits no longer for a member. The caller that removes the last one reports the end.
+    /// Removes a member. The caller that removes the last one reports the end.
     func remove(_ member: AnyObject) {
         let isOver = members.withLock { members in
             members.remove(ObjectIdentifier(member))
@@ -43,18 +43,18 @@ final class FlowGroup: Sendable {
         if isOver { block.settle(from: 0, with: .ended) }
     }
 
-    /// Lets it end with its last member.
+    /// Closes the group, so that it ends with its last member.
     func close() { remove(self) }
 }
 
 extension Outcome {
-    /// That of what commits nothing itself.
+    /// The outcome of an undertaking that commits nothing itself.
     static var ended: Outcome {
         .committed(Receipt(log: nil, epoch: .none, sequence: .zero, timestamp: WallClock.now))
     }
 }
 
-/// Undertakings that follow each other.
+/// Undertakings each of which waits for the one before.
 final class FlowSeries: Sendable {
     private let last = Mutex<DispatchHandle?>(nil)
 

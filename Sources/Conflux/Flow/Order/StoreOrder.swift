@@ -1,12 +1,13 @@
 import Synchronization
 
-/// Which stores of a scope wait for which others, and how places in several lanes are kept at once.
+/// Knows which stores of a scope wait for which others, and guards how places in several lanes are
+/// kept at once.
 ///
-/// **Problem.** Places in several lanes, as of an event or a transaction, must stand in one order in all
-/// of them: otherwise two transactions could each wait for the other. So code that reserves places in lanes
-/// of several states holds the registries of all of them; code that reserves one in a lane that waits for
-/// others holds one lock of the scope.
-// Sendable: all is in mutexes and atomics.
+/// **Problem.** Places in several lanes, as of an event or a transaction, must stand in the same
+/// order in all of them: otherwise two transactions could each wait for the other. So code that
+/// keeps places in lanes of several states holds the registries of all of them. Code that keeps a
+/// place in a lane that waits for others holds one lock of the scope.
+// Sendable: all state is in mutexes and atomics.
 final class StoreOrder: Sendable {
     fileprivate struct Edge {
         weak var lane: Lane?
@@ -14,7 +15,7 @@ final class StoreOrder: Sendable {
 
     /// Sendable: a weak reference to a Sendable object.
     fileprivate struct Graph: @unchecked Sendable {
-        /// *Use*: for whom a lane waits. *Invariant*: no cycle.
+        /// *Use*: the lanes that a lane waits for. *Invariant*: no cycle.
         var predecessors: [ObjectIdentifier: [Edge]] = [:]
     }
 
@@ -22,23 +23,25 @@ final class StoreOrder: Sendable {
     private let isEmptyFlag = Atomic(true)
     private let reservation = Mutex(())
 
-    /// Whether no store waits for another: looked at before each dispatch.
+    /// Whether no store waits for another. Read before each dispatch.
     @inline(__always)
     var isEmpty: Bool { isEmptyFlag.load(ordering: .relaxed) }
 
-    /// Keeps places in lanes of several states at once.
+    /// Runs code that keeps places in lanes of several states at once.
     func reserving<Result: Sendable>(_ body: () -> Result) -> Result {
         reservation.withLock { _ in body() }
     }
 
-    /// Keeps places in lanes of one state: as one, if any store waits for others.
+    /// Runs code that keeps places in lanes of one state: under the same lock, if any store waits
+    /// for others.
     func reservingInState<Result: Sendable>(_ body: (_ isOrdered: Bool) -> Result) -> Result {
         isEmpty ? body(false) : reserving { body(true) }
     }
 
-    /// Has a lane wait for another.
+    /// Makes a lane wait for another.
     ///
-    /// - Returns: What ends that; nil if the other waits for it, directly or by way of others.
+    /// - Returns: A disposable that ends that; nil if the other lane waits for this one, directly
+    ///   or through others.
     func add(_ lane: Lane, after other: Lane) -> AnyDisposable? {
         let (waiting, waitedFor) = (ObjectIdentifier(lane), ObjectIdentifier(other))
         let isAdded = graph.withLock { graph in
@@ -54,7 +57,7 @@ final class StoreOrder: Sendable {
     private func remove(_ waiting: ObjectIdentifier, _ waitedFor: ObjectIdentifier) {
         graph.withLock { graph in
             var edges = graph.predecessors[waiting] ?? []
-            // A lane that is gone is waited for by nobody.
+            // Nobody waits for a lane that is gone.
             edges.removeAll { $0.lane == nil }
             if let place = edges.firstIndex(where: {
                 $0.lane.map { ObjectIdentifier($0) } == waitedFor
@@ -66,7 +69,7 @@ final class StoreOrder: Sendable {
         }
     }
 
-    /// What a lane must wait for before the next job: all that its predecessors have to do now.
+    /// What a lane must wait for before its next job: all that its predecessors have to do now.
     ///
     /// Called while places are kept.
     func hold(for lane: Lane) -> (any LaneHold)? {
@@ -83,7 +86,7 @@ final class StoreOrder: Sendable {
         return isIdle ? nil : wait
     }
 
-    /// In which order to keep places in lanes: those that are waited for come first.
+    /// The order in which to keep places in lanes: lanes that others wait for come first.
     ///
     /// - Returns: The indices of the lanes.
     func sorted(_ lanes: [Lane]) -> [Int] {
@@ -97,7 +100,7 @@ final class StoreOrder: Sendable {
 }
 
 extension StoreOrder.Graph {
-    /// Whether a lane is waited for by another, or is it.
+    /// Whether `start` is the goal, or waits for it, directly or through others.
     fileprivate func reaches(_ goal: ObjectIdentifier, from start: ObjectIdentifier) -> Bool {
         var seen: Set<ObjectIdentifier> = []
         var open = [start]
@@ -109,7 +112,7 @@ extension StoreOrder.Graph {
         return false
     }
 
-    /// How long the longest way is to a lane that waits for none. Each lane is looked at once.
+    /// The length of the longest path to a lane that waits for none. Each lane is visited once.
     fileprivate func depth(of lane: Lane, _ known: inout [ObjectIdentifier: Int]) -> Int {
         if let depth = known[ObjectIdentifier(lane)] { return depth }
         var depth = 0
@@ -121,7 +124,7 @@ extension StoreOrder.Graph {
     }
 }
 
-/// Waits until several lanes have come to a place each.
+/// A hold that ends when each of several lanes has come to a place.
 private final class OrderedWait: LaneHold {
     private struct Content {
         var missing: Int
@@ -160,7 +163,7 @@ private final class OrderedWait: LaneHold {
 
 extension Scope {
     /// Makes a store wait for others. Before it commits an action, they have finished all work that
-    /// they had when the action was dispatched, and the same event or global action.
+    /// they had when the action was dispatched, and their part of the same event or global action.
     ///
     /// This holds for actions dispatched to stores of this process. Actions that a node delivers from the log
     /// come in the log's order only.
@@ -174,8 +177,8 @@ extension Scope {
     ///     program with a message.
     ///   - other: The stores that it waits for, of this scope. They are not kept.
     /// - Returns: A disposable that ends the waiting. Releasing it ends nothing.
-    /// - Throws: ``StoreError``: `cycle` when one of the others waits for the store, by way of others too;
-    ///   then nothing has changed.
+    /// - Throws: ``StoreError``: `cycle` when one of the others waits for the store, directly or
+    ///   through others; then nothing has changed.
     @discardableResult
     public func order<S: State, each Other: State>(
         _ store: Store<S>, after other: repeat Store<each Other>
@@ -189,7 +192,7 @@ extension Scope {
                 "\(Predecessor.self)'s store belongs to another scope")
             guard failure == nil else { return }
             if let registration = order.add(store.core, after: predecessor.core) {
-                // It ends with either of the two.
+                // The registration ends with either of the two stores.
                 registrations.append(store.core.ending(registration, with: predecessor.core))
             } else {
                 failure = StoreError(

@@ -86,7 +86,7 @@ public struct DispatchError: Error, Sendable, CustomStringConvertible {
             receipt: receipt, reason: reason)
     }
 
-    /// A snapshot jumped over the entry.
+    /// A snapshot took the place of the entry.
     package static func effectUnknown(_ receipt: Receipt) -> DispatchError {
         DispatchError(
             code: .effectUnknown,
@@ -97,7 +97,7 @@ public struct DispatchError: Error, Sendable, CustomStringConvertible {
                 """, receipt: receipt)
     }
 
-    /// The store went before the action's turn.
+    /// The store was released before the action's turn.
     package static func storeClosed<S: State>(_ state: S.Type) -> DispatchError {
         DispatchError(
             code: .storeClosed,
@@ -138,7 +138,7 @@ public struct DispatchError: Error, Sendable, CustomStringConvertible {
                 """)
     }
 
-    /// The action's own dispatcher took it back.
+    /// The action's own dispatcher withdrew it.
     package static let withdrawn = DispatchError(
         code: .withdrawn,
         message: """
@@ -146,7 +146,7 @@ public struct DispatchError: Error, Sendable, CustomStringConvertible {
             be. Dispatch it again if it is wanted after all.
             """)
 
-    /// A guard of a transaction failed.
+    /// A store that the transaction read has changed.
     static let conflict = DispatchError(
         code: .conflict,
         message: """

@@ -6,9 +6,9 @@ import ConfluxVocabulary
 /// it. The action proceeds in any case.
 public struct DispatchHandle: Sendable {
     private enum Place {
-        /// The outcome is in.
+        /// The outcome is known.
         case settled(Outcome)
-        /// The outcome will stand in a block that other handles share.
+        /// The outcome will be in a block that other handles share.
         case open(OutcomeBlock, Int)
     }
 
@@ -45,14 +45,14 @@ public struct DispatchHandle: Sendable {
     /// Withdraws the action, unless it is ordered already. This ends the action, and not only the
     /// wait for it.
     ///
-    /// After this returned nil, the action is never ordered, whatever breaks; ``receipt()`` then
-    /// throws ``DispatchError/Code/withdrawn``. Without a node nothing can be withdrawn, and this
-    /// waits for the receipt. Actions that were dispatched in one atomic batch are withdrawn
-    /// together. Cancelling the waiting task ends the wait and not the withdrawal. It may be
-    /// called several times, and on any thread.
+    /// If this returns nil, the action is never ordered, whatever breaks; ``receipt()`` then throws
+    /// ``DispatchError/Code/withdrawn``. Without a node nothing can be withdrawn, and this waits
+    /// for the receipt. Actions that were dispatched in one atomic batch are withdrawn together.
+    /// Cancelling the waiting task ends the wait and not the withdrawal. You may call it several
+    /// times, and on any thread.
     ///
     /// - Returns: nil when the action was withdrawn; the receipt when it was ordered before.
-    /// - Throws: A ``DispatchError`` as ``receipt()`` does, but for `withdrawn`.
+    /// - Throws: A ``DispatchError`` as ``receipt()`` does, except `withdrawn`.
     @discardableResult
     public func withdraw() async throws(DispatchError) -> Receipt? {
         requestWithdrawal()
@@ -64,22 +64,22 @@ public struct DispatchHandle: Sendable {
         }
     }
 
-    /// Has the action withdrawn, and waits for nothing.
+    /// Requests the action's withdrawal, and waits for nothing.
     package func requestWithdrawal() {
         if case .open(let block, let index) = place { block.withdraw(at: index) }
     }
 
-    /// Whether it has ended, however that was.
+    /// Whether it has ended, in any way.
     public var hasEnded: Bool { outcome != nil }
 
-    /// Waits until it has ended, however that is. Cancelling the waiting task doesn't end the wait.
+    /// Waits until it has ended, in any way. Cancelling the waiting task doesn't end the wait.
     public func end() async {
         await withCheckedContinuation { continuation in
             whenEnded { _ in continuation.resume() }
         }
     }
 
-    /// The block in which its outcome will stand; nil when it has ended.
+    /// The block in which its outcome will be; nil when it has ended.
     var openBlock: ObjectIdentifier? {
         switch place {
         case .settled: nil
@@ -88,7 +88,7 @@ public struct DispatchHandle: Sendable {
         }
     }
 
-    /// Has a function called once when the action has ended; at once, if it has.
+    /// Calls a function once when the action has ended; at once, if it has.
     func whenEnded(_ body: @escaping @Sendable (Outcome) -> Void) {
         switch place {
         case .settled(let outcome): body(outcome)
@@ -96,7 +96,7 @@ public struct DispatchHandle: Sendable {
         }
     }
 
-    /// How the action ended; nil as long as that is open.
+    /// How the action ended; nil if it has not ended.
     package var outcome: Outcome? {
         switch place {
         case .settled(let outcome): outcome

@@ -8,7 +8,7 @@ package enum Outcome: Sendable {
     /// Anything else. Indirect: errors are rare, and a handle should be small.
     indirect case failed(DispatchError)
 
-    /// The outcome of the entry that stands `distance` places further on in the same run.
+    /// The outcome of the entry that is `distance` places later in the same run.
     func advanced(by distance: Int) -> Outcome {
         guard case .committed(let first) = self, distance > 0 else { return self }
         return .committed(
@@ -26,23 +26,23 @@ package enum Outcome: Sendable {
     }
 }
 
-/// What can withdraw actions: a node that has sent them, or has not yet.
+/// Withdraws actions: a node that has sent them, or is still to send them.
 package protocol WithdrawalRoute: AnyObject, Sendable {
-    /// Has an action withdrawn, unless it is ordered already. Its outcome says which; the call
-    /// waits for nothing.
+    /// Requests an action's withdrawal, unless it is ordered already. Its outcome says which; the
+    /// call waits for nothing.
     ///
     /// - Parameters:
     ///   - index: The action's index in the block.
-    ///   - block: The block in which its outcome will stand.
+    ///   - block: The block in which its outcome will be.
     func withdraw(_ index: Int, of block: OutcomeBlock)
 }
 
-/// The outcomes of consecutive actions, and who waits for them.
+/// The outcomes of consecutive actions, and those who wait for them.
 ///
-/// A batch's handles share one block, so that a handle costs no allocation. What is known is kept
-/// as runs: consecutive actions that ended alike share one entry, in which the first receipt
-/// gives the others. Each action ends once: whatever is said of it later is ignored. So a
-/// refusal that is settled before the run around it stands.
+/// A batch's handles share one block, so that a handle costs no allocation. Known outcomes are kept
+/// as runs: consecutive actions that ended alike share one entry, and the first receipt determines
+/// the others. Each action ends once; later reports about it are ignored. So a refusal that is
+/// settled before the run around it stays as it is.
 ///
 /// The block lives as long as a handle, or the code that settles it, needs it. Safe on any thread; no
 /// lock is held while a continuation resumes.
@@ -66,7 +66,7 @@ package final class OutcomeBlock: Sendable {
         var count = 0
         /// Ordered by `start`, not overlapping.
         var runs: [Run] = []
-        /// By index. *Use*: one action that ends costs no look at those that wait for others.
+        /// By index. *Use*: an action that ends looks only at its own waiters.
         var waiters: [Int: [Waiter]] = [:]
         var waiterCount: UInt64 = 0
 
@@ -89,7 +89,7 @@ package final class OutcomeBlock: Sendable {
 
         /// Fills what is not yet settled between two indices.
         ///
-        /// - Complexity: O(n) of the runs from there on, however many of them the range fills between.
+        /// - Complexity: O(n) in the number of runs from there on, however many gaps the range fills.
         mutating func fill(from start: Int, to end: Int, with outcome: Outcome) {
             let first = firstRun(endingAfter: start)
             var filled: [Run] = []
@@ -111,12 +111,12 @@ package final class OutcomeBlock: Sendable {
             runs.replaceSubrange(first..<position, with: filled)
         }
 
-        /// Takes out the waiters of actions in an index range, each with its outcome.
+        /// Takes out the waiters of the ended actions in an index range, each with its outcome.
         mutating func takeWaiters(
             from start: Int, to end: Int
         ) -> [(@Sendable (Outcome) -> Void, Outcome)] {
             guard !waiters.isEmpty else { return [] }
-            // Ascending, so that who waits hears in the order of the actions.
+            // Ascending, so that waiters learn of the outcomes in the order of the actions.
             let indices =
                 end - start <= waiters.count
                 ? Array(start..<end) : waiters.keys.filter { $0 >= start && $0 < end }.sorted()
@@ -157,7 +157,7 @@ package final class OutcomeBlock: Sendable {
         self.route = route
     }
 
-    /// Has an action withdrawn, where that is possible.
+    /// Requests an action's withdrawal, where that is possible.
     func withdraw(at index: Int) {
         if outcome(at: index) == nil { route?.withdraw(index, of: self) }
     }
@@ -172,7 +172,8 @@ package final class OutcomeBlock: Sendable {
         }
     }
 
-    /// Adds places up to so many in all. *Use*: by who gives out the indices itself, before any of them ends.
+    /// Adds places up to a total count. *Use*: by a caller that gives out the indices itself,
+    /// before any action ends.
     package func reserve(through count: Int) {
         ledger.withLock { $0.count = max($0.count, count) }
     }
@@ -181,9 +182,9 @@ package final class OutcomeBlock: Sendable {
     ///
     /// - Parameters:
     ///   - start: The first action's index.
-    ///   - count: How many they are; all must have been reserved.
-    ///   - outcome: The first action's outcome. Where that is a receipt, the following actions'
-    ///     sequence numbers follow it without holes.
+    ///   - count: How many actions there are; all must have been reserved.
+    ///   - outcome: The first action's outcome. If it is a receipt, the sequence numbers of the
+    ///     following actions continue from it without gaps.
     package func settle(from start: Int, count: Int = 1, with outcome: Outcome) {
         let ready = ledger.withLock { ledger in
             precondition(
@@ -195,7 +196,7 @@ package final class OutcomeBlock: Sendable {
         for (resume, outcome) in ready { resume(outcome) }
     }
 
-    /// How an action ended; nil as long as that is open.
+    /// How an action ended; nil if it has not ended.
     package func outcome(at index: Int) -> Outcome? {
         ledger.withLock { $0.outcome(at: index) }
     }
@@ -223,8 +224,8 @@ package final class OutcomeBlock: Sendable {
         }
     }
 
-    /// Has a function called once when an action has ended, by the thread that settles it, holding no
-    /// lock; at once, if it has.
+    /// Calls a function once when an action has ended: on the thread that settles it, holding
+    /// no lock; at once, if it has ended.
     func whenEnded(at index: Int, _ body: @escaping @Sendable (Outcome) -> Void) {
         let known = ledger.withLock { ledger -> Outcome? in
             if let known = ledger.outcome(at: index) { return known }

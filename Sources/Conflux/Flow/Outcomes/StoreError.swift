@@ -22,7 +22,7 @@ public struct StoreError: Error, Sendable, CustomStringConvertible {
         case replicated
         /// The recorder keeps no value there.
         case noSuchStep
-        /// A recording says nothing sensible, or a folder or a file can't be read.
+        /// A recording makes no sense, or a folder or a file can't be read.
         case unreadable
         /// A file is not as it was written.
         case damaged

@@ -2,13 +2,13 @@ import Synchronization
 
 /// Gathers how one dispatch ended in each of the stores it went to.
 ///
-/// It is committed if one store committed it, with the oldest such store's receipt; else it ended
-/// as it did in the oldest store.
+/// The dispatch is committed if a store committed it, with the oldest such store's receipt.
+/// Otherwise it ended as it did in the oldest store.
 final class Tally: Sendable {
     private struct Count {
         /// How many stores have reported.
         var reported = 0
-        /// How many will; nil as long as that isn't known.
+        /// How many stores will report; nil until that is known.
         var expected: Int?
         var committed: (order: Int, outcome: Outcome)?
         var failed: (order: Int, outcome: Outcome)?
@@ -22,14 +22,14 @@ final class Tally: Sendable {
 
     private let count = Mutex(Count())
     private let block = OutcomeBlock()
-    /// What goes along with the action.
+    /// What accompanies the action.
     let ticket: DispatchTicket?
     private let completion: (@Sendable (Outcome) -> Void)?
 
-    /// Makes one that has no reports yet.
+    /// Makes a tally that has no reports yet.
     ///
     /// - Parameters:
-    ///   - ticket: What goes along with the action.
+    ///   - ticket: What accompanies the action.
     ///   - completion: Called once, by the thread that reports last, before waiting threads resume.
     init(ticket: DispatchTicket? = nil, completion: (@Sendable (Outcome) -> Void)? = nil) {
         self.ticket = ticket
@@ -48,7 +48,7 @@ final class Tally: Sendable {
             })
     }
 
-    /// Takes down one store's outcome; the last one settles the dispatch.
+    /// Records one store's outcome. The last one settles the dispatch.
     func report(_ outcome: Outcome, order: Int) {
         settle(
             count.withLock { count in

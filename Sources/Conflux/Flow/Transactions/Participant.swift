@@ -10,7 +10,7 @@ protocol Participant: AnyObject, Sendable {
     ///
     /// - Returns: false if one was stopped.
     func pass(_ label: DispatchLabel) -> Bool
-    /// Tells the middleware how it ended.
+    /// Tells the middleware how the transaction ended.
     func end(_ outcome: Outcome)
 
     /// Keeps a place for a hold in the store's line.
@@ -20,42 +20,42 @@ protocol Participant: AnyObject, Sendable {
         _ meeting: any LaneHold, behind hold: (any LaneHold)?, in places: inout Reservation,
         _ mark: UnsafeMutablePointer<ThreadMark>
     ) -> Bool
-    /// Whether the store is as it was read, if it was. Called on any thread.
+    /// Whether the store is as it was read, or was not read. Called on any thread.
     var isAsRead: Bool { get }
 
-    // What follows is called where the lanes meet, in this order.
+    // The functions below are called where the lanes meet, in this order.
 
     /// Applies the actions to a copy.
     ///
     /// - Returns: The first action's receipt; nil if there is none.
-    /// - Throws: Why one is refused.
+    /// - Throws: Why an action is refused.
     func prepare(at timestamp: Timestamp) throws -> Receipt?
-    /// Gives up what was prepared.
+    /// Discards what was prepared.
     func forget()
-    /// Tells the middleware of the commits to come.
+    /// Notifies the middleware of the commits to come.
     func tellBefore()
     /// Puts the copy into the state, and runs a function before others can read it.
     func exchange(then next: () -> Void)
-    /// Has the observers told, and the middleware of the commits, where the store's executor is, and
-    /// before anything else that the store does.
+    /// Notifies the observers and the middleware of the commits. This happens on the store's
+    /// executor, before anything else that the store does.
     ///
     /// - Parameter completion: Called once, after that.
     func tellAfter(_ completion: @escaping @Sendable () -> Void)
 }
 
-// Sendable: what changes is in a mutex, or touched where the lanes meet alone.
+// Sendable: what changes is in a mutex, or used only where the lanes meet.
 final class StoreParticipant<S: ValueHolder>: Participant, @unchecked Sendable {
     private struct Plan {
         var actions: [S.Action] = []
-        /// The value as the first of the actions leave it, once it was read, and how many these are.
+        /// The value after the first `count` of the actions; nil until the transaction reads it.
         var working: (value: S.Value, count: Int)?
-        /// What the value's version was then.
+        /// The value's version at that reading.
         var version: UInt64?
-        /// What the middleware made of the actions.
+        /// The actions as the middleware left them.
         var passing: [MiddlewareTable.Passing<S>] = []
     }
 
-    /// Keeps the store, so that it isn't released where the lanes meet.
+    /// Keeps the store alive, so that it isn't released where the lanes meet.
     private let store: Store<S>
     private let value: ValueState<S.Value, S.Action>
     private let plan = Mutex(SendableBox(Plan()))
@@ -63,9 +63,9 @@ final class StoreParticipant<S: ValueHolder>: Participant, @unchecked Sendable {
     private var contexts: [ActionContext] = []
     /// What each action did in detail.
     private var changes: [[StorageChange]] = []
-    /// Whether any of them did anything.
+    /// Whether any action changed anything.
     private var isChanged = false
-    /// *Use*: the value after each action, where there is middleware.
+    /// *Use*: the value after each action, if there is middleware.
     private var results: [S.Value] = []
 
     init(_ store: Store<S>) {
@@ -78,7 +78,7 @@ final class StoreParticipant<S: ValueHolder>: Participant, @unchecked Sendable {
     var channel: any StateChannel { core.scope.channel(of: S.self) }
     var present: S.Value { value.content }
 
-    /// The value as the actions so far leave it.
+    /// The value after the actions so far.
     func read() throws -> S.Value {
         let plan = self.plan.withLock { $0 }.content
         let (actions, working) = (plan.actions, plan.working)
@@ -96,11 +96,11 @@ final class StoreParticipant<S: ValueHolder>: Participant, @unchecked Sendable {
         let read = (value: present, count: actions.count)
         let result: S.Value? = self.plan.withLock { plan in
             if version != nil, let first = plan.content.working {
-                // Another task has read meanwhile, and perhaps another value: its reading counts.
+                // Another task has read meanwhile, perhaps another value. Its reading counts.
                 return first.count >= read.count ? first.value : nil
             }
             if let version { plan.content.version = version }
-            // Actions of other tasks may be in there by now: never fewer than before.
+            // Another task may have added and read more actions by now. That reading stays.
             if read.count >= plan.content.working?.count ?? 0 { plan.content.working = read }
             return read.value
         }
@@ -108,7 +108,7 @@ final class StoreParticipant<S: ValueHolder>: Participant, @unchecked Sendable {
     }
 
     func add(_ action: S.Action) throws {
-        // That actions may be committed on another thread is the contract of `State.Action`.
+        // Actions may be committed on another thread: that is the contract of `State.Action`.
         nonisolated(unsafe) let action = action
         let isRead = plan.withLock { plan in
             plan.content.actions.append(action)
@@ -139,7 +139,7 @@ final class StoreParticipant<S: ValueHolder>: Participant, @unchecked Sendable {
                 isStopped = true
             }
         }
-        // That actions may be committed on another thread is the contract of `State.Action`.
+        // Actions may be committed on another thread: that is the contract of `State.Action`.
         nonisolated(unsafe) let passed = passing
         plan.withLock { plan in
             plan.content.passing = passed
@@ -200,7 +200,7 @@ final class StoreParticipant<S: ValueHolder>: Participant, @unchecked Sendable {
         core.count(contexts.count)
         guard isChanged else { return next() }
         value.exchange(&prepared, then: next)
-        // The old value is released later: the locks of other stores are held here.
+        // The old value is released later, since the locks of other stores are held here.
         self.prepared = prepared
     }
 
@@ -226,7 +226,7 @@ final class StoreParticipant<S: ValueHolder>: Participant, @unchecked Sendable {
     private func commits(done isDone: Bool) -> [CommittedAction<S>] {
         let (actions, passing) = (actions, passing)
         return contexts.indices.map { index in
-            // Middleware may have come after the actions were shown to it.
+            // Middleware may have been registered after the actions passed it.
             let ticket = passing.indices.contains(index) ? passing[index].ticket : nil
             return CommittedAction(
                 id: ticket?.id, action: actions[index], context: contexts[index], core: core,
@@ -236,8 +236,8 @@ final class StoreParticipant<S: ValueHolder>: Participant, @unchecked Sendable {
     }
 }
 
-/// Carries what holds actions: that they may be committed on another thread is the contract of
-/// `State.Action`.
+/// Carries a value that holds actions. They may be committed on another thread: that is the
+/// contract of `State.Action`.
 struct SendableBox<Content>: @unchecked Sendable {
     var content: Content
 

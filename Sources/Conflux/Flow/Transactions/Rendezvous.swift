@@ -1,12 +1,12 @@
 import Synchronization
 
-/// Where several lanes meet: none continues before all have come and the last has done the work.
+/// Where several lanes meet. None continues before all have arrived, and the last one has done the work.
 ///
-/// Lanes wait without a thread. All have their places by one reservation (``Scope/reserving(in:_:)``), so
-/// that two meetings of the same lanes never wait for each other.
+/// Lanes wait without a thread. One reservation gives all of them their places
+/// (``Scope/reserving(in:_:)``), so two meetings of the same lanes never wait for each other.
 final class Rendezvous: LaneHold {
     private struct Content {
-        /// How many have neither come nor been released.
+        /// How many lanes have neither arrived nor been released.
         var missing: Int
         var parked: [Lane] = []
         var gone: [ObjectIdentifier] = []
@@ -20,8 +20,9 @@ final class Rendezvous: LaneHold {
     ///
     /// - Parameters:
     ///   - count: How many lanes have a place.
-    ///   - work: Called once, by the thread that serves the last lane to come, holding no lock; with
-    ///     whether none of the stores was released before.
+    ///   - work: Called once, holding no lock: by the thread that serves the last lane to arrive,
+    ///     or that finds the last missing lane released. Gets whether none of the stores was
+    ///     released before.
     init(count: Int, _ work: @escaping @Sendable (_ isWhole: Bool) -> Void) {
         state = Mutex(Content(missing: count))
         self.work = work

@@ -46,9 +46,9 @@ public final class Transaction: Sendable {
 
     /// The value of a store, as the actions so far would leave it.
     ///
-    /// - Parameter store: A store of the transaction's scope. From the first reading on the transaction
-    ///   is committed only if the store hasn't changed until then.
-    /// - Returns: The value. An action that draws random numbers or uses its time has other ones
+    /// - Parameter store: A store of the transaction's scope. Once it has been read, the
+    ///   transaction is committed only if the store hasn't changed since.
+    /// - Returns: The value. An action that draws random numbers or uses its time gets other ones
     ///   here than at its commit.
     public func read<S: ValueHolder>(_ store: Store<S>) -> S.Value {
         let participant = participant(store)
@@ -128,10 +128,11 @@ public final class Transaction: Sendable {
                 channels.append(channel)
             }
             let mark = ThreadMark.current
-            // Used by this thread alone. Participants that can't enter are notified outside of the locks.
+            // Used by this thread alone. Participants without a place are told so outside of the locks.
             nonisolated(unsafe) var (places, absent) = (Reservation(), [Lane]())
             scope.reserving(in: channels) { _ in
-                // A lane must not wait for what stands behind the meeting that it is to come to.
+                // All holds are made first: a lane must not wait for what stands behind the meeting
+                // it is to join.
                 let holds = participants.map { scope.order.hold(for: $0.lane) }
                 for (participant, hold) in zip(participants, holds)
                 where !participant.place(meeting, behind: hold, in: &places, mark) {
@@ -145,8 +146,8 @@ public final class Transaction: Sendable {
         return tally.handle
     }
 
-    /// Whether no store has changed since it was read: then there was a moment, that of the last reading,
-    /// at which all of them were as they were read.
+    /// Whether no store has changed since it was read. If so, there was a moment, that of the last
+    /// reading, at which all of them were as they were read.
     fileprivate var isAsRead: Bool {
         state.withLock { $0.participants }.allSatisfy(\.isAsRead)
     }
@@ -186,7 +187,7 @@ public final class Transaction: Sendable {
         }
     }
 
-    /// Commits where all lanes have met. Reports how it ended once, when all observers have been called.
+    /// Commits where all lanes have met. Reports the outcome once, when all observers have been called.
     private static func commit(
         _ participants: [any Participant], isWhole: Bool,
         whenTold end: @escaping @Sendable (Outcome) -> Void
@@ -215,7 +216,7 @@ public final class Transaction: Sendable {
         exchange(0)
         let outcome = Outcome.committed(
             receipt ?? Receipt(log: nil, epoch: .none, sequence: .zero, timestamp: timestamp))
-        // How many stores have still to tell their observers.
+        // Counts the stores that have still to notify their observers.
         let untold = Countdown(participants.count) { end(outcome) }
         for participant in participants { participant.tellAfter { untold.count() } }
     }
@@ -262,9 +263,9 @@ extension Scope {
     ///   - function: The function of the call.
     ///   - line: The line of the call.
     ///   - isolation: The actor that the body runs on: the caller's.
-    ///   - body: Reads and dispatches through the transaction, and nowhere else. What it throws ends it
-    ///     without an effect, unless stores that it read were changed meanwhile: then it runs again. Not
-    ///     to resolve the transaction itself.
+    ///   - body: Reads and dispatches through the transaction, and nowhere else. What it throws
+    ///     ends it without an effect, unless stores that it read were changed meanwhile: then it
+    ///     runs again. It must not resolve the transaction itself.
     /// - Returns: What the body returned when it ran last.
     /// - Throws: What the body throws; the ``DispatchError`` of ``Transaction/react()``.
     @discardableResult
@@ -282,7 +283,7 @@ extension Scope {
             do {
                 result = try await body(transaction)
             } catch {
-                // What it saw may never have been so at one time.
+                // The values that it read may never have existed at the same time.
                 if transaction.isAsRead { throw error }
                 guard attempt < attempts else { throw DispatchError.conflict }
                 attempt += 1

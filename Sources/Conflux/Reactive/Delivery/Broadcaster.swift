@@ -2,7 +2,7 @@ import Synchronization
 
 /// Delivers values to observers, each once, all in one order; ``Deliverer`` explains how.
 ///
-/// - `Held` is what the lock guards besides: the latest value of a variable, nothing for a sink.
+/// - `Held` is what the lock guards, too: the latest value of a variable, nothing for a sink.
 @usableFromInline
 final class Broadcaster<Value, Held>: Deliverer, @unchecked Sendable {
     // Sendable: the deliverer's lock guards it.
@@ -23,7 +23,7 @@ final class Broadcaster<Value, Held>: Deliverer, @unchecked Sendable {
     ///   - held: What to hold, from the same moment on.
     @inlinable
     func send(_ value: Value, holding held: Held) {
-        // What was held, afterwards; it is released last, outside the lock.
+        // Holds the former value after the exchange. It is released last, outside the lock.
         var exchanged = held
         while true {
             switch takeRole({ exchange(&exchanged) }) {
@@ -49,13 +49,14 @@ final class Broadcaster<Value, Held>: Deliverer, @unchecked Sendable {
     /// Exchanges what is held, under the lock.
     @inlinable
     func exchange(_ held: inout Held) {
-        // What has no size has the address of the whole object.
+        // A value without a size has the address of the whole object.
         if MemoryLayout<Held>.size > 0 { swap(&current, &held) }
     }
 
-    /// Calls the observers from one on, up to a number, with a value.
+    /// Calls the observers with a value: from one on, up to a number.
     ///
-    /// - Returns: The observer at which this stopped, as it is in its first value; nil at the end.
+    /// - Returns: The observer at which this stopped, since it is in its first value; nil at the
+    ///   end.
     @inlinable
     func tell(_ value: Value, from first: Link, upTo number: Int) -> Link? {
         var link = first
@@ -76,9 +77,9 @@ final class Broadcaster<Value, Held>: Deliverer, @unchecked Sendable {
     /// Calls a function with every value from now on.
     ///
     /// - Parameters:
-    ///   - observation: For how long.
+    ///   - observation: Says for how long.
     ///   - send: The function.
-    /// - Returns: What ends it.
+    /// - Returns: A disposable that ends it.
     func add(_ observation: Observation, _ send: @escaping (Value) -> Void) -> any Disposable {
         let observer = FunctionObserver(observation, send, of: self, isStarting: false)
         append(observer) {}
@@ -90,9 +91,9 @@ extension Broadcaster where Held == Value {
     /// Calls a function with what is held, at once and on this thread, and then with every value.
     ///
     /// - Parameters:
-    ///   - observation: For how long.
+    ///   - observation: Says for how long.
     ///   - send: The function.
-    /// - Returns: What ends it.
+    /// - Returns: A disposable that ends it.
     func addWithFirstValue(
         _ observation: Observation, _ send: @escaping (Value) -> Void
     ) -> any Disposable {

@@ -40,7 +40,7 @@ extension Deliverer {
         }
     }
 
-    /// Runs what calls observers.
+    /// Runs code that calls observers.
     @inlinable
     final func asDeliverer(_ mark: UnsafeMutablePointer<ThreadMark>, _ body: () -> Void) {
         mark.pointee.lanes += 1
@@ -102,7 +102,8 @@ extension Deliverer {
         }
     }
 
-    /// Whether the deliverer has left its role to this sender, which waited; if not, this gives up.
+    /// Whether the deliverer has left its role to this sender, which waited for it. If not, the
+    /// sender gives up.
     private func hasRole(after relief: Latch) -> Bool {
         locked { state in
             guard case .waits(_, let awaited) = state.successor, awaited === relief else {

@@ -50,7 +50,7 @@ import Synchronization
 /// for any thread, so a sender that has waited for a second adds its value all the same. The excess
 /// grows by one value a second and thread.
 ///
-/// Nothing here is generic, as generic code that isn't specialized takes several times as long.
+/// Nothing here is generic, since generic code that isn't specialized takes several times as long.
 /// ``Broadcaster`` knows the values.
 @usableFromInline
 class Deliverer: @unchecked Sendable {
@@ -65,16 +65,16 @@ class Deliverer: @unchecked Sendable {
         /// The number of the newest observer to call.
         let number: Int
         let sender: SenderContext
-        /// Whether the deliverer delivers it before it returns.
+        /// Whether the deliverer must deliver it before it returns.
         let isOwed: Bool
     }
 
     @usableFromInline
     enum Phase {
         case idle
-        /// By no thread if a queue has the role. `isOwed`: whether the current value is owed.
+        /// The thread is nil if a queue has the role. `isOwed`: whether the current value is owed.
         case delivering(by: UnsafeMutablePointer<ThreadMark>?, isOwed: Bool)
-        /// The thread on which the observer is in its first value is to continue with this value.
+        /// The thread on which the observer is in its first value will continue with this value.
         case parked(Delivery, at: Observer)
     }
 
@@ -92,8 +92,8 @@ class Deliverer: @unchecked Sendable {
     struct Content: @unchecked Sendable {
         @usableFromInline var list = ObserverList()
         @usableFromInline var phase = Phase.idle
-        /// *Use*: something is to be done between two values. *Invariant*: true if values wait, or
-        /// disposed observers.
+        /// *Use*: whether there is something to do between two values. *Invariant*: true if values
+        /// or disposed observers wait.
         @usableFromInline var hasWork = false
         /// *Invariant*: empty while idle.
         var waiting = Line<Delivery>()
@@ -125,7 +125,7 @@ class Deliverer: @unchecked Sendable {
     /// How many values may wait for the deliverer.
     static var waitingCountMax: Int { 1024 }
 
-    /// How many values the deliverer delivers beside those that it owes: all that may wait, and
+    /// How many values the deliverer delivers besides those that it owes: all that may wait, and
     /// what exceeds the bound meanwhile.
     static var shareMax: Int { 2048 }
 
@@ -151,7 +151,7 @@ class Deliverer: @unchecked Sendable {
 
     // MARK: Delivering
 
-    /// What the deliverer does between two values.
+    /// What the deliverer has to do between two values.
     private struct Step {
         var delivery: Delivery?
         var first: Link?
@@ -172,7 +172,7 @@ class Deliverer: @unchecked Sendable {
         if deliver(delivery, from: obstacle) { goOn(mark) }
     }
 
-    /// Delivers what is owed and waits, and a share of the rest.
+    /// Delivers the waiting values that are owed, and a share of the rest.
     @usableFromInline
     final func goOn(_ mark: UnsafeMutablePointer<ThreadMark>) {
         var share = Self.shareMax
@@ -187,7 +187,7 @@ class Deliverer: @unchecked Sendable {
         }
     }
 
-    /// Goes on in a queue of its own, which gets a thread even if all other queues are blocked.
+    /// Continues on a queue of its own, which gets a thread even if all other queues are blocked.
     private func goOnElsewhere() {
         DispatchQueue(label: "conflux.signal").async { [self] in
             let mark = ThreadMark.current
@@ -231,7 +231,7 @@ class Deliverer: @unchecked Sendable {
 
     /// Delivers a value to the observers from one on, in the context of its sender.
     ///
-    /// - Returns: False if it is parked, and the role is another thread's.
+    /// - Returns: False if the value is parked, and another thread has the role.
     private func deliver(_ delivery: Delivery, from first: Link) -> Bool {
         delivery.sender.run {
             var first = first

@@ -1,13 +1,13 @@
-/// First in, first out; each is put in and taken out in constant time.
+/// First in, first out. Each element is put in and taken out in constant time on average.
 struct Line<Element> {
     private var incoming: [Element] = []
-    /// What comes out next is last.
+    /// The next element to come out is last.
     private var outgoing: [Element] = []
 
     var count: Int { incoming.count + outgoing.count }
     var isEmpty: Bool { incoming.isEmpty && outgoing.isEmpty }
 
-    /// What comes out next.
+    /// The next element to come out.
     var first: Element? { outgoing.last ?? incoming.first }
 
     mutating func append(_ element: Element) {
@@ -22,7 +22,7 @@ struct Line<Element> {
         return outgoing.popLast()
     }
 
-    /// Puts what another line has before all that is here.
+    /// Puts the elements of another line before all that are here.
     mutating func prepend(_ other: Line) {
         outgoing += other.incoming.reversed()
         outgoing += other.outgoing

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Whether an observer is to be called any more.
+/// Whether an observer may still be called.
 ///
 /// Each `observe` makes one and hands it up the chain of operators, so that the source, and every
 /// executor on the way, can ask before they continue.
@@ -26,7 +26,7 @@ final class Observation: @unchecked Sendable {
 
     /// Whether the observer may be called.
     ///
-    /// Ask outside locks: to test the owner may be to release it last.
+    /// Ask outside of locks: testing the owner may release the last reference to it.
     @inlinable
     var isActive: Bool {
         !ended.load(ordering: .acquiring) && !(isScoped && owner == nil)

@@ -2,8 +2,8 @@ import Synchronization
 
 /// An observer: a link of the list, and the disposable that ends the observation.
 ///
-/// The deliverer's lock guards the variables, but for what is said there. That also excludes
-/// overlapping accesses, so that no check is needed.
+/// The deliverer's lock guards the variables, unless their comments say otherwise. That also
+/// excludes overlapping accesses, so that no check is needed.
 @usableFromInline
 class Observer: Disposable, @unchecked Sendable {
     @usableFromInline final let observation: Observation
@@ -82,7 +82,7 @@ typealias Link = Unmanaged<Observer>
 /// only append meanwhile.
 @usableFromInline
 struct ObserverList {
-    /// *Invariant*: each observer in the list has one reference more, which the list owns.
+    /// *Invariant*: each observer in the list has one more reference, which the list owns.
     @usableFromInline private(set) var first: Link?
     private var last: Link?
     /// *Use*: the next observer to check for an owner that is gone.

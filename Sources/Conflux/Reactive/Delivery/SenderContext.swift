@@ -1,4 +1,4 @@
-/// What a sender's code runs under, for observers that another thread calls.
+/// The scope and the flow lock of a sender, for observers that another thread calls.
 struct SenderContext: Sendable {
     private let scope: Scope
     private let lock: FlowLock?

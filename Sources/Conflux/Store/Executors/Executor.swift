@@ -26,7 +26,7 @@ public struct Executor: Sendable {
     }
 
     private let place: Place
-    /// The queue that functions run on; nil if it isn't known, or its threads keep each other from nothing.
+    /// The queue that functions run on; nil if it isn't known, or if its threads never block each other.
     let queue: WorkQueue?
 
     private init(place: Place, queue: WorkQueue? = nil) {
@@ -67,7 +67,8 @@ public struct Executor: Sendable {
     ///
     /// ``queue(_:)`` enqueues in any case.
     ///
-    /// - Parameter dispatchQueue: Serial or concurrent. What waits is held by it, without a bound.
+    /// - Parameter dispatchQueue: Serial or concurrent. It holds the waiting functions, without a
+    ///   bound.
     /// - Returns: An executor that keeps the queue alive.
     public static func within(_ dispatchQueue: DispatchQueue) -> Executor {
         Executor(within: dispatchQueue, .of(dispatchQueue))
@@ -75,7 +76,8 @@ public struct Executor: Sendable {
 
     /// Adds functions to a queue, even when called on that queue.
     ///
-    /// - Parameter dispatchQueue: Serial or concurrent. What waits is held by it, without a bound.
+    /// - Parameter dispatchQueue: Serial or concurrent. It holds the waiting functions, without a
+    ///   bound.
     /// - Returns: An executor that keeps the queue alive.
     public static func queue(_ dispatchQueue: DispatchQueue) -> Executor {
         if WorkQueue.isGlobal(dispatchQueue) {
@@ -103,8 +105,8 @@ public struct Executor: Sendable {
         if case .immediate = place { true } else { false }
     }
 
-    /// Whether a function given now would run at once, on the caller's thread. If so, the caller may run code
-    /// of its own in the function's place, and calls ``end()`` after it.
+    /// Whether a function given now would run at once, on the caller's thread. If so, the caller
+    /// may run its own code in place of the function, and calls ``end()`` after it.
     @inline(__always)
     func begin() -> Bool {
         switch place {
@@ -114,7 +116,7 @@ public struct Executor: Sendable {
         }
     }
 
-    /// What was begun has returned.
+    /// Says that what was begun has returned.
     @inline(__always)
     func end() {
         if case .within(let runner) = place { runner.end() }

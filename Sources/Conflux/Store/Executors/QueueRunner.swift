@@ -2,7 +2,7 @@ import Dispatch
 import Foundation
 import Synchronization
 
-/// Runs functions at once on a queue while none is in progress, and else through the queue.
+/// Runs functions on a queue: at once while none is in progress, and otherwise through the queue.
 final class QueueRunner: Sendable {
     private let queue: DispatchQueue
     private let work: WorkQueue
@@ -32,7 +32,7 @@ final class QueueRunner: Sendable {
 
     /// Begins something on the queue at once, if the caller is there and nothing is in progress.
     ///
-    /// - Returns: Whether it is begun; it has to be ended then.
+    /// - Returns: Whether it has begun. If so, the caller has to call ``end()``.
     func begin() -> Bool {
         work.isCurrent
             && inProgress.compareExchange(
@@ -53,7 +53,7 @@ package enum MainQueue {
         return made
     }()
 
-    /// What is known of the main queue.
+    /// The main queue, with its list of work.
     static let work = WorkQueue.of(.main)
 
     /// Whether the caller has the main queue to itself.

@@ -2,13 +2,13 @@ import Dispatch
 import Foundation
 import Synchronization
 
-/// A dispatch queue, as those know it who give it functions, run on it, and wait on it.
+/// A dispatch queue, with a list of the work that was given to it and has not begun.
 ///
-/// **Problem.** A thread of a serial queue that waits for a store keeps the queue from running what the store
-/// has given to it: both would wait for ever.
+/// **Problem.** A thread of a serial queue that waits for a store keeps the queue from running what
+/// the store has given to it: both would wait for ever.
 ///
-/// **Design.** What executors give to a queue stands in a list here, too. A thread of the queue that has to wait
-/// runs what stands there in the meantime (``wait(for:on:)``), in its order, as the queue would do.
+/// **Design.** What executors give to a queue is in a list here, too. A thread of the queue that
+/// has to wait runs what is in the list in the meantime (``wait(for:on:)``), in the order of the queue.
 final class WorkQueue: Sendable {
     /// A function that was given to the queue. The list's mutex guards it.
     // Sendable: for that reason.
@@ -21,7 +21,7 @@ final class WorkQueue: Sendable {
 
         var isTaken: Bool { body == nil }
 
-        /// Gives the function to the first that asks.
+        /// Returns the function to the first caller, and nil to all others.
         func take() -> (@Sendable () -> Void)? {
             defer { body = nil }
             return body
@@ -29,7 +29,7 @@ final class WorkQueue: Sendable {
     }
 
     private struct Content {
-        /// What has not begun, and of what has begun what came behind that.
+        /// The first of these has not begun. Some of those behind it may have begun.
         var works = Line<Work>()
         /// *Use*: the queue's threads that wait.
         var waiting: [DispatchSemaphore] = []
@@ -46,11 +46,12 @@ final class WorkQueue: Sendable {
 
     // MARK: Which queue
 
-    /// One key for all, and for ever: Dispatch knows a key by its address and doesn't keep it.
+    /// One key for all queues, and for ever: Dispatch knows a key by its address and doesn't keep
+    /// it alive.
     private static let known = DispatchSpecificKey<WorkQueue>()
     private static let making = Mutex(())
 
-    /// What is known of a queue, the same each time. The queue keeps it.
+    /// The work queue of a dispatch queue: the same object each time. The dispatch queue keeps it.
     static func of(_ queue: DispatchQueue) -> WorkQueue {
         making.withLock { _ in
             if let known = queue.getSpecific(key: known) { return known }
@@ -73,7 +74,7 @@ final class WorkQueue: Sendable {
 
     // MARK: What it runs
 
-    /// Has the queue run a function, behind what it was given before.
+    /// Makes the queue run a function, behind what it was given before.
     ///
     /// - Parameters:
     ///   - body: Called once, on the queue.
@@ -113,11 +114,12 @@ final class WorkQueue: Sendable {
         return true
     }
 
-    /// Waits until something has ended. Meanwhile the thread runs what is given to those queues that it keeps busy.
+    /// Waits until an action has ended. Meanwhile the thread runs what is given to those queues
+    /// that it keeps busy.
     ///
     /// - Parameters:
-    ///   - handle: What is waited for.
-    ///   - queues: Queues that it may need.
+    ///   - handle: The action's handle.
+    ///   - queues: Queues that the action may need.
     static func wait(for handle: DispatchHandle, on queues: [WorkQueue]) {
         let signal = DispatchSemaphore(value: 0)
         let mine = queues.filter(\.isCurrent)

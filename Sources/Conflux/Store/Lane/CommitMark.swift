@@ -1,23 +1,24 @@
 import ConfluxVocabulary
 import Synchronization
 
-/// Where a lane says which ordered action it commits: a word of memory that outlives the process,
-/// so that the next one knows what this one did when it died.
+/// Records which ordered action a lane is committing, in a word of memory that outlives the
+/// process. So the next process knows what this one was doing when it died.
 ///
-/// A word is zero while nothing is committed. That it is stored with an ordering is not for other
-/// threads: a plain store may be left out by the compiler where a trap or another store follows,
-/// and just before a trap it is the one that counts.
+/// The word is zero while nothing is committed. No other thread reads it, but it is stored with a
+/// memory ordering: the compiler may leave out a plain store that is followed by a trap or by
+/// another store, and just before a trap the store is the one that counts.
 // Sendable: `suspect` is confined to the thread that serves the lane; the word is atomic.
 package final class CommitMark: @unchecked Sendable {
     private let word: UnsafePointer<Atomic<UInt64>>
-    /// An action that the process died of before; zero if there is none, or none any more.
+    /// An action that the process died of before; zero if there is none, or the store has got past
+    /// it.
     private var suspect: UInt64
     private let whenPassed: @Sendable () -> Void
 
     /// Makes a mark.
     ///
     /// - Parameters:
-    ///   - word: Where to say it. It must be valid for as long as `whenPassed` is kept.
+    ///   - word: Where to record it. It must be valid for as long as `whenPassed` is kept.
     ///   - suspect: The number of an action that a process died of before; zero for none.
     ///   - whenPassed: Called at most once, in the lane, when the store has got past the suspect.
     package init(

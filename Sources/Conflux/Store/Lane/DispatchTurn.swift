@@ -4,23 +4,22 @@ import Synchronization
 /// A thread's turn in the line of a store on `.immediate`: the thread waits for it, and then commits
 /// its action itself.
 ///
-/// **Problem.** Another thread serves the lane. If it committed this thread's action, too, it would run
-/// this thread's observers, might serve others for ever, and the dispatch would return before its
-/// commit.
+/// **Problem.** Another thread serves the lane. If it committed this thread's action, too, it would
+/// run this thread's observers, might serve others for ever, and the dispatch would return before its commit.
 ///
-/// **Design.** The turn stands in the line just before the action. Whoever comes to it leaves the lane
-/// to the thread that waits, which continues behind it: with its own action first.
+/// **Design.** The turn stands in the line just before the action. The thread that comes to it
+/// leaves the lane to the waiting thread, which continues behind the turn: with its own action first.
 ///
-/// A thread that dispatches to one store first tries for a short while to enter the lane, which costs
-/// least where commits are short. And it looks for its turn for a while before it sleeps.
+/// A thread that dispatches to one store first tries for a short while to enter the lane, which
+/// costs least if commits are short. And it polls for its turn for a while before it sleeps.
 ///
-/// **No deadlock.** A thread that is inside a commit or an observer never waits for a turn, so a chain
-/// of threads that wait ends at one that runs user code. That code may wait for the first thread by
-/// other means. Hence a thread gives its turn up when the lane has committed nothing for
+/// **No deadlock.** A thread that is inside a commit or an observer never waits for a turn, so a
+/// chain of waiting threads ends at one that runs user code. That code may wait for the first
+/// thread by other means. So a thread gives up its turn when the lane has committed nothing for
 /// ``Room/stillnessMax``; then the lane commits the action without it.
 final class DispatchTurn: LaneHold {
     private enum Phase: UInt8, AtomicRepresentable {
-        /// The thread looks for its turn.
+        /// The thread polls for its turn.
         case awake
         case asleep
         /// The lane waits for the thread.
@@ -57,7 +56,7 @@ final class DispatchTurn: LaneHold {
 
     /// Sleeps until the turn has come.
     ///
-    /// - Returns: Whether the turn is given up.
+    /// - Returns: Whether the turn was given up.
     private func isInVain(in lane: Lane) -> Bool {
         var seen = lane.count.load(ordering: .relaxed)
         while !turn.wait(for: Room.stillnessMax) {
@@ -76,9 +75,9 @@ final class DispatchTurn: LaneHold {
 }
 
 extension Lane {
-    /// Tries again and again to enter a lane that another thread serves, for a short while.
+    /// Tries repeatedly, for a short while, to enter a lane that another thread serves.
     ///
-    /// - Returns: Whether it is entered.
+    /// - Returns: Whether it has entered.
     final func enterSoon(_ mark: UnsafeMutablePointer<ThreadMark>) -> Bool {
         guard mark.pointee.mayWait else { return false }
         for look in 1...LaneLimits.looksMax {

@@ -4,37 +4,37 @@ import Synchronization
 
 /// The bounds of a store's lane.
 enum LaneLimits {
-    /// How many jobs may wait before other threads than those that serve a lane wait with them.
+    /// How many jobs may wait before dispatching threads wait with them.
     static let waitingMax = 65_536
     /// The capacity that an emptied line keeps.
     static let keptCapacityMax = 1_024
-    /// How often a thread looks for its turn before it sleeps: for some ten microseconds, about as
+    /// How often a thread polls for its turn before it sleeps: for some ten microseconds, about as
     /// long as it takes to wake another thread.
     static let looksMax = 2_000
-    /// How often it looks between two tries to enter a lane.
+    /// How often it polls between two tries to enter a lane.
     static let looksPerTry = 20
 }
 
-/// The lane of one store: does what its ``LaneMachine`` says. What stands in the line is the matter of
-/// ``StoreCore``, which this is the part of that doesn't depend on the state's type.
+/// The lane of one store. It does what its ``LaneMachine`` says. It is the part of ``StoreCore``
+/// that doesn't depend on the state's type; the core itself has what is in the line.
 ///
-/// On the immediate executor a thread that dispatches commits its own action (``DispatchTurn``), then what
-/// stands in the line by then and nobody waits for, and leaves the rest to a queue. Any other executor is
-/// handed one run of the line at a time, the next one when that has returned.
+/// On the immediate executor a dispatching thread commits its own action (``DispatchTurn``), then
+/// the jobs that are in the line by then and that nobody waits for. It leaves the rest to a
+/// queue. Any other executor gets one run of the line at a time, and the next one when that has returned.
 ///
-/// A job of the line may be something to wait for, a ``LaneHold``. The code that ends the wait has the line
-/// served again.
+/// A job of the line may be something that the lane waits for, a ``LaneHold``. The code that ends
+/// the wait has the line served again.
 // Sendable: all of its own is immutable, atomic or in a mutex; the subclass answers for the rest.
 package class Lane: @unchecked Sendable {
-    /// What the lane's mutex guards, as it does the subclass's line.
+    /// What the lane's mutex guards, besides the subclass's line.
     struct Control {
         var machine: LaneMachine
-        /// How long the line may be.
+        /// Bounds the length of the line.
         var room: Room
-        /// Use: told once that the store was released. Invariant: empty from then on.
+        /// *Use*: called once, when the store is released. *Invariant*: empty from then on.
         var closeHooks: [Int: @Sendable () -> Void] = [:]
         var closeHookCount = 0
-        /// Use: told once that nothing is committed any more, behind the last commit.
+        /// *Use*: called once, when the last commit has ended and no other can come.
         var endHooks: [Int: @Sendable () -> Void] = [:]
     }
 
@@ -42,7 +42,7 @@ package class Lane: @unchecked Sendable {
     let executor: Executor
     let isImmediate: Bool
     package let scope: Scope
-    /// A copy of the machine's `isClosed` that is looked at before each action.
+    /// A copy of the machine's `isClosed`, which is read before each action.
     let isReleased = Atomic(false)
     /// How many actions were numbered here. Written by the serving thread.
     let count = Atomic<UInt64>(0)
@@ -56,26 +56,26 @@ package class Lane: @unchecked Sendable {
                 machine: LaneMachine(isImmediate: isImmediate), room: Room(countMax: waitingMax)))
     }
 
-    /// How many jobs stand in the line, besides those that are being worked on.
+    /// How many jobs are in the line, without those that are being worked on.
     package final var waitingCount: Int { control.withLock { $0.machine.waitingCount } }
 
-    /// Works on all that stands in the line at the beginning of the call, and on no more.
+    /// Works on all that is in the line at the beginning of the call, and on no more.
     ///
-    /// - Returns: Whether the thread still serves the lane; if not, the lane waits for something, and the
-    ///   thread must not touch it.
+    /// - Returns: Whether the thread still serves the lane. If not, the lane waits for something,
+    ///   and the thread must not touch it.
     func serveLine() -> Bool {
         preconditionFailure("a lane has a line")
     }
 
-    /// Has a function called once when the lane has done all that it has to do now, or its store is
-    /// released; unless it is idle.
+    /// Calls a function once when the lane has done all that it has to do now, or its store is
+    /// released. Does nothing if the lane is idle.
     ///
-    /// - Returns: Whether it will be; false if the lane is idle.
+    /// - Returns: Whether the function will be called; false if the lane is idle.
     func whenDone(_ body: @escaping @Sendable () -> Void) -> Bool {
         preconditionFailure("a lane has a line")
     }
 
-    /// Puts a function before all that stands in the line, while the lane waits for something.
+    /// Puts a function before all that is in the line, while the lane waits for something.
     ///
     /// - Parameter body: Called once, in the lane, or on the thread that finds the store released.
     func putFirst(_ body: @escaping @Sendable () -> Void) {
@@ -85,11 +85,11 @@ package class Lane: @unchecked Sendable {
     /// Which store it is.
     var identity: StoreIdentity { preconditionFailure("a lane is a store's") }
 
-    /// Frees what only commits need; called once, when the lane is closed and nobody serves it.
+    /// Frees what only commits need. Called once, when the lane is closed and nobody serves it.
     func release() {}
 
-    /// Releases if the lane is closed and nobody serves it. Called by the thread that closes and by the
-    /// thread that stops serving: the later of the two finds it so.
+    /// Calls ``release()`` if the lane is closed and nobody serves it. The thread that closes calls
+    /// this, and so does the thread that stops serving. The later of the two finds both to be true.
     final func endIfClosed() {
         let hooks = control.withLock { control -> [Int: @Sendable () -> Void]? in
             guard control.machine.end() else { return nil }
@@ -101,14 +101,15 @@ package class Lane: @unchecked Sendable {
         for hook in hooks.values { hook() }
     }
 
-    /// Tries to become the one that serves the lane, for a job of the caller's own.
+    /// Tries to become the thread that serves the lane, for a job of the caller's own.
     @inline(__always)
     final func enter(
         _ mark: UnsafeMutablePointer<ThreadMark>, isPast: Bool = false
     ) -> LaneMachine.Entrance {
         guard isImmediate || executor.begin() else { return .behind }
         let entrance = control.withLock { control in
-            // Checked again here: a lock's holder that dispatched has been in this mutex.
+            // Read again here: a lock's holder that has dispatched has been in this mutex, so its
+            // lock is seen.
             control.machine.enter(by: mark.thread, isPaused: !isPast && scope.gate.isClosed)
         }
         if isImmediate || entrance == .free { return entrance }
@@ -116,7 +117,7 @@ package class Lane: @unchecked Sendable {
         return entrance == .busy ? .behind : entrance
     }
 
-    /// Runs the job of a caller that entered, then whatever came meanwhile.
+    /// Runs the job of a caller that has entered, then whatever has come meanwhile.
     @inline(__always)
     final func runEntered(_ mark: UnsafeMutablePointer<ThreadMark>, _ job: () -> Void) {
         var isDone = true
@@ -126,9 +127,9 @@ package class Lane: @unchecked Sendable {
         if !isDone { goOn(mark) }
     }
 
-    /// Runs the job of a caller that entered and runs in the lane's scope.
+    /// Runs the job of a caller that has entered, and that runs in the lane's scope already.
     ///
-    /// - Returns: Whether the lane is free again; otherwise the caller has to continue with it.
+    /// - Returns: Whether the lane is free again. If not, the caller has to call ``goOn(_:)``.
     @inline(__always)
     final func runEnteredInScope(_ job: () -> Void) -> Bool {
         job()
@@ -137,19 +138,19 @@ package class Lane: @unchecked Sendable {
         return isDone
     }
 
-    /// Has what stands in the line done, as the one that entered.
+    /// Has the line served after the job of a caller that has entered.
     final func goOn(_ mark: UnsafeMutablePointer<ThreadMark>) {
         if isImmediate { return drain(mark) }
         serve(control.withLock { $0.machine.leave() }, mark)
         if isReleased.load(ordering: .relaxed) { endIfClosed() }
     }
 
-    /// Sees to it that the line is served.
+    /// Makes sure that the line is served.
     final func kick(_ mark: UnsafeMutablePointer<ThreadMark>) {
         serve(control.withLock { $0.machine.claim() }, mark)
     }
 
-    /// Does what a thread that put a job into the line has to do.
+    /// Does what the machine says is the duty of this thread.
     final func serve(_ duty: LaneMachine.Duty, _ mark: UnsafeMutablePointer<ThreadMark>) {
         switch duty {
         case .none: break
@@ -158,7 +159,8 @@ package class Lane: @unchecked Sendable {
         }
     }
 
-    /// Serves the lane until the line is empty, or has only what others have put there since.
+    /// Serves the lane until the line is empty, or has only what other threads have put there
+    /// since.
     private func drain(_ mark: UnsafeMutablePointer<ThreadMark>) {
         control.withLock { $0.machine.beginDraining(by: mark.thread) }
         var next = LaneMachine.Next.line
@@ -175,7 +177,7 @@ package class Lane: @unchecked Sendable {
         if isReleased.load(ordering: .relaxed) { endIfClosed() }
     }
 
-    /// Gives the executor one run after the other, as long as that falls to this thread.
+    /// Gives the executor one run after the other, as long as that is this thread's duty.
     private func handOver() {
         repeat {
             executor.execute { self.runOnExecutor() }
@@ -190,7 +192,7 @@ package class Lane: @unchecked Sendable {
         if isReleased.load(ordering: .relaxed) { endIfClosed() }
     }
 
-    /// Waits for room while the line moves.
+    /// Waits for room as long as the line moves.
     final func wait(in place: Latch) {
         var seen = count.load(ordering: .relaxed)
         while !place.wait(for: Room.stillnessMax) {

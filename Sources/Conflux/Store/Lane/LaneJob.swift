@@ -1,9 +1,9 @@
 import ConfluxVocabulary
 import Synchronization
 
-/// What a store's lane works on, one after the other.
-// Sendable: a job is handed from one thread to another and used by one at a time; that actions
-// may be committed on another thread is the contract of `State.Action`.
+/// A job of a store's lane. The lane does its jobs one after the other.
+// Sendable: a job is handed from one thread to another and used by one at a time. Actions may be
+// committed on another thread: that is the contract of `State.Action`.
 enum LaneJob<S: State>: @unchecked Sendable {
     case action(S.Action)
     case tracked(S.Action, Tally, order: Int)
@@ -13,7 +13,7 @@ enum LaneJob<S: State>: @unchecked Sendable {
     /// Later jobs wait for this one.
     case hold(any LaneHold)
 
-    /// Whether a thread may take its turn for it.
+    /// Whether the dispatching thread may take its turn for it.
     var isAction: Bool {
         switch self {
         case .action, .tracked: true
@@ -22,7 +22,7 @@ enum LaneJob<S: State>: @unchecked Sendable {
     }
 }
 
-/// Working on jobs; called by the thread that serves the lane.
+/// How jobs are done. Called by the thread that serves the lane.
 extension StoreCore {
     func perform(_ job: LaneJob<S>) {
         if isReleased.load(ordering: .relaxed) { return drop(job) }
@@ -40,7 +40,7 @@ extension StoreCore {
         }
     }
 
-    /// Says of a job that the store was released before its turn.
+    /// Reports that the store was released before the job's turn.
     func drop(_ job: LaneJob<S>) {
         switch job {
         case .action: break
@@ -55,7 +55,7 @@ extension StoreCore {
         }
     }
 
-    /// Commits under the next number of the store's own count.
+    /// Commits an action under the next number of the store's own count.
     ///
     /// - Returns: Why the action was refused, if it was.
     @inline(__always)
@@ -105,7 +105,8 @@ extension StoreCore {
         }
     }
 
-    /// The contexts of the next actions; they are counted by ``count(_:)``. Called in the lane.
+    /// The contexts of the next actions, which the caller then counts by ``count(_:)``. Called in
+    /// the lane.
     func contexts(count: Int, at timestamp: Timestamp) -> [ActionContext] {
         let last = self.count.load(ordering: .relaxed)
         return (0..<UInt64(count)).map { index in
@@ -127,7 +128,7 @@ extension StoreCore {
         return SequenceNumber(number)
     }
 
-    /// Commits what a log has ordered, passing over what the store has already.
+    /// Commits what a log has ordered, and passes over what the store has already.
     private func commit(_ run: OrderedRun<S>, through: SequenceNumber) -> RunReport {
         var report = RunReport()
         var last = position

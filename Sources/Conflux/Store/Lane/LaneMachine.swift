@@ -1,42 +1,43 @@
-/// Which thread serves the line of one store, and when. What stands in the line is in a ``LaneLine``; it
-/// is free of the state's type, so that an uncontended dispatch touches no generic data.
+/// Decides which thread serves the line of one store, and when. What is in the line is in a
+/// ``LaneLine``. The machine is free of the state's type, so that an uncontended dispatch touches
+/// no generic data.
 ///
-/// A pure machine: its functions are told what happens, and say what the calling thread does next. The
-/// ``Lane`` keeps it under a mutex and does that.
+/// A pure machine: its functions are told what happens, and return what the calling thread does
+/// next. The ``Lane`` keeps it under a mutex, and acts on what it returns.
 ///
 ///     free ──enter, claim──▶ busy, a thread serves ──line empty──▶ free
 ///                        wait ▼ ▲ takeUp
 ///                       busy, waits for a hold, no thread
 ///
-/// **Invariants.** At most one thread serves. While the lane is free, nothing stands in the line but what
-/// somebody is about to ``claim()`` it for. What is put into the line is taken out once: by who serves it, or
-/// by ``close(_:)``.
+/// **Invariants.** At most one thread serves. While the lane is free, nothing is in the line,
+/// except what a thread is about to ``claim()`` it for. What is put into the line is taken out
+/// once: by the thread that serves it, or by ``close(_:)``.
 struct LaneMachine {
-    /// What a thread that put a job into the line has to do next: nothing where someone serves the line, or to
-    /// serve it, or to hand it to the executor.
+    /// What a thread that put a job into the line has to do next: nothing, since another thread
+    /// serves the line; serve it; or hand it to the executor.
     enum Duty { case none, serve, handOver }
 
-    /// What a lane says to a job that wants to run at once.
+    /// The lane's answer to a job that wants to run at once.
     enum Entrance {
         /// The caller serves the lane, and its own job comes first.
         case free
         /// Another thread serves the lane, or is about to.
         case busy
-        /// The job has to stand in line, or to take the route: at any rate not to wait here.
+        /// The job has to stand in line, or to take the route. In any case it must not wait here.
         case behind
-        /// A lock was taken meanwhile: the dispatch has to begin anew.
+        /// A lock was taken meanwhile, so the dispatch has to begin anew.
         case paused
         case closed
     }
 
-    /// What a lane says to a job that wants to stand in line.
+    /// The lane's answer to a job that wants to stand in line.
     enum Placement {
         case kept, paused, closed
-        /// The store changes only by its route.
+        /// The store changes only through its route.
         case routed
     }
 
-    /// What a thread that has served a line does next: continues, or leaves the others' line to a queue.
+    /// What a thread that has served a line does next: continues, leaves others' jobs to a queue, or stops.
     enum Next { case line, othersLine, nothing }
 
     /// Whether a thread that dispatches serves the line itself.
@@ -47,17 +48,17 @@ struct LaneMachine {
     private(set) var isClosed = false
     /// Whether the lane has come to rest for good.
     private(set) var hasEnded = false
-    /// How many jobs stand in the line.
+    /// How many jobs are in the line.
     private(set) var waitingCount = 0
-    /// What the lane waits for. *Invariant*: while there is one, the lane is busy and no thread serves it,
-    /// but the one that is just leaving.
+    /// What the lane waits for. *Invariant*: while there is a hold, the lane is busy and no thread
+    /// serves it, except the one that is just leaving.
     private(set) var hold: (any LaneHold)?
-    /// How many jobs of the line wait for other stores, or for the main thread, and with them what the lane
-    /// waits for.
+    /// How many holds of the line wait for other stores or for the main thread, including the one
+    /// that the lane waits for.
     private(set) var holdCount = 0
-    /// Which thread serves the line, or did last.
+    /// The thread that serves the line, or served it last.
     private(set) var server: UInt = 0
-    /// Whether that thread has to serve on: it has put a job into the line, or stopped within one.
+    /// Whether that thread has to continue: it has put a job into the line, or stopped at a hold.
     private(set) var hasServerJob = false
     /// Whether a thread is inside the executor's `execute`.
     private(set) var isHandingOver = false
@@ -70,8 +71,8 @@ struct LaneMachine {
 
     // MARK: At once
 
-    /// Makes a thread the one that serves the lane, for a job of its own, if the lane is free. The thread is where
-    /// the lane's executor would run the job.
+    /// Makes a thread the one that serves the lane, for a job of its own, if the lane is free. The
+    /// thread must be where the lane's executor would run the job.
     @inline(__always)
     mutating func enter(by thread: UInt, isPaused: Bool) -> Entrance {
         if isClosed { return .closed }
@@ -83,9 +84,10 @@ struct LaneMachine {
         return .free
     }
 
-    /// The thread that entered has done its job.
+    /// Ends the job of the thread that entered.
     ///
-    /// - Returns: Whether it may go; otherwise it has to drain the line, or, where an executor does that, to leave.
+    /// - Returns: Whether the thread may go. If not, it has to drain the line, or to ``leave()`` it
+    ///   if an executor drains it.
     @inline(__always)
     mutating func leaveEntered() -> Bool {
         guard waitingCount == 0, !isClosed else { return false }
@@ -102,10 +104,10 @@ struct LaneMachine {
         return isRouted ? .routed : .kept
     }
 
-    /// Whether a thread may wait for its turn: what waits for other stores may need this thread.
+    /// Whether a thread may wait for its turn. Jobs that wait for other stores may need the thread.
     var mayTakeTurns: Bool { isImmediate && holdCount == 0 }
 
-    /// Puts a job behind what is in line; with what is to be waited for, if it is that.
+    /// Puts a job behind what is in line; with its hold, if the job is one.
     mutating func append<Job>(
         _ job: Job, waitingFor hold: (any LaneHold)?, to line: inout LaneLine<Job>, by thread: UInt
     ) {
@@ -122,7 +124,7 @@ struct LaneMachine {
         hasServerJob = true
     }
 
-    /// Sees to it that the line is served, if it isn't.
+    /// Makes sure that the line is served.
     mutating func claim() -> Duty {
         if isBusy || waitingCount == 0 { return .none }
         isBusy = true
@@ -137,15 +139,15 @@ struct LaneMachine {
 
     // MARK: Serving
 
-    /// A thread begins to drain the line: it does the rest of one, and the one that came meanwhile.
+    /// Makes a thread the one that drains the line: the rest of its run, and what came meanwhile.
     mutating func beginDraining(by thread: UInt) {
         server = thread
         hasServerJob = true
     }
 
-    /// Takes out what stands in the line: what was found behind a hold, the first job last, or else all.
+    /// Takes out what is in the line: what was kept behind a hold, the first job last, or else all.
     ///
-    /// - Returns: Whether it is what was found behind a hold.
+    /// - Returns: Whether it was kept behind a hold.
     mutating func take<Job>(_ jobs: inout [Job], from line: inout LaneLine<Job>) -> Bool {
         let isAhead = !line.ahead.isEmpty
         if isAhead {
@@ -158,10 +160,10 @@ struct LaneMachine {
         return isAhead
     }
 
-    /// Makes the lane wait for a hold, and keeps the jobs after it, the first job last. It is moved, never
-    /// copied: else a line of holds would cost its square.
+    /// Makes the lane wait for a hold, and keeps the jobs behind it, the first job last. They are
+    /// moved, never copied: otherwise a line of holds would take quadratic time.
     ///
-    /// - Returns: Whether it waits; not if it is closed.
+    /// - Returns: Whether it waits; false if it is closed.
     mutating func wait<Job>(
         for hold: any LaneHold, before rest: inout [Job], in line: inout LaneLine<Job>
     ) -> Bool {
@@ -173,9 +175,9 @@ struct LaneMachine {
         return true
     }
 
-    /// Has the calling thread serve the lane behind a hold.
+    /// Makes the calling thread serve the lane behind a hold.
     ///
-    /// - Returns: Whether it does: not if the lane doesn't wait for that any more.
+    /// - Returns: Whether it does; false if the lane no longer waits for that hold.
     mutating func takeUp(after hold: any LaneHold) -> Bool {
         guard self.hold === hold else { return false }
         self.hold = nil
@@ -183,7 +185,7 @@ struct LaneMachine {
         return true
     }
 
-    /// The thread that drains the line has done what it took.
+    /// Says what the thread that drains the line does, now that it has done what it took.
     mutating func next() -> Next {
         isBusy = waitingCount > 0
         if !isBusy { return .nothing }
@@ -191,15 +193,15 @@ struct LaneMachine {
         return hasServerJob ? .line : .othersLine
     }
 
-    /// The calling thread serves the lane no more, but for what it is told.
+    /// Ends the calling thread's service of the lane. It still has to do what this returns.
     mutating func leave() -> Duty {
         isBusy = false
         return claim()
     }
 
-    /// After the executor's `execute` returned: whether to call it again. A run that ends while the thread
-    /// that handed it over is still inside leaves the next one to that thread, so that an executor which
-    /// runs functions at once isn't nested ever deeper.
+    /// Whether to call the executor's `execute` again, after it has returned. If a run ends while
+    /// the thread that handed it over is still inside `execute`, that thread hands over the next
+    /// one. So an executor that runs functions at once isn't nested ever deeper.
     mutating func handOverReturned() -> Bool {
         isHandingOver = handsOverAgain
         handsOverAgain = false
@@ -210,7 +212,7 @@ struct LaneMachine {
 
     /// Closes the lane.
     ///
-    /// - Returns: What it waited for, and what stood in line, in order; nothing of it is done any more.
+    /// - Returns: What it waited for, and what stood in line, in order. None of it is done any more.
     mutating func close<Job>(
         _ line: inout LaneLine<Job>
     ) -> (hold: (any LaneHold)?, dropped: [Job]) {
@@ -223,7 +225,7 @@ struct LaneMachine {
 
     /// Ends the lane if it is closed and nobody serves it.
     ///
-    /// - Returns: Whether it ended just now, which is true once.
+    /// - Returns: Whether it has ended just now. That is true once.
     mutating func end() -> Bool {
         guard isClosed, !isBusy, !hasEnded else { return false }
         hasEnded = true
@@ -231,12 +233,12 @@ struct LaneMachine {
     }
 }
 
-/// The jobs of a lane; the ``LaneMachine`` changes it and knows their number.
+/// The jobs of a lane. The ``LaneMachine`` changes it, and knows how many there are.
 struct LaneLine<Job> {
     fileprivate(set) var waiting: [Job] = []
-    /// What stands before it, the first one last: what was taken, and found behind something to wait for.
+    /// Jobs that come before `waiting`, the first one last: kept behind a hold, or put first.
     fileprivate(set) var ahead: [Job] = []
-    /// The emptied storage of what was done last, to be used again.
+    /// The emptied storage of the jobs that were done last, to be used again.
     fileprivate(set) var spare: [Job] = []
 
     /// Keeps the storage of jobs that are done.

@@ -2,21 +2,22 @@ import ConfluxThreads
 
 /// Places in the lanes of one or more stores, for what one thread dispatches.
 ///
-/// The thread first keeps all places, running no user code, and then serves the lanes. So observers'
-/// dispatches come later in every lane. Whoever keeps places in several lanes holds a lock meanwhile that
-/// all of these have in common (``GlobalChannel``, ``Scope/reserving(in:_:)``): so any two reservations
-/// stand in one order in all lanes that they share, and two threads never wait for each other's turns.
+/// The thread first keeps all places, without running user code, and then serves the lanes. So
+/// observers' dispatches come later in every lane. A thread that keeps places in several lanes
+/// holds a lock that all of these have in common (``GlobalChannel``, ``Scope/reserving(in:_:)``).
+/// So any two reservations stand in the same order in all lanes that they share, and two threads
+/// never wait for each other's turns.
 ///
-/// A place is either the lane itself, where that is free (``enter(_:_:_:)``), or one in its line
+/// A place is either the lane itself, if that is free (``enter(_:_:_:)``), or one in its line
 /// (``place(_:in:behind:isPast:_:)``).
 struct Reservation {
-    /// Whether there are places at all; of one among several, ``place(_:in:behind:isPast:_:)`` tells.
+    /// Whether there are places at all. ``place(_:in:behind:isPast:_:)`` returns it for one of several.
     var placement: LaneMachine.Placement
     /// The lanes that may be entered.
     private(set) var lanes: [Lane]
-    /// Which of the first 64 of these the thread serves, the first one's bit the lowest.
+    /// Which of the first 64 lanes the thread serves; the first lane has the lowest bit.
     private var entered: UInt64 = 0
-    /// *Use*: lanes with a place that nobody served then; turns to be taken; lines that are too long.
+    /// *Use*: lanes that have a place and that nobody served then; turns to take; lines that are too long.
     private var idle: [Lane] = []
     private var turns: [(turn: DispatchTurn, lane: Lane)] = []
     private var rooms: [(room: Latch, lane: Lane)] = []
@@ -27,9 +28,10 @@ struct Reservation {
         self.placement = placement
     }
 
-    /// Enters one of the lanes, past the gate, if it is free and one of the first 64.
+    /// Enters a lane for a dispatch that has passed the gate, if it is free and one of the first
+    /// 64.
     ///
-    /// - Returns: Whether it is entered.
+    /// - Returns: Whether it has entered.
     @inline(__always)
     mutating func enter(
         _ lane: Lane, _ order: Int, _ mark: UnsafeMutablePointer<ThreadMark>
@@ -44,12 +46,12 @@ struct Reservation {
     /// Keeps a place in a store's line: with a turn before it, if the thread may wait for that.
     ///
     /// - Parameters:
-    ///   - job: What is to be done.
+    ///   - job: The job.
     ///   - core: The store.
-    ///   - hold: What the lane waits for before.
-    ///   - isPast: Whether the job is past the gate.
-    ///   - mark: The thread's.
-    /// - Returns: Whether there is a place.
+    ///   - hold: What the lane has to wait for first.
+    ///   - isPast: Whether the job has passed the gate.
+    ///   - mark: The thread's mark.
+    /// - Returns: Whether there is a place, or why there is none.
     @discardableResult
     mutating func place<S: State>(
         _ job: LaneJob<S>, in core: StoreCore<S>, behind hold: (any LaneHold)? = nil,
@@ -76,21 +78,21 @@ struct Reservation {
         }
     }
 
-    /// Does what the thread entered lanes for, in all of them, and only then what else has come into these lanes
-    /// meanwhile: that may be much. Then it has the others served, takes the thread's turns and waits for room.
-    /// Called once, holding no lock.
+    /// Does the thread's own job in all lanes that it entered, and only then what else has come
+    /// into these lanes meanwhile: that may be much. Then it has the other lanes served, takes the
+    /// thread's turns and waits for room. Called once, holding no lock.
     ///
     /// - Parameters:
-    ///   - mark: The thread's.
+    ///   - mark: The thread's mark.
     ///   - scope: The lanes' scope.
-    ///   - run: Does it in one lane. The store may have been released meanwhile.
+    ///   - run: Does the job in one lane. The store may have been released meanwhile.
     @inline(__always)
     func serve(
         _ mark: UnsafeMutablePointer<ThreadMark>, in scope: Scope,
         _ run: (_ order: Int, Lane) -> Void
     ) {
         if entered != 0 {
-            // Those in whose lines something stands by then.
+            // The lanes whose lines are not empty by then.
             var busy: UInt64 = 0
             scope.runLane(mark) {
                 forEach(of: entered) { order, lane in
@@ -103,7 +105,7 @@ struct Reservation {
         serve(mark)
     }
 
-    /// Passes those of the first 64 lanes to the body that have their bits.
+    /// Passes those of the first 64 lanes to the body whose bits are set.
     @inline(__always)
     private func forEach(of bits: UInt64, _ body: (_ order: Int, Lane) -> Void) {
         var bits = bits
@@ -115,7 +117,7 @@ struct Reservation {
         }
     }
 
-    /// As ``serve(_:in:_:)``, where no lane was entered.
+    /// Like ``serve(_:in:_:)``, if no lane was entered.
     func serve(_ mark: UnsafeMutablePointer<ThreadMark>) {
         for lane in idle { lane.kick(mark) }
         for (turn, lane) in turns { turn.take(in: lane) }

@@ -1,17 +1,17 @@
 import ConfluxThreads
 
-/// How much may wait in one place, and the threads that wait for room behind that.
+/// Bounds how much may wait in one place, and keeps the threads that wait for room there.
 ///
-/// A thread waits after it has put something there, and not for ever: what makes room may need that very
-/// thread, as when it sends from the queue that its store's executor uses. So if nothing moves for
-/// ``stillnessMax``, it continues, and the bound is doubled until there is room again.
+/// A thread waits after it has put something there, and not for ever: making room may need that
+/// very thread, for example if it sends from the queue that its store's executor uses. So if
+/// nothing moves for ``stillnessMax``, it continues, and the bound is doubled until there is room again.
 ///
-/// Guarded by its owner's mutex; nobody waits under that.
+/// Its owner's mutex guards it; nobody waits while holding that.
 struct Room {
     /// How long a thread waits while nothing moves.
     static let stillnessMax: Duration = .seconds(1)
-    /// How often a bound is doubled: 16 times as much is the most. Behind that it grows by one a
-    /// second and thread.
+    /// How often the bound is doubled at most: up to 16 times as much. Beyond that, what waits
+    /// grows by one a second and thread.
     private static let doublingsMax = 4
 
     let countMax: Int
@@ -23,7 +23,7 @@ struct Room {
         self.countMax = countMax
     }
 
-    /// Looks for room behind what was put there.
+    /// Asks for room, after something was put there.
     ///
     /// - Parameter count: How much waits.
     /// - Returns: A place to wait in; nil if there is room.
@@ -34,7 +34,7 @@ struct Room {
         return place
     }
 
-    /// Looks whether there is room again.
+    /// Checks whether there is room again.
     ///
     /// - Parameter count: How much waits.
     /// - Returns: The threads that have waited, to be woken outside of the mutex.
