@@ -9,23 +9,23 @@ import Synchronization
 /// Stores are held weakly: the last release of a store ends its hosting.
 final class HostedStores: Sendable {
     private final class Entry {
-        /// nil while it is being opened, and of a state.
+        /// nil while it is being opened, and for a state.
         weak var store: AnyObject?
         var isOpen = false
         var waiters: [OneShot<Bool>] = []
     }
 
-    /// What becomes of a wish to open a name.
+    /// The answer to a request to open a name.
     enum Claim {
         /// It is open. A state has no store.
         case open(AnyObject?)
-        /// Somebody opens it: wait, then claim again.
+        /// Another caller is opening it: wait, then claim again.
         case opening
-        /// The caller opens it, and says how that ended.
+        /// The caller opens it, and reports the result.
         case mine
     }
 
-    // Entries are touched under the mutex alone.
+    // Entries are used only under the mutex.
     private struct Table: @unchecked Sendable {
         var entries: [HostingSubject: Entry] = [:]
     }
@@ -58,7 +58,7 @@ final class HostedStores: Sendable {
         return claim
     }
 
-    /// Waits until whoever opens it is done, or the waiting task is cancelled.
+    /// Waits until the caller that opens it is done, or the waiting task is cancelled.
     func waitForOpening(of subject: HostingSubject) async {
         let turn = OneShot<Bool>()
         let isWaiting = table.withLock { table in
@@ -69,7 +69,7 @@ final class HostedStores: Sendable {
         if isWaiting { _ = await turn.receive(onCancel: false) }
     }
 
-    /// The caller that claimed it has opened it, or has not.
+    /// Ends a claim: the caller has opened it, or could not.
     func settle(_ subject: HostingSubject, isOpen: Bool, _ store: AnyObject? = nil) {
         nonisolated(unsafe) let store = store  // handed over under the mutex
         let waiters = table.withLock { table in
@@ -83,16 +83,16 @@ final class HostedStores: Sendable {
         for waiter in waiters { waiter.send(true) }
     }
 
-    /// It is hosted, or bridged, no longer.
+    /// Removes a store that is no longer hosted, or a state that is no longer bridged.
     ///
     /// - Parameters:
     ///   - subject: The store's name, or the state's.
-    ///   - store: The one that goes; a younger one of the same name stays. nil of a state, and where
+    ///   - store: The store to remove. A younger store of the same name stays. nil for a state, and if
     ///     the store was released already.
-    ///   - whenRemoved: Called before anybody can claim the name again, so that what it posts
-    ///     stands before what the next opener posts, and a route that it sets is replaced by the
-    ///     next opener's. It must do nothing else.
-    /// - Returns: Whether it was hosted.
+    ///   - whenRemoved: Called before anybody can claim the name again. So what it posts comes before
+    ///     what the next opener posts, and the next opener's route replaces one that it sets. It must
+    ///     do nothing else.
+    /// - Returns: Whether it was hosted or bridged.
     @discardableResult
     func remove(
         _ subject: HostingSubject, _ store: AnyObject? = nil, whenRemoved: () -> Void
@@ -118,7 +118,7 @@ final class HostedStores: Sendable {
 }
 
 extension HostingSubject {
-    /// The store's name; nil of a state.
+    /// The store's name; nil for a state.
     fileprivate var store: StoreName? {
         if case .store(let name) = self { name } else { nil }
     }

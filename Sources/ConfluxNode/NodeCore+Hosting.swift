@@ -5,12 +5,12 @@ import ConfluxZeroMQ
 import Synchronization
 
 extension NodeCore {
-    /// Has global actions of a state go to the log from here, and come to its stores in this node's scope.
+    /// Sends global actions of a state to the log, and delivers them to its stores in this node's scope.
     ///
     /// - Parameters:
     ///   - state: The state.
     ///   - name: Its name.
-    ///   - guest: A store that is to be hosted: it needs no bridge's feed.
+    ///   - guest: A store that will be hosted. It needs no feed of the bridge.
     /// - Throws: Why the state is not bridged.
     package func bridge<S: BridgedState>(
         _ state: S.Type, _ name: Name, besides guest: StoreCore<S>? = nil
@@ -75,7 +75,7 @@ extension NodeCore {
         channel.replaceRoute(by: nil) { ($0 as? ClosedRoute<S>)?.isStopped ?? false }
     }
 
-    /// A bridge could not be taken up again: what is dispatched would reach this process alone.
+    /// Stops a bridge that could not be bridged again: dispatched actions would reach this process alone.
     private func bridgeLost<S: BridgedState>(_ state: S.Type, _ name: Name, _ error: NodeError) {
         let outbox = outbox
         let channel = scope.channel(of: S.self)
@@ -172,8 +172,9 @@ extension NodeCore {
         if let error = loss.error { storeLost(store, name, error) }
     }
 
-    /// A store was dropped, or could not be opened again after its history was lost, be it that it
-    /// stopped at an entry of the new one, which was said then: it keeps its last state, which is no longer the others'.
+    /// Ends the hosting of a store that was dropped, or that could not be opened again after its history was lost. (If it
+    /// stopped at an entry of the new history, that was reported then.) It keeps its last state, which the other replicas
+    /// no longer have.
     private func storeLost<S: ReplicatedState>(
         _ store: Store<S>, _ name: StoreName, _ error: NodeError
     ) {
@@ -190,7 +191,7 @@ extension NodeCore {
         }
     }
 
-    /// The last holder of a store let it go.
+    /// Ends the hosting of a store that was released.
     private func released(_ name: StoreName) {
         let jobs = jobs
         stores.remove(.store(name)) { jobs.post(.unregister(.store(name))) }
@@ -213,7 +214,7 @@ extension NodeCore {
             core.setRoute(ClosedRoute<S>(name))
         }
         guard isRemoved else { return }
-        // The state stays bridged; this store is none of those that hear of it any more.
+        // The state stays bridged, but this store no longer gets its actions.
         scope.channel(of: S.self).remove(store.core)
     }
 

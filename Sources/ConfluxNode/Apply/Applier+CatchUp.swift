@@ -1,16 +1,16 @@
 import ConfluxProtocol
 
-/// Stores that catch up: what they were given is applied in slices, each behind the jobs that came
-/// meanwhile, so that no receipt of another store waits for more than a slice.
+/// Lets stores catch up. Their entries are applied in slices. Jobs that arrive meanwhile run between two
+/// slices, so that a receipt of another store waits for one slice at most.
 ///
-/// *Invariants*: a store that catches up gets its slices in their order. Only what concerns other stores
-/// overtakes them (``ApplyJob/mayOvertake``); everything else is done behind the last of them.
+/// *Invariants*: a store that catches up gets its slices in order. Only jobs that concern other stores
+/// overtake them (``ApplyJob/mayOvertake``). All other jobs run after the last slice.
 extension Applier {
     /// A part of a commit for stores that catch up.
     struct Slice {
         let commit: Commit
         let subjects: Set<HostingSubject>
-        /// What was delivered and is handed over with it: the whole commit's bytes with its last slice.
+        /// The delivered bytes that are handed over with it: those of the whole commit with its last slice.
         let byteCount: Int
     }
 
@@ -47,7 +47,7 @@ extension Applier {
 }
 
 extension ApplyJob {
-    /// Whether it concerns no store that catches up, so that it need not wait for one.
+    /// Whether it concerns no store that catches up, so that it need not wait for slices.
     var mayOvertake: Bool {
         switch self {
         case .deliver(let delivery, _):

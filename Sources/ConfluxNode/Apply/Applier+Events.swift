@@ -2,12 +2,14 @@ import Conflux
 import ConfluxProtocol
 import ConfluxVocabulary
 
-/// What the log's own events mean for the stores here.
+/// Applies the log's own events to the stores here.
 extension Applier {
+    /// Applies an event.
+    ///
     /// - Parameters:
     ///   - event: The event.
     ///   - sequence: Its number.
-    ///   - recipients: To which stores the commit goes.
+    ///   - recipients: The stores that get the commit.
     ///   - points: Gets the digest points of stores here.
     func apply(
         _ event: LogEvent, at sequence: SequenceNumber, to recipients: Recipients,
@@ -41,7 +43,7 @@ extension Applier {
         }
     }
 
-    /// A store here that an event is for.
+    /// The store here that an event is for; nil if there is none.
     private func replica(
         _ store: StoreName, _ life: SequenceNumber, at sequence: SequenceNumber,
         _ recipients: Recipients
@@ -52,8 +54,8 @@ extension Applier {
         return replica
     }
 
-    /// Whether an event is for a store. One that has stopped hears what the feed brings: it may be that
-    /// what it stopped at has no effect any more.
+    /// Whether a store gets an event. A stopped store still gets the events of the feed, since the entry at
+    /// which it stopped may be skipped.
     private func hears(
         _ replica: Replica, at sequence: SequenceNumber, _ recipients: Recipients
     ) -> Bool {
@@ -65,8 +67,8 @@ extension Applier {
         return recipients.include(progress) && sequence > progress.delivered
     }
 
-    /// An entry has no effect (rule 23). A store that stopped there, or has it in its state, begins anew: also if it
-    /// was in the snapshot. The sequencer may have lost that snapshot before the entry was skipped.
+    /// Skips an entry (rule 23). A store that stopped there, or has the entry in its state, begins anew. The entry may
+    /// have been in its snapshot: the sequencer may have lost that snapshot before it skipped the entry.
     private func skip(_ sequence: SequenceNumber, of replica: Replica) {
         guard !replica.skips.contains(sequence) else { return }
         replica.skips.insert(sequence)

@@ -2,7 +2,7 @@ import Conflux
 import ConfluxProtocol
 import ConfluxVocabulary
 
-/// What is hosted here: how it begins, and how it ends.
+/// Begins and ends the hosting of stores.
 extension Applier {
     func register(_ registration: Registration) {
         registrations.add(registration)
@@ -10,13 +10,13 @@ extension Applier {
         let stores = states[state] ?? StateStores(state, locals: makeProgress(of: .state(state)))
         states[state] = stores
         registration.attach(stores, makeProgress(of: registration.subject))
-        // Opens and closes reach the link by this thread alone, and so in this order.
+        // Only this thread passes opens and closes to the link, so they arrive in this order.
         tell(.open(registration.open))
     }
 
-    /// Whoever waited for it has given up, or is told by who calls.
+    /// Ends a registration without a completion: nobody waits for it, or the caller notifies them.
     ///
-    /// - Returns: What was registered, and whether it was open.
+    /// - Returns: The registration, and whether it was open.
     @discardableResult
     func unregister(_ subject: HostingSubject) -> [RegistrationTable.Entry] {
         let former = registrations.remove(subject)
@@ -40,7 +40,7 @@ extension Applier {
         return former
     }
 
-    /// Nobody waits for a store that is closed.
+    /// Releases everything that waits for a store that was closed.
     private func release(_ progress: StoreProgress) {
         while let item = progress.takeNext() {
             if case .outcome(let outcome) = item.goal { reached(outcome) }
@@ -63,7 +63,7 @@ extension Applier {
         collect(replica.progress)
     }
 
-    /// A store has its snapshot, or can't be given it.
+    /// Continues once a store has its snapshot, or could not load it.
     func restored(_ replica: Replica, _ error: (any Error)?) {
         let progress = replica.progress
         guard progress.phase == .empty else { return }
@@ -80,19 +80,19 @@ extension Applier {
         report(.ready(progress.subject, through: through, request: progress.request))
     }
 
-    /// It takes nothing, not even what is in its snapshot.
+    /// Stops a replica before it has a state.
     private func stop(_ replica: Replica, _ message: String) {
         replica.progress.stop = (nil, message)
         replica.progress.delivered = .zero
         replica.progress.phase = .ended
     }
 
-    /// Where the store notes what it applies from this snapshot on.
+    /// The place where the store records what it applies from this snapshot on.
     private func crashRecord(
         of store: StoreName, _ life: SequenceNumber, _ log: LogID, at sequence: SequenceNumber
     ) -> CrashRecord? {
         guard let journal else { return nil }
-        // Before a store there may be nobody who listens.
+        // Before the first store, nobody may be listening for events.
         if let warning = journal.takeWarning() { announce(.crashJournal(message: warning)) }
         let record = journal.record(of: store, life: life, log: log, at: sequence)
         if record == nil {
@@ -106,16 +106,16 @@ extension Applier {
         return record
     }
 
-    /// Gives a store the entries behind its snapshot that the log holds no longer.
+    /// Gives a store the entries after its snapshot that the log no longer holds.
     private func follow(_ replica: Replica, _ aside: Bytes) {
         do throws(WireError) {
             let entries = try AsideEntries.commits(of: aside)
-            // Of what the log holds no longer nobody tells but what was kept with it.
+            // Only what was kept aside tells which of these entries were skipped.
             for entry in entries { noteSkips(of: entry.commit, for: replica) }
             replica.progress.phase = .catchingUp
             for entry in entries {
                 apply(entry.commit, to: .only([replica.progress.subject]))
-                // However much it is: nobody keeps it to give it again.
+                // Even if it is too much for the lane: nobody could give it again.
                 if replica.progress.phase == .parked { replica.progress.phase = .catchingUp }
             }
         } catch {
@@ -123,7 +123,7 @@ extension Applier {
         }
     }
 
-    /// Notes which entries have no effect on a store, before it gets any.
+    /// Records the skipped entries of a store before it gets any entries.
     private func noteSkips(of commit: Commit, for replica: Replica) {
         for block in commit.blocks {
             guard case .event(.skipped(let sequence, let target), _) = block,
@@ -133,7 +133,7 @@ extension Applier {
         }
     }
 
-    /// An open is answered: it is told once the store has applied what it caught up with.
+    /// Takes the answer to an open, and completes it once the store has caught up.
     func opened(_ request: UInt64, _ outcome: OpenOutcome) {
         guard let (registration, _) = registrations[request] else { return }
         guard case .opened = outcome else { return complete(request, outcome) }
@@ -150,7 +150,7 @@ extension Applier {
         }
     }
 
-    /// The sequencer knows that the state is bridged, for the first time or again.
+    /// Begins or resumes a bridge that the sequencer has confirmed.
     private func bridged(_ stores: StateStores) {
         let locals = stores.locals
         if !stores.isBridged || locals.phase == .empty {
@@ -158,7 +158,7 @@ extension Applier {
             locals.phase = .attached
             locals.delivered = delivered
             if stores.isInhabited {
-                // Of what was before they were reached by nothing is known.
+                // What came before is unknown.
                 locals.jump(through: delivered)
                 wantFeed(for: locals)
             } else {
@@ -169,8 +169,8 @@ extension Applier {
         }
     }
 
-    /// A local store of a bridged state is there. It gets all that is delivered to this node from now on: what
-    /// was told here before, by a receipt above all, was before it (P6).
+    /// Begins to deliver to the local stores of a bridged state, now that there is one. It gets what is delivered to
+    /// this node from now on. Receipts that were given here before concern earlier entries (P6).
     func inhabit(_ state: Name) {
         guard let stores = states[state], !stores.isInhabited else { return }
         stores.isInhabited = true
@@ -180,13 +180,13 @@ extension Applier {
         wantFeed(for: stores.locals)
     }
 
-    /// From its position on it gets what follows, from a feed that this node may not follow yet.
+    /// Asks for the feed from the position of the local stores on. The node may not follow it yet.
     private func wantFeed(for locals: StoreProgress) {
         locals.phase = .ready
         report(.ready(locals.subject, through: locals.delivered, request: locals.request))
     }
 
-    /// What a bridged state's stores catch up with may have a gap, which was told as `missed`.
+    /// Notes a gap in what a bridged state's stores catch up with. It was reported as `missed`.
     func noteGap(before first: SequenceNumber, of locals: StoreProgress) {
         if first > locals.delivered.next {
             locals.jump(through: SequenceNumber(first.rawValue - 1))
@@ -197,7 +197,7 @@ extension Applier {
         guard let (registration, isOpen) = registrations[request] else { return }
         if let error = failure(of: outcome, registration.subject) {
             unregister(registration.subject)
-            // It was open, and the history that it was open in is lost: nobody waits for this.
+            // It was open in a history that is lost, so nobody waits for it.
             if isOpen {
                 registration.lost(error)
             } else {
@@ -210,9 +210,9 @@ extension Applier {
         registration.completion(.success(life))
     }
 
-    /// What stands before the end of a store's life is applied here: nobody hosts it any more.
+    /// Ends the hosting of a dropped store, once everything before its end is applied.
     func drop(_ store: StoreName) {
-        // It may have been closed, or loaded anew, meanwhile.
+        // It may have been closed or loaded anew in between.
         guard replica(store)?.isDropped == true else { return }
         for (registration, isOpen) in unregister(.store(store)) {
             if isOpen {

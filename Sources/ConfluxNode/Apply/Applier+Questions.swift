@@ -2,7 +2,7 @@ import Conflux
 import ConfluxProtocol
 import ConfluxVocabulary
 
-/// Answers to questions about the stores here, each as soon as it can be given.
+/// Answers questions about the stores here, each as soon as possible.
 extension Applier {
     /// Tries to answer a question.
     func isAnswered(_ question: Question) -> Bool {

@@ -2,98 +2,97 @@ import Conflux
 import ConfluxProtocol
 import ConfluxVocabulary
 
-/// What a node applies by: it decodes what is ordered and runs models and stores. It is driven by
-/// calls, one at a time: by a thread of its own (``ApplyThread``), so that user code never delays a
-/// beat, or by a simulation step by step.
+/// Decodes ordered actions, and runs models and stores. It does one job per call: a thread of its own
+/// (``ApplyThread``) calls it, so that user code never delays a beat, or a simulation does, step by step.
 ///
-/// Each store here has its own progress (``StoreProgress``), and what is to be told waits for the
-/// stores that it concerns, and for no other:
+/// Each store here has its own progress (``StoreProgress``). A notice waits for the stores that it
+/// concerns, and for no others:
 ///
 ///     commit ──▶ runs ──▶ lanes ──▶ reports ──▶ position ──▶ outcomes, opens, waits
 ///
-/// - The outcome of an own action is told once every store here that it concerns has reached its
-///   number (P6). So a store that catches up, or whose executor is slow, delays no other's.
-/// - Who waits for a number is told once all stores here have reached it.
+/// - The outcome of an own action is given once every store here that it concerns has reached its
+///   number (P6). So a store that catches up, or whose executor is slow, delays no outcome of another.
+/// - A wait for a number ends once all stores here have reached the number.
 /// - A store whose lane has too much to do is parked: it gets no commits, and catches up later.
 ///
-/// Confined to whoever drives it. The functions that it is given may be called on other threads.
+/// It is confined to its caller. Other threads may call the functions that it is given.
 package final class Applier {
-    /// Tells the machine.
+    /// Passes an input to the machine.
     let tell: @Sendable (ReplicaInput) -> Void
-    /// Has a job performed soon, behind those that wait.
+    /// Posts a job, after those that wait.
     let post: @Sendable (ApplyJob) -> Void
     /// The monotonic clock.
     let clock: () -> Duration
-    /// Of each store, how many bytes of reasons are kept why entries had no effect.
+    /// How many bytes of reasons are kept for each store, for entries without effect.
     private let refusalBytesMax: Int
-    /// Where encodings are kept for the sequencer, and for comparing.
+    /// Keeps encodings for the sequencer, and for comparison.
     let shelf: EncodingShelf
-    /// Runs what takes long, beside what is applied; in order, one after the other.
+    /// Runs long tasks one after the other, in order, while entries are applied.
     let background: Background
-    /// From which size on a snapshot is decoded there.
+    /// The largest snapshot that is not decoded there.
     let inPlaceBytesMax: Int
-    /// How many bytes a store's lane may have before the store is parked, unless told otherwise.
+    /// The default number of bytes that a store's lane may hold before the store is parked.
     package static let openBytesMax = 16 << 20
     let openBytesMax: Int
     /// How many outcomes may wait for stores.
     package let waitingOutcomesMax: Int
-    /// How many bytes of entries a store that catches up is given at once, unless told otherwise.
+    /// The default number of bytes of entries in a slice for a store that catches up.
     package static let sliceBytesMax = 32 << 10
     let sliceBytesMax: Int
-    /// Tells whoever watches the node.
+    /// Notifies observers of the node.
     let announce: @Sendable (NodeEvent) -> Void
-    /// Where stores note what they apply; nil for nowhere.
+    /// Records what stores apply; nil if nothing is recorded.
     let journal: CrashJournal?
-    /// Given every commit that is delivered.
+    /// Gets every delivered commit.
     let tap: (@Sendable (Commit) -> Void)?
-    /// Told of outcomes.
+    /// Counts outcomes.
     let meter: NodeMeter?
 
     var states = ByName<Name, StateStores>()
     var registrations = RegistrationTable()
     var outcomes = OutcomeTable()
-    /// Who waits for a number.
+    /// The waits for a number, by their requests.
     private var waits: [UInt64: Wait] = [:]
-    /// Those of them whose number is known.
+    /// The numbers of the waits whose number is known.
     private var reaches: [UInt64: SequenceNumber] = [:]
-    /// The node's present session, and before it those of which outcomes were awaited when it began.
-    /// *Use*: which refusals are kept as the errors that they were.
+    /// The node's present session, after those whose outcomes were still awaited when it began. *Use*:
+    /// the refusals of these sessions are kept as their original errors.
     private(set) var incarnations: [Incarnation] = []
-    /// Up to where the commits of the feed were given to the attached stores.
+    /// The last number whose commit the attached stores were given from the feed.
     var delivered = SequenceNumber.zero
-    /// The attached stores whose lanes have something to do. *Use*: up to where all of them are.
+    /// The attached stores whose lanes have work. *Use*: to find how far all stores are.
     var busy: [StoreProgress] = []
-    /// The stores for which something waits.
+    /// The stores that something waits for.
     var awaited: [StoreProgress] = []
     private var questions = PendingQuestions()
-    /// What stores that catch up were given and have not applied, the next one first.
+    /// The slices that stores have not applied yet, in order.
     var slices: [Slice] = []
-    /// Whether it was posted to continue with them.
+    /// Whether a job to continue with them was posted.
     var isGoingOn = false
-    /// How far it has come, for the machine. Whoever drives it passes it on.
+    /// The progress, for the machine. The caller passes it on.
     package internal(set) var progress = ApplyProgress()
 
-    /// The most waits under way. *At the bound* a further one fails.
+    /// The most waits in progress. *At the bound* a further one fails.
     private static let waitsMax = 1_024
 
-    /// Makes one without stores.
+    /// Makes an applier without stores.
     ///
     /// - Parameters:
-    ///   - refusalBytesMax: Of each store, how many bytes of reasons are kept why entries had no
+    ///   - refusalBytesMax: How many bytes of reasons are kept for each store, for entries without
     ///     effect.
-    ///   - tell: Tells the machine; called on any thread.
-    ///   - post: Has a job performed soon, behind those that wait; called on any thread.
+    ///   - tell: Passes an input to the machine; called on any thread.
+    ///   - post: Posts a job, after those that wait; called on any thread.
     ///   - clock: The monotonic clock.
-    ///   - announce: Tells whoever watches the node; called by whoever drives the applier.
-    ///   - journal: Where stores note what they apply; nil for nowhere.
-    ///   - shelf: Where encodings are kept.
-    ///   - background: Runs functions one after the other, in order; on any thread.
-    ///   - inPlaceBytesMax: The largest snapshot that is decoded without it.
-    ///   - openBytesMax: How many bytes a store's lane may have before the store is parked.
+    ///   - announce: Notifies observers of the node; called by the applier's caller.
+    ///   - journal: Records what stores apply; nil if nothing is recorded.
+    ///   - shelf: Keeps encodings.
+    ///   - background: Runs functions one after the other, in order, on any thread.
+    ///   - inPlaceBytesMax: The largest snapshot that is decoded without `background`.
+    ///   - openBytesMax: How many bytes a store's lane may hold before the store is parked.
     ///   - waitingOutcomesMax: How many outcomes may wait for stores.
-    ///   - sliceBytesMax: How many bytes of entries a store that catches up is given at once.
-    ///   - tap: Given every commit that is delivered.
-    ///   - meter: Told of outcomes.
+    ///   - sliceBytesMax: How many bytes of entries a slice has, for a store that catches up.
+    ///   - tap: Gets every delivered commit.
+    ///   - meter: Counts outcomes.
     package init(
         refusalBytesMax: Int, tell: @escaping @Sendable (ReplicaInput) -> Void,
         post: @escaping @Sendable (ApplyJob) -> Void, clock: @escaping () -> Duration,
@@ -121,7 +120,7 @@ package final class Applier {
         self.meter = meter
     }
 
-    /// Does one job, as far as the stores here have come.
+    /// Does one job, as far as the stores' progress allows.
     package func perform(_ job: ApplyJob) {
         if !job.mayOvertake { finishSlices() }
         switch job {
@@ -167,7 +166,7 @@ package final class Applier {
             guard let progress = self.progress(of: subject), progress.phase == .ready else { break }
             progress.phase = .catchingUp
         case .passOver(let last):
-            // Who was attached lacks what is passed over, and gets another state.
+            // An attached store lacks the entries that are passed over, and gets another state.
             for stores in states.values {
                 for replica in stores.replicas.values where replica.isAttached {
                     replica.progress.phase = .empty
@@ -197,7 +196,7 @@ package final class Applier {
         }
     }
 
-    /// The history is lost: nothing that a store here has, or does now, counts any more.
+    /// Begins anew after the history was lost. Nothing that a store here has or does counts any more.
     private func reset() {
         for stores in states.values {
             for progress in stores.replicas.values.map(\.progress) + [stores.locals] {
@@ -213,7 +212,7 @@ package final class Applier {
         progress.applied = .zero
         progress.resets += 1
         journal?.forgetHistory()
-        // Numbers that were named are of the history that is lost.
+        // Known numbers belong to the lost history.
         for request in reaches.keys.sorted() {
             guard let wait = waits[request] else { continue }
             if wait.goal.isRepeatable, let input = wait.input(hostedLife: { _ in nil }) {
@@ -225,9 +224,9 @@ package final class Applier {
         reaches = [:]
     }
 
-    // MARK: What is told
+    // MARK: Notices
 
-    /// Tells what the stores here have reached.
+    /// Gives the notices that the stores' progress allows.
     private func advance() {
         busy.removeAll { !$0.hasOpenRuns || $0.phase != .attached }
         let least = busy.lazy.compactMap { [delivered] in $0.position(delivered) }.min()
@@ -250,7 +249,7 @@ package final class Applier {
         }
     }
 
-    /// Has something told once a store has come to a number, behind what waits for it already.
+    /// Lets a notice wait until a store has reached a number, after the notices that wait for the store already.
     func wait(
         _ goal: StoreProgress.Waiting.Goal, at sequence: SequenceNumber, _ progress: StoreProgress
     ) {
@@ -302,21 +301,21 @@ package final class Applier {
         return StoreProgress(subject, refusalBytesMax: refusalBytesMax) { post(.reported($0)) }
     }
 
-    /// Where a store here is.
+    /// The progress of a store here.
     package struct ReplicaPlace {
         /// The present life; zero until it is known.
         package let life: SequenceNumber
         /// The number of the last entry that concerned it.
         package let position: SequenceNumber
-        /// Whether commits apply to it; before, it catches up.
+        /// Whether it gets the feed's commits. Before that, it catches up.
         package let isAttached: Bool
-        /// Whether it has a state of this history, and continues from it.
+        /// Whether it has a state of the present history.
         package let hasBegun: Bool
-        /// Why it takes no further entries, if it does not.
+        /// Why it takes no more entries; nil if it takes them.
         package let stopped: String?
     }
 
-    /// - Returns: Where a store is; nil when it is not hosted here.
+    /// - Returns: The progress of a store; nil if it is not hosted here.
     package func place(of store: StoreName) -> ReplicaPlace? {
         replica(store).map {
             ReplicaPlace(
@@ -326,9 +325,9 @@ package final class Applier {
         }
     }
 
-    /// Everything that is still waited for ends.
+    /// Ends all waits.
     ///
-    /// - Parameter rest: The jobs that are not performed any more.
+    /// - Parameter rest: The jobs that will not be done.
     package func finish(dropping rest: [ApplyJob]) {
         for job in rest {
             switch job {

@@ -2,39 +2,39 @@ import Conflux
 import ConfluxProtocol
 import ConfluxVocabulary
 
-/// What the thread that applies works on, one after the other.
+/// A job of the applier. It does one after the other.
 package enum ApplyJob: Sendable {
-    /// The machine's word, in its order.
+    /// Take a delivery of the machine, in order.
     case deliver(Delivery, log: LogID)
-    /// Apply more of what stores were given that catch up.
+    /// Apply the next slice of stores that catch up.
     case goOn
-    /// These actions of this node are on their way.
+    /// These actions of this node were submitted.
     case submitted(SubmittedBatch)
-    /// A batch that was never submitted, and never will be.
+    /// A batch will never be submitted.
     case abandoned(OutcomeBlock, count: Int)
     /// Host a store, or bridge a state, once the sequencer agrees.
     case register(Registration)
-    /// Host it no longer.
+    /// Stop hosting it.
     case unregister(HostingSubject)
-    /// A bridged state has a store here that is not replicated: the first one since it was bridged.
+    /// A bridged state got its first local store that is not replicated.
     case inhabited(Name)
     /// Answer a question about a store here.
     case asked(Question)
-    /// Tell when this node has applied a number.
+    /// Notify the caller when this node has applied a number.
     case wait(Wait)
-    /// Nobody waits any more.
+    /// A wait was cancelled.
     case giveUp(request: UInt64)
     /// A store's lane has reported, on a thread of its own.
     case reported(HostingSubject)
-    /// The node's own identity in the log, by which it knows its own entries.
+    /// The node's session in the log, which identifies its own entries.
     case identified(Incarnation)
-    /// Calls a function, to show that this much was done.
+    /// Call a function, to show that all jobs before it are done.
     case probe(@Sendable () -> Void)
-    /// The last one.
+    /// The last job.
     case stop
 }
 
-/// Somebody waits until this node has applied a number.
+/// A wait until this node has applied a number.
 package struct Wait: Sendable {
     /// What is waited for.
     package enum Goal: Sendable {
@@ -42,16 +42,16 @@ package struct Wait: Sendable {
         case latest
         /// A receipt's.
         case receipt(Receipt)
-        /// The end of a life of a store, which the sequencer is asked for; of the one that is hosted
-        /// here unless given.
+        /// The end of a life of a store, which the sequencer is asked for. Without a life, it is that of the
+        /// store that is hosted here.
         case dropped(StoreName, life: SequenceNumber?)
-        /// A life of a store is frozen, or thawed; of the one that is hosted here unless given.
+        /// A life of a store is frozen or thawed. Without a life, it is that of the store that is hosted here.
         case frozen(StoreName, life: SequenceNumber?, Bool)
-        /// An entry has no effect on what it concerns.
+        /// An entry is skipped.
         case skipped(SequenceNumber, Target)
 
-        /// Whether it can be asked for again when the history is lost: of a number or a life of the
-        /// lost one nobody knows what it means in the next.
+        /// Whether the sequencer can be asked again after the history was lost. A number or a life of the lost history
+        /// has no meaning in the next one.
         var isRepeatable: Bool {
             switch self {
             case .latest, .receipt: true
@@ -64,7 +64,7 @@ package struct Wait: Sendable {
     package var request: UInt64
     /// What is waited for.
     package var goal: Goal
-    /// Told once.
+    /// Called once.
     package var completion: @Sendable (Result<SequenceNumber, NodeError>) -> Void
 
     /// Makes a wait.
@@ -77,8 +77,8 @@ package struct Wait: Sendable {
         self.completion = completion
     }
 
-    /// - Parameter hostedLife: Tells the life of a store that is hosted here.
-    /// - Returns: What the machine is asked for; nil if the store is not hosted here.
+    /// - Parameter hostedLife: Returns the life of a store that is hosted here.
+    /// - Returns: The input for the machine; nil if the store is not hosted here.
     func input(hostedLife: (StoreName) -> SequenceNumber?) -> ReplicaInput? {
         switch goal {
         case .latest: .barrier(request: request)
@@ -97,17 +97,17 @@ package struct Wait: Sendable {
     }
 }
 
-/// A store that is to be hosted, or a state that is to be bridged.
-// Sendable: handed over once, and then confined to the thread that applies.
+/// A store to host, or a state to bridge.
+// Sendable: it is handed over once, and then confined to the thread that applies.
 package final class Registration: @unchecked Sendable {
-    /// What the sequencer is asked for.
+    /// The request to the sequencer.
     let open: Open
-    /// Tells the stores of the state their types, and adds the replica; nothing for a bridge.
+    /// Gives the stores of the state their types, and adds the replica. For a bridge, it adds none.
     let attach: (StateStores, StoreProgress) -> Void
-    /// Told once, when the store is current, or could not be opened.
+    /// Called once, when the store is current or could not be opened.
     let completion: (Result<SequenceNumber, NodeError>) -> Void
-    /// Told at most once, after a good completion: the store was dropped, or after the loss of a
-    /// history the store, or the state, could not be opened again. It is hosted no longer.
+    /// Called at most once, after a successful completion, when it is no longer hosted: the store was dropped, or it
+    /// could not be opened again after the history was lost.
     let lost: (NodeError) -> Void
 
     init(
@@ -132,7 +132,7 @@ package final class Registration: @unchecked Sendable {
 }
 
 extension Registration {
-    /// Bridges a state.
+    /// Makes the registration of a bridge.
     ///
     /// - Parameters:
     ///   - state: The state.
@@ -162,14 +162,14 @@ extension Registration {
             }, completion: completion, lost: lost)
     }
 
-    /// Hosts a store.
+    /// Makes the registration of a store.
     ///
     /// - Parameters:
-    ///   - core: The store's.
+    ///   - core: The store's core.
     ///   - name: Its name.
-    ///   - route: The way of its dispatches.
-    ///   - initial: Its state, in the canonical encoding: the first one of a store that there is
-    ///     not yet.
+    ///   - route: The route of its dispatches.
+    ///   - initial: Its state, in the canonical encoding. It is the initial state if the store does not
+    ///     exist yet.
     ///   - request: The node's number for it.
     ///   - scope: Where its stores belong.
     ///   - payloadBytesMax: The most bytes of an action.

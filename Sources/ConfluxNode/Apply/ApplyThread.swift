@@ -5,13 +5,12 @@ import ConfluxZeroMQ
 import Dispatch
 import Foundation
 
-/// What drives an ``Applier``: a thread of its own, or the link's where that is sooner done. It decides
-/// nothing.
+/// Runs an ``Applier``: on a thread of its own, or on the link's thread if that is faster. It makes no decisions.
 ///
-/// To wake this thread takes longer than to apply some actions. So the link's thread applies by itself what is
-/// little, where nobody applies just then (``beginAside()``). What it runs there is the user's code, and may
-/// take long in spite of everything: then this thread relieves the link's, until that comes back.
-// Sendable: whoever has `role` drives the applier, and has what is not atomic; other threads only post.
+/// To wake this thread takes longer than to apply a few actions. So the link's thread applies small jobs itself, if
+/// nobody else is applying (``beginAside()``). It runs user code then, which may still take long. In that case, this
+/// thread drives the link until the link's thread returns.
+// Sendable: the thread that has `role` drives the applier, and owns what is not atomic. Other threads only post.
 final class ApplyThread: @unchecked Sendable {
     private let jobs: Mailbox<ApplyJob>
     private let applier: Applier
@@ -21,15 +20,15 @@ final class ApplyThread: @unchecked Sendable {
     private let role = NSLock()
     private var batch: [ApplyJob] = []
     private var isStopped = false
-    /// When it was published last how things are.
+    /// When the progress was last published.
     private var publishedAt = Duration.zero
-    /// How often the link's thread must let this one apply, since it took long itself.
+    /// How often the link's thread must leave applying to this one, because it took long itself.
     private var waivers = 0
-    /// Drives the link while its thread is held up, and says how long this one may sleep. *Invariant*: set
+    /// Drives the link while its thread is held up, and returns how long this thread may sleep. *Invariant*: set
     /// before the threads start.
     var relieve: () -> Duration? = { nil }
 
-    /// How long the link's thread may apply without having to let this one apply for a while.
+    /// The longest time that the link's thread may apply before it must leave applying to this one for a while.
     private static let shortMax = Duration.microseconds(500)
     private static let waiversMax = 100
 
@@ -44,7 +43,7 @@ final class ApplyThread: @unchecked Sendable {
         self.scope = scope
         self.progress = progress
         self.meter = meter
-        // One state is encoded or decoded at a time, beside what is applied.
+        // One state is encoded or decoded at a time, while entries are applied.
         let queue = DispatchQueue(label: "conflux-digest", qos: .utility)
         applier = Applier(
             refusalBytesMax: refusalBytesMax, tell: { link.post(.machine($0)) },
@@ -53,7 +52,7 @@ final class ApplyThread: @unchecked Sendable {
             background: { queue.async(execute: $0) }, tap: tap, meter: meter)
     }
 
-    /// Works until it is told to stop.
+    /// Works until the job to stop.
     func run() {
         while true {
             if role.try() {
@@ -70,33 +69,33 @@ final class ApplyThread: @unchecked Sendable {
 
     // MARK: On the link's thread
 
-    /// Has the calling thread apply, if nobody does and it has not taken long lately. ``applyAside()`` must
-    /// follow.
+    /// Lets the calling thread apply, if nobody else is applying and it has not taken long lately. If this returns
+    /// true, call ``applyAside()``.
     func beginAside() -> Bool {
         guard role.try() else { return false }
         guard waivers == 0, !isStopped else {
             waivers = max(0, waivers - 1)
             role.unlock()
-            // The one that was woken for a job found this thread at it.
+            // The thread that was woken for a job found this thread applying.
             if jobs.isAnnounced { jobs.wake() }
             return false
         }
         return true
     }
 
-    /// Applies what waits.
+    /// Applies the waiting jobs.
     func applyAside() {
         let begun = Moment.now.monotonic
         scope.run { _ = applyAll() }
         if Moment.now.monotonic - begun > Self.shortMax { waivers = Self.waiversMax }
         role.unlock()
-        // What came meanwhile found this thread at it.
+        // Jobs that arrived meanwhile found this thread applying.
         if jobs.isAnnounced { jobs.wake() }
     }
 
     // MARK: Under the lock
 
-    /// - Returns: Whether there was something.
+    /// - Returns: Whether there were any jobs.
     private func applyAll() -> Bool {
         jobs.drain(into: &batch)
         for (index, job) in batch.enumerated() {
@@ -108,7 +107,7 @@ final class ApplyThread: @unchecked Sendable {
             applier.perform(job)
             meter.jobEnds()
             progress.update(from: applier)
-            // More slices may follow at once: threads that carry receipts run in between.
+            // More slices may follow at once. Let threads that deliver receipts run in between.
             if case .goOn = job { NamedThread.yield() }
         }
         return !batch.isEmpty
@@ -121,7 +120,7 @@ final class ApplyThread: @unchecked Sendable {
         meter.publish(applier)
     }
 
-    /// What was posted behind the end ends, too.
+    /// Ends the jobs that were posted after the last one.
     private func finish(_ rest: ArraySlice<ApplyJob>) {
         isStopped = true
         jobs.close()

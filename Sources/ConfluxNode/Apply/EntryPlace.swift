@@ -1,13 +1,13 @@
 import Conflux
 
-/// Where an entry stands, and whose it is.
+/// The place of an entry in the log, and its origin.
 struct EntryPlace {
     var log: LogID
     var sequence: SequenceNumber
     var timestamp: Timestamp
     var origin: Origin
 
-    /// Goes on to the next entry of the same batch.
+    /// Moves to the next entry of the same batch.
     mutating func advance() {
         sequence = sequence.next
         origin = Origin(incarnation: origin.incarnation, counter: origin.counter + 1)

@@ -14,12 +14,11 @@ import ConfluxVocabulary
 ///                         program: a word each
 ///     slots               see ``CrashSlot``
 ///
-/// The mapping is shared: what is stored in it is the system's at once, and outlives the process,
-/// however that ends. It is not synced: after a loss of power the file may be what it was before,
-/// or damaged. All its blocks are written when it is made, so that a full disk can't end a process
-/// that stores in it.
-// Sendable: immutable; the mapped memory is touched by ``CrashSlot``, which says how, and, for
-// `program`, by the thread that opens the file.
+/// The mapping is shared. A stored word belongs to the system at once, and survives any end of the
+/// process. The file is not synced: after a power failure it may be as it was before, or damaged. All
+/// its blocks are written when it is made, so that a full disk can't end a process that writes to it.
+// Sendable: immutable; ``CrashSlot`` documents who uses the mapped memory. `program` is used by the
+// thread that opens the file.
 final class CrashJournalFile: @unchecked Sendable {
     /// Another layout has another number. A program that does not know it sets the file aside.
     static let version: UInt64 = 1
@@ -34,7 +33,7 @@ final class CrashJournalFile: @unchecked Sendable {
 
     let path: String
     let slotCount: Int
-    /// What was set aside, and why, if a damaged file was found.
+    /// Which damaged file was set aside, and why; nil if none was found.
     let warning: String?
     private let opened: Opened
 
@@ -57,7 +56,7 @@ final class CrashJournalFile: @unchecked Sendable {
             warning = nil
             return
         }
-        // It is out of the way: in its place a whole one is made, or none can be.
+        // The damaged file is out of the way. Make a new one in its place, if possible.
         let former = flaw ?? "it can't be read"
         guard let opened = try Self.open(path, slotCount, flaw: &flaw) else {
             throw Self.unusable(path, flaw ?? former)
@@ -69,7 +68,7 @@ final class CrashJournalFile: @unchecked Sendable {
             """
     }
 
-    /// Makes a journal that is in memory alone.
+    /// Makes a journal in memory only.
     ///
     /// - Parameter slotCount: How many stores it is for.
     init(inMemory slotCount: Int) {
@@ -92,9 +91,9 @@ final class CrashJournalFile: @unchecked Sendable {
         close(opened.descriptor)
     }
 
-    /// Lets another owner have it.
+    /// Releases it for another owner.
     func unlock() {
-        // Said, not left to the closing: a child that was forked has the descriptor, too.
+        // Unlock explicitly: closing is not enough, since a forked child has the descriptor, too.
         _ = flock(opened.descriptor, LOCK_UN)
     }
 
@@ -103,7 +102,7 @@ final class CrashJournalFile: @unchecked Sendable {
         return CrashSlot(opened.memory + (index + 1) * CrashSlot.bytes)
     }
 
-    /// What tells the program apart whose crashes are counted; zero at first.
+    /// Identifies the program whose crashes are counted; zero at first.
     var program: UInt64 {
         get { opened.memory.load(fromByteOffset: Self.programOffset, as: UInt64.self) }
         set {
@@ -116,7 +115,7 @@ final class CrashJournalFile: @unchecked Sendable {
 
     private static func fileBytes(_ slotCount: Int) -> Int { (slotCount + 1) * CrashSlot.bytes }
 
-    /// - Returns: nil, with the flaw, where there was a damaged journal, which was set aside.
+    /// - Returns: nil and the flaw if there was a damaged journal, which was set aside.
     private static func open(
         _ path: String, _ slotCount: Int, flaw: inout String?
     ) throws(NodeError) -> Opened? {
@@ -145,7 +144,7 @@ final class CrashJournalFile: @unchecked Sendable {
         return nil
     }
 
-    /// Opens the file, which is made if it is absent, as its only owner.
+    /// Opens the file as its only owner, and makes it if it is missing.
     private static func lock(_ path: String) throws(NodeError) -> Int32 {
         while true {
             #if canImport(Darwin)
@@ -166,7 +165,7 @@ final class CrashJournalFile: @unchecked Sendable {
                         own: give this one another file, or end the other node.
                         """)
             }
-            // Another process may have set it aside while this one waited for nothing.
+            // Another process may have set the file aside before this one got the lock.
             var (locked, named) = (stat(), stat())
             if fstat(descriptor, &locked) == 0, stat(path, &named) == 0,
                 locked.st_ino == named.st_ino, locked.st_dev == named.st_dev
@@ -177,10 +176,10 @@ final class CrashJournalFile: @unchecked Sendable {
         }
     }
 
-    /// Looks at the beginning of a file, and makes a journal of an empty one.
+    /// Checks the beginning of a file, and makes a journal of an empty file.
     ///
     /// - Returns: Why it is a damaged journal, or one of another version; nil for a good one.
-    /// - Throws: `journalUnusable`, also for a file that is none of ours: it is left alone.
+    /// - Throws: `journalUnusable`, also for a file that is no journal, which is left alone.
     private static func headerFlaw(
         _ descriptor: Int32, _ path: String, _ slotCount: Int
     ) throws(NodeError) -> String? {
@@ -196,7 +195,7 @@ final class CrashJournalFile: @unchecked Sendable {
         let count = found.withUnsafeMutableBytes { pread(descriptor, $0.baseAddress, $0.count, 0) }
         guard count >= 0 else { throw unusable(path, errno) }
         if found.allSatisfy({ $0 == 0 }), Int(status.st_size) <= fileBytes(slotCount) {
-            // It was being made, and its process died: the header is written last.
+            // The process that made it died before it was complete: the header is written last.
             try make(descriptor, path, expected, fileBytes(slotCount))
             return nil
         }

@@ -3,12 +3,12 @@ import ConfluxProtocol
 import ConfluxVocabulary
 import Synchronization
 
-/// The encodings of states at their last two digest points, in this node: what the sequencer asks
-/// for when it wants a snapshot (rule 19), and what is compared where replicas differ (rule 22).
+/// Keeps the encodings of states at their last two digest points in this node. The sequencer asks for
+/// them when it wants a snapshot (rule 19), and they are compared if replicas differ (rule 22).
 ///
-/// Within a bound of bytes. *At the bound* the oldest go, whatever store they are of: then other
-/// replicas are asked, or the next point's are.
-// Sendable: everything is guarded by the mutex.
+/// Their bytes are bounded. *At the bound* the oldest are removed, of any store. Then the sequencer
+/// asks other replicas, or asks for the next point.
+// Sendable: the mutex guards everything.
 package final class EncodingShelf: Sendable {
     private struct Encoding {
         var place: SnapshotPlace
@@ -16,12 +16,12 @@ package final class EncodingShelf: Sendable {
     }
 
     private struct Shelf {
-        /// Oldest first.
+        /// The encodings, oldest first.
         var encodings: [Encoding] = []
         var byteCount = 0
     }
 
-    /// How many of one store are kept: while a snapshot of one point is asked for, the next may come.
+    /// How many encodings of one store are kept: the next point may come while a snapshot of one is being read.
     private static let perStoreMax = 2
 
     private let bytesMax: Int
@@ -50,7 +50,7 @@ package final class EncodingShelf: Sendable {
         shelf.byteCount -= shelf.encodings.remove(at: index).bytes.count
     }
 
-    /// The store is not hosted here any more.
+    /// Removes the encodings of a store that is no longer hosted here.
     func remove(_ store: StoreName) {
         shelf.withLock { shelf in
             shelf.encodings.removeAll { $0.place.store == store }
@@ -63,7 +63,7 @@ package final class EncodingShelf: Sendable {
         shelf.withLock { shelf in shelf.encodings.last { $0.place == place }?.bytes }
     }
 
-    /// The part of an encoding that is asked for; none where it is not here.
+    /// The requested part of an encoding; an empty one if the encoding is not here.
     package func part(_ request: SnapshotRequest) -> SnapshotChunk {
         guard let bytes = encoding(at: request.place), request.offset < UInt64(bytes.count) else {
             return .none(of: request.place)

@@ -19,7 +19,7 @@ extension Node {
     /// The store must exist: if nobody ever opened it, the receipt throws a rejection.
     ///
     /// - Parameters:
-    ///   - state: The state, by which actions are encoded.
+    ///   - state: The state, which decides how actions are encoded.
     ///   - instance: Which store of the state.
     /// - Returns: The store's actions, which may be used as long as the node lives.
     /// - Throws: ``NodeError`` with the code `invalidName`.
@@ -73,8 +73,8 @@ extension Node {
 
     /// Waits until there is room for more actions (``NodeSettings/outboxBytesMax``).
     ///
-    /// A dispatch on a thread of your own waits by itself. A dispatch in a task must not, since a few
-    /// threads run all tasks. So a task that dispatches many actions awaits this in between:
+    /// A dispatch on a thread of your own waits for room itself. A dispatch in a task must not wait,
+    /// since a few threads run all tasks. So a task that dispatches many actions awaits this in between:
     ///
     /// ```swift
     /// for order in orders {
@@ -83,8 +83,8 @@ extension Node {
     /// }
     /// ```
     ///
-    /// - Throws: ``NodeError`` with the code `cancelled`, when the task was. It does not wait for a
-    ///   closed node, whose dispatches fail anyway.
+    /// - Throws: ``NodeError`` with the code `cancelled` if the task was cancelled. If the node is
+    ///   closed, it returns at once: dispatches fail then.
     public func waitForRoom() async throws(NodeError) {
         guard await core.outbox.waitForRoom() else { throw .cancelled }
     }

@@ -5,43 +5,42 @@ import ConfluxZeroMQ
 import Foundation
 import Synchronization
 
-/// What application threads dispatched and the link has not taken yet: the one place where single
-/// actions become batches.
+/// Holds dispatched actions until the link takes them. Here alone, single actions become batches.
 ///
-/// An action is appended to the open batch under a short lock; the thread that owns the sockets
-/// takes the batch when it comes around. So batches are as large as the load makes them, and a
-/// lone action waits for nothing. Bounded in bytes: see ``NodeSettings/OutboxPolicy``.
-// Sendable: everything that changes is guarded by `condition`.
+/// An action is appended to the open batch under a short lock. The thread that owns the sockets takes
+/// the batch when it is ready for it. So the load decides how large batches are, and a lone action
+/// does not wait. The outbox is bounded in bytes: see ``NodeSettings/OutboxPolicy``.
+// Sendable: all mutable state is guarded by `condition`.
 package final class Outbox: @unchecked Sendable {
-    /// A batch that no action is added to any more, or the open one.
+    /// A batch: the open one, or one that takes no more actions.
     package struct Filling {
         package var builder: BatchBuilder
         package let block: OutcomeBlock
         package var isAtomic = false
-        /// When its first action was dispatched, monotonic. *Use*: metrics alone.
+        /// When its first action was dispatched, on the monotonic clock. *Use*: metrics alone.
         fileprivate(set) var begunAt: Duration?
-        /// The bytes of its payloads. *Use*: its part of the outbox's bound.
+        /// The bytes of its payloads. *Use*: they count towards the outbox's bound.
         var payloadBytes = 0
-        /// The places of actions that were withdrawn before they had counters.
+        /// The indices of actions that were withdrawn before they got counters.
         package var withdrawn = RangeSet<Int>()
-        /// What its actions concern, in their order.
+        /// The targets of its actions, in order.
         package fileprivate(set) var spans: [SubmittedBatch.Span] = []
-        /// The row of the last one.
+        /// The row of the last action.
         fileprivate var lastRow: BatchRow?
-        /// How many counters it takes for nothing. *Invariant*: 0 unless the builder is empty.
+        /// How many counters it uses up without an action. *Invariant*: 0 unless the builder is empty.
         package var skippedCount: UInt32 = 0
 
-        /// How many counters it takes.
+        /// How many counters it uses.
         package var count: Int { builder.count + Int(skippedCount) }
     }
 
-    /// What a route's actions concern, and the row that they have in the open batch: found once a
+    /// The target of a route's actions, and its row in the open batch. The row is looked up once a
     /// batch, so that no action compares targets.
-    // Sendable: everything that changes is guarded by the outbox's condition.
+    // Sendable: all mutable state is guarded by the outbox's condition.
     package final class Aim: @unchecked Sendable {
         @exclusivity(unchecked) fileprivate var target: BatchTarget
         @exclusivity(unchecked) fileprivate var row: BatchRow?
-        /// Of which batch the row is.
+        /// The number of the batch that the row belongs to.
         @exclusivity(unchecked) fileprivate var batchNumber: UInt64 = 0
 
         package init(_ target: BatchTarget) {
@@ -49,8 +48,8 @@ package final class Outbox: @unchecked Sendable {
         }
     }
 
-    /// Has the outcomes' handles reach the outbox, which holds their blocks.
-    // Sendable: written once, before anybody else has it.
+    /// Lets handles withdraw actions: they hold a block, and the block holds this.
+    // Sendable: it is written once, before it is shared.
     private final class Route: WithdrawalRoute, @unchecked Sendable {
         weak var outbox: Outbox?
 
@@ -59,33 +58,33 @@ package final class Outbox: @unchecked Sendable {
         }
     }
 
-    /// A batch that has so many bytes takes no further actions: the memory of larger ones the system provides anew
-    /// each time, page by page (measured: a fifth of a stream's processor time).
+    /// A batch with this many bytes takes no more actions. For a larger one, the system would provide new memory each
+    /// time, page by page, which took a fifth of a stream's processor time.
     private static let fullBatchBytes = 256 << 10
 
     private let condition = NSCondition()
     private let route = Route()
-    /// Called for actions that are to be withdrawn and were taken already, holding no lock.
+    /// Called without a lock to withdraw an action that the link has taken already.
     private let withdrawSent: @Sendable (_ index: Int, OutcomeBlock) -> Void
     private let bytesMax: Int
     private let policy: NodeSettings.OutboxPolicy
     let limits: WireLimits
-    /// Called when the outbox was empty and is not any more, holding no lock.
+    /// Called without a lock when the outbox is no longer empty.
     private let wake: @Sendable () -> Void
 
-    // Unchecked exclusivity, here and in an aim: whoever has the lock has all of it, and no access lasts while
-    // another function is called that has one.
+    // Unchecked exclusivity, here and in an aim: the lock guards all of it, and no access lasts while a function with
+    // another access is called.
 
     /// Full batches, oldest first.
     @exclusivity(unchecked) private var sealed: [Filling] = []
     @exclusivity(unchecked) private var open: Filling
-    /// Tells the open batch from those before. *Invariant*: rises with each new open batch.
+    /// The number of the open batch. *Invariant*: rises with each new open batch.
     @exclusivity(unchecked) private var openNumber: UInt64 = 1
-    /// The bytes of all of them. *Invariant*: at most `bytesMax` and one payload more; twice as much of
-    /// what is dispatched where nobody may wait.
+    /// The bytes of all batches. *Invariant*: at most `bytesMax` and one payload, or twice as much if
+    /// threads dispatch that must not wait.
     @exclusivity(unchecked) private var byteCount = 0
     @exclusivity(unchecked) private var isClosed = false
-    /// Tasks that wait for room.
+    /// The tasks that wait for room.
     private var roomWaiters: [OneShot<Bool>] = []
 
     package init(
@@ -105,11 +104,11 @@ package final class Outbox: @unchecked Sendable {
     /// Appends an action.
     ///
     /// - Parameters:
-    ///   - aim: What it concerns, and how it is encoded.
+    ///   - aim: The target and the coding.
     ///   - payload: The encoded action, which is copied.
-    ///   - mayWait: Whether this thread may wait for room. The node's own threads must not, nor any
-    ///     that dispatches of others depend on.
-    /// - Returns: What its outcome can be waited for by.
+    ///   - mayWait: Whether this thread may wait for room. The node's own threads must not wait, and
+    ///     neither must a thread that dispatches of others depend on.
+    /// - Returns: A handle of the outcome.
     package func submit(
         _ aim: Aim, _ payload: UnsafeRawBufferPointer, mayWait: Bool
     ) -> DispatchHandle {
@@ -119,9 +118,9 @@ package final class Outbox: @unchecked Sendable {
         condition.lock()
         while byteCount + payload.count > bytesMax, byteCount > 0, !isClosed {
             if policy == .wait {
-                // A few threads run all tasks: none of them may wait here, or whatever empties the
-                // outbox, or gives up, would wait for them. Tasks wait in `waitForRoom()`. Whatever
-                // must not wait here has as much room again.
+                // A few threads run all tasks. If one of them waited here, the task that empties
+                // the outbox, or gives up, might wait for it. Tasks wait in `waitForRoom()`. Threads
+                // that must not wait here have as much room again.
                 if mayWait, !Self.isInTask, !NodeThread.isCurrent {
                     condition.wait()
                     continue
@@ -152,7 +151,7 @@ package final class Outbox: @unchecked Sendable {
 
     /// Waits until the outbox has room, or is closed, or the waiting task is cancelled.
     ///
-    /// - Returns: Whether there is room, or an end of it: false when the task was cancelled.
+    /// - Returns: false if the task was cancelled, otherwise true.
     func waitForRoom() async -> Bool {
         while let turn = turnToWait() {
             guard await turn.receive(onCancel: false) else {
@@ -169,7 +168,7 @@ package final class Outbox: @unchecked Sendable {
         condition.unlock()
     }
 
-    /// - Returns: What is told when there is room; nil when there is some, or never will be.
+    /// - Returns: What gets the notice that there is room; nil if there is room, or never will be any.
     private func turnToWait() -> OneShot<Bool>? {
         condition.lock()
         defer { condition.unlock() }
@@ -191,13 +190,13 @@ package final class Outbox: @unchecked Sendable {
         return roomWaiters
     }
 
-    /// Takes counters for nothing, behind what was submitted before.
+    /// Uses up counters without actions, after everything that was submitted before.
     func skip(_ count: UInt32) {
         condition.lock()
         let wasEmpty = isVacant
         if !isClosed {
             seal()
-            // Neighbours become one, so that a file of empty lines takes no memory for each.
+            // Neighbours are merged, so that a file of empty lines takes no memory for each line.
             if let last = sealed.last?.skippedCount, last > 0,
                 Int(last + count) <= limits.entriesPerBatchMax
             {
@@ -213,7 +212,7 @@ package final class Outbox: @unchecked Sendable {
         if wasEmpty { wake() }
     }
 
-    /// Ends the open batch: what is submitted from now on is in another one.
+    /// Ends the open batch. Actions that are submitted from now on go into another one.
     func endBatch() {
         condition.lock()
         seal()
@@ -230,7 +229,7 @@ package final class Outbox: @unchecked Sendable {
     /// Called under the lock.
     private var isVacant: Bool { sealed.isEmpty && open.builder.isEmpty }
 
-    /// Withdraws an action: at once, if it is still here; else whoever has it is told.
+    /// Withdraws an action: at once if it is still here, otherwise by the link, which has it.
     private func withdraw(_ index: Int, of block: OutcomeBlock) {
         condition.lock()
         let isHere: Bool
@@ -245,7 +244,7 @@ package final class Outbox: @unchecked Sendable {
             isHere = false
         }
         condition.unlock()
-        // It has no counter yet: nobody but this node has heard of it, and it will be void.
+        // It has no counter yet, so no other process knows of it. Its place will be void.
         if isHere {
             block.reserve(through: index + 1)
             block.settle(from: index, with: .failed(.withdrawn))
@@ -294,7 +293,7 @@ package final class Outbox: @unchecked Sendable {
         openNumber += 1
     }
 
-    /// Later actions mean this life of their store.
+    /// Sets the life of the store that later actions are meant for.
     func mean(_ life: SequenceNumber, by aim: Aim) {
         condition.lock()
         aim.target.life = life
@@ -304,8 +303,8 @@ package final class Outbox: @unchecked Sendable {
 
     /// Takes the oldest batch, if it may be submitted.
     ///
-    /// - Parameter isAllowed: Whether a batch of so many bytes may be submitted.
-    /// - Returns: The batch; nil if there is none, or it may not be submitted yet.
+    /// - Parameter isAllowed: Returns whether a batch of this many bytes may be submitted.
+    /// - Returns: The batch; nil if there is none, or if it may not be submitted yet.
     package func take(if isAllowed: (_ bytes: Int) -> Bool) -> Filling? {
         condition.lock()
         let next = sealed.first ?? open
@@ -328,7 +327,7 @@ package final class Outbox: @unchecked Sendable {
         return next
     }
 
-    /// How many bytes of actions wait here, and how many may.
+    /// How many bytes of actions wait here, and how many may wait.
     var bound: Bound {
         condition.lock()
         defer { condition.unlock() }
@@ -341,14 +340,14 @@ package final class Outbox: @unchecked Sendable {
         return isVacant
     }
 
-    /// Whether it takes no further actions.
+    /// Whether it takes no more actions.
     var isClosedForActions: Bool {
         condition.lock()
         defer { condition.unlock() }
         return isClosed
     }
 
-    /// Takes no further actions.
+    /// Takes no more actions from now on.
     func close() {
         condition.lock()
         isClosed = true
@@ -358,7 +357,7 @@ package final class Outbox: @unchecked Sendable {
         tell(waiters)
     }
 
-    /// Takes what will never be submitted.
+    /// Closes the outbox and takes the batches that will never be submitted.
     package func takeRest() -> [Filling] {
         close()
         condition.lock()

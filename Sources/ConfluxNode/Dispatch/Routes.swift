@@ -3,7 +3,7 @@ import ConfluxProtocol
 import ConfluxVocabulary
 import Foundation
 
-/// Sends what is dispatched to a store, or to a state, by way of a node's outbox to the log.
+/// Sends the actions that are dispatched to a store, or to a state, to the log through a node's outbox.
 package final class OutboxRoute<S: BridgedState>: ActionRoute {
     private let outbox: Outbox
     private let aim: Outbox.Aim
@@ -14,7 +14,7 @@ package final class OutboxRoute<S: BridgedState>: ActionRoute {
 
     package init(outbox: Outbox, target: Target) {
         self.outbox = outbox
-        // Of a store's life nothing is known yet: zero means the one at admission.
+        // The store's life is not known yet. Zero means its life when the action is admitted.
         aim = Outbox.Aim(
             BatchTarget(
                 target: target, schemaVersion: UInt32(clamping: S.schemaVersion),
@@ -24,7 +24,7 @@ package final class OutboxRoute<S: BridgedState>: ActionRoute {
         quick = coding == .compact ? coder.quick : nil
     }
 
-    /// Whether the node takes no actions any more.
+    /// Whether the node takes no more actions.
     var isClosed: Bool { outbox.isClosedForActions }
 
     /// Whether it leads to this outbox.
@@ -53,9 +53,9 @@ package final class OutboxRoute<S: BridgedState>: ActionRoute {
 }
 
 extension OutboxRoute {
-    /// Encodes an action on this thread's stack and copies it into the outbox: nothing is allocated for it.
+    /// Encodes an action on this thread's stack and copies it into the outbox. Nothing is allocated.
     ///
-    /// - Returns: nil if it is too large for that, or not to be encoded.
+    /// - Returns: A handle of the outcome; nil if the action is too large for this, or can't be encoded.
     private func submit(
         _ action: S.Action, _ quick: QuickCoding<S.Action>, mayWait: Bool
     ) -> DispatchHandle? {
@@ -70,14 +70,14 @@ extension OutboxRoute {
     }
 }
 
-/// Refuses what is dispatched to a store, or a state, that is hosted no longer: it would change here
+/// Refuses actions for a store, or a state, that the node no longer hosts. They would change it here
 /// alone.
 package final class ClosedRoute<S: State>: ActionRoute {
     private let error: DispatchError
-    /// Whether nobody closed it.
+    /// Whether it stopped by itself, so that nobody closed it.
     let isStopped: Bool
 
-    /// The node was told to host the store no longer.
+    /// Makes the route of a store that was closed.
     package init(_ name: StoreName) {
         isStopped = false
         error = DispatchError(
@@ -88,7 +88,7 @@ package final class ClosedRoute<S: State>: ActionRoute {
                 """)
     }
 
-    /// The store or the state could not be opened again.
+    /// Makes the route of a store, or a state, that could not be opened again.
     init(stoppedBy reason: NodeError) {
         isStopped = true
         error = DispatchError(
@@ -101,9 +101,10 @@ package final class ClosedRoute<S: State>: ActionRoute {
     }
 }
 
-/// Marks the node's own threads, which must not wait for room in an outbox that they empty.
+/// Marks the node's own threads. They must not wait for room in the outbox, since they empty it.
 enum NodeThread {
-    /// The thread itself: a task that is begun on it inherits this, and runs elsewhere.
+    /// The thread that set it. A task that begins on the thread inherits the value and runs elsewhere, so the value
+    /// is compared with the current thread.
     @TaskLocal private static var owner: ObjectIdentifier?
 
     static var isCurrent: Bool { owner.map { $0 == ObjectIdentifier(Thread.current) } ?? false }

@@ -2,46 +2,46 @@ import ConfluxZeroMQ
 import Dispatch
 import Synchronization
 
-/// Why no sequencer serves this node yet: what has become of its attempts to connect.
+/// Finds out why no sequencer serves this node yet, from its attempts to connect.
 final class AddressDiagnosis: Sendable {
     private struct Content {
         var error: NodeError?
-        /// Whether it is not worth waiting.
+        /// Whether to wait longer is pointless.
         var isFinal = false
-        /// Whether it becomes so with time: whoever listens may never say anything.
+        /// Whether it becomes pointless with time: the listening program may never answer.
         var isSuspect = false
         var isOver = false
-        /// The addresses at which nobody serves, as far as was seen.
+        /// The addresses at which nobody was seen to serve.
         var failed: Set<Endpoint> = []
-        /// Whether one of them has a sequencer, which has sent the node to another one: it may take over.
+        /// Whether there is a sequencer at one of them that redirected the node. It may take over.
         var isSentOn = false
-        /// Whether the one that the node is connected to was heard.
+        /// Whether the node has heard from the address that it is connected to.
         var isConnected = false
         var listener: (@Sendable (NodeError) -> Void)?
     }
 
     private let addresses: [Endpoint]
     private let state = Mutex(Content())
-    /// How long whoever listens may take to answer.
+    /// How long a listening program may take to answer.
     private static let patience = Duration.seconds(2)
-    /// How long a sequencer that does not serve may take to do so again, or another one to take over.
+    /// How long a sequencer may take to serve again, or another one to take over.
     private static let servingPatience = Duration.seconds(4)
 
     init(of addresses: [Endpoint]) { self.addresses = addresses }
 
-    /// What was found; nil before that.
+    /// The finding; nil before there is one.
     var error: NodeError? { state.withLock { $0.error } }
 
     /// Whether nobody waits for a sequencer any more.
     var isOver: Bool { state.withLock { $0.isOver } }
 
-    /// Something has happened to the connection.
+    /// Takes an event of the connection.
     ///
     /// - Parameters:
-    ///   - event: What.
-    ///   - endpoint: Where the node connects.
+    ///   - event: The event.
+    ///   - endpoint: The address of the connection.
     func take(_ event: ClientEvent, of endpoint: Endpoint) {
-        // Of several addresses the socket leaves one that says nothing by itself, and another one may serve.
+        // If there are several addresses, the socket leaves a silent one by itself, and another one may serve.
         let isOnly = addresses.count == 1
         state.withLock { $0.isConnected = event == .connected }
         switch event {
@@ -51,7 +51,7 @@ final class AddressDiagnosis: Sendable {
         case .connected:
             state.withLock { _ = $0.failed.remove(endpoint) }
             note(Self.silentRouter(endpoint), isSuspect: false)
-        // It may end, and connections that it had yet to accept with it.
+        // The program may be about to end, together with connections that it has not accepted yet.
         case .failed(.silent, let endpoint) where isOnly:
             note(Self.silent(endpoint), isSuspect: true)
         case .failed(let failure, let endpoint):
@@ -61,7 +61,7 @@ final class AddressDiagnosis: Sendable {
         }
     }
 
-    /// The sequencer there sends the node to another one, so it does not serve itself.
+    /// Notes that the sequencer at an address redirected the node, so it does not serve.
     func sendsOn(_ endpoint: Endpoint) {
         state.withLock { state in
             state.failed.insert(endpoint)
@@ -69,14 +69,14 @@ final class AddressDiagnosis: Sendable {
         }
     }
 
-    /// The node continues to its next address, since nobody answers at this one.
+    /// Notes that nobody answers at an address, so the node tries its next one.
     func gaveUp(_ endpoint: Endpoint) {
-        // A sequencer that was heard is busy, or is not serving yet.
+        // A sequencer that was heard is busy, or does not serve yet.
         guard addresses.count > 1, !state.withLock({ $0.isConnected }) else { return }
         fails(endpoint, Self.silent(endpoint))
     }
 
-    /// One of several addresses may serve while the others don't.
+    /// Notes a failure at one address. Another one may still serve.
     private func fails(_ endpoint: Endpoint, _ message: String) {
         let isSentOn = state.withLock { state in
             state.failed.insert(endpoint)
@@ -89,14 +89,14 @@ final class AddressDiagnosis: Sendable {
         DispatchQueue.global().asyncAfter(
             deadline: .now() + Self.servingPatience.dispatchInterval
         ) { [self] in
-            // One of them may have been heard since.
+            // An address may have been heard in the meantime.
             if haveAllFailed { conclude(error) }
         }
     }
 
     private var haveAllFailed: Bool { state.withLock { $0.failed.isSuperset(of: addresses) } }
 
-    /// The sequencer says why it hears nobody. It may serve again at once, so that is waited for.
+    /// Takes the sequencer's reason for not serving. It may serve again soon, so the node waits.
     func sequencerSays(_ message: String, at endpoint: Endpoint?) {
         let place = endpoint.map { " at \($0)" } ?? ""
         let error = NodeError(
@@ -113,10 +113,10 @@ final class AddressDiagnosis: Sendable {
 
     private func note(_ message: String, isSuspect: Bool) {
         state.withLock { state in
-            // What was found once is told, unless somebody listens by now.
+            // A finding stays, unless it was only suspected: the program may listen by now.
             guard !state.isFinal || !isSuspect else { return }
             state.isSuspect = isSuspect
-            // What the sequencer itself has said is worth more.
+            // What the sequencer itself said takes precedence.
             guard state.error?.code != .notServing else { return }
             state.error = NodeError(code: .unreachable, message: message)
         }
@@ -131,8 +131,8 @@ final class AddressDiagnosis: Sendable {
         listener?(error)
     }
 
-    /// Has a function called once it is found that there is no sequencer, or that it does not serve. Whoever
-    /// listens and says nothing for ``patience`` is none.
+    /// Calls a function once it is found that there is no sequencer, or that it does not serve. A program that listens
+    /// and is silent for ``patience`` is no sequencer.
     func whenFinal(_ listener: @escaping @Sendable (NodeError) -> Void) {
         let error = state.withLock { state in
             state.listener = listener
@@ -146,7 +146,7 @@ final class AddressDiagnosis: Sendable {
         }
     }
 
-    /// A sequencer is heard, or nobody waits for one any more.
+    /// Ends the diagnosis: a sequencer was heard, or nobody waits for one any more.
     func end() {
         state.withLock { state in
             state.isOver = true
@@ -156,7 +156,7 @@ final class AddressDiagnosis: Sendable {
 
     // MARK: Messages
 
-    /// - Returns: nil if there may be a sequencer nevertheless, and where it has refused the node's keys.
+    /// - Returns: nil if there may be a sequencer anyway, also if it refused the node's keys.
     private static func message(_ failure: ConnectionFailure, _ endpoint: Endpoint) -> String? {
         switch failure {
         case .unresolvable(let reason):

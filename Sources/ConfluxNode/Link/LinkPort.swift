@@ -3,24 +3,24 @@ import ConfluxProtocol
 import ConfluxVocabulary
 import ConfluxZeroMQ
 
-/// What other threads want of the thread that owns the sockets.
+/// A command of another thread for the thread that owns the sockets.
 enum LinkCommand: Sendable {
     /// An input of the machine.
     case machine(ReplicaInput)
-    /// Ask; every answer goes to the function, on the link's thread.
+    /// Ask a question. Every answer goes to the function, on the link's thread.
     case ask(Question.Body, patience: Duration, @Sendable (Answer) -> Void)
-    /// Pass this on to the thread that applies.
+    /// Pass this function on to the thread that applies.
     case probe(@Sendable () -> Void)
-    /// Tell how things are.
+    /// Return the status.
     case status(@Sendable (LinkStatus) -> Void)
-    /// Leave once everything has its outcome, or the time is over. What has none can be withdrawn
-    /// first.
+    /// Leave once all actions have their outcomes, or the time is over. Actions without an outcome can be
+    /// withdrawn first.
     case leave(timeout: Duration, isWithdrawing: Bool = false)
-    /// Withdraw the action with this place in a block that was taken out of the outbox.
+    /// Withdraw the action with this index in a block that was taken out of the outbox.
     case withdraw(index: Int, OutcomeBlock)
 }
 
-/// How things are on the link.
+/// The status of the link.
 struct LinkStatus: Sendable {
     var isJoined: Bool
     var log: LogID?
@@ -33,9 +33,9 @@ struct LinkStatus: Sendable {
     var resumption: Resumption?
 }
 
-/// Where other threads post to the link.
+/// The place where other threads post commands to the link.
 struct LinkPort: Sendable {
-    /// Everything posted is bounded by what causes it: deliveries, questions, stores.
+    /// What causes the commands bounds their number: deliveries, questions, stores.
     private static let capacity = 1 << 20
     let mailbox: Mailbox<LinkCommand>
     let waker: Waker

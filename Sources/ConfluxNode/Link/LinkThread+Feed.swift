@@ -2,9 +2,9 @@ import ConfluxProtocol
 import ConfluxVocabulary
 import ConfluxZeroMQ
 
-/// Where the node is connected, and the feed that is followed: where the last welcome said that it is.
+/// Connects the node, and follows the feed that the last welcome named.
 extension LinkThread {
-    /// The socket that follows it.
+    /// The socket that follows the feed.
     struct Feed {
         let endpoint: Endpoint
         let socket: ClientSocket
@@ -12,7 +12,7 @@ extension LinkThread {
         var wasConnected = false
     }
 
-    /// Connects elsewhere: where the sequencer said, or to the next of the addresses.
+    /// Connects to another address: the one that the sequencer named, or the next of the node's own.
     func move(to address: String?) {
         let former = dealer.endpoint
         guard let address else {
@@ -32,7 +32,7 @@ extension LinkThread {
             if let former { diagnosis.sendsOn(former) }
             try dealer.move(to: endpoint)
         } catch {
-            // The node continues saying hello, and trying its own addresses.
+            // The node continues to say hello, and to try its own addresses.
             events(.unreadableFrame("A redirect can't be followed. \(error.message)"))
         }
     }
@@ -49,13 +49,13 @@ extension LinkThread {
             guard let event = try feed.socket.receive() else { return }
             switch event {
             case .connected:
-                // The first connection is of the welcome that named it.
+                // The first connection belongs to the welcome that named the feed.
                 if self.feed?.wasConnected == true { perform(.feedReconnected) }
                 self.feed?.wasConnected = true
             case .message(let frame): hear(frame)
             case .connecting, .accepted, .failed: break
             }
-            // What it brought may have named another one.
+            // A message may have named another feed.
             guard self.feed?.token == feed.token else { return }
         }
     }
@@ -69,7 +69,7 @@ extension LinkThread {
             case .beat(let beat): perform(.beaten(beat, epoch: epoch))
             }
         } catch {
-            // The feed is a hint: what could not be read is fetched.
+            // The feed is a hint. Commits that could not be read are fetched.
             events(.unreadableFrame(error.message))
         }
     }

@@ -1,19 +1,20 @@
 import ConfluxZeroMQ
 
-/// Who drives the link, besides its own thread: whoever has the `lead`. That is let go in two places:
+/// Lets other threads drive the link. The thread that has the `lead` drives it. The link's own thread gives up the lead
+/// in two places:
 ///
-/// - *While the link sleeps.* A thread that dispatches when nothing else is under way then sends by itself
-///   (``sendAtOnce()``), so that what it sends does not wait until the link is awake.
+/// - *While the link sleeps.* A thread that dispatches while nothing else is in flight then sends the action itself
+///   (``sendAtOnce()``), so that the action does not wait until the link is awake.
 /// - *While the link's thread applies* (``applyAside()``). User code may keep it for long. Then the thread that
-///   would apply otherwise drives the link meanwhile (``relieve()``), so that no beat is late.
+///   usually applies drives the link (``relieve()``), so that no beat is late.
 extension LinkThread {
-    /// The most bytes of commits that the link's thread applies by itself: with more the two threads get on
-    /// better beside each other.
+    /// The most bytes of commits that the link's thread applies itself. With more, two threads in parallel are
+    /// faster.
     private static let asideBytesMax = 16 << 10
-    /// How many jobs may wait for the thread that applies without its knowing.
+    /// How many jobs may wait before the thread that applies is notified.
     private static let quietJobsMax = 64
 
-    /// Has others drive the link while its thread sleeps.
+    /// Lets other threads drive the link while its thread sleeps.
     func letLead(during wait: () -> Void) {
         isAsleep = true
         lead.letGo()
@@ -22,7 +23,7 @@ extension LinkThread {
         isAsleep = false
     }
 
-    /// Behind each turn of the link's own thread: has applied what the turn has brought.
+    /// Applies what a turn of the link's own thread has brought. Called after each turn.
     func applyAside() {
         guard hasNews || jobs.count > Self.quietJobsMax else { return }
         guard newsBytes <= Self.asideBytesMax, end == nil, apply.beginAside() else {
@@ -32,7 +33,7 @@ extension LinkThread {
         lead.aside(
             { apply.applyAside() }, wakingBy: { port.waker.wake() },
             wakingReliefBy: { jobs.wake() })
-        // Of whoever relieved this thread.
+        // The thread that relieved this one may have left jobs.
         if hasNews { announceJobs() }
     }
 
@@ -41,17 +42,17 @@ extension LinkThread {
         jobs.announce()
     }
 
-    /// Drives the link while its thread is held up, if it is. Called by the thread that applies.
+    /// Drives the link if its thread is held up. Called by the thread that applies.
     ///
-    /// - Returns: When it is to be called again at the latest; nil for whenever.
+    /// - Returns: The latest time of the next call; nil if none is due.
     func relieve() -> Duration? {
         lead.relieve(isOver: { end != nil }, turn: { turn() })
         return lead.watchInterval
     }
 
-    /// Sends what was dispatched, on the thread that dispatched it, if the link sleeps and nothing is under
-    /// way. While something is, the link gathers what follows. The link is to be woken behind it in any case: it has
-    /// a new deadline, and may have to wait for room to send the rest.
+    /// Sends the dispatched actions on the dispatching thread, if the link sleeps and nothing is in flight. While something
+    /// is in flight, the link gathers actions. The link must be woken afterwards in any case: it has a new deadline, and
+    /// may have to wait for room to send the rest.
     func sendAtOnce() {
         guard lead.takeIfFree() else { return }
         defer { lead.letGo() }

@@ -1,14 +1,14 @@
 import Conflux
 import ConfluxProtocol
 
-/// What other threads ask of the link.
+/// Asks questions for other threads.
 extension LinkThread {
     func ask(
         _ body: Question.Body, _ patience: Duration, _ reply: @escaping @Sendable (Answer) -> Void
     ) {
         let number = nextAsk
         nextAsk += 1
-        // The sequencer ends a question in time; this is for when the sequencer itself is gone.
+        // The sequencer ends a question in time. This deadline is for a sequencer that is gone.
         asks[number] = Ask(deadline: now.monotonic + patience + .seconds(1), reply: reply)
         perform(.ask(Question(number: number, patience: patience, body: body)))
     }
@@ -21,7 +21,7 @@ extension LinkThread {
             resumption: machine.resumption)
     }
 
-    /// Whoever still waits for an answer of this thread gets one.
+    /// Answers all commands that still wait for this thread.
     func takeLastCommands() {
         port.mailbox.drain(into: &commands)
         for command in commands {

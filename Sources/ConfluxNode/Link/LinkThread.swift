@@ -4,9 +4,9 @@ import ConfluxVocabulary
 import ConfluxZeroMQ
 import Foundation
 
-/// The thread that owns a node's sockets and its ``ReplicaMachine``: it turns frames, commands and
-/// time into inputs, and carries out the effects. It decides nothing.
-// Sendable: whoever has the lead has everything here; other threads post to its port.
+/// The thread that owns a node's sockets and its ``ReplicaMachine``. It turns frames, commands and time
+/// into inputs, and carries out the effects. It makes no decisions.
+// Sendable: the thread that has the lead owns everything here. Other threads post to its port.
 final class LinkThread: @unchecked Sendable {
     let port: LinkPort
     let outbox: Outbox
@@ -22,11 +22,11 @@ final class LinkThread: @unchecked Sendable {
     let security: SocketSecurity
     private var refused = RefusedConnections()
 
-    /// Whoever has it drives the link, and has everything here: see `LinkThread+Leading`.
+    /// The thread that has it drives the link and owns everything here: see `LinkThread+Leading`.
     let lead = Lead()
     /// Whether the link sleeps.
     var isAsleep = false
-    /// Whether the thread that applies has something to do that it was not woken for, and of how many bytes.
+    /// Whether the thread that applies has jobs that it was not woken for, and their bytes.
     var hasNews = false
     var newsBytes = 0
 
@@ -43,7 +43,7 @@ final class LinkThread: @unchecked Sendable {
     private var seen = SharedProgress.Content()
     private let meter: NodeMeter
     let diagnosis: AddressDiagnosis
-    /// When it was published last how things are.
+    /// When the status was last published.
     private var publishedAt = Duration.zero
 
     struct Ask {
@@ -54,8 +54,8 @@ final class LinkThread: @unchecked Sendable {
     /// See ``NodeSettings/jobsMax``.
     private let jobsMax: Int
     private let shelf: EncodingShelf
-    /// The most messages that wait to be sent. The window bounds what is under way in bytes; the
-    /// count must not bound it before. *At the bound* what is sent is lost, and said again.
+    /// The most messages that wait to be sent. The window bounds their bytes, and must be reached before this
+    /// count. *At the bound* messages are lost, and repeated.
     private static let sendQueueMessages = 100_000
     /// How many frames are taken from one socket before the others have their turn.
     static let framesPerTurn = 256
@@ -131,7 +131,7 @@ final class LinkThread: @unchecked Sendable {
         return max(.zero, deadline - instant)
     }
 
-    /// Behind each turn: as often as is due.
+    /// Publishes the status, if it is due. Called after each turn.
     private func publish() {
         let instant = now.monotonic
         guard instant - publishedAt >= NodeMeter.publishInterval else { return }
@@ -148,7 +148,7 @@ final class LinkThread: @unchecked Sendable {
 
     private func takeCommands() {
         port.mailbox.drain(into: &commands)
-        // Together: a batch is cut once, however many of its actions are withdrawn at a time.
+        // All at once, so that a batch is cut once however many of its actions are withdrawn.
         var withdrawn = RangeSet<UInt64>()
         for command in commands {
             switch command {
@@ -175,7 +175,7 @@ final class LinkThread: @unchecked Sendable {
         if !withdrawn.isEmpty { perform(.withdraw(withdrawn)) }
     }
 
-    /// What was not taken is not sent any more.
+    /// Abandons the actions that were not taken out of the outbox. They will not be sent.
     private func abandonOutbox() {
         for filling in outbox.takeRest() {
             post(.abandoned(filling.block, count: filling.count))
@@ -195,10 +195,10 @@ final class LinkThread: @unchecked Sendable {
         switch event {
         case .connected:
             refused.served()
-            // What was sent on the connection before is lost.
+            // Messages on the former connection are lost.
             perform(.reconnected)
         case .failed(let failure, let address):
-            // Why a first connection does not come about the diagnosis tells, but for keys.
+            // The diagnosis reports why a first connection fails, unless the keys are the reason.
             guard !isAwaited || failure.isOfKeys, let reason = refused.take(failure, of: address)
             else { return }
             events(.connectionRefused(message: reason))
@@ -215,8 +215,8 @@ final class LinkThread: @unchecked Sendable {
         }
     }
 
-    /// A sequencer of another version: its bye is in words that every version understands, and
-    /// whatever else it says means that the two can't talk.
+    /// Handles a frame of a sequencer of another version. Every version understands its `bye`. Any other frame
+    /// means that the two can't communicate.
     private func unreadable(_ frame: Bytes, _ failure: WireError) {
         do throws(WireError) {
             perform(.received(.bye(try Frame.decodeBye(frame)), epoch: machine.epoch))
@@ -247,9 +247,9 @@ final class LinkThread: @unchecked Sendable {
         }
     }
 
-    /// What waits for the thread that applies is told of its progress at once; nothing else is.
+    /// Passes on the progress of the thread that applies, if something waits for it.
     ///
-    /// - Returns: Whether there was some.
+    /// - Returns: Whether there was progress.
     private func takeProgress() -> Bool {
         guard machine.isDeliveryBlocked || seen.isFull || leaveDeadline != nil else { return false }
         let news = progress.awaitChange()
@@ -260,12 +260,12 @@ final class LinkThread: @unchecked Sendable {
     }
 
     func takeDispatches() {
-        // Outcomes wait while user code keeps the thread that applies; then dispatches wait, too.
+        // While user code keeps the thread that applies, outcomes wait. Then dispatches wait, too.
         seen.isFull = progress.content.isFull
         while jobs.count < jobsMax, !seen.isFull,
             let filling = outbox.take(if: { machine.canSubmit(bytes: $0) })
         {
-            // The outcome's place is known before the outcome can be.
+            // The place of an outcome must be known before the outcome.
             let firstCounter = machine.nextCounter
             let submitted = SubmittedBatch(
                 firstCounter: firstCounter, count: filling.count, block: filling.block,
@@ -311,7 +311,7 @@ final class LinkThread: @unchecked Sendable {
             post(.deliver(delivery, log: machine.log))
         case .give(let request): perform(.given(shelf.part(request)))
         case .asked(let question):
-            // Whoever asks gives up after a while; no number of questions may crowd out the rest.
+            // A question expires. Questions must not crowd out other jobs, however many there are.
             if jobs.count < jobsMax { post(.asked(question)) }
         case .answered(let answer):
             let reply = asks[answer.number]?.reply
@@ -336,8 +336,8 @@ final class LinkThread: @unchecked Sendable {
         }
     }
 
-    /// Hands a job to whoever applies. None may be lost: their number is bounded by the
-    /// bytes of deliveries and of batches, far below what the mailbox holds. It is told behind the turn.
+    /// Hands a job to the thread that applies. No job may be lost: the bytes of deliveries and batches bound
+    /// their number, far below the mailbox's capacity. The thread is notified after the turn.
     private func post(_ job: ApplyJob, isNews: Bool = true) {
         hasNews = hasNews || isNews
         if case .deliver(.commit(_, let byteCount), _) = job { newsBytes += byteCount }
@@ -346,8 +346,8 @@ final class LinkThread: @unchecked Sendable {
         precondition(outcome != .full, "\(jobs.capacity) jobs wait for the thread that applies")
     }
 
-    /// A frame that can't be sent is lost, as one on a breaking connection is: the machine
-    /// repeats what has no answer.
+    /// Sends a frame. A frame that can't be sent is lost, like one on a breaking connection: the machine
+    /// repeats messages that get no answer.
     private func send(_ frame: [UInt8]) {
         do {
             _ = try dealer.send(frame)

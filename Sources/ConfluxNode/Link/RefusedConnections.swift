@@ -1,25 +1,25 @@
 import ConfluxZeroMQ
 
-/// Why the sequencer's side refuses this node, told once for each reason.
+/// Reports why the sequencer's side refuses this node, once for each reason.
 struct RefusedConnections {
     private var message: String?
 
-    /// The connection failed.
+    /// Takes a failure of the connection.
     ///
-    /// - Returns: What to tell: why it was refused, unless that was told last.
+    /// - Returns: Why it was refused; nil if that was reported last, or if it was not refused.
     mutating func take(_ failure: ConnectionFailure, of address: Endpoint) -> String? {
         Self.reason(failure, address).flatMap { tell($0) }
     }
 
-    /// The sequencer says why it does not serve this node.
+    /// Takes the sequencer's reason for not serving this node.
     ///
-    /// - Returns: What to tell, unless it was told last.
+    /// - Returns: What to report; nil if it was reported last.
     mutating func tell(_ reason: String) -> String? {
         defer { message = reason }
         return reason == message ? nil : reason
     }
 
-    /// The connection stands, or the sequencer serves this node.
+    /// Notes that the connection stands, or that the sequencer serves this node.
     mutating func served() {
         message = nil
     }

@@ -1,22 +1,22 @@
 import ConfluxProtocol
 import Synchronization
 
-/// How far the thread that applies has come, for the link, which looks when it has to know: once a beat
-/// for the sequencer, and while something waits for room. Only then it is notified.
-// Sendable: everything that changes is guarded by the mutex.
+/// The progress of the thread that applies, for the link. The link reads it once a beat, for the sequencer, and while
+/// something waits for room. Only then is it notified of changes.
+// Sendable: the mutex guards all mutable state.
 final class SharedProgress: Sendable {
     /// What the link needs to know.
     struct Content: Sendable, Equatable {
         var machine = ApplyProgress()
-        /// How many of this node's actions were told their outcome.
+        /// How many of this node's actions have been given their outcome.
         var toldCount: UInt64 = 0
-        /// Whether so many outcomes wait for stores that nothing more may be dispatched.
+        /// Whether as many outcomes wait for stores as may wait, so that nothing more may be dispatched.
         var isFull = false
     }
 
     private struct Shared {
         var content = Content()
-        /// What the link waits to see changed.
+        /// The content whose change the link waits for.
         var awaited: Content?
     }
 
@@ -27,7 +27,7 @@ final class SharedProgress: Sendable {
         self.notify = notify
     }
 
-    /// Called by the thread that applies, behind each job.
+    /// Called by the thread that applies, after each job.
     func update(from applier: Applier) {
         let content = Content(
             machine: applier.progress, toldCount: applier.toldCount,
@@ -43,7 +43,7 @@ final class SharedProgress: Sendable {
 
     var content: Content { state.withLock { $0.content } }
 
-    /// The link is notified of the next change.
+    /// Requests a notice of the next change.
     func awaitChange() -> Content {
         state.withLock { state in
             state.awaited = state.content

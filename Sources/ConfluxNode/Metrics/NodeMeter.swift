@@ -4,8 +4,8 @@ import ConfluxVocabulary
 import ConfluxZeroMQ
 import Synchronization
 
-/// Where the threads of a node publish what they count and measure. Whoever reads it makes nobody wait: the
-/// lock is held for some additions, or for one copy.
+/// Collects what the threads of a node count and measure. Readers hold up nobody: the lock is held for a few additions,
+/// or for one copy.
 package final class NodeMeter: Sendable {
     fileprivate struct Content {
         var metrics = NodeMetrics()
@@ -15,7 +15,7 @@ package final class NodeMeter: Sendable {
         var applyJobSince: Duration?
     }
 
-    /// How often each thread publishes how things are. None waits for longer.
+    /// How often each thread publishes its status. No thread waits longer than this.
     static let publishInterval = Duration.seconds(1)
 
     private let state: Mutex<Content>
@@ -74,12 +74,12 @@ package final class NodeMeter: Sendable {
         }
     }
 
-    /// Actions were told their outcome.
+    /// Counts actions that were given their outcomes.
     ///
     /// - Parameters:
-    ///   - count: How many.
-    ///   - kind: What most of them were told.
-    ///   - others: How many of them were told something else.
+    ///   - count: How many actions.
+    ///   - kind: The most frequent outcome.
+    ///   - others: How many of them had another outcome.
     ///   - duration: How long it took; nil if it was not measured.
     func told(
         _ count: Int, _ kind: NodeMetrics.OutcomeKind,
@@ -98,7 +98,7 @@ package final class NodeMeter: Sendable {
         }
     }
 
-    // MARK: Events, of any thread
+    // MARK: Events, from any thread
 
     func take(_ event: NodeEvent) {
         state.withLock { state in
@@ -133,7 +133,7 @@ extension NodeMeter.Content {
 }
 
 extension Applier {
-    /// How many stores and bridged states here are not attached yet, and how many stores have stopped.
+    /// The numbers of stores and bridged states that are not attached yet, and of stores that have stopped.
     fileprivate var unreadyCounts: (catchingUp: Int, stopped: Int) {
         var (catchingUp, stopped) = (0, 0)
         for stores in states.values {

@@ -1,24 +1,24 @@
 import ConfluxProtocol
 import Synchronization
 
-/// What a store's lane has done of what it was given.
+/// A report of a store's lane on its work.
 enum LaneReport: Sendable {
     /// A run is committed, and these entries of it had no effect.
     case ran(serial: UInt64, [NoEffect])
-    /// The snapshot of this request is decoded, or can't be.
+    /// The snapshot of this request was decoded, or could not be.
     case decoded(request: UInt64, Result<ReplicaLane.Putting, any Error>)
-    /// The snapshot of this request is in, or could not be put in.
+    /// The snapshot of this request was put in, or could not be.
     case restored(request: UInt64, (any Error)?)
-    /// A copy of the state at a digest point behind the snapshot of this request; nil if the store
-    /// was released.
+    /// A copy of the state at a digest point after the snapshot of this request; nil if the store was
+    /// released.
     case copied(request: UInt64, SnapshotPlace, Encoding?)
 }
 
-/// What lanes report, from whichever thread serves them, for the thread that applies.
+/// Collects the reports of lanes, from any thread, for the thread that applies.
 ///
-/// A lane on the thread that applies reports while that thread hands out runs, which then looks by
-/// itself: only who reports at another time notifies it.
-// Sendable: everything that changes is guarded by the mutex.
+/// While the thread that applies hands out runs, it looks for reports itself afterwards. Only reports
+/// at other times notify it.
+// Sendable: the mutex guards all mutable state.
 final class LaneReports: Sendable {
     private struct Content {
         var reports: [LaneReport] = []
@@ -33,7 +33,7 @@ final class LaneReports: Sendable {
         self.notify = notify
     }
 
-    /// From here on the thread that applies looks by itself, until it has looked once.
+    /// From now on, the thread that applies looks for reports itself, once.
     func expect() {
         state.withLock { $0.isExpected = true }
     }

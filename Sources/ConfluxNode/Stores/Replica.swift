@@ -5,10 +5,10 @@ import ConfluxVocabulary
 /// Encodes a copy of a state, which may take long.
 typealias Encoding = @Sendable () throws -> [UInt8]
 
-/// Runs functions one after the other, in order, beside what is applied.
+/// Runs functions one after the other, in order, while entries are applied.
 typealias Background = @Sendable (@escaping @Sendable () -> Void) -> Void
 
-/// What the thread that applies needs of a replicated store, whatever its state's type is.
+/// The functions of a replicated store that the thread that applies needs, for any type of state.
 struct ReplicaLane {
     /// Puts a snapshot into the state.
     typealias Putting =
@@ -16,12 +16,12 @@ struct ReplicaLane {
 
     /// The schema version of its state here.
     let schemaVersion: UInt32
-    /// Later dispatches mean this life.
+    /// Sets the life that later dispatches are meant for.
     let mean: (SequenceNumber) -> Void
-    /// Decodes a snapshot, on any thread. What comes of it puts it in, behind what the lane has.
+    /// Decodes a snapshot, on any thread. The result puts it in, after the lane's present work.
     let decode: @Sendable (Snapshot) throws -> Putting
-    /// Takes a copy of the state behind what the lane has. Calls back once, in the lane; with nil when
-    /// the store was released.
+    /// Copies the state after the lane's present work. Calls back once, in the lane; with nil if the
+    /// store was released.
     let copy: (@escaping @Sendable (Encoding?) -> Void) -> Void
 }
 
@@ -53,14 +53,14 @@ final class Replica {
     let lane: ReplicaLane
     /// The number of the last entry that concerned it.
     var lastChange = SequenceNumber.zero
-    /// What is known of processes that died while they applied it; nil without a journal.
+    /// The record of processes that died while they applied entries of the store; nil without a journal.
     private(set) var crashes: CrashRecord?
-    /// Whether its life is over: no entry reaches it any more.
+    /// Whether its life is over, so that no entry reaches it any more.
     var isDropped = false
-    /// The entries above its snapshot that have no effect (rule 23).
+    /// The skipped entries above its snapshot (rule 23).
     var skips: Set<SequenceNumber> = []
     private(set) var seed: UInt64 = 0
-    /// What it gets behind its snapshot, before anything else, and up to where it is then.
+    /// The entries that it gets first after its snapshot, and the number that it has reached then.
     private(set) var following: (aside: Bytes?, through: SequenceNumber) = (nil, .zero)
 
     init(_ name: StoreName, lane: ReplicaLane, progress: StoreProgress) {
@@ -71,20 +71,20 @@ final class Replica {
 
     var life: SequenceNumber { progress.life }
     var isAttached: Bool { progress.phase == .attached }
-    /// Whether no entry reaches it until it is thawed (rule 21).
+    /// Whether it is frozen, so that no entry reaches it (rule 21).
     var isFrozen: Bool { progress.isAway }
 
-    /// Begins with a snapshot, which ``LaneReport/restored(request:_:)`` tells to be in.
+    /// Begins with a snapshot. ``LaneReport/restored(request:_:)`` reports that it was put in.
     ///
     /// - Parameters:
     ///   - snapshot: The snapshot.
-    ///   - life: The life that begins with it here.
-    ///   - log: The log that the life is of.
-    ///   - following: What it gets behind the snapshot, and up to where it is then.
-    ///   - request: Which one of its snapshots it is.
-    ///   - crashes: Where is noted what the store applies from then on; nil for nowhere.
-    ///   - background: Where a large one is decoded.
-    ///   - inPlaceBytesMax: From which size on a snapshot is large.
+    ///   - life: The life that it belongs to.
+    ///   - log: The log of that life.
+    ///   - following: The entries that it gets first after the snapshot, and the number that it has reached then.
+    ///   - request: The request that the snapshot belongs to.
+    ///   - crashes: Records what the store applies from then on; nil if nothing is recorded.
+    ///   - background: Decodes a large snapshot.
+    ///   - inPlaceBytesMax: The size from which on a snapshot is large.
     func begin(
         with snapshot: Snapshot, life: SequenceNumber, log: LogID,
         following: (aside: Bytes?, through: SequenceNumber), request: UInt64,
@@ -107,7 +107,7 @@ final class Replica {
         }
     }
 
-    /// Puts a decoded snapshot into the state, unless the store has another one by now.
+    /// Puts a decoded snapshot into the state, unless the store has a newer one.
     func put(_ snapshot: Result<ReplicaLane.Putting, any Error>, _ request: UInt64) {
         guard request == progress.request else { return }
         let reports = progress.reports
@@ -121,17 +121,17 @@ final class Replica {
         }
     }
 
-    /// It has what follows its snapshot.
+    /// Ends the part that follows its snapshot.
     ///
-    /// - Returns: Up to where it has everything.
+    /// - Returns: The number up to which it has everything.
     func endFollowing() -> SequenceNumber {
         defer { following = (nil, .zero) }
         return following.through
     }
 }
 
-/// From which size on a snapshot is decoded in the background.
+/// The size from which on a snapshot is decoded in the background.
 package enum SnapshotSizes {
-    /// Below it a thread more would take longer than the decoding: some milliseconds.
+    /// Below it, to use another thread would take longer than the decoding, which takes some milliseconds.
     package static let inPlaceBytesMax = 64 << 10
 }

@@ -1,7 +1,7 @@
 import Conflux
 import ConfluxProtocol
 
-/// How far one store here has come, or the local stores of a bridged state together, and what waits
+/// The progress of one store here, or of the local stores of a bridged state together, and the notices that wait
 /// for it.
 ///
 ///     empty ──▶ ready ──▶ catchingUp ──▶ attached ──▶ ended
@@ -10,28 +10,28 @@ import ConfluxProtocol
 ///
 /// *Invariants*:
 /// - An entry reaches the store if and only if its number is above ``delivered`` (rule 30).
-/// - Its *position* is below the first run that its lane has not reported; without one it is
-///   ``delivered``, and while it is attached what the whole node was delivered to.
-/// - What its lane has not reported has `Applier.openBytesMax` bytes and one commit more at most. *At the
-///   bound* it is parked: it gets nothing until its lane is empty, and then catches up from its position.
-/// - What waits for it is told in the order in which it began to wait.
+/// - Its *position* is below the first run that its lane has not reported. If there is none, the position is
+///   ``delivered``; while the store is attached, it is the last number that the whole node was given.
+/// - Runs that its lane has not reported have at most `Applier.openBytesMax` bytes and one commit. *At the
+///   bound* the store is parked: it gets nothing until its lane is empty, and then catches up from its position.
+/// - Notices are given in the order in which they began to wait.
 ///
 /// Confined to the thread that applies.
 final class StoreProgress {
     enum Phase {
-        /// It has no state yet, or none that counts: nobody knows where it is.
+        /// It has no state yet, or none that counts: its position is unknown.
         case empty
         /// It has everything up to ``delivered``, and gets nothing until the machine says so.
         case ready
         case catchingUp
         case attached
-        /// The same as `ready`, but that its lane has yet to come that far.
+        /// The same as `ready`, but its lane has not yet reached ``delivered``.
         case parked
-        /// It takes nothing above ``delivered``: it stopped, or its life is over.
+        /// It takes nothing above ``delivered``, since it stopped or its life is over.
         case ended
     }
 
-    /// What waits until the store has reached a number.
+    /// A notice that waits until the store has reached a number.
     struct Waiting {
         enum Goal {
             case outcome(PendingOutcome)
@@ -43,41 +43,41 @@ final class StoreProgress {
         var goal: Goal
     }
 
-    /// What the lanes were given of a commit and have not reported.
+    /// The part of a commit that the lanes were given and have not reported.
     private struct OpenRun {
         let serial: UInt64
-        /// The number in front of the commit.
+        /// The number before the commit.
         let before: SequenceNumber
         let laneCount: Int
         var leftCount: Int
-        /// With several lanes: what had no effect, and in how many.
+        /// For several lanes: the entries without effect, and in how many lanes they had none.
         var failures: [SequenceNumber: (failure: NoEffect, count: Int)] = [:]
         let bytes: Int
     }
 
-    /// What a run keeps of an action besides its payload, about.
+    /// About how many bytes a run keeps of an action, besides its payload.
     static let actionBytes = 128
 
     let subject: HostingSubject
     let reports: LaneReports
     var phase = Phase.empty
     var delivered = SequenceNumber.zero
-    /// Of the snapshot that it got last; zero for local stores.
+    /// The request of its last snapshot; zero for local stores.
     var request: UInt64 = 0
     /// The present life; zero until it is known, and for local stores.
     var life = SequenceNumber.zero
-    /// Why it takes nothing any more, and the entry that it did not apply, if that was one.
+    /// Why it stopped, and the entry that it did not apply, if an entry was the reason.
     var stop: (at: SequenceNumber?, message: String)?
     var effects: NoEffects
-    /// The numbers of which no entry was for it: it was frozen (rule 37), or no local store was there.
+    /// The numbers at which no entry was for it: it was frozen (rule 37), or there was no local store.
     private var absences = RangeSet<UInt64>()
-    /// From which number on that is so until further notice; nil while entries are for it.
+    /// The number from which on no entry is for it; nil while entries are for it.
     private var awaySince: SequenceNumber?
     private var openRuns: [OpenRun] = []
     private(set) var openBytes = 0
     private var nextSerial: UInt64 = 0
     private(set) var waiting: [Waiting] = []
-    /// What waits before this index was told.
+    /// The notices before this index were given.
     private var waitingHead = 0
 
     init(
@@ -89,24 +89,24 @@ final class StoreProgress {
         effects = NoEffects(bytesMax: refusalBytesMax)
     }
 
-    // MARK: Where it is
+    // MARK: Position
 
-    /// Everything up to here that concerns it is applied; nil while that is not known. `live` is what
-    /// the whole node was delivered to.
+    /// The number up to which everything that concerns it is applied; nil while it is unknown. `live` is the last
+    /// number that the whole node was given.
     func position(_ live: SequenceNumber) -> SequenceNumber? {
         guard phase != .empty else { return nil }
         if let first = openRuns.first { return first.before }
         return phase == .attached ? max(delivered, live) : delivered
     }
 
-    /// Whether nothing up to a number is to be waited for.
+    /// Whether nothing up to this number has to be waited for.
     func hasReached(_ sequence: SequenceNumber, _ live: SequenceNumber) -> Bool {
-        // What its lane was given before it ended is still to be applied.
+        // Runs that its lane got before it ended are still applied.
         if phase == .ended, sequence > delivered { return openRuns.isEmpty }
         return position(live).map { $0 >= sequence } ?? false
     }
 
-    /// What an entry did to it that it has reached.
+    /// The effect of an entry that it has reached.
     func effect(of sequence: SequenceNumber) -> Effect {
         if sequence <= life { return .nobody }
         if phase == .ended, sequence > delivered {
@@ -117,18 +117,18 @@ final class StoreProgress {
         return effects.effect(of: sequence)
     }
 
-    /// Whether each of these that was for it had its effect.
+    /// Whether all of these entries that were for it had their effect.
     func isPlain(_ first: SequenceNumber, _ last: SequenceNumber) -> Bool {
         (phase != .ended || last <= delivered) && first > life && effects.isPlain(first, last)
     }
 
-    // MARK: Whether entries are for it
+    // MARK: Absences
 
-    /// How many times are kept in which no entry was for it. *At the bound* the oldest is forgotten: what
-    /// entries up to its end did is not known then.
+    /// The most absences that are kept. *At the bound* the oldest is forgotten. The effects of entries up to its end
+    /// are unknown then.
     static let absencesMax = 1_024
 
-    /// Whether entries pass it by.
+    /// Whether no entry is for it now.
     var isAway: Bool { awaySince != nil }
 
     /// From this number on no entry is for it.
@@ -145,19 +145,19 @@ final class StoreProgress {
         }
     }
 
-    /// What is up to this number was not seen from here, and from there on entries are for it.
+    /// Entries up to this number were not seen here. From there on, entries are for it.
     func jump(through sequence: SequenceNumber) {
         awaySince = nil
         effects.jump(through: sequence)
     }
 
-    // MARK: What its lane has
+    // MARK: The lane's work
 
     var hasOpenRuns: Bool { !openRuns.isEmpty }
 
-    /// Its lanes are about to get their runs of a commit.
+    /// Notes that its lanes are about to get their runs of a commit.
     ///
-    /// - Returns: By what they report.
+    /// - Returns: The serial number under which they report.
     func beginRun(of commit: ClosedRange<SequenceNumber>, lanes: Int, bytes: Int) -> UInt64 {
         nextSerial += 1
         openRuns.append(
@@ -169,7 +169,7 @@ final class StoreProgress {
         return nextSerial
     }
 
-    /// A lane has reported. What is of a lost history is not known any more.
+    /// Takes a lane's report. A report on a lost history is ignored.
     func ran(_ serial: UInt64, _ failures: [NoEffect], own: [Incarnation]) {
         guard let index = openRuns.firstIndex(where: { $0.serial == serial }) else { return }
         openRuns[index].leftCount -= 1
@@ -183,22 +183,22 @@ final class StoreProgress {
         guard openRuns[index].leftCount == 0 else { return }
         let run = openRuns.remove(at: index)
         openBytes -= run.bytes
-        // An entry had no effect on several stores where it had none on any of them.
+        // For several stores, an entry had no effect if it had none on any of them.
         guard !run.failures.isEmpty else { return }
         effects.add(
             run.failures.values.filter { $0.count == run.laneCount }.map(\.failure)
                 .sorted { $0.sequence < $1.sequence }, own: own)
     }
 
-    // MARK: Turns
+    // MARK: Beginning and ending
 
-    /// What it has is wrong: it counts for nothing, and grows no further, until it begins anew.
+    /// Discards its state, which is wrong. It gets no more entries until it begins anew.
     func letGo() {
         phase = .empty
         stop = nil
     }
 
-    /// It begins with a snapshot, in this life.
+    /// Begins with a snapshot, in this life.
     func begin(life: SequenceNumber, at sequence: SequenceNumber, request: UInt64) {
         if life != self.life { forget() }
         self.life = life
@@ -206,13 +206,14 @@ final class StoreProgress {
         phase = .empty
         stop = nil
         delivered = sequence
-        // What a former snapshot's lane has yet to report was for the former state.
+        // Missing reports concern the former state.
         openRuns = []
         openBytes = 0
         jump(through: sequence)
     }
 
-    /// The history is lost, or another life begins: the same numbers may name other entries.
+    /// Forgets everything about entries: the history was lost, or another life begins, so the same numbers may mean
+    /// other entries.
     func forget() {
         effects = effects.emptied
         openRuns = []
@@ -224,13 +225,13 @@ final class StoreProgress {
         phase = .empty
     }
 
-    // MARK: Who waits
+    // MARK: Notices
 
     var isAwaited: Bool { waitingHead < waiting.count }
 
     func wait(_ item: Waiting) { waiting.append(item) }
 
-    /// What is to be told next, if the store has come that far.
+    /// Takes the next notice, if the store has reached its number.
     func takeReached(_ live: SequenceNumber) -> Waiting? {
         guard waitingHead < waiting.count, hasReached(waiting[waitingHead].sequence, live) else {
             return nil
@@ -238,7 +239,7 @@ final class StoreProgress {
         return takeNext()
     }
 
-    /// The outcomes that wait, which wait no longer; the rest stays.
+    /// Takes the waiting outcomes. The other notices stay.
     func takeOutcomes() -> [PendingOutcome] {
         var outcomes: [PendingOutcome] = []
         var rest: [Waiting] = []
@@ -254,7 +255,7 @@ final class StoreProgress {
         return outcomes
     }
 
-    /// The next one that waits, whatever for.
+    /// Takes the next notice, whatever its number.
     func takeNext() -> Waiting? {
         guard waitingHead < waiting.count else { return nil }
         defer {
@@ -270,6 +271,6 @@ final class StoreProgress {
 }
 
 extension NoEffects {
-    /// One that knows nothing, with the same bound.
+    /// An empty one with the same bound.
     var emptied: NoEffects { NoEffects(bytesMax: bytesMax) }
 }
