@@ -28,7 +28,7 @@ public enum CounterAction: Codable, Hashable, Sendable, NamedActions {
 public final class CounterState: ReplicatedState {
     /// What can happen to it.
     public typealias Action = CounterAction
-    /// How that changes it.
+    /// How its actions change it.
     public typealias Mutations = CounterMutations
 
     /// All of a counter: in JSON `{"count":5}`.
@@ -52,7 +52,7 @@ public final class CounterState: ReplicatedState {
     /// Makes a counter at 0.
     public init() {}
 
-    /// The count. Setting it tells those who observe the counter.
+    /// The count. Setting it notifies the counter's observers.
     public var snapshot: Snapshot {
         get { Snapshot(count: count.value) }
         set { count.value = newValue.count }
@@ -73,7 +73,7 @@ public enum CounterRefusal: Error, Hashable, Sendable, CustomStringConvertible {
     }
 }
 
-/// Changes a counter; refuses what would leave the range of 64 bits.
+/// Changes a counter. It refuses a change that would leave the range of 64 bits.
 public struct CounterMutations: ContextMutations {
     /// Makes the mutations.
     public init() {}
@@ -122,7 +122,7 @@ extension Computed where State == CounterState {
     /// The count as it is now.
     public var count: Int { state.count.value }
 
-    /// The count as it is now, and each one that follows.
+    /// The present count, and each later one.
     public var counts: Signal<Int> { state.count.signal }
 }
 

@@ -2,30 +2,30 @@ import Conflux
 
 /// One JSON document, changed at JSON pointers: the state `document`.
 ///
-/// At first it is `{}`. In a pointer (RFC 6901), a position in an array counts from 0; `-`, and the
-/// array's count, mean its end, where something new goes. All actions but ``Action/remove(at:)``
-/// make what is missing on the way: members are added to objects, and one element at the end of an
-/// array; what lies below something new consists of objects. What does not fit what is there is
-/// refused before anything has changed.
+/// At first it is `{}`. In a pointer (RFC 6901), positions in an array count from 0. The position `-`,
+/// or the array's count, means its end, for a new element. All actions except ``Action/remove(at:)``
+/// create what is missing on the path: they add members to objects, and one element to the end of an
+/// array. Below a new element, they create objects. An action that does not fit the document is refused
+/// before anything has changed.
 public struct Document: Model {
     /// `document`.
     public static let name = "document"
 
     /// What can happen to a document.
     public enum Action: Codable, Hashable, Sendable, NamedActions {
-        /// Puts a value at a place; what was there is replaced.
+        /// Puts a value at a place. It replaces the former value.
         case set(at: JSONPointer, value: JSONValue)
-        /// Applies a merge patch (RFC 7386) to what is at a place; to an empty object where nothing
-        /// is.
+        /// Applies a merge patch (RFC 7386) to the value at a place. If there is none, it is applied to an
+        /// empty object.
         case merge(at: JSONPointer, value: JSONValue)
-        /// Removes what is at a place; elements behind one of an array move up. Refused when
-        /// nothing is there, and for the whole document.
+        /// Removes the value at a place. Later elements of an array move up. It is refused if there is no
+        /// value, and for the whole document.
         case remove(at: JSONPointer)
-        /// Adds to the number at a place; to 0 where nothing is. Two whole numbers make a whole
-        /// one, and with a fraction the sum is a fraction. Refused when the sum does not fit 64
-        /// bits, or when the whole number would lose digits.
+        /// Adds to the number at a place, or to 0 if there is none. The sum of two whole numbers is a whole
+        /// number; with a fraction, it is a fraction. It is refused if the sum does not fit 64 bits, or if
+        /// the whole number would lose digits.
         case increment(at: JSONPointer, by: JSONNumber)
-        /// Adds an element to the end of the array at a place; to an empty one where nothing is.
+        /// Adds an element to the end of the array at a place, or to an empty array if there is none.
         case append(at: JSONPointer, value: JSONValue)
 
         /// The names in JSON.
@@ -40,7 +40,7 @@ public struct Document: Model {
     /// Makes the document `{}`.
     public init() {}
 
-    /// Decodes a document: it is its own JSON.
+    /// Decodes a document from its own JSON.
     ///
     /// - Throws: The decoder's error.
     public init(from decoder: any Decoder) throws {
@@ -55,7 +55,7 @@ public struct Document: Model {
         try container.encode(root)
     }
 
-    /// Refuses what does not fit what is there.
+    /// Refuses an action that does not fit the document.
     ///
     /// - Parameters:
     ///   - action: What is to happen.
@@ -147,7 +147,7 @@ public struct Document: Model {
         }
     }
 
-    /// Whoever reads the document must be able to: no deeper than our own parser goes.
+    /// Refuses a document that would be deeper than our own parser reads.
     private func checkDepth(_ at: JSONPointer, _ depth: Int) throws {
         guard at.tokens.count + depth <= CodingLimits.depthMax else {
             throw DocumentRefusal(
@@ -162,9 +162,9 @@ public struct Document: Model {
 public struct DocumentRefusal: Error, Hashable, Sendable, CustomStringConvertible {
     /// What kind of refusal it is: stable, and fit for a program to decide by.
     public enum Code: String, Hashable, Sendable {
-        /// What is there is of another kind, or a position lies beyond the end of an array.
+        /// The value there has another type, or a position lies beyond the end of an array.
         case doesNotFit
-        /// Nothing is there to be removed.
+        /// There is nothing to remove.
         case nothingThere
         /// A sum doesn't fit 64 bits, or would lose digits.
         case overflow

@@ -2,7 +2,7 @@
 /// step, so that tenures of two histories of a log have different ones.
 ///
 /// Epochs of different logs do not compare. `none` (0) stands before the first tenure. It is encoded as a
-/// number, in JSON `7`. The form stays.
+/// number, in JSON `7`. This form is stable.
 public struct Epoch: RawRepresentable, Hashable, Comparable, Codable, Sendable,
     CustomStringConvertible
 {

@@ -1,6 +1,6 @@
 /// A random number of 128 bits, written as 32 lower-case hexadecimal digits.
 ///
-/// The pure layers never draw one: whoever makes it passes it in. It is encoded as that text. The form stays.
+/// The pure layers never draw one: their callers pass it in. It is encoded as that text. This form is stable.
 public struct Identifier: Hashable, Codable, Sendable, CustomStringConvertible {
     /// The upper 64 bits.
     public let high: UInt64
@@ -64,17 +64,17 @@ public struct Identifier: Hashable, Codable, Sendable, CustomStringConvertible {
 /// The random identity of a log. A new log, or a restored one, has a new id.
 public typealias LogID = Identifier
 
-/// A random number by which two claims, or two processes, are told apart.
+/// A random number that distinguishes two claims, or two processes.
 public typealias Nonce = Identifier
 
 extension Decoder {
     /// Decodes a value that is encoded as a text.
     ///
     /// - Parameters:
-    ///   - expectation: What is expected, for who reads the error.
+    ///   - expectation: What is expected, for the error message.
     ///   - parse: Makes the value; nil for a text that is none.
     /// - Returns: The value.
-    /// - Throws: `DecodingError` where there is no such text.
+    /// - Throws: `DecodingError` if there is no such text.
     func text<Value>(_ expectation: String, _ parse: (String) -> Value?) throws -> Value {
         let container = try singleValueContainer()
         let text = try container.decode(String.self)

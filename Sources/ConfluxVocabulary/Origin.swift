@@ -1,6 +1,6 @@
 /// A node's identity in the log: the sequence number of the `joined` entry of its process.
 ///
-/// It is encoded as that number, in JSON `3`. The form stays.
+/// It is encoded as that number, in JSON `3`. This form is stable.
 public struct Incarnation: RawRepresentable, Hashable, Comparable, Codable, Sendable,
     CustomStringConvertible
 {
@@ -31,7 +31,7 @@ public struct Incarnation: RawRepresentable, Hashable, Comparable, Codable, Send
 
 /// Who dispatched an action, and which of that node's actions it is.
 ///
-/// It is encoded as it is printed, in JSON `"3:7"`: action 7 of the node that entry 3 let in. The form stays.
+/// It is encoded as it is printed, in JSON `"3:7"`: action 7 of the node that entry 3 let in. This form is stable.
 public struct Origin: Hashable, Codable, Sendable, CustomStringConvertible {
     /// The dispatching node.
     public let incarnation: Incarnation

@@ -4,10 +4,10 @@ import ConfluxNode
 public struct HostedState: Sendable {
     /// The state's name: `counter`.
     public let name: String
-    /// Opens a store of it; what is returned hosts the store for as long as it is kept.
+    /// Opens a store of the state. The returned handle hosts the store as long as it is kept.
     let open: @Sendable (Node, Name) async throws(NodeError) -> HostedHandle
 
-    /// A state that is a class.
+    /// Makes the entry of a state that is a class.
     ///
     /// - Parameter state: The state: `HostedState(CounterState.self)`.
     public init<S: ReplicatedState>(_ state: S.Type) {
@@ -17,7 +17,7 @@ public struct HostedState: Sendable {
         }
     }
 
-    /// A state that is a model.
+    /// Makes the entry of a state that is a model.
     ///
     /// - Parameter model: The model: `HostedState(Stock.self)`.
     public init<M: Model>(_ model: M.Type) {
@@ -26,7 +26,7 @@ public struct HostedState: Sendable {
 }
 
 /// Keeps a store, and with it its hosting.
-// Sendable: a store is Sendable, and this only keeps it; immutable.
+// Sendable: it is immutable, and only keeps a store, which is Sendable.
 struct HostedHandle: @unchecked Sendable {
     private let store: AnyObject
 

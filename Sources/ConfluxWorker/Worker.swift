@@ -15,14 +15,14 @@ import Foundation
 ///     states: [HostedState(Stock.self), HostedState(CartState.self)])
 /// ```
 ///
-/// It takes the options of `conflux worker` (`--connect`, `--name`, `--store` …), prints a line
-/// once all of its stores are current, then what happens to it, and leaves cleanly on SIGINT and
-/// SIGTERM. Its exit codes are those of `conflux help`.
+/// It takes the options of `conflux worker` (`--connect`, `--name`, `--store` …). It prints a line once
+/// all of its stores are current, and then its events. On SIGINT and SIGTERM it leaves cleanly. Its
+/// exit codes are those of `conflux help`.
 public enum Worker {
-    /// Runs a worker by this process's command line, and ends the process.
+    /// Runs a worker with this process's command line, and ends the process.
     ///
     /// - Parameters:
-    ///   - program: The program's name, in its help and its messages.
+    ///   - program: The program's name, for its help and its messages.
     ///   - version: The version of your program. `--version` prints it with that of Conflux:
     ///     `stock-worker 2.1.0 (Conflux 0.2.0)`. Without one, it prints only that of Conflux.
     ///   - states: The states it can host. `--store` chooses among their stores; without it, the
@@ -45,9 +45,9 @@ public enum Worker {
     /// Describes a worker's command line.
     ///
     /// - Parameters:
-    ///   - name: The word that calls it.
+    ///   - name: The name of the command.
     ///   - states: The states it can host.
-    ///   - examples: What its help ends with.
+    ///   - examples: The examples at the end of its help.
     /// - Returns: The description.
     package static func command(
         _ name: String, knowing states: [HostedState], examples: [Command.Example] = []
@@ -85,15 +85,15 @@ public enum Worker {
         }
     }
 
-    /// Runs a worker that was called by a parsed command line.
+    /// Runs a worker with a parsed command line.
     ///
     /// - Parameters:
     ///   - arguments: The command and its values.
-    ///   - version: The program's version, which metrics tell.
+    ///   - version: The program's version, for metrics.
     ///   - states: The states it can host.
-    ///   - interruption: The wish that it ends.
+    ///   - interruption: Ends the worker.
     /// - Returns: How the process ends.
-    /// - Throws: A usage error, when a store's state is not known.
+    /// - Throws: A usage error if a store's state is unknown.
     package static func run(
         _ arguments: Invocation, version: String, states: [HostedState],
         interruption: Interruption

@@ -2,8 +2,8 @@ import ConfluxArguments
 import ConfluxMonitoring
 import ConfluxNode
 
-/// One run of a worker: it connects, opens its stores, says that it is ready, tells what happens,
-/// and leaves when it is asked to.
+/// One run of a worker: it connects, opens its stores, reports that it is ready, reports events, and
+/// leaves when it is asked to.
 struct WorkerSession: Sendable {
     let environment: CommandEnvironment
     let version: String
@@ -85,8 +85,7 @@ struct WorkerSession: Sendable {
         }
     }
 
-    /// Opens the stores. One that stopped, of which the node tells, does not keep others from being
-    /// served.
+    /// Opens the stores. If one has stopped, which the node reports, the others are still served.
     private func open(
         _ node: Node
     ) async throws(CommandFailure) -> [StoreName: HostedHandle] {
@@ -127,7 +126,7 @@ struct WorkerSession: Sendable {
                 """)
     }
 
-    /// What is served over HTTP.
+    /// The functions for metrics and health over HTTP.
     private func monitored(_ node: Node) -> Monitored {
         let process = ProcessFamilies(
             program: environment.arguments.path.joined(separator: " "), version: version)
@@ -147,7 +146,7 @@ struct WorkerSession: Sendable {
             readinessFaults: { readinessFaults(node.metrics()) })
     }
 
-    /// Tells what happens until the node has ended.
+    /// Reports events until the node has ended.
     ///
     /// - Returns: Why it ended.
     private func tell(_ events: AsyncStream<NodeEvent>) async -> String {

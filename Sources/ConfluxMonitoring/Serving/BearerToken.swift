@@ -4,7 +4,7 @@
     import Glibc
 #endif
 
-/// What whoever asks has to say where other machines can reach the address.
+/// The token that requests must have if other machines can reach the address.
 package struct BearerToken: Sendable {
     private static let lengths = 16...256
 
@@ -21,8 +21,8 @@ package struct BearerToken: Sendable {
 
     /// Reads a token.
     ///
-    /// - Parameter path: A file of one line, which its owner alone may read; its group as well where
-    ///   another user owns it, as with a supervisor's credentials.
+    /// - Parameter path: A file of one line that only its owner may read. If another user owns it, as with a
+    ///   supervisor's credentials, its group may read it, too.
     /// - Throws: ``MonitoringError``.
     package init(file path: String) throws(MonitoringError) {
         let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
@@ -39,7 +39,7 @@ package struct BearerToken: Sendable {
                     it, write another one.
                     """)
         }
-        // One byte more than there may be, behind the line feed, shows that there are too many.
+        // One byte more than allowed, after the line feed, shows that the token is too long.
         var buffer = [UInt8](repeating: 0, count: Self.lengths.upperBound + 2)
         let count = read(descriptor, &buffer, buffer.count)
         guard count >= 0 else { throw Self.unreadable(path) }
@@ -65,7 +65,7 @@ package struct BearerToken: Sendable {
                 """)
     }
 
-    /// Whether a header `Authorization` has the token. Takes as long for any that is as long.
+    /// Whether a header `Authorization` has the token. The time depends on the length alone.
     func admits(_ header: String?) -> Bool {
         guard let header else { return false }
         let words = header.utf8.split(separator: UInt8(ascii: " "), maxSplits: 1)

@@ -1,11 +1,11 @@
-/// What is served: functions that read published numbers. They are called on the server's thread, one call
-/// after the other, and must not wait for anything.
+/// The functions that the server calls to read published numbers. It calls them on its thread, one after the
+/// other. They must not block.
 package struct Monitored: Sendable {
     /// The metrics.
     package var metrics: @Sendable () -> [MetricFamily]
-    /// Why the process makes no progress; empty where it does.
+    /// Why the process makes no progress; empty if it does.
     package var livenessFaults: @Sendable () -> [String]
-    /// Why it does not do its work; empty where it does.
+    /// Why it does not do its work; empty if it does.
     package var readinessFaults: @Sendable () -> [String]
 
     /// Makes one.
@@ -20,7 +20,7 @@ package struct Monitored: Sendable {
     }
 }
 
-/// What a request is answered with.
+/// The answer to a request.
 struct MonitoringAnswer {
     var status: UInt32
     var body: String
@@ -34,8 +34,8 @@ struct MonitoringAnswer {
     ///   - method: The request's method.
     ///   - path: Its path, without a query.
     ///   - authorization: Its header of that name.
-    ///   - token: What it has to say, if anything.
-    ///   - monitored: What is served.
+    ///   - token: The token that it must have; nil for none.
+    ///   - monitored: The functions to read from.
     init(
         _ method: String, _ path: String, authorization: String?, token: BearerToken?,
         of monitored: Monitored

@@ -2,7 +2,7 @@
 package struct MonitoringError: Error, Sendable, CustomStringConvertible {
     /// What kind of failure it is.
     package enum Code: String, Sendable, Hashable, CaseIterable {
-        /// The address is none, or is not this machine's.
+        /// The address is invalid, or is not this machine's.
         case invalidAddress
         /// Other machines can reach the address, and there is no token.
         case insecure

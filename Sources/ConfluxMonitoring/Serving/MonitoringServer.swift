@@ -11,7 +11,7 @@ import CMicroHTTPD
 /// Everything that a peer can cause is bounded: connections, bytes of each, and time.
 // Sendable: immutable; libmicrohttpd guards its daemon itself.
 package final class MonitoringServer: @unchecked Sendable {
-    /// The most connections. *At the bound* as many more wait until one has ended.
+    /// The most connections. *At the bound* up to as many more wait until one has ended.
     package static let connectionsMax = 32
     /// The most bytes of a connection: a request's line and headers, and the answer's headers. *At the
     /// bound* the request is refused.
@@ -19,12 +19,12 @@ package final class MonitoringServer: @unchecked Sendable {
     /// How long a connection may be silent. *At the bound* it is closed.
     package static let silenceMax = Duration.seconds(10)
 
-    /// Where it listens, with the port that was bound: `127.0.0.1:7480`.
+    /// The address that it listens at, with the bound port: `127.0.0.1:7480`.
     package let address: String
     private let daemon: OpaquePointer
     private let context: Unmanaged<Context>
 
-    /// What a request is answered by.
+    /// The context of the callback that answers requests.
     private final class Context: Sendable {
         let monitored: Monitored
         let token: BearerToken?
@@ -38,9 +38,9 @@ package final class MonitoringServer: @unchecked Sendable {
     /// Begins to serve.
     ///
     /// - Parameters:
-    ///   - monitored: What is served.
-    ///   - address: Where to listen.
-    ///   - token: What every request has to say; nil for nothing, on an address of this machine alone.
+    ///   - monitored: The functions to read from.
+    ///   - address: The address to listen at.
+    ///   - token: The token that every request must have; nil for none, if only this machine can reach the address.
     /// - Throws: ``MonitoringError``.
     package init(
         _ monitored: Monitored, at address: MonitoringAddress, token: BearerToken?
@@ -68,7 +68,7 @@ package final class MonitoringServer: @unchecked Sendable {
 
     /// Whether requests may be served there.
     ///
-    /// - Throws: ``MonitoringError`` when other machines can reach the address, and there is no token.
+    /// - Throws: ``MonitoringError`` if other machines can reach the address and there is no token.
     package static func check(
         _ address: MonitoringAddress, _ token: BearerToken?
     ) throws(MonitoringError) {
@@ -84,7 +84,7 @@ package final class MonitoringServer: @unchecked Sendable {
     }
 
     deinit {
-        // Waits for the thread: no request is being answered behind it.
+        // This waits for the thread. Afterwards, no request is being answered.
         MHD_stop_daemon(daemon)
         context.release()
     }
@@ -114,8 +114,8 @@ package final class MonitoringServer: @unchecked Sendable {
             code: code, message: "Metrics can't be served at \(address.text): \(reason). \(advice)")
     }
 
-    /// Called by libmicrohttpd on its thread, when the headers of a request are there. A body that may
-    /// follow is not read.
+    /// Called by libmicrohttpd on its thread, when the headers of a request have arrived. A body is not
+    /// read.
     private static let handle: MHD_AccessHandlerCallback = {
         context, connection, path, method, _, _, _, _ in
         guard let context, let connection, let path, let method else {

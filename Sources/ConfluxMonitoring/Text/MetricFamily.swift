@@ -1,13 +1,13 @@
 import ConfluxVocabulary
 
-/// A metric with its samples, as Prometheus knows it.
+/// A metric with its samples, in the model of Prometheus.
 package struct MetricFamily: Sendable {
     /// What a metric counts or measures.
     package enum Kind: String, Sendable {
         case counter, gauge, histogram
     }
 
-    /// One value, with the labels that tell it from the others.
+    /// One value, with the labels that distinguish it.
     package struct Sample: Sendable {
         fileprivate enum Value: Sendable {
             case number(Double)
@@ -63,12 +63,12 @@ package struct MetricFamily: Sendable {
         return family
     }
 
-    /// A count of what there is.
+    /// A number of things.
     package static func gauge(_ name: String, _ help: String, _ value: Int) -> MetricFamily {
         gauge(name, help, UInt64(clamping: value))
     }
 
-    /// Whether something is so.
+    /// A condition: 1 if it holds, otherwise 0.
     package static func gauge(_ name: String, _ help: String, _ value: Bool) -> MetricFamily {
         gauge(name, help, value ? 1 as UInt64 : 0)
     }

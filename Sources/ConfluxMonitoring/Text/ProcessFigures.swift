@@ -4,7 +4,7 @@
     import Glibc
 #endif
 
-/// What the system says of this process and of a folder.
+/// Figures of the system about this process and about a folder.
 package enum ProcessFigures {
     /// How many bytes of memory are resident; nil if the system does not say.
     package static var residentBytes: UInt64? {
@@ -44,7 +44,7 @@ package enum ProcessFigures {
                     fstatat(dirfd(folder), $0, &status, AT_SYMLINK_NOFOLLOW) == 0
                 }
             }
-            // A file may be gone meanwhile.
+            // A file may have been removed in the meantime.
             guard found, status.st_mode & S_IFMT == S_IFREG else { continue }
             sum += UInt64(clamping: status.st_size)
         }

@@ -1,6 +1,6 @@
 /// A point of wall-clock time: whole nanoseconds since 1970-01-01 00:00 UTC.
 ///
-/// It is encoded as that number, in JSON `1700000000000000001`. The form stays. Readers that take numbers for
+/// It is encoded as that number, in JSON `1700000000000000001`. This form is stable. Readers that take numbers for
 /// floating-point ones, as JavaScript does, lose the last digits.
 public struct Timestamp: RawRepresentable, Hashable, Comparable, Codable, Sendable,
     CustomStringConvertible

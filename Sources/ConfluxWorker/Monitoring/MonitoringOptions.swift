@@ -3,14 +3,14 @@ import ConfluxMonitoring
 
 /// The options by which a sequencer or a worker serves metrics and health.
 package struct MonitoringOptions: Sendable {
-    /// Where.
+    /// The address to serve at.
     package static let http = Option<String?>(
         "--http", valueName: "HOST:PORT", parse: .text,
         summary: """
             Serve metrics and health over HTTP (/metrics, /livez, /readyz) at an IP address or \
             localhost. With port 0 the system chooses one; the ready line shows it.
             """)
-    /// What requests have to say.
+    /// The file of the token that requests must have.
     package static let httpToken = Option<String?>(
         "--http-token", valueName: "FILE", parse: .text,
         summary: """
@@ -21,9 +21,9 @@ package struct MonitoringOptions: Sendable {
     private let address: MonitoringAddress
     private let token: BearerToken?
 
-    /// Reads what the command line says, before anything is started.
+    /// Reads the options, before anything is started.
     ///
-    /// - Returns: nil if nothing is to be served.
+    /// - Returns: nil if nothing should be served.
     /// - Throws: What is wrong with it.
     package init?(_ arguments: Invocation) throws(CommandFailure) {
         guard let text = arguments[Self.http] else {

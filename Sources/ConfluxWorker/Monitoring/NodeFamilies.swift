@@ -2,7 +2,7 @@ import ConfluxMonitoring
 import ConfluxNode
 
 extension NodeMetrics {
-    /// The metrics of a node, as Prometheus has them.
+    /// The metrics of a node, in the form of Prometheus.
     package var families: [MetricFamily] {
         [
             .gauge(

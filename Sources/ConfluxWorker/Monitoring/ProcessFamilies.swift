@@ -8,7 +8,7 @@ package struct ProcessFamilies: Sendable {
     private let version: String
     private let startedAt = Date()
 
-    /// Begins with the program.
+    /// Makes the metrics of a program that has just started.
     ///
     /// - Parameters:
     ///   - program: The program's name.

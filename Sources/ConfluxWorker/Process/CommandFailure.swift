@@ -2,7 +2,7 @@ import Conflux
 import ConfluxNode
 import ConfluxProtocol
 
-/// Why a command ends without success: what a person reads, and what a script decides by.
+/// Why a command fails: a message for people, and codes for scripts.
 package struct CommandFailure: Error, Sendable {
     /// How the process ends.
     package let exitCode: ExitCode
@@ -10,7 +10,7 @@ package struct CommandFailure: Error, Sendable {
     package let code: String
     /// What happened and what to do.
     package let message: String
-    /// Where the action is in the log, if it is.
+    /// The action's place in the log, if it is there.
     package let receipt: Receipt?
 
     /// Makes a failure.
@@ -18,7 +18,7 @@ package struct CommandFailure: Error, Sendable {
     /// - Parameters:
     ///   - exitCode: How the process ends.
     ///   - code: The kind of failure; nil for the exit code's own name.
-    ///   - receipt: Where the action is in the log, if it is.
+    ///   - receipt: The action's place in the log, if it is there.
     ///   - message: What happened and what to do.
     package init(
         _ exitCode: ExitCode, code: String? = nil, receipt: Receipt? = nil, _ message: String
@@ -29,7 +29,7 @@ package struct CommandFailure: Error, Sendable {
         self.message = message
     }
 
-    /// What a node could not do.
+    /// Makes the failure of a node.
     package init(_ error: NodeError) {
         let exitCode: ExitCode =
             switch error.code {
@@ -47,7 +47,7 @@ package struct CommandFailure: Error, Sendable {
             case .cancelled: .interrupted
             case .rejected: error.rejection.map { ExitCode($0) } ?? .rejected
             }
-        // A node that is refused is told apart from an action that is.
+        // Distinguish a refused node from a refused action.
         let bye = error.code == .refused ? error.bye.map { "\($0)" } ?? "nodeRefused" : nil
         let rejection = error.code == .rejected ? error.rejection.map { "\($0)" } : nil
         let failure = error.questionFailure.map { "\($0)" }
@@ -55,12 +55,12 @@ package struct CommandFailure: Error, Sendable {
             exitCode, code: bye ?? rejection ?? failure ?? error.code.rawValue, error.message)
     }
 
-    /// Why a question has no answer.
+    /// Makes the failure of a question without an answer.
     package init(_ failure: QuestionFailure, _ message: String) {
         self.init(ExitCode(failure), code: "\(failure)", "\(message).")
     }
 
-    /// What is wrong with a key.
+    /// Makes the failure of a key.
     package init(_ error: KeyFileError) {
         let exitCode: ExitCode =
             switch error.code {
@@ -70,7 +70,7 @@ package struct CommandFailure: Error, Sendable {
         self.init(exitCode, code: error.code.rawValue, error.message)
     }
 
-    /// What became of an action.
+    /// Makes the failure of an action.
     package init(_ error: DispatchError) {
         let reason = error.reason as? RejectionReason
         let exitCode: ExitCode =
@@ -91,12 +91,12 @@ package struct CommandFailure: Error, Sendable {
 }
 
 extension ExitCode {
-    /// How a process ends whose request the sequencer rejected.
+    /// The exit code after a rejected request.
     package init(_ rejection: RejectionCode) {
         self = rejection == .notAllowed ? .notPermitted : .rejected
     }
 
-    /// How a process ends whose question has no answer.
+    /// The exit code after a question without an answer.
     fileprivate init(_ failure: QuestionFailure) {
         self =
             switch failure {

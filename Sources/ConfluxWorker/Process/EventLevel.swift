@@ -1,12 +1,12 @@
 import ConfluxArguments
 
-/// How much an event of a service matters. It follows from the event's name alone.
+/// The importance of a service's event. It depends on the event's name alone.
 package enum EventLevel: String, Sendable, CaseIterable, Comparable {
-    /// It is told so that it can be read later.
+    /// For later reading.
     case info
-    /// Somebody may have to do something, if it stays so or comes again.
+    /// The operator may have to act, if it lasts or happens again.
     case warning
-    /// Somebody has to do something.
+    /// The operator has to act.
     case error
 
     /// The level of an event.
@@ -27,7 +27,7 @@ package enum EventLevel: String, Sendable, CaseIterable, Comparable {
         }
     }
 
-    /// The option by which a service prints less.
+    /// The option for the least level that a service prints.
     package static let option = Option<EventLevel>(
         "--log-level", valueName: "LEVEL", default: .info, parse: .choice,
         summary: """
@@ -45,6 +45,6 @@ package enum EventLevel: String, Sendable, CaseIterable, Comparable {
         "snapshotFailed", "staleSequencer", "truncateFailed", "unreadable", "unreadableFrame",
     ]
 
-    /// The names that have another level than info.
+    /// The names of all events above `info`.
     package static var named: Set<String> { errors.union(warnings) }
 }

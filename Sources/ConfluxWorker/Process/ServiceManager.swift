@@ -2,7 +2,7 @@ import ConfluxNode
 import Dispatch
 import Foundation
 
-/// The service manager that started this process and wants to know how it is, such as systemd.
+/// Tells the service manager that started this process, such as systemd, about its status.
 ///
 /// The protocol is that of `sd_notify(3)`: each message is one datagram to the socket that the variable
 /// `NOTIFY_SOCKET` names. This process says `READY=1` once it serves, and `STOPPING=1` once it ends.
@@ -18,20 +18,20 @@ package final class ServiceManager: @unchecked Sendable {
     /// Sends a function through the main threads of a process. The last one calls it.
     package typealias Probe = @Sendable (_ passed: @escaping @Sendable () -> Void) -> Void
 
-    /// How long the manager may keep one message waiting.
+    /// How long a message may wait for the manager.
     private static let sendPatience = timeval(tv_sec: 1, tv_usec: 0)
-    /// The times that make sense for a watchdog, in microseconds: a millisecond to a year.
+    /// The valid times of a watchdog, in microseconds: a millisecond to a year.
     private static let watchdogRange = 1_000...31_536_000_000_000
 
     private let address: SocketAddress
     /// Half of the watchdog's time; nil without a watchdog.
     private let interval: DispatchTimeInterval?
-    /// Where messages are sent, in their order, so that no main thread waits for the manager.
+    /// Sends the messages in order, so that no main thread waits for the manager.
     private let queue = DispatchQueue(label: "conflux-notify")
     private let diagnostics: Diagnostics
     private var isReady = false
     private var isStopping = false
-    /// Whether a probe is under way. *Invariant*: there is never a second one.
+    /// Whether a probe is running. *Invariant*: there is never a second one.
     private var isProbing = false
     private var timer: (any DispatchSourceTimer)?
 
@@ -39,8 +39,8 @@ package final class ServiceManager: @unchecked Sendable {
     ///
     /// - Parameters:
     ///   - variables: The process's environment.
-    ///   - diagnostics: Where to say that a message could not be sent.
-    /// - Returns: nil if no manager wants to hear anything.
+    ///   - diagnostics: Gets a note if a message could not be sent.
+    /// - Returns: nil if no manager expects messages.
     /// - Throws: `usage` if a variable of the manager is invalid.
     package static func find(
         in variables: [String: String] = ProcessInfo.processInfo.environment,
@@ -61,7 +61,7 @@ package final class ServiceManager: @unchecked Sendable {
         _ variables: [String: String]
     ) throws(CommandFailure) -> DispatchTimeInterval? {
         guard let text = variables["WATCHDOG_USEC"], !text.isEmpty else { return nil }
-        // A watchdog of another process, which has started this one.
+        // The watchdog is for another process, which started this one.
         if let process = variables["WATCHDOG_PID"], process != "\(getpid())" { return nil }
         guard let microseconds = Int(text), watchdogRange.contains(microseconds) else {
             throw CommandFailure(
@@ -81,7 +81,7 @@ package final class ServiceManager: @unchecked Sendable {
         self.diagnostics = diagnostics
     }
 
-    /// Says that the process serves, and starts the watchdog. Only the first call has an effect.
+    /// Reports that the process serves, and starts the watchdog. Only the first call has an effect.
     ///
     /// - Parameter probe: Sends a function through the main threads.
     package func ready(probing probe: @escaping Probe) {
@@ -93,8 +93,8 @@ package final class ServiceManager: @unchecked Sendable {
         }
     }
 
-    /// Says that the process ends, and waits until the manager has that, for a second at most. Only the
-    /// first call has an effect.
+    /// Reports that the process ends, and waits for a second at most until the manager has the message. Only
+    /// the first call has an effect.
     package func stopping() {
         queue.sync {
             guard !isStopping else { return }
@@ -137,7 +137,7 @@ private struct SocketAddress: Sendable {
     private let name: [UInt8]
     static let bytesMax = MemoryLayout.size(ofValue: sockaddr_un().sun_path) - 1
 
-    /// - Returns: nil for what is neither.
+    /// - Returns: nil for any other text.
     init?(_ text: String) {
         guard text.utf8.count <= Self.bytesMax, text.utf8.count > 1 else { return nil }
         switch text.utf8.first {

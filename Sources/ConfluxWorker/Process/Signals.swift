@@ -2,27 +2,27 @@ import Dispatch
 import Foundation
 import Synchronization
 
-/// What this process does when it gets a signal.
+/// Handles the signals of this process.
 ///
-/// The system calls a handler on whichever thread the signal meets. The handler only puts the signal's
-/// number into a pipe, and whoever reads the pipe does the rest. A `DispatchSourceSignal` is no
-/// substitute on Linux: it passes the signal on to one thread, and loses it if that thread does not read it.
+/// The system calls a handler on any thread. The handler only puts the signal's number into a pipe. The
+/// reader of the pipe does the rest. A `DispatchSourceSignal` is no substitute on Linux: it passes the
+/// signal on to one thread, and loses it if that thread does not read it.
 package enum Signals {
     private static let bodies = Mutex<[Int32: @Sendable () -> Void]>([:])
-    /// Where the handler writes; -1 before there is a pipe.
+    /// The descriptor that the handler writes to; -1 before there is a pipe.
     // Written once, by the thread that makes the pipe, before there is a handler that reads it.
     fileprivate nonisolated(unsafe) static var writeEnd: Int32 = -1
-    /// What reads the pipe, for as long as the process lives. nil if the system has no pipe left: then
-    /// signals do what they do by default.
+    /// Reads the pipe as long as the process lives; nil if the system has no pipe left. Then signals have
+    /// their default effect.
     // Immutable once made; a source is thread-safe itself.
     private nonisolated(unsafe) static let reader = makeReader()
 
-    /// Has a function called at each signal of a kind from now on, on another thread, one call after the
-    /// other, whatever the signal.
+    /// Calls a function at each signal of a kind from now on, on another thread. The calls for all kinds of
+    /// signals come one after the other.
     ///
     /// - Parameters:
     ///   - number: The signal.
-    ///   - body: The function; it replaces the one before.
+    ///   - body: The function. It replaces the former one.
     package static func handle(_ number: Int32, by body: @escaping @Sendable () -> Void) {
         bodies.withLock { $0[number] = body }
         guard reader != nil else { return }
@@ -52,7 +52,7 @@ package enum Signals {
     }
 }
 
-/// Runs as a signal handler: nothing but what is safe there.
+/// The signal handler. It does only what is safe in one.
 private func noteSignal(_ number: Int32) {
     let error = errno
     var byte = UInt8(truncatingIfNeeded: number)

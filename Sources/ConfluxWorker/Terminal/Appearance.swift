@@ -1,8 +1,8 @@
 import Foundation
 
-/// How text is shown where a descriptor leads: for people on a terminal, and plainly in a pipe or a file.
+/// The appearance of text that is written to a descriptor: for people on a terminal, and plain in a pipe or a file.
 ///
-/// It alone decides about colours, about lines that are written over, and about JSON on several lines.
+/// It alone decides about colours, about lines that are overwritten, and about JSON on several lines.
 package struct Appearance: Sendable {
     /// The colours and weights of the tool, as ANSI's numbers.
     package enum Style: Int, Sendable {
@@ -14,25 +14,25 @@ package struct Appearance: Sendable {
         case cyan = 36
     }
 
-    /// What is no terminal.
+    /// The appearance without a terminal.
     package static let plain = Appearance(descriptor: nil, variables: [:])
-    /// Of standard error.
+    /// The appearance of standard error.
     package static let ofErrors = Appearance(of: STDERR_FILENO)
 
     private let descriptor: Int32?
-    /// Whether a person sees it: JSON may take several lines.
+    /// Whether it is a terminal, so that a person reads the text. Then JSON may take several lines.
     package var isTerminal: Bool { descriptor != nil }
-    /// Whether it understands escape sequences, so that a line can be written over.
+    /// Whether it understands escape sequences, so that a line can be overwritten.
     package let canRedraw: Bool
     /// Whether text has colours.
     package let hasColours: Bool
 
-    /// Looks at a descriptor and at the environment.
+    /// Derives the appearance from a descriptor and the environment.
     ///
     /// - Parameters:
     ///   - descriptor: Where the text goes.
-    ///   - variables: `NO_COLOR` takes the colours away if it is not empty. Without `TERM`, or where it is `dumb`, the
-    ///     terminal understands no escape sequences.
+    ///   - variables: If `NO_COLOR` is not empty, there are no colours. If `TERM` is missing or `dumb`, the terminal
+    ///     understands no escape sequences.
     package init(
         of descriptor: Int32, variables: [String: String] = ProcessInfo.processInfo.environment
     ) {
@@ -47,7 +47,7 @@ package struct Appearance: Sendable {
         hasColours = canRedraw && (variables["NO_COLOR"] ?? "").isEmpty
     }
 
-    /// How many characters a line has; 80 where the terminal does not say.
+    /// How many characters a line has; 80 if the terminal does not say.
     package var columns: Int {
         var size = winsize()
         guard let descriptor, ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0
@@ -55,7 +55,7 @@ package struct Appearance: Sendable {
         return Int(size.ws_col)
     }
 
-    /// A text in a style, where there are colours; else as it is.
+    /// A text in a style, if there are colours; otherwise the text as it is.
     package func paint(_ text: String, _ style: Style) -> String {
         hasColours ? "\u{1B}[\(style.rawValue)m\(text)\u{1B}[0m" : text
     }

@@ -1,4 +1,4 @@
-/// Lays JSON out for a person: what fits on a line stays on one, and what does not has one member a line.
+/// Lays out JSON for people. A value that fits stays on one line. Any other has one member per line.
 ///
 /// It works on the text, so that numbers and the order of keys stay as they are.
 package struct JSONLayout {
@@ -14,8 +14,8 @@ package struct JSONLayout {
     /// - Parameters:
     ///   - json: A valid text of JSON.
     ///   - appearance: Whether there are colours.
-    ///   - column: How much of the first line is taken.
-    ///   - columns: How many characters a line has; nil if the value is to stay on one line.
+    ///   - column: How many characters of the first line are in use.
+    ///   - columns: How many characters a line has; nil to keep the value on one line.
     /// - Returns: The lines, without a line break at the end.
     package static func bytes(
         _ json: some Sequence<UInt8>, _ appearance: Appearance, from column: Int = 0, columns: Int?
@@ -32,7 +32,7 @@ package struct JSONLayout {
         self.appearance = appearance
     }
 
-    /// The next character that is no blank, which is where the place is then.
+    /// Moves to the next character that is not a blank, and returns it.
     private mutating func next() -> Character? {
         while place < json.count, [0x20, 0x09, 0x0A, 0x0D].contains(json[place]) { place += 1 }
         return place < json.count ? Character(UnicodeScalar(json[place])) : nil
@@ -49,7 +49,7 @@ package struct JSONLayout {
         }
     }
 
-    /// An object or an array.
+    /// Lays out an object or an array.
     private mutating func members(_ isOnOneLine: Bool, indent: Int) {
         let isObject = json[place] == UInt8(ascii: "{")
         var isFirst = true
@@ -84,7 +84,7 @@ package struct JSONLayout {
         place += 1
     }
 
-    /// Whether the value at the place, and a comma behind it, have room on a line.
+    /// Whether the value at the present place fits on a line, together with a comma.
     private func fits(in room: Int) -> Bool {
         var (length, depth, isInString, place) = (1, 0, false, place)
         while place < json.count, length <= room {
@@ -103,14 +103,14 @@ package struct JSONLayout {
             case 0x20, 0x09, 0x0A, 0x0D: continue
             default: break
             }
-            // Not the later bytes of a character.
+            // Only the first byte of a character counts.
             if byte & 0xC0 != 0x80 { length += 1 }
             if depth == 0 { return length <= room }
         }
         return false
     }
 
-    /// A string with its quotation marks. What a terminal could take for an order of its own is escaped.
+    /// A string with its quotation marks. Characters that could control the terminal are escaped.
     private mutating func string() -> [UInt8] {
         var text = [json[place]]
         place += 1
@@ -135,13 +135,13 @@ package struct JSONLayout {
         return text
     }
 
-    /// A number, or one of the three words.
+    /// A number, `true`, `false` or `null`.
     private mutating func word() -> [UInt8] {
         let start = place
         while place < json.count, !Array("{}[],: \t\r\n\"".utf8).contains(json[place]) {
             place += 1
         }
-        // A character that is none of JSON's is passed on as it is.
+        // A character that is not valid JSON is passed on as it is.
         if place == start { place += 1 }
         return Array(json[start..<place])
     }
