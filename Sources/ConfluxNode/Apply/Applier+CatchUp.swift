@@ -1,16 +1,18 @@
 import ConfluxProtocol
 
-/// Stores that catch up: what they were given is applied in slices, each behind the jobs that came
-/// meanwhile, so that no receipt of another store waits for more than a slice.
+/// Stores that catch up. What they were given is applied in slices, each behind the jobs that
+/// arrived meanwhile. So no receipt of another store waits for more than one slice.
 ///
-/// *Invariants*: a store that catches up gets its slices in their order. Only what concerns other stores
-/// overtakes them (``ApplyJob/mayOvertake``); everything else is done behind the last of them.
+/// *Invariants*: A store that catches up gets its slices in their order. Only jobs that concern
+/// other stores overtake slices (``ApplyJob/mayOvertake``). Every other job is done after the last
+/// slice.
 extension Applier {
-    /// A part of a commit for stores that catch up.
+    /// A part of a commit, for stores that catch up.
     struct Slice {
         let commit: Commit
         let subjects: Set<HostingSubject>
-        /// What was delivered and is handed over with it: the whole commit's bytes with its last slice.
+        /// How many delivered bytes are done with this slice: the whole commit's with its last
+        /// slice, otherwise none.
         let byteCount: Int
     }
 
@@ -47,7 +49,7 @@ extension Applier {
 }
 
 extension ApplyJob {
-    /// Whether it concerns no store that catches up, so that it need not wait for one.
+    /// Whether the job concerns no store that catches up, so that it need not wait for the slices.
     var mayOvertake: Bool {
         switch self {
         case .deliver(let delivery, _):

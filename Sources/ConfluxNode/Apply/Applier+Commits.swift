@@ -2,7 +2,7 @@ import Conflux
 import ConfluxProtocol
 import ConfluxVocabulary
 
-/// Commits, and what lanes report of them.
+/// Commits, and what lanes report about them.
 extension Applier {
     func apply(_ commit: Commit, to recipients: Recipients) {
         let numbers = commit.first...commit.last
@@ -24,7 +24,7 @@ extension Applier {
             }
             sequence = sequence.advanced(by: UInt64(block.count))
         }
-        // What a process dies of now is what it applies, in whichever store.
+        // If the process dies from here on, it dies of applying an entry, in whichever store.
         for stores in states.values { stores.runner?.endDecoding() }
         var given: [StoreProgress] = []
         for stores in states.values {
@@ -32,7 +32,7 @@ extension Applier {
             given += some
             for replica in stopped { tellStopped(replica) }
         }
-        // Behind what the commit's batches did to the stores.
+        // Behind the changes that the commit's batches made to the stores.
         for place in points { digest(at: place) }
         if case .only(let subjects) = recipients {
             for subject in subjects {
@@ -73,12 +73,12 @@ extension Applier {
                 StoppedStore(store: replica.name, life: replica.life, sequence: sequence)))
     }
 
-    /// Says something of the present history.
+    /// Reports something about the present history.
     func report(_ report: ApplyReport) {
         tell(.reported(report, resets: progress.resets))
     }
 
-    /// A store was given its part of a commit.
+    /// Looks after a store that was given its part of a commit.
     private func look(after progress: StoreProgress, through sequence: SequenceNumber) {
         collect(progress)
         guard progress.hasOpenRuns else { return }
@@ -97,7 +97,7 @@ extension Applier {
 
     /// Takes what a store's lane has reported.
     func collect(_ progress: StoreProgress) {
-        // What is done for one report may bring about the next.
+        // Handling one report may bring about the next.
         while case let reports = progress.reports.take(), !reports.isEmpty {
             for report in reports { take(report, of: progress) }
         }
@@ -120,7 +120,7 @@ extension Applier {
             else { break }
             restored(replica, error)
         case .copied(let request, let place, let encoding):
-            // Of a former state nothing counts, nor what it refused.
+            // A copy of a former state does not count, and neither do that state's refusals.
             guard request == progress.request else { break }
             vote(at: place, encoding, refusals: progress.effects.takeDigest())
         }

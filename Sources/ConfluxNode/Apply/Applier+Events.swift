@@ -2,13 +2,13 @@ import Conflux
 import ConfluxProtocol
 import ConfluxVocabulary
 
-/// What the log's own events mean for the stores here.
+/// What the log's own entries mean for the stores here.
 extension Applier {
     /// - Parameters:
     ///   - event: The event.
     ///   - sequence: Its number.
-    ///   - recipients: To which stores the commit goes.
-    ///   - points: Gets the digest points of stores here.
+    ///   - recipients: The stores that the commit goes to.
+    ///   - points: Collects the digest points of stores here.
     func apply(
         _ event: LogEvent, at sequence: SequenceNumber, to recipients: Recipients,
         _ points: inout [SnapshotPlace]
@@ -41,7 +41,7 @@ extension Applier {
         }
     }
 
-    /// A store here that an event is for.
+    /// The store here that an event is for; nil if there is none.
     private func replica(
         _ store: StoreName, _ life: SequenceNumber, at sequence: SequenceNumber,
         _ recipients: Recipients
@@ -52,8 +52,8 @@ extension Applier {
         return replica
     }
 
-    /// Whether an event is for a store. One that has stopped hears what the feed brings: it may be that
-    /// what it stopped at has no effect any more.
+    /// Whether an event is for a store. A store that has stopped still hears the feed's events: the
+    /// entry at which it stopped may have no effect any more.
     private func hears(
         _ replica: Replica, at sequence: SequenceNumber, _ recipients: Recipients
     ) -> Bool {
@@ -65,7 +65,8 @@ extension Applier {
         return recipients.include(progress) && sequence > progress.delivered
     }
 
-    /// An entry has no effect (rule 23). A store that stopped there, or has applied it, begins anew.
+    /// An entry has no effect (rule 23). A store that stopped there, or has applied it, begins
+    /// anew.
     private func skip(_ sequence: SequenceNumber, of replica: Replica) {
         guard sequence > replica.start, !replica.skips.contains(sequence) else { return }
         replica.skips.insert(sequence)

@@ -2,7 +2,7 @@ import Conflux
 import ConfluxProtocol
 import ConfluxVocabulary
 
-/// What is hosted here: how it begins, and how it ends.
+/// How hosting a store, or bridging a state, begins and ends.
 extension Applier {
     func register(_ registration: Registration) {
         registrations.add(registration)
@@ -10,13 +10,14 @@ extension Applier {
         let stores = states[state] ?? StateStores(state, locals: makeProgress(of: .state(state)))
         states[state] = stores
         registration.attach(stores, makeProgress(of: registration.subject))
-        // Opens and closes reach the link by this thread alone, and so in this order.
+        // Only this thread sends opens and closes to the link, so they reach it in this order.
         tell(.open(registration.open))
     }
 
-    /// Whoever waited for it has given up, or is told by who calls.
+    /// Ends the hosting or bridging of a subject. Nobody is told: whoever waited for the subject
+    /// has given up, or the caller tells them.
     ///
-    /// - Returns: What was registered, and whether it was open.
+    /// - Returns: The registrations that were removed, and whether each was open.
     @discardableResult
     func unregister(_ subject: HostingSubject) -> [RegistrationTable.Entry] {
         let former = registrations.remove(subject)
@@ -40,7 +41,7 @@ extension Applier {
         return former
     }
 
-    /// Nobody waits for a store that is closed.
+    /// Ends all waiting for a store that is closed.
     private func release(_ progress: StoreProgress) {
         while let item = progress.takeNext() {
             if case .outcome(let outcome) = item.goal { reached(outcome) }
@@ -63,7 +64,7 @@ extension Applier {
         collect(replica.progress)
     }
 
-    /// A store has its snapshot, or can't be given it.
+    /// A store has its snapshot, or the snapshot could not be put in.
     func restored(_ replica: Replica, _ error: (any Error)?) {
         let progress = replica.progress
         guard progress.phase == .empty else { return }
@@ -80,19 +81,19 @@ extension Applier {
         report(.ready(progress.subject, through: through, request: progress.request))
     }
 
-    /// It takes nothing, not even what is in its snapshot.
+    /// Stops a store before everything: it takes nothing, not even what is in its snapshot.
     private func stop(_ replica: Replica, _ message: String) {
         replica.progress.stop = (nil, message)
         replica.progress.delivered = .zero
         replica.progress.phase = .ended
     }
 
-    /// Where the store notes what it applies from this snapshot on.
+    /// The record in which a store notes what it applies after this snapshot.
     private func crashRecord(
         of store: StoreName, _ life: SequenceNumber, _ log: LogID, at sequence: SequenceNumber
     ) -> CrashRecord? {
         guard let journal else { return nil }
-        // Before a store there may be nobody who listens.
+        // Before the first store is opened, nobody may be listening. So the warning waits until now.
         if let warning = journal.takeWarning() { announce(.crashJournal(message: warning)) }
         let record = journal.record(of: store, life: life, log: log, at: sequence)
         if record == nil {
@@ -106,16 +107,18 @@ extension Applier {
         return record
     }
 
-    /// Gives a store the entries behind its snapshot that the log holds no longer.
+    /// Gives a store the entries after its snapshot that the log no longer holds.
     private func follow(_ replica: Replica, _ aside: Bytes) {
         do throws(WireError) {
             let entries = try AsideEntries.commits(of: aside)
-            // Of what the log holds no longer nobody tells but what was kept with it.
+            // For entries that the log no longer holds, only what was kept with them says which
+            // have no effect.
             for entry in entries { noteSkips(of: entry.commit, for: replica) }
             replica.progress.phase = .catchingUp
             for entry in entries {
                 apply(entry.commit, to: .only([replica.progress.subject]))
-                // However much it is: nobody keeps it to give it again.
+                // However many bytes these are, the store is not parked: nobody keeps them to
+                // deliver them again.
                 if replica.progress.phase == .parked { replica.progress.phase = .catchingUp }
             }
         } catch {
@@ -133,7 +136,7 @@ extension Applier {
         }
     }
 
-    /// An open is answered: it is told once the store has applied what it caught up with.
+    /// An open is answered. This is told once the store has applied what it caught up with.
     func opened(_ request: UInt64, _ outcome: OpenOutcome) {
         guard let (registration, _) = registrations[request] else { return }
         guard case .opened = outcome else { return complete(request, outcome) }
@@ -150,7 +153,7 @@ extension Applier {
         }
     }
 
-    /// The sequencer knows that the state is bridged, for the first time or again.
+    /// The sequencer knows that the state is bridged: for the first time, or once more.
     private func bridged(_ stores: StateStores) {
         let locals = stores.locals
         if !stores.isBridged || locals.phase == .empty {
@@ -158,7 +161,7 @@ extension Applier {
             locals.phase = .attached
             locals.delivered = delivered
             if stores.isInhabited {
-                // Of what was before they were reached by nothing is known.
+                // Nothing is known of entries from before this node reached the local stores.
                 locals.jump(through: delivered)
                 wantFeed(for: locals)
             } else {
@@ -169,8 +172,9 @@ extension Applier {
         }
     }
 
-    /// A local store of a bridged state is there. It gets all that is delivered to this node from now on: what
-    /// was told here before, by a receipt above all, was before it (P6).
+    /// A bridged state has a local store now. It gets everything that is delivered to this node
+    /// from now on. Whatever was told here before, above all by a receipt, precedes the store
+    /// (P6).
     func inhabit(_ state: Name) {
         guard let stores = states[state], !stores.isInhabited else { return }
         stores.isInhabited = true
@@ -180,13 +184,13 @@ extension Applier {
         wantFeed(for: stores.locals)
     }
 
-    /// From its position on it gets what follows, from a feed that this node may not follow yet.
+    /// Asks for everything after the local stores' position. This node may not follow the feed yet.
     private func wantFeed(for locals: StoreProgress) {
         locals.phase = .ready
         report(.ready(locals.subject, through: locals.delivered, request: locals.request))
     }
 
-    /// What a bridged state's stores catch up with may have a gap, which was told as `missed`.
+    /// Notes a gap in what a bridged state's local stores catch up with. It was told as `missed`.
     func noteGap(before first: SequenceNumber, of locals: StoreProgress) {
         if first > locals.delivered.next {
             locals.jump(through: SequenceNumber(first.rawValue - 1))
@@ -197,7 +201,7 @@ extension Applier {
         guard let (registration, isOpen) = registrations[request] else { return }
         if let error = failure(of: outcome, registration.subject) {
             unregister(registration.subject)
-            // It was open, and the history that it was open in is lost: nobody waits for this.
+            // It was open in a history that is lost, so nobody waits for the completion.
             if isOpen {
                 registration.lost(error)
             } else {
@@ -210,9 +214,10 @@ extension Applier {
         registration.completion(.success(life))
     }
 
-    /// What stands before the end of a store's life is applied here: nobody hosts it any more.
+    /// Ends the hosting of a dropped store, once everything before the end of its life is applied
+    /// here.
     func drop(_ store: StoreName) {
-        // It may have been closed, or loaded anew, meanwhile.
+        // The store may have been closed, or loaded anew, meanwhile.
         guard replica(store)?.isDropped == true else { return }
         for (registration, isOpen) in unregister(.store(store)) {
             if isOpen {

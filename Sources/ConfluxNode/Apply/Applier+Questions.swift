@@ -2,9 +2,9 @@ import Conflux
 import ConfluxProtocol
 import ConfluxVocabulary
 
-/// Answers to questions about the stores here, each as soon as it can be given.
+/// Answers to questions about the stores here, each told as soon as it can be.
 extension Applier {
-    /// Tries to answer a question.
+    /// Tries to answer a question. Returns whether the question is done with.
     func isAnswered(_ question: Question) -> Bool {
         switch question.body {
         case .observe(let store, _, let after): observe(store, after, question.number)

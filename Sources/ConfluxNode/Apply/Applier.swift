@@ -2,98 +2,100 @@ import Conflux
 import ConfluxProtocol
 import ConfluxVocabulary
 
-/// What a node applies by: it decodes what is ordered and runs models and stores. It is driven by
-/// calls, one at a time: by a thread of its own (``ApplyThread``), so that user code never delays a
-/// beat, or by a simulation step by step.
+/// The part of a node that applies: it decodes ordered entries, and runs models and stores. It is
+/// driven by calls, one at a time: by a thread of its own (``ApplyThread``), so that user code
+/// never delays a beat, or step by step by a simulation.
 ///
-/// Each store here has its own progress (``StoreProgress``), and what is to be told waits for the
-/// stores that it concerns, and for no other:
+/// Each store here has its own progress (``StoreProgress``). An outcome, an open or a drop waits
+/// only for the stores that it concerns:
 ///
 ///     commit ──▶ runs ──▶ lanes ──▶ reports ──▶ position ──▶ outcomes, opens, waits
 ///
-/// - The outcome of an own action is told once every store here that it concerns has reached its
-///   number (P6). So a store that catches up, or whose executor is slow, delays no other's.
-/// - Who waits for a number is told once all stores here have reached it.
+/// - The outcome of one of this node's actions is told once every store here that it concerns has
+///   reached its number (P6). So a store that catches up, or whose executor is slow, delays only
+///   its own outcomes.
+/// - A wait for a number ends once all stores here have reached that number.
 /// - A store whose lane has too much to do is parked: it gets no commits, and catches up later.
 ///
 /// Confined to whoever drives it. The functions that it is given may be called on other threads.
 package final class Applier {
-    /// Tells the machine.
+    /// Sends an input to the machine.
     let tell: @Sendable (ReplicaInput) -> Void
-    /// Has a job performed soon, behind those that wait.
+    /// Posts a job, behind the jobs that wait.
     let post: @Sendable (ApplyJob) -> Void
     /// The monotonic clock.
     let clock: () -> Duration
-    /// Of each store, how many bytes of reasons are kept why entries had no effect.
+    /// Per store: how many bytes of reasons why entries had no effect are kept.
     private let refusalBytesMax: Int
-    /// Where encodings are kept for the sequencer, and for comparing.
+    /// Keeps encodings for the sequencer and for comparisons.
     let shelf: EncodingShelf
-    /// Runs what takes long, beside what is applied; in order, one after the other.
+    /// Runs what takes long, beside the applying: in order, one after the other.
     let background: Background
-    /// From which size on a snapshot is decoded there.
+    /// The largest snapshot that is decoded without ``background``.
     let inPlaceBytesMax: Int
-    /// How many bytes a store's lane may have before the store is parked, unless told otherwise.
+    /// How many bytes a store's lane may hold before the store is parked, unless told otherwise.
     package static let openBytesMax = 16 << 20
     let openBytesMax: Int
     /// How many outcomes may wait for stores.
     package let waitingOutcomesMax: Int
-    /// How many bytes of entries a store that catches up is given at once, unless told otherwise.
+    /// How many bytes of entries a store that catches up gets at once, unless told otherwise.
     package static let sliceBytesMax = 32 << 10
     let sliceBytesMax: Int
-    /// Tells whoever watches the node.
+    /// Tells those who watch the node.
     let announce: @Sendable (NodeEvent) -> Void
-    /// Where stores note what they apply; nil for nowhere.
+    /// Where stores note what they apply; nil without a journal.
     let journal: CrashJournal?
-    /// Given every commit that is delivered.
+    /// Gets every commit that the feed delivers.
     let tap: (@Sendable (Commit) -> Void)?
-    /// Told of outcomes.
+    /// Learns of outcomes.
     let meter: NodeMeter?
 
     var states = ByName<Name, StateStores>()
     var registrations = RegistrationTable()
     var outcomes = OutcomeTable()
-    /// Who waits for a number.
+    /// The waits under way, by request.
     private var waits: [UInt64: Wait] = [:]
-    /// Those of them whose number is known.
+    /// The numbers of those waits whose number is known.
     private var reaches: [UInt64: SequenceNumber] = [:]
-    /// The node's present session, and before it those of which outcomes were awaited when it began.
-    /// *Use*: which refusals are kept as the errors that they were.
+    /// The node's present session, and the earlier sessions that still awaited outcomes when it
+    /// began. *Use*: which refusals are kept with their original errors.
     private(set) var incarnations: [Incarnation] = []
-    /// Up to where the commits of the feed were given to the attached stores.
+    /// The number up to which the feed's commits were given to the attached stores.
     var delivered = SequenceNumber.zero
-    /// The attached stores whose lanes have something to do. *Use*: up to where all of them are.
+    /// The attached stores whose lanes have something to do. *Use*: the number that all of them
+    /// have reached.
     var busy: [StoreProgress] = []
-    /// The stores for which something waits.
+    /// The stores that something waits for.
     var awaited: [StoreProgress] = []
     private var questions = PendingQuestions()
-    /// What stores that catch up were given and have not applied, the next one first.
+    /// What stores that catch up were given and have not applied yet, in order.
     var slices: [Slice] = []
-    /// Whether it was posted to continue with them.
+    /// Whether a job to continue with the slices is posted.
     var isGoingOn = false
-    /// How far it has come, for the machine. Whoever drives it passes it on.
+    /// How far the applier has come. Whoever drives the applier passes this on to the machine.
     package internal(set) var progress = ApplyProgress()
 
     /// The most waits under way. *At the bound* a further one fails.
     private static let waitsMax = 1_024
 
-    /// Makes one without stores.
+    /// Makes an applier without stores.
     ///
     /// - Parameters:
-    ///   - refusalBytesMax: Of each store, how many bytes of reasons are kept why entries had no
-    ///     effect.
-    ///   - tell: Tells the machine; called on any thread.
-    ///   - post: Has a job performed soon, behind those that wait; called on any thread.
+    ///   - refusalBytesMax: Per store: how many bytes of reasons why entries had no effect are
+    ///     kept.
+    ///   - tell: Sends an input to the machine; called on any thread.
+    ///   - post: Posts a job, behind the jobs that wait; called on any thread.
     ///   - clock: The monotonic clock.
-    ///   - announce: Tells whoever watches the node; called by whoever drives the applier.
-    ///   - journal: Where stores note what they apply; nil for nowhere.
-    ///   - shelf: Where encodings are kept.
-    ///   - background: Runs functions one after the other, in order; on any thread.
-    ///   - inPlaceBytesMax: The largest snapshot that is decoded without it.
-    ///   - openBytesMax: How many bytes a store's lane may have before the store is parked.
+    ///   - announce: Tells those who watch the node; called by whoever drives the applier.
+    ///   - journal: Where stores note what they apply; nil without a journal.
+    ///   - shelf: Keeps encodings.
+    ///   - background: Runs functions one after the other, in order, on any thread.
+    ///   - inPlaceBytesMax: The largest snapshot that is decoded without `background`.
+    ///   - openBytesMax: How many bytes a store's lane may hold before the store is parked.
     ///   - waitingOutcomesMax: How many outcomes may wait for stores.
-    ///   - sliceBytesMax: How many bytes of entries a store that catches up is given at once.
-    ///   - tap: Given every commit that is delivered.
-    ///   - meter: Told of outcomes.
+    ///   - sliceBytesMax: How many bytes of entries a store that catches up gets at once.
+    ///   - tap: Gets every commit that the feed delivers.
+    ///   - meter: Learns of outcomes.
     package init(
         refusalBytesMax: Int, tell: @escaping @Sendable (ReplicaInput) -> Void,
         post: @escaping @Sendable (ApplyJob) -> Void, clock: @escaping () -> Duration,
@@ -121,7 +123,7 @@ package final class Applier {
         self.meter = meter
     }
 
-    /// Does one job, as far as the stores here have come.
+    /// Performs one job, and then tells what the stores here have reached.
     package func perform(_ job: ApplyJob) {
         if !job.mayOvertake { finishSlices() }
         switch job {
@@ -167,7 +169,7 @@ package final class Applier {
             guard let progress = self.progress(of: subject), progress.phase == .ready else { break }
             progress.phase = .catchingUp
         case .passOver(let last):
-            // Who was attached lacks what is passed over, and gets another state.
+            // An attached store lacks the entries that are passed over, so it gets another state.
             for stores in states.values {
                 for replica in stores.replicas.values where replica.isAttached {
                     replica.progress.phase = .empty
@@ -197,7 +199,7 @@ package final class Applier {
         }
     }
 
-    /// The history is lost: nothing that a store here has, or does now, counts any more.
+    /// The history is lost: nothing that a store here has, or is doing now, counts any more.
     private func reset() {
         for stores in states.values {
             for progress in stores.replicas.values.map(\.progress) + [stores.locals] {
@@ -213,7 +215,7 @@ package final class Applier {
         progress.applied = .zero
         progress.resets += 1
         journal?.forgetHistory()
-        // Numbers that were named are of the history that is lost.
+        // Numbers that these waits learned belong to the lost history.
         for request in reaches.keys.sorted() {
             guard let wait = waits[request] else { continue }
             if wait.goal.isRepeatable, let input = wait.input(hostedLife: { _ in nil }) {
@@ -227,7 +229,7 @@ package final class Applier {
 
     // MARK: What is told
 
-    /// Tells what the stores here have reached.
+    /// Tells what the stores here have reached: outcomes, opens, waits and answers.
     private func advance() {
         busy.removeAll { !$0.hasOpenRuns || $0.phase != .attached }
         let least = busy.lazy.compactMap { [delivered] in $0.position(delivered) }.min()
@@ -250,7 +252,7 @@ package final class Applier {
         }
     }
 
-    /// Has something told once a store has come to a number, behind what waits for it already.
+    /// Has a goal told once a store has reached a number, after the goals that wait for it already.
     func wait(
         _ goal: StoreProgress.Waiting.Goal, at sequence: SequenceNumber, _ progress: StoreProgress
     ) {
@@ -302,21 +304,21 @@ package final class Applier {
         return StoreProgress(subject, refusalBytesMax: refusalBytesMax) { post(.reported($0)) }
     }
 
-    /// Where a store here is.
+    /// Where a store here stands.
     package struct ReplicaPlace {
         /// The present life; zero until it is known.
         package let life: SequenceNumber
         /// The number of the last entry that concerned it.
         package let position: SequenceNumber
-        /// Whether commits apply to it; before, it catches up.
+        /// Whether commits of the feed apply to it. Before that, it catches up.
         package let isAttached: Bool
-        /// Whether it has a state of this history, and continues from it.
+        /// Whether it has a state of this history and continues from it.
         package let hasBegun: Bool
-        /// Why it takes no further entries, if it does not.
+        /// Why it takes no further entries; nil if it still does.
         package let stopped: String?
     }
 
-    /// - Returns: Where a store is; nil when it is not hosted here.
+    /// - Returns: Where a store stands; nil when it is not hosted here.
     package func place(of store: StoreName) -> ReplicaPlace? {
         replica(store).map {
             ReplicaPlace(
@@ -326,9 +328,9 @@ package final class Applier {
         }
     }
 
-    /// Everything that is still waited for ends.
+    /// Ends everything that is still waited for.
     ///
-    /// - Parameter rest: The jobs that are not performed any more.
+    /// - Parameter rest: The jobs that are no longer performed.
     package func finish(dropping rest: [ApplyJob]) {
         for job in rest {
             switch job {

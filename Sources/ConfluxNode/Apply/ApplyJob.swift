@@ -2,56 +2,56 @@ import Conflux
 import ConfluxProtocol
 import ConfluxVocabulary
 
-/// What the thread that applies works on, one after the other.
+/// The jobs of whoever applies, done one after the other.
 package enum ApplyJob: Sendable {
-    /// The machine's word, in its order.
+    /// A delivery of the machine, in the machine's order.
     case deliver(Delivery, log: LogID)
-    /// Apply more of what stores were given that catch up.
+    /// Apply the next slice of what stores that catch up were given.
     case goOn
     /// These actions of this node are on their way.
     case submitted(SubmittedBatch)
     /// A batch that was never submitted, and never will be.
     case abandoned(OutcomeBlock, count: Int)
-    /// Host a store, or bridge a state, once the sequencer agrees.
+    /// Host a store or bridge a state, once the sequencer agrees.
     case register(Registration)
-    /// Host it no longer.
+    /// Stop hosting a store, or bridging a state.
     case unregister(HostingSubject)
-    /// A bridged state has a store here that is not replicated: the first one since it was bridged.
+    /// A bridged state has a store here that is not replicated: the first since it was bridged.
     case inhabited(Name)
     /// Answer a question about a store here.
     case asked(Question)
-    /// Tell when this node has applied a number.
+    /// Tell a caller when this node has applied a number.
     case wait(Wait)
-    /// Nobody waits any more.
+    /// The caller of a wait has given up.
     case giveUp(request: UInt64)
-    /// A store's lane has reported, on a thread of its own.
+    /// A store's lane has reported, on whichever thread serves the lane.
     case reported(HostingSubject)
-    /// The node's own identity in the log, by which it knows its own entries.
+    /// The node's own incarnation, by which it knows its own entries.
     case identified(Incarnation)
-    /// Calls a function, to show that this much was done.
+    /// Calls a function, to show that everything before it was done.
     case probe(@Sendable () -> Void)
-    /// The last one.
+    /// The last job.
     case stop
 }
 
-/// Somebody waits until this node has applied a number.
+/// A caller waits until this node has applied a number.
 package struct Wait: Sendable {
     /// What is waited for.
     package enum Goal: Sendable {
         /// The latest number that the sequencer confirms.
         case latest
-        /// A receipt's.
+        /// The number of a receipt.
         case receipt(Receipt)
-        /// The end of a life of a store, which the sequencer is asked for; of the one that is hosted
-        /// here unless given.
+        /// The end of a store's life, which the sequencer is asked for. Without a life, it is the
+        /// life that is hosted here.
         case dropped(StoreName, life: SequenceNumber?)
-        /// A life of a store is frozen, or thawed; of the one that is hosted here unless given.
+        /// A store's life is frozen, or thawed. Without a life, it is the life that is hosted here.
         case frozen(StoreName, life: SequenceNumber?, Bool)
-        /// An entry has no effect on what it concerns.
+        /// An entry has no effect on the stores that it concerns.
         case skipped(SequenceNumber, Target)
 
-        /// Whether it can be asked for again when the history is lost: of a number or a life of the
-        /// lost one nobody knows what it means in the next.
+        /// Whether it can be asked for again after the history is lost. Nobody knows what a number
+        /// or a life of the lost history means in the next one.
         var isRepeatable: Bool {
             switch self {
             case .latest, .receipt: true
@@ -60,11 +60,11 @@ package struct Wait: Sendable {
         }
     }
 
-    /// The node's number for it.
+    /// The node's number for the wait.
     package var request: UInt64
     /// What is waited for.
     package var goal: Goal
-    /// Told once.
+    /// Called once, with the result.
     package var completion: @Sendable (Result<SequenceNumber, NodeError>) -> Void
 
     /// Makes a wait.
@@ -77,8 +77,8 @@ package struct Wait: Sendable {
         self.completion = completion
     }
 
-    /// - Parameter hostedLife: Tells the life of a store that is hosted here.
-    /// - Returns: What the machine is asked for; nil if the store is not hosted here.
+    /// - Parameter hostedLife: Returns the life of a store that is hosted here.
+    /// - Returns: What to ask the machine for; nil if the store is not hosted here.
     func input(hostedLife: (StoreName) -> SequenceNumber?) -> ReplicaInput? {
         switch goal {
         case .latest: .barrier(request: request)
@@ -102,12 +102,14 @@ package struct Wait: Sendable {
 package final class Registration: @unchecked Sendable {
     /// What the sequencer is asked for.
     let open: Open
-    /// Tells the stores of the state their types, and adds the replica; nothing for a bridge.
+    /// Gives the stores of the state their types, and adds the replica; for a bridge, there is
+    /// none.
     let attach: (StateStores, StoreProgress) -> Void
-    /// Told once, when the store is current, or could not be opened.
+    /// Called once, when the store is current or could not be opened.
     let completion: (Result<SequenceNumber, NodeError>) -> Void
-    /// Told at most once, after a good completion: the store was dropped, or after the loss of a
-    /// history the store, or the state, could not be opened again. It is hosted no longer.
+    /// Called at most once, after a successful completion, when the subject is hosted no longer:
+    /// the store was dropped; or after the loss of a history, the store or the state could not be
+    /// opened again.
     let lost: (NodeError) -> Void
 
     init(
@@ -137,11 +139,11 @@ extension Registration {
     /// - Parameters:
     ///   - state: The state.
     ///   - name: Its name.
-    ///   - request: The node's number for it.
-    ///   - scope: Where its stores belong.
+    ///   - request: The node's number for the registration.
+    ///   - scope: The scope of the state's stores.
     ///   - payloadBytesMax: The most bytes of an action.
-    ///   - completion: Told once how it ended.
-    ///   - lost: Told when it is hosted no longer, though nobody closed it.
+    ///   - completion: Called once with the result.
+    ///   - lost: Called when the state is bridged no longer, though nobody closed it.
     /// - Returns: What the applier registers.
     package static func bridge<S: BridgedState>(
         _ state: S.Type, _ name: Name, request: UInt64, scope: Scope, payloadBytesMax: Int,
@@ -165,16 +167,16 @@ extension Registration {
     /// Hosts a store.
     ///
     /// - Parameters:
-    ///   - core: The store's.
+    ///   - core: The core of the store.
     ///   - name: Its name.
-    ///   - route: The way of its dispatches.
-    ///   - initial: Its state, in the canonical encoding: the first one of a store that there is
-    ///     not yet.
-    ///   - request: The node's number for it.
-    ///   - scope: Where its stores belong.
+    ///   - route: The route of its dispatches.
+    ///   - initial: Its state, in the canonical encoding: the first state, if the store does not
+    ///     exist yet.
+    ///   - request: The node's number for the registration.
+    ///   - scope: The scope of the state's stores.
     ///   - payloadBytesMax: The most bytes of an action.
-    ///   - completion: Told once how it ended.
-    ///   - lost: Told when it is hosted no longer, though nobody closed it.
+    ///   - completion: Called once with the result.
+    ///   - lost: Called when the store is hosted no longer, though nobody closed it.
     /// - Returns: What the applier registers.
     package static func store<S: ReplicatedState>(
         _ core: StoreCore<S>, _ name: StoreName, route: OutboxRoute<S>, initial: [UInt8],

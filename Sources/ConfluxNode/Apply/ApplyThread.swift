@@ -5,13 +5,15 @@ import ConfluxZeroMQ
 import Dispatch
 import Foundation
 
-/// What drives an ``Applier``: a thread of its own, or the link's where that is sooner done. It decides
-/// nothing.
+/// Drives an ``Applier``: on a thread of its own, or on the link's thread where that is faster. It
+/// decides nothing.
 ///
-/// To wake this thread takes longer than to apply some actions. So the link's thread applies by itself what is
-/// little, where nobody applies just then (``beginAside()``). What it runs there is the user's code, and may
-/// take long in spite of everything: then this thread relieves the link's, until that comes back.
-// Sendable: whoever has `role` drives the applier, and has what is not atomic; other threads only post.
+/// Waking this thread takes longer than applying a few actions. So the link's thread applies small
+/// amounts of work itself if nobody else is applying (``beginAside()``). This runs user code, which
+/// may still take long. Then this thread takes over the link's work, until the link's thread comes
+/// back.
+// Sendable: whoever holds `role` drives the applier and owns what is not atomic. Other threads only
+// post.
 final class ApplyThread: @unchecked Sendable {
     private let jobs: Mailbox<ApplyJob>
     private let applier: Applier
@@ -21,15 +23,17 @@ final class ApplyThread: @unchecked Sendable {
     private let role = NSLock()
     private var batch: [ApplyJob] = []
     private var isStopped = false
-    /// When it was published last how things are.
+    /// When the metrics were last published.
     private var publishedAt = Duration.zero
-    /// How often the link's thread must let this one apply, since it took long itself.
+    /// How many more times the link's thread must leave the applying to this thread, because it
+    /// took too long itself.
     private var waivers = 0
-    /// Drives the link while its thread is held up, and says how long this one may sleep. *Invariant*: set
-    /// before the threads start.
+    /// Drives the link while the link's thread is held up, and returns how long this thread may
+    /// sleep. *Invariant*: set before the threads start.
     var relieve: () -> Duration? = { nil }
 
-    /// How long the link's thread may apply without having to let this one apply for a while.
+    /// How long the link's thread may apply at once. If it takes longer, it must leave the applying
+    /// to this thread for a while.
     private static let shortMax = Duration.microseconds(500)
     private static let waiversMax = 100
 
@@ -70,33 +74,33 @@ final class ApplyThread: @unchecked Sendable {
 
     // MARK: On the link's thread
 
-    /// Has the calling thread apply, if nobody does and it has not taken long lately. ``applyAside()`` must
-    /// follow.
+    /// Lets the calling thread apply, if nobody else does and it has not taken too long lately. If
+    /// this returns true, you must call ``applyAside()`` next.
     func beginAside() -> Bool {
         guard role.try() else { return false }
         guard waivers == 0, !isStopped else {
             waivers = max(0, waivers - 1)
             role.unlock()
-            // The one that was woken for a job found this thread at it.
+            // This thread may have been woken for a job just now, and found the role taken.
             if jobs.isAnnounced { jobs.wake() }
             return false
         }
         return true
     }
 
-    /// Applies what waits.
+    /// Applies the jobs that wait.
     func applyAside() {
         let begun = Moment.now.monotonic
         scope.run { _ = applyAll() }
         if Moment.now.monotonic - begun > Self.shortMax { waivers = Self.waiversMax }
         role.unlock()
-        // What came meanwhile found this thread at it.
+        // This thread may have been woken for a job meanwhile, and found the role taken.
         if jobs.isAnnounced { jobs.wake() }
     }
 
     // MARK: Under the lock
 
-    /// - Returns: Whether there was something.
+    /// - Returns: Whether there was a job.
     private func applyAll() -> Bool {
         jobs.drain(into: &batch)
         for (index, job) in batch.enumerated() {
@@ -108,7 +112,7 @@ final class ApplyThread: @unchecked Sendable {
             applier.perform(job)
             meter.jobEnds()
             progress.update(from: applier)
-            // More slices may follow at once: threads that carry receipts run in between.
+            // More slices may follow at once: let the threads that carry receipts run in between.
             if case .goOn = job { NamedThread.yield() }
         }
         return !batch.isEmpty
@@ -121,7 +125,7 @@ final class ApplyThread: @unchecked Sendable {
         meter.publish(applier)
     }
 
-    /// What was posted behind the end ends, too.
+    /// Stops, and ends everything that was posted after the stop.
     private func finish(_ rest: ArraySlice<ApplyJob>) {
         isStopped = true
         jobs.close()

@@ -1,7 +1,7 @@
 import ConfluxProtocol
 
-/// Questions that this node can't answer yet. Each ends with its patience, as the sequencer ends
-/// it; their number is bounded, and the oldest is given up for a new one.
+/// Questions that this node can't answer yet. Each ends when its patience is over, as it does at
+/// the sequencer. Their number is bounded, and a new question displaces the oldest.
 struct PendingQuestions {
     private struct Pending {
         var question: Question
@@ -16,7 +16,7 @@ struct PendingQuestions {
         pending.append(Pending(question: question, deadline: now + question.patience))
     }
 
-    /// Tries each of them; those that are answered, or too old, are done with.
+    /// Tries each question, and removes those that are answered or too old.
     mutating func answer(at clock: () -> Duration, _ isAnswered: (Question) -> Bool) {
         guard !pending.isEmpty else { return }
         let now = clock()

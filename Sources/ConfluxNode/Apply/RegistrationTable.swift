@@ -1,7 +1,7 @@
 import ConfluxProtocol
 
-/// What is to be hosted or bridged, and what is: by the request that opened it, which the machine names
-/// again when it opens it again, and by what it is of.
+/// The registrations, open or not. They are found by the request that opened them, which the
+/// machine repeats when it opens them again, and by their subject.
 struct RegistrationTable {
     /// A registration, and whether it is open.
     typealias Entry = (registration: Registration, isOpen: Bool)
@@ -18,14 +18,14 @@ struct RegistrationTable {
 
     mutating func open(_ request: UInt64) { entries[request]?.isOpen = true }
 
-    /// - Returns: What was registered of a subject.
+    /// - Returns: The registrations of a subject.
     mutating func remove(_ subject: HostingSubject) -> [Entry] {
         (requests.removeValue(forKey: subject) ?? []).compactMap {
             entries.removeValue(forKey: $0)
         }
     }
 
-    /// - Returns: All that was registered.
+    /// - Returns: All registrations.
     mutating func removeAll() -> [Entry] {
         defer { self = RegistrationTable() }
         return entries.sorted { $0.key < $1.key }.map(\.value)

@@ -73,8 +73,9 @@ extension Node {
 
     /// Waits until there is room for more actions (``NodeSettings/outboxBytesMax``).
     ///
-    /// A dispatch on a thread of your own waits by itself. A dispatch in a task must not, since a few
-    /// threads run all tasks. So a task that dispatches many actions awaits this in between:
+    /// A dispatch on a thread of your own waits by itself. A dispatch in a task must not wait,
+    /// since a few threads run all tasks. So let a task that dispatches many actions await this in
+    /// between:
     ///
     /// ```swift
     /// for order in orders {
@@ -83,8 +84,8 @@ extension Node {
     /// }
     /// ```
     ///
-    /// - Throws: ``NodeError`` with the code `cancelled`, when the task was. It does not wait for a
-    ///   closed node, whose dispatches fail anyway.
+    /// - Throws: ``NodeError`` with the code `cancelled`, if the task was cancelled. This function
+    ///   does not wait for a closed node, whose dispatches fail anyway.
     public func waitForRoom() async throws(NodeError) {
         guard await core.outbox.waitForRoom() else { throw .cancelled }
     }

@@ -5,43 +5,44 @@ import ConfluxZeroMQ
 import Foundation
 import Synchronization
 
-/// What application threads dispatched and the link has not taken yet: the one place where single
-/// actions become batches.
+/// The actions that application threads have dispatched and the link has not taken yet. It is the
+/// one place where single actions become batches.
 ///
-/// An action is appended to the open batch under a short lock; the thread that owns the sockets
-/// takes the batch when it comes around. So batches are as large as the load makes them, and a
-/// lone action waits for nothing. Bounded in bytes: see ``NodeSettings/OutboxPolicy``.
+/// An action is appended to the open batch under a short lock. The thread that owns the sockets
+/// takes the batch when it comes around. So the load determines how large batches are, and a single
+/// action does not wait. Bounded in bytes: see ``NodeSettings/OutboxPolicy``.
 // Sendable: everything that changes is guarded by `condition`.
 package final class Outbox: @unchecked Sendable {
-    /// A batch that no action is added to any more, or the open one.
+    /// A batch to which no action is added any more, or the open batch.
     package struct Filling {
         package var builder: BatchBuilder
         package let block: OutcomeBlock
         package var isAtomic = false
-        /// When its first action was dispatched, monotonic. *Use*: metrics alone.
+        /// When its first action was dispatched, by the monotonic clock. *Use*: only metrics.
         fileprivate(set) var begunAt: Duration?
-        /// The bytes of its payloads. *Use*: its part of the outbox's bound.
+        /// The bytes of its payloads. *Use*: its share of the outbox's bound.
         var payloadBytes = 0
-        /// The places of actions that were withdrawn before they had counters.
+        /// The indexes of actions that were withdrawn before they got counters.
         package var withdrawn = RangeSet<Int>()
-        /// What its actions concern, in their order.
+        /// What its actions concern, in the order of the actions.
         package fileprivate(set) var spans: [SubmittedBatch.Span] = []
-        /// The row of the last one.
+        /// The row of the last action.
         fileprivate var lastRow: BatchRow?
-        /// How many counters it takes for nothing. *Invariant*: 0 unless the builder is empty.
+        /// How many counters it uses up without an action. *Invariant*: 0 unless the builder is
+        /// empty.
         package var skippedCount: UInt32 = 0
 
-        /// How many counters it takes.
+        /// How many counters it uses up.
         package var count: Int { builder.count + Int(skippedCount) }
     }
 
-    /// What a route's actions concern, and the row that they have in the open batch: found once a
-    /// batch, so that no action compares targets.
+    /// What a route's actions concern, and their row in the open batch. The row is looked up once
+    /// per batch, so that no action compares targets.
     // Sendable: everything that changes is guarded by the outbox's condition.
     package final class Aim: @unchecked Sendable {
         @exclusivity(unchecked) fileprivate var target: BatchTarget
         @exclusivity(unchecked) fileprivate var row: BatchRow?
-        /// Of which batch the row is.
+        /// The number of the batch that the row belongs to.
         @exclusivity(unchecked) fileprivate var batchNumber: UInt64 = 0
 
         package init(_ target: BatchTarget) {
@@ -49,8 +50,7 @@ package final class Outbox: @unchecked Sendable {
         }
     }
 
-    /// Has the outcomes' handles reach the outbox, which holds their blocks.
-    // Sendable: written once, before anybody else has it.
+    /// Takes withdrawals from the handles of outcomes to the outbox, which holds their blocks.
     private final class Route: WithdrawalRoute, @unchecked Sendable {
         weak var outbox: Outbox?
 
@@ -59,30 +59,30 @@ package final class Outbox: @unchecked Sendable {
         }
     }
 
-    /// A batch that has so many bytes takes no further actions: the memory of larger ones the system provides anew
-    /// each time, page by page (measured: a fifth of a stream's processor time).
+    /// A batch of this many bytes takes no further actions. For larger batches, the system provides
+    /// memory anew each time, page by page (measured: a fifth of a stream's processor time).
     private static let fullBatchBytes = 256 << 10
 
     private let condition = NSCondition()
     private let route = Route()
-    /// Called for actions that are to be withdrawn and were taken already, holding no lock.
+    /// Called to withdraw an action that was already taken; no lock is held.
     private let withdrawSent: @Sendable (_ index: Int, OutcomeBlock) -> Void
     private let bytesMax: Int
     private let policy: NodeSettings.OutboxPolicy
     let limits: WireLimits
-    /// Called when the outbox was empty and is not any more, holding no lock.
+    /// Called when the outbox was empty and no longer is; no lock is held.
     private let wake: @Sendable () -> Void
 
-    // Unchecked exclusivity, here and in an aim: whoever has the lock has all of it, and no access lasts while
-    // another function is called that has one.
+    // Unchecked exclusivity, here and in an aim: whoever holds the lock has exclusive access to all
+    // of it, and no access lasts while another function that has one is called.
 
     /// Full batches, oldest first.
     @exclusivity(unchecked) private var sealed: [Filling] = []
     @exclusivity(unchecked) private var open: Filling
-    /// Tells the open batch from those before. *Invariant*: rises with each new open batch.
+    /// Distinguishes the open batch from earlier ones. *Invariant*: rises with each new open batch.
     @exclusivity(unchecked) private var openNumber: UInt64 = 1
-    /// The bytes of all of them. *Invariant*: at most `bytesMax` and one payload more; twice as much of
-    /// what is dispatched where nobody may wait.
+    /// The payload bytes of all batches. *Invariant*: at most `bytesMax`, or one payload if that is
+    /// larger; at most twice `bytesMax` with dispatches that must not wait.
     @exclusivity(unchecked) private var byteCount = 0
     @exclusivity(unchecked) private var isClosed = false
     /// Tasks that wait for room.
@@ -105,11 +105,11 @@ package final class Outbox: @unchecked Sendable {
     /// Appends an action.
     ///
     /// - Parameters:
-    ///   - aim: What it concerns, and how it is encoded.
+    ///   - aim: What the action concerns, and how it is encoded.
     ///   - payload: The encoded action, which is copied.
-    ///   - mayWait: Whether this thread may wait for room. The node's own threads must not, nor any
-    ///     that dispatches of others depend on.
-    /// - Returns: What its outcome can be waited for by.
+    ///   - mayWait: Whether this thread may wait for room. The node's own threads must not wait,
+    ///     and neither must a thread that other dispatches depend on.
+    /// - Returns: The handle to wait for the outcome.
     package func submit(
         _ aim: Aim, _ payload: UnsafeRawBufferPointer, mayWait: Bool
     ) -> DispatchHandle {
@@ -119,9 +119,9 @@ package final class Outbox: @unchecked Sendable {
         condition.lock()
         while byteCount + payload.count > bytesMax, byteCount > 0, !isClosed {
             if policy == .wait {
-                // A few threads run all tasks: none of them may wait here, or whatever empties the
-                // outbox, or gives up, would wait for them. Tasks wait in `waitForRoom()`. Whatever
-                // must not wait here has as much room again.
+                // A few threads run all tasks, so none of them may wait here: whatever empties the
+                // outbox, or gives up, would have to wait for them. Tasks wait in `waitForRoom()`.
+                // A dispatch that must not wait here may use as much room again.
                 if mayWait, !Self.isInTask, !NodeThread.isCurrent {
                     condition.wait()
                     continue
@@ -152,7 +152,7 @@ package final class Outbox: @unchecked Sendable {
 
     /// Waits until the outbox has room, or is closed, or the waiting task is cancelled.
     ///
-    /// - Returns: Whether there is room, or an end of it: false when the task was cancelled.
+    /// - Returns: Whether there is room or the outbox is closed; false if the task was cancelled.
     func waitForRoom() async -> Bool {
         while let turn = turnToWait() {
             guard await turn.receive(onCancel: false) else {
@@ -169,7 +169,7 @@ package final class Outbox: @unchecked Sendable {
         condition.unlock()
     }
 
-    /// - Returns: What is told when there is room; nil when there is some, or never will be.
+    /// - Returns: What tells of room; nil if there is room, or never will be.
     private func turnToWait() -> OneShot<Bool>? {
         condition.lock()
         defer { condition.unlock() }
@@ -191,13 +191,14 @@ package final class Outbox: @unchecked Sendable {
         return roomWaiters
     }
 
-    /// Takes counters for nothing, behind what was submitted before.
+    /// Uses up counters without actions, after everything that was submitted before.
     func skip(_ count: UInt32) {
         condition.lock()
         let wasEmpty = isVacant
         if !isClosed {
             seal()
-            // Neighbours become one, so that a file of empty lines takes no memory for each.
+            // Neighbouring skips are merged, so that a file of empty lines does not take memory for
+            // each line.
             if let last = sealed.last?.skippedCount, last > 0,
                 Int(last + count) <= limits.entriesPerBatchMax
             {
@@ -213,7 +214,7 @@ package final class Outbox: @unchecked Sendable {
         if wasEmpty { wake() }
     }
 
-    /// Ends the open batch: what is submitted from now on is in another one.
+    /// Ends the open batch: later actions go into another one.
     func endBatch() {
         condition.lock()
         seal()
@@ -230,7 +231,7 @@ package final class Outbox: @unchecked Sendable {
     /// Called under the lock.
     private var isVacant: Bool { sealed.isEmpty && open.builder.isEmpty }
 
-    /// Withdraws an action: at once, if it is still here; else whoever has it is told.
+    /// Withdraws an action: at once if it is still here, otherwise through `withdrawSent`.
     private func withdraw(_ index: Int, of block: OutcomeBlock) {
         condition.lock()
         let isHere: Bool
@@ -245,7 +246,7 @@ package final class Outbox: @unchecked Sendable {
             isHere = false
         }
         condition.unlock()
-        // It has no counter yet: nobody but this node has heard of it, and it will be void.
+        // The action has no counter yet. Nobody outside this node knows of it, and it becomes void.
         if isHere {
             block.reserve(through: index + 1)
             block.settle(from: index, with: .failed(.withdrawn))
@@ -279,7 +280,7 @@ package final class Outbox: @unchecked Sendable {
         return row(of: aim).map { open.builder.appendIfFits(row: $0, payload: payload) } ?? false
     }
 
-    /// The row in the open batch; nil if its table is full. Called under the lock.
+    /// The row in the open batch; nil if the batch's table is full. Called under the lock.
     private func row(of aim: Aim) -> BatchRow? {
         if aim.batchNumber != openNumber {
             aim.row = open.builder.row(for: aim.target)
@@ -294,7 +295,7 @@ package final class Outbox: @unchecked Sendable {
         openNumber += 1
     }
 
-    /// Later actions mean this life of their store.
+    /// Makes later actions name this life of their store.
     func mean(_ life: SequenceNumber, by aim: Aim) {
         condition.lock()
         aim.target.life = life
@@ -304,7 +305,7 @@ package final class Outbox: @unchecked Sendable {
 
     /// Takes the oldest batch, if it may be submitted.
     ///
-    /// - Parameter isAllowed: Whether a batch of so many bytes may be submitted.
+    /// - Parameter isAllowed: Whether a batch of this many bytes may be submitted.
     /// - Returns: The batch; nil if there is none, or it may not be submitted yet.
     package func take(if isAllowed: (_ bytes: Int) -> Bool) -> Filling? {
         condition.lock()
@@ -328,7 +329,7 @@ package final class Outbox: @unchecked Sendable {
         return next
     }
 
-    /// How many bytes of actions wait here, and how many may.
+    /// How many bytes of actions wait here, and the most that may.
     var bound: Bound {
         condition.lock()
         defer { condition.unlock() }
@@ -358,7 +359,7 @@ package final class Outbox: @unchecked Sendable {
         tell(waiters)
     }
 
-    /// Takes what will never be submitted.
+    /// Closes the outbox, and takes everything that will never be submitted.
     package func takeRest() -> [Filling] {
         close()
         condition.lock()

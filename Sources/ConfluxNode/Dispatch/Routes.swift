@@ -3,18 +3,18 @@ import ConfluxProtocol
 import ConfluxVocabulary
 import Foundation
 
-/// Sends what is dispatched to a store, or to a state, by way of a node's outbox to the log.
+/// Sends the actions that are dispatched to a store or a state through a node's outbox to the log.
 package final class OutboxRoute<S: BridgedState>: ActionRoute {
     private let outbox: Outbox
     private let aim: Outbox.Aim
     private let coder: ActionCoder<S.Action>
     private let coding: PayloadCoding
-    /// Where actions have such a coding.
+    /// The quick coding of the actions; nil if they have none.
     private let quick: QuickCoding<S.Action>?
 
     package init(outbox: Outbox, target: Target) {
         self.outbox = outbox
-        // Of a store's life nothing is known yet: zero means the one at admission.
+        // The store's life is not known yet. Zero stands for the life at admission.
         aim = Outbox.Aim(
             BatchTarget(
                 target: target, schemaVersion: UInt32(clamping: S.schemaVersion),
@@ -24,10 +24,10 @@ package final class OutboxRoute<S: BridgedState>: ActionRoute {
         quick = coding == .compact ? coder.quick : nil
     }
 
-    /// Whether the node takes no actions any more.
+    /// Whether the node takes no more actions.
     var isClosed: Bool { outbox.isClosedForActions }
 
-    /// Whether it leads to this outbox.
+    /// Whether the route leads to this outbox.
     func leads(to other: Outbox) -> Bool { outbox === other }
 
     func mean(_ life: SequenceNumber) {
@@ -53,9 +53,10 @@ package final class OutboxRoute<S: BridgedState>: ActionRoute {
 }
 
 extension OutboxRoute {
-    /// Encodes an action on this thread's stack and copies it into the outbox: nothing is allocated for it.
+    /// Encodes an action on this thread's stack and copies it into the outbox, without any
+    /// allocation.
     ///
-    /// - Returns: nil if it is too large for that, or not to be encoded.
+    /// - Returns: nil if the action is too large for this, or can't be encoded.
     private func submit(
         _ action: S.Action, _ quick: QuickCoding<S.Action>, mayWait: Bool
     ) -> DispatchHandle? {
@@ -70,14 +71,13 @@ extension OutboxRoute {
     }
 }
 
-/// Refuses what is dispatched to a store, or a state, that is hosted no longer: it would change here
-/// alone.
+/// Fails dispatches to a store or a state that is hosted no longer: they would change it only here.
 package final class ClosedRoute<S: State>: ActionRoute {
     private let error: DispatchError
-    /// Whether nobody closed it.
+    /// Whether the store or the state was stopped by an error, rather than closed.
     let isStopped: Bool
 
-    /// The node was told to host the store no longer.
+    /// Makes a route for a store that the node was told to close.
     package init(_ name: StoreName) {
         isStopped = false
         error = DispatchError(
@@ -88,7 +88,7 @@ package final class ClosedRoute<S: State>: ActionRoute {
                 """)
     }
 
-    /// The store or the state could not be opened again.
+    /// Makes a route for a store or a state that could not be opened again.
     init(stoppedBy reason: NodeError) {
         isStopped = true
         error = DispatchError(
@@ -101,9 +101,10 @@ package final class ClosedRoute<S: State>: ActionRoute {
     }
 }
 
-/// Marks the node's own threads, which must not wait for room in an outbox that they empty.
+/// Marks the node's own threads. They empty the outbox, so they must not wait for room in it.
 enum NodeThread {
-    /// The thread itself: a task that is begun on it inherits this, and runs elsewhere.
+    /// The thread itself. A task that is begun on it inherits the value, but runs on another
+    /// thread.
     @TaskLocal private static var owner: ObjectIdentifier?
 
     static var isCurrent: Bool { owner.map { $0 == ObjectIdentifier(Thread.current) } ?? false }

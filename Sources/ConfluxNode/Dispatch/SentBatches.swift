@@ -1,30 +1,30 @@
 import Conflux
 import ConfluxProtocol
 
-/// Which counters the actions of a block were sent under, as long as their outcome is due.
+/// The counters under which the actions of a block were sent, while their outcomes are due.
 ///
-/// Outcomes come in the order in which the actions were sent. Those of a session that is gone may
-/// still come when counters have begun anew: they are counted off, so that what is in here is of
-/// the present session, and no withdrawal meets another action with the same counter.
+/// Outcomes come in the order in which the actions were sent. Outcomes of an earlier session may
+/// still come after counters have begun anew. They are counted off, so that the entries here belong
+/// to the present session, and no withdrawal hits another action with the same counter.
 package struct SentBatches {
     private struct Entry {
         var lastCounter: UInt64
         var block: ObjectIdentifier
     }
 
-    /// In the order in which they were sent. *Invariant*: bounded, as the window is.
+    /// In the order in which they were sent. *Invariant*: bounded by the window.
     private var entries: [Entry] = []
-    /// The entries before this index are done with.
+    /// The entries before this index are settled.
     private var head = 0
     private var firstCounters: [ObjectIdentifier: UInt64] = [:]
-    /// How many actions of the present session have no outcome.
+    /// How many actions of the present session have no outcome yet.
     private var openCount: UInt64 = 0
-    /// How many actions of former sessions have none.
+    /// How many actions of earlier sessions have no outcome yet.
     private var formerCount: UInt64 = 0
 
     package init() {}
 
-    /// Counters begin anew.
+    /// Begins a session, in which counters begin anew.
     package mutating func beginSession() {
         formerCount += openCount
         openCount = 0
@@ -40,7 +40,7 @@ package struct SentBatches {
         firstCounters[key] = firstCounter
     }
 
-    /// The counter of an action whose outcome is due; nil when it was told.
+    /// The counter of an action whose outcome is due; nil once the outcome was told.
     package func counter(of index: Int, in block: OutcomeBlock) -> UInt64? {
         firstCounters[ObjectIdentifier(block)].map { $0 + UInt64(index) }
     }

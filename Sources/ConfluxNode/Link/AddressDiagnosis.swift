@@ -2,46 +2,50 @@ import ConfluxZeroMQ
 import Dispatch
 import Synchronization
 
-/// Why no sequencer serves this node yet: what has become of its attempts to connect.
+/// Why no sequencer serves this node yet, judged by the node's attempts to connect.
 final class AddressDiagnosis: Sendable {
     private struct Content {
         var error: NodeError?
-        /// Whether it is not worth waiting.
+        /// Whether the error is final, so that waiting is pointless.
         var isFinal = false
-        /// Whether it becomes so with time: whoever listens may never say anything.
+        /// Whether the error becomes final with time: whatever listens there may never say
+        /// anything.
         var isSuspect = false
         var isOver = false
-        /// The addresses at which nobody serves, as far as was seen.
+        /// The addresses at which nobody serves, as far as this node has seen.
         var failed: Set<Endpoint> = []
-        /// Whether one of them has a sequencer, which has sent the node to another one: it may take over.
+        /// Whether a sequencer at one of them sent the node to another sequencer. That one may take
+        /// over.
         var isSentOn = false
-        /// Whether the one that the node is connected to was heard.
+        /// Whether the peer that the node is connected to was heard.
         var isConnected = false
         var listener: (@Sendable (NodeError) -> Void)?
     }
 
     private let addresses: [Endpoint]
     private let state = Mutex(Content())
-    /// How long whoever listens may take to answer.
+    /// How long a peer that listens may take to answer.
     private static let patience = Duration.seconds(2)
-    /// How long a sequencer that does not serve may take to do so again, or another one to take over.
+    /// How long a sequencer that does not serve may take until it serves again, or another one
+    /// takes over.
     private static let servingPatience = Duration.seconds(4)
 
     init(of addresses: [Endpoint]) { self.addresses = addresses }
 
-    /// What was found; nil before that.
+    /// The error that was found; nil before that.
     var error: NodeError? { state.withLock { $0.error } }
 
     /// Whether nobody waits for a sequencer any more.
     var isOver: Bool { state.withLock { $0.isOver } }
 
-    /// Something has happened to the connection.
+    /// Takes an event of the connection.
     ///
     /// - Parameters:
-    ///   - event: What.
-    ///   - endpoint: Where the node connects.
+    ///   - event: The event.
+    ///   - endpoint: The address that the node connects to.
     func take(_ event: ClientEvent, of endpoint: Endpoint) {
-        // Of several addresses the socket leaves one that says nothing by itself, and another one may serve.
+        // With several addresses, the socket itself moves on from one that says nothing, and
+        // another may serve.
         let isOnly = addresses.count == 1
         state.withLock { $0.isConnected = event == .connected }
         switch event {
@@ -51,7 +55,7 @@ final class AddressDiagnosis: Sendable {
         case .connected:
             state.withLock { _ = $0.failed.remove(endpoint) }
             note(Self.silentRouter(endpoint), isSuspect: false)
-        // It may end, and connections that it had yet to accept with it.
+        // The listening process may end, together with connections that it had not accepted yet.
         case .failed(.silent, let endpoint) where isOnly:
             note(Self.silent(endpoint), isSuspect: true)
         case .failed(let failure, let endpoint):
@@ -61,7 +65,7 @@ final class AddressDiagnosis: Sendable {
         }
     }
 
-    /// The sequencer there sends the node to another one, so it does not serve itself.
+    /// The sequencer at this address sends the node to another one, so it does not serve itself.
     func sendsOn(_ endpoint: Endpoint) {
         state.withLock { state in
             state.failed.insert(endpoint)
@@ -69,14 +73,14 @@ final class AddressDiagnosis: Sendable {
         }
     }
 
-    /// The node continues to its next address, since nobody answers at this one.
+    /// The node moves on to its next address, since nobody answers at this one.
     func gaveUp(_ endpoint: Endpoint) {
         // A sequencer that was heard is busy, or is not serving yet.
         guard addresses.count > 1, !state.withLock({ $0.isConnected }) else { return }
         fails(endpoint, Self.silent(endpoint))
     }
 
-    /// One of several addresses may serve while the others don't.
+    /// An address fails. This is final only if all have failed: another one may serve.
     private func fails(_ endpoint: Endpoint, _ message: String) {
         let isSentOn = state.withLock { state in
             state.failed.insert(endpoint)
@@ -89,14 +93,15 @@ final class AddressDiagnosis: Sendable {
         DispatchQueue.global().asyncAfter(
             deadline: .now() + Self.servingPatience.dispatchInterval
         ) { [self] in
-            // One of them may have been heard since.
+            // One of them may have been heard meanwhile.
             if haveAllFailed { conclude(error) }
         }
     }
 
     private var haveAllFailed: Bool { state.withLock { $0.failed.isSuperset(of: addresses) } }
 
-    /// The sequencer says why it hears nobody. It may serve again at once, so that is waited for.
+    /// The sequencer says why it does not serve. It may serve again soon, so the node waits for
+    /// that.
     func sequencerSays(_ message: String, at endpoint: Endpoint?) {
         let place = endpoint.map { " at \($0)" } ?? ""
         let error = NodeError(
@@ -113,10 +118,10 @@ final class AddressDiagnosis: Sendable {
 
     private func note(_ message: String, isSuspect: Bool) {
         state.withLock { state in
-            // What was found once is told, unless somebody listens by now.
+            // A final error stays, unless a peer has been heard meanwhile.
             guard !state.isFinal || !isSuspect else { return }
             state.isSuspect = isSuspect
-            // What the sequencer itself has said is worth more.
+            // What the sequencer itself has said takes precedence.
             guard state.error?.code != .notServing else { return }
             state.error = NodeError(code: .unreachable, message: message)
         }
@@ -131,8 +136,8 @@ final class AddressDiagnosis: Sendable {
         listener?(error)
     }
 
-    /// Has a function called once it is found that there is no sequencer, or that it does not serve. Whoever
-    /// listens and says nothing for ``patience`` is none.
+    /// Has a function called once it is certain that there is no sequencer, or that it does not
+    /// serve. A peer that listens and says nothing for ``patience`` counts as no sequencer.
     func whenFinal(_ listener: @escaping @Sendable (NodeError) -> Void) {
         let error = state.withLock { state in
             state.listener = listener
@@ -146,7 +151,7 @@ final class AddressDiagnosis: Sendable {
         }
     }
 
-    /// A sequencer is heard, or nobody waits for one any more.
+    /// A sequencer was heard, or nobody waits for one any more.
     func end() {
         state.withLock { state in
             state.isOver = true
@@ -156,7 +161,7 @@ final class AddressDiagnosis: Sendable {
 
     // MARK: Messages
 
-    /// - Returns: nil if there may be a sequencer nevertheless, and where it has refused the node's keys.
+    /// - Returns: nil if there may be a sequencer after all, or if it refused the node's keys.
     private static func message(_ failure: ConnectionFailure, _ endpoint: Endpoint) -> String? {
         switch failure {
         case .unresolvable(let reason):

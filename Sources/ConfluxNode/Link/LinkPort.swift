@@ -3,24 +3,24 @@ import ConfluxProtocol
 import ConfluxVocabulary
 import ConfluxZeroMQ
 
-/// What other threads want of the thread that owns the sockets.
+/// The commands of other threads for the thread that owns the sockets.
 enum LinkCommand: Sendable {
     /// An input of the machine.
     case machine(ReplicaInput)
-    /// Ask; every answer goes to the function, on the link's thread.
+    /// Ask a question. The function gets each answer, on the link's thread.
     case ask(Question.Body, patience: Duration, @Sendable (Answer) -> Void)
     /// Pass this on to the thread that applies.
     case probe(@Sendable () -> Void)
-    /// Tell how things are.
+    /// Report the status of the link.
     case status(@Sendable (LinkStatus) -> Void)
-    /// Leave once everything has its outcome, or the time is over. What has none can be withdrawn
-    /// first.
+    /// Leave once every action has its outcome, or after the timeout. Actions without an outcome
+    /// can be withdrawn first.
     case leave(timeout: Duration, isWithdrawing: Bool = false)
-    /// Withdraw the action with this place in a block that was taken out of the outbox.
+    /// Withdraw the action at this index in a block that was taken out of the outbox.
     case withdraw(index: Int, OutcomeBlock)
 }
 
-/// How things are on the link.
+/// The status of the link.
 struct LinkStatus: Sendable {
     var isJoined: Bool
     var log: LogID?
@@ -35,7 +35,7 @@ struct LinkStatus: Sendable {
 
 /// Where other threads post to the link.
 struct LinkPort: Sendable {
-    /// Everything posted is bounded by what causes it: deliveries, questions, stores.
+    /// Whatever causes a command bounds their number: deliveries, questions, stores.
     private static let capacity = 1 << 20
     let mailbox: Mailbox<LinkCommand>
     let waker: Waker

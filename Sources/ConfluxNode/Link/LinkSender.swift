@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Has threads that dispatch reach the link, once there is one and for as long as it runs.
+/// Lets threads that dispatch reach the link, once it exists and while it runs.
 final class LinkSender: Sendable {
     private let target = Mutex<LinkThread?>(nil)
 

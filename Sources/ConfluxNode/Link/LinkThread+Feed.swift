@@ -2,9 +2,9 @@ import ConfluxProtocol
 import ConfluxVocabulary
 import ConfluxZeroMQ
 
-/// Where the node is connected, and the feed that is followed: where the last welcome said that it is.
+/// The node's connection, and the feed that it follows, at the address that the last welcome named.
 extension LinkThread {
-    /// The socket that follows it.
+    /// The socket that follows the feed.
     struct Feed {
         let endpoint: Endpoint
         let socket: ClientSocket
@@ -12,7 +12,8 @@ extension LinkThread {
         var wasConnected = false
     }
 
-    /// Connects elsewhere: where the sequencer said, or to the next of the addresses.
+    /// Connects elsewhere: to the address that the sequencer named, or to the next of the node's
+    /// own.
     func move(to address: String?) {
         let former = dealer.endpoint
         guard let address else {
@@ -32,7 +33,7 @@ extension LinkThread {
             if let former { diagnosis.sendsOn(former) }
             try dealer.move(to: endpoint)
         } catch {
-            // The node continues saying hello, and trying its own addresses.
+            // The node keeps saying hello, and tries its own addresses.
             events(.unreadableFrame("A redirect can't be followed. \(error.message)"))
         }
     }
@@ -49,13 +50,13 @@ extension LinkThread {
             guard let event = try feed.socket.receive() else { return }
             switch event {
             case .connected:
-                // The first connection is of the welcome that named it.
+                // The first connection belongs to the welcome that named the feed.
                 if self.feed?.wasConnected == true { perform(.feedReconnected) }
                 self.feed?.wasConnected = true
             case .message(let frame): hear(frame)
             case .connecting, .accepted, .failed: break
             }
-            // What it brought may have named another one.
+            // The message may have made the link follow another feed.
             guard self.feed?.token == feed.token else { return }
         }
     }

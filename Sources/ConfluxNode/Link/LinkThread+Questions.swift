@@ -8,7 +8,8 @@ extension LinkThread {
     ) {
         let number = nextAsk
         nextAsk += 1
-        // The sequencer ends a question in time; this is for when the sequencer itself is gone.
+        // The sequencer ends a question in time. This deadline is for when the sequencer itself is
+        // gone.
         asks[number] = Ask(deadline: now.monotonic + patience + .seconds(1), reply: reply)
         perform(.ask(Question(number: number, patience: patience, body: body)))
     }
@@ -21,7 +22,7 @@ extension LinkThread {
             resumption: machine.resumption)
     }
 
-    /// Whoever still waits for an answer of this thread gets one.
+    /// Answers those who still wait for an answer from this thread.
     func takeLastCommands() {
         port.mailbox.drain(into: &commands)
         for command in commands {

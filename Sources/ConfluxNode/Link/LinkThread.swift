@@ -4,9 +4,8 @@ import ConfluxVocabulary
 import ConfluxZeroMQ
 import Foundation
 
-/// The thread that owns a node's sockets and its ``ReplicaMachine``: it turns frames, commands and
+/// The thread that owns a node's sockets and its ``ReplicaMachine``. It turns frames, commands and
 /// time into inputs, and carries out the effects. It decides nothing.
-// Sendable: whoever has the lead has everything here; other threads post to its port.
 final class LinkThread: @unchecked Sendable {
     let port: LinkPort
     let outbox: Outbox
@@ -22,11 +21,12 @@ final class LinkThread: @unchecked Sendable {
     let security: SocketSecurity
     private var refused = RefusedConnections()
 
-    /// Whoever has it drives the link, and has everything here: see `LinkThread+Leading`.
+    /// Whoever holds the lead drives the link and owns everything here: see `LinkThread+Leading`.
     let lead = Lead()
-    /// Whether the link sleeps.
+    /// Whether the link's thread sleeps.
     var isAsleep = false
-    /// Whether the thread that applies has something to do that it was not woken for, and of how many bytes.
+    /// Whether the thread that applies has jobs that it was not woken for, and how many bytes of
+    /// commits they have.
     var hasNews = false
     var newsBytes = 0
 
@@ -37,13 +37,13 @@ final class LinkThread: @unchecked Sendable {
     private var leaveDeadline: Duration?
     var end: ReplicaEnd?
     private var sent = SentBatches()
-    /// How many actions' outcomes were handed to the thread that applies.
+    /// How many outcomes of actions were handed to the thread that applies.
     private var settledCount: UInt64 = 0
     private let progress: SharedProgress
     private var seen = SharedProgress.Content()
     private let meter: NodeMeter
     let diagnosis: AddressDiagnosis
-    /// When it was published last how things are.
+    /// When the metrics were last published.
     private var publishedAt = Duration.zero
 
     struct Ask {
@@ -54,10 +54,10 @@ final class LinkThread: @unchecked Sendable {
     /// See ``NodeSettings/jobsMax``.
     private let jobsMax: Int
     private let shelf: EncodingShelf
-    /// The most messages that wait to be sent. The window bounds what is under way in bytes; the
-    /// count must not bound it before. *At the bound* what is sent is lost, and said again.
+    /// The most messages that wait to be sent. The window bounds the bytes under way, and this
+    /// count must not be the tighter bound. *At the bound* messages are lost, and sent again later.
     private static let sendQueueMessages = 100_000
-    /// How many frames are taken from one socket before the others have their turn.
+    /// How many frames are taken from one socket before the other sockets have their turn.
     static let framesPerTurn = 256
 
     init(
@@ -131,7 +131,7 @@ final class LinkThread: @unchecked Sendable {
         return max(.zero, deadline - instant)
     }
 
-    /// Behind each turn: as often as is due.
+    /// After each turn: publishes metrics if they are due.
     private func publish() {
         let instant = now.monotonic
         guard instant - publishedAt >= NodeMeter.publishInterval else { return }
@@ -148,7 +148,7 @@ final class LinkThread: @unchecked Sendable {
 
     private func takeCommands() {
         port.mailbox.drain(into: &commands)
-        // Together: a batch is cut once, however many of its actions are withdrawn at a time.
+        // Withdrawn together: a batch is cut only once, however many of its actions are withdrawn.
         var withdrawn = RangeSet<UInt64>()
         for command in commands {
             switch command {
@@ -175,7 +175,7 @@ final class LinkThread: @unchecked Sendable {
         if !withdrawn.isEmpty { perform(.withdraw(withdrawn)) }
     }
 
-    /// What was not taken is not sent any more.
+    /// Abandons the actions that were not taken from the outbox: they are never sent.
     private func abandonOutbox() {
         for filling in outbox.takeRest() {
             post(.abandoned(filling.block, count: filling.count))
@@ -195,10 +195,11 @@ final class LinkThread: @unchecked Sendable {
         switch event {
         case .connected:
             refused.served()
-            // What was sent on the connection before is lost.
+            // What was sent on the earlier connection is lost.
             perform(.reconnected)
         case .failed(let failure, let address):
-            // Why a first connection does not come about the diagnosis tells, but for keys.
+            // The diagnosis tells why the first connection does not come about, unless keys are the
+            // reason.
             guard !isAwaited || failure.isOfKeys, let reason = refused.take(failure, of: address)
             else { return }
             events(.connectionRefused(message: reason))
@@ -215,8 +216,8 @@ final class LinkThread: @unchecked Sendable {
         }
     }
 
-    /// A sequencer of another version: its bye is in words that every version understands, and
-    /// whatever else it says means that the two can't talk.
+    /// A frame of another version. A bye has a form that every version understands. Any other
+    /// message means that this node and the sequencer can't talk.
     private func unreadable(_ frame: Bytes, _ failure: WireError) {
         do throws(WireError) {
             perform(.received(.bye(try Frame.decodeBye(frame)), epoch: machine.epoch))
@@ -247,9 +248,9 @@ final class LinkThread: @unchecked Sendable {
         }
     }
 
-    /// What waits for the thread that applies is told of its progress at once; nothing else is.
+    /// Takes the progress of the thread that applies, if something here waits for it.
     ///
-    /// - Returns: Whether there was some.
+    /// - Returns: Whether there was progress.
     private func takeProgress() -> Bool {
         guard machine.isDeliveryBlocked || seen.isFull || leaveDeadline != nil else { return false }
         let news = progress.awaitChange()
@@ -260,12 +261,13 @@ final class LinkThread: @unchecked Sendable {
     }
 
     func takeDispatches() {
-        // Outcomes wait while user code keeps the thread that applies; then dispatches wait, too.
+        // Outcomes wait while user code keeps the thread that applies busy. Then dispatches must
+        // wait, too.
         seen.isFull = progress.content.isFull
         while jobs.count < jobsMax, !seen.isFull,
             let filling = outbox.take(if: { machine.canSubmit(bytes: $0) })
         {
-            // The outcome's place is known before the outcome can be.
+            // The submission is posted before its outcome can be known.
             let firstCounter = machine.nextCounter
             let submitted = SubmittedBatch(
                 firstCounter: firstCounter, count: filling.count, block: filling.block,
@@ -311,7 +313,7 @@ final class LinkThread: @unchecked Sendable {
             post(.deliver(delivery, log: machine.log))
         case .give(let request): perform(.given(shelf.part(request)))
         case .asked(let question):
-            // Whoever asks gives up after a while; no number of questions may crowd out the rest.
+            // Askers give up after a while. No number of questions may crowd out other jobs.
             if jobs.count < jobsMax { post(.asked(question)) }
         case .answered(let answer):
             let reply = asks[answer.number]?.reply
@@ -336,8 +338,8 @@ final class LinkThread: @unchecked Sendable {
         }
     }
 
-    /// Hands a job to whoever applies. None may be lost: their number is bounded by the
-    /// bytes of deliveries and of batches, far below what the mailbox holds. It is told behind the turn.
+    /// Hands a job to whoever applies. No job may be lost: the bytes of deliveries and of batches
+    /// bound their number, far below the mailbox's capacity. The jobs are announced after the turn.
     private func post(_ job: ApplyJob, isNews: Bool = true) {
         hasNews = hasNews || isNews
         if case .deliver(.commit(_, let byteCount), _) = job { newsBytes += byteCount }
@@ -346,8 +348,8 @@ final class LinkThread: @unchecked Sendable {
         precondition(outcome != .full, "\(jobs.capacity) jobs wait for the thread that applies")
     }
 
-    /// A frame that can't be sent is lost, as one on a breaking connection is: the machine
-    /// repeats what has no answer.
+    /// Sends a frame. A frame that can't be sent is lost, like one on a breaking connection: the
+    /// machine repeats what was not answered.
     private func send(_ frame: [UInt8]) {
         do {
             _ = try dealer.send(frame)

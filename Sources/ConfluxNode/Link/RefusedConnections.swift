@@ -1,25 +1,26 @@
 import ConfluxZeroMQ
 
-/// Why the sequencer's side refuses this node, told once for each reason.
+/// Why the sequencer's side refuses this node. Each reason is told once in a row.
 struct RefusedConnections {
     private var message: String?
 
-    /// The connection failed.
+    /// Takes the failure of a connection.
     ///
-    /// - Returns: What to tell: why it was refused, unless that was told last.
+    /// - Returns: The reason for the refusal, to be told; nil if there is none, or it was the last
+    ///   one told.
     mutating func take(_ failure: ConnectionFailure, of address: Endpoint) -> String? {
         Self.reason(failure, address).flatMap { tell($0) }
     }
 
-    /// The sequencer says why it does not serve this node.
+    /// Takes the reason that the sequencer gives for not serving this node.
     ///
-    /// - Returns: What to tell, unless it was told last.
+    /// - Returns: The reason, to be told; nil if it was the last one told.
     mutating func tell(_ reason: String) -> String? {
         defer { message = reason }
         return reason == message ? nil : reason
     }
 
-    /// The connection stands, or the sequencer serves this node.
+    /// The connection is up, or the sequencer serves this node.
     mutating func served() {
         message = nil
     }

@@ -1,22 +1,23 @@
 import ConfluxProtocol
 import Synchronization
 
-/// How far the thread that applies has come, for the link, which looks when it has to know: once a beat
-/// for the sequencer, and while something waits for room. Only then it is notified.
+/// How far the thread that applies has come, for the link. The link looks when it has to know: once
+/// per beat for the sequencer, and while something waits for room. It is notified only while
+/// something waits.
 // Sendable: everything that changes is guarded by the mutex.
 final class SharedProgress: Sendable {
     /// What the link needs to know.
     struct Content: Sendable, Equatable {
         var machine = ApplyProgress()
-        /// How many of this node's actions were told their outcome.
+        /// How many of this node's actions have had their outcome told.
         var toldCount: UInt64 = 0
-        /// Whether so many outcomes wait for stores that nothing more may be dispatched.
+        /// Whether too many outcomes wait for stores, so that nothing more may be dispatched.
         var isFull = false
     }
 
     private struct Shared {
         var content = Content()
-        /// What the link waits to see changed.
+        /// What the link has seen last, if it waits for a change; otherwise nil.
         var awaited: Content?
     }
 
@@ -27,7 +28,7 @@ final class SharedProgress: Sendable {
         self.notify = notify
     }
 
-    /// Called by the thread that applies, behind each job.
+    /// Called by the thread that applies, after each job.
     func update(from applier: Applier) {
         let content = Content(
             machine: applier.progress, toldCount: applier.toldCount,
@@ -43,7 +44,7 @@ final class SharedProgress: Sendable {
 
     var content: Content { state.withLock { $0.content } }
 
-    /// The link is notified of the next change.
+    /// Has the link notified of the next change.
     func awaitChange() -> Content {
         state.withLock { state in
             state.awaited = state.content

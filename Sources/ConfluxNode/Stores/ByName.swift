@@ -1,7 +1,7 @@
 /// Values by name.
 ///
-/// They are gone through in the order of their names, and in no other: what is told, and when, follows
-/// from the log alone, and never from the order of a hash table, which each process has another of.
+/// They are visited only in the order of their names. So what is told, and when, depends on the log
+/// alone, and not on the order of a hash table, which differs from process to process.
 struct ByName<Key: Hashable & Comparable, Value> {
     private var table: [Key: Value] = [:]
     /// The keys of `values`, ascending.
@@ -32,7 +32,7 @@ struct ByName<Key: Hashable & Comparable, Value> {
 
     mutating func removeAll() { self = ByName() }
 
-    /// The index of the first key from this one on.
+    /// The index of the first key that is not below this one.
     private func index(from key: Key) -> Int {
         var low = 0
         var high = keys.count

@@ -1,28 +1,29 @@
 import ConfluxProtocol
 import Synchronization
 
-/// What a store's lane has done of what it was given.
+/// What a store's lane has done with what it was given.
 enum LaneReport: Sendable {
-    /// A run is committed, and these entries of it had no effect.
+    /// A run is committed. These of its entries had no effect.
     case ran(serial: UInt64, [NoEffect])
-    /// The snapshot of this request is decoded, or can't be.
+    /// The snapshot of this request is decoded, or can't be decoded.
     case decoded(request: UInt64, Result<ReplicaLane.Putting, any Error>)
-    /// The snapshot of this request is in, or could not be put in.
+    /// The snapshot of this request is in the state, or could not be put in.
     case restored(request: UInt64, (any Error)?)
-    /// A copy of the state at a digest point behind the snapshot of this request; nil if the store
+    /// A copy of the state at a digest point after the snapshot of this request; nil if the store
     /// was released.
     case copied(request: UInt64, SnapshotPlace, Encoding?)
 }
 
-/// What lanes report, from whichever thread serves them, for the thread that applies.
+/// Reports of lanes, from whichever thread serves them, for the thread that applies.
 ///
-/// A lane on the thread that applies reports while that thread hands out runs, which then looks by
-/// itself: only who reports at another time notifies it.
+/// A lane that the applying thread serves itself reports while that thread hands out runs. The
+/// thread then looks at the reports without a notification. Only a report at another time notifies
+/// it.
 // Sendable: everything that changes is guarded by the mutex.
 final class LaneReports: Sendable {
     private struct Content {
         var reports: [LaneReport] = []
-        /// Whether the thread that applies will look without being notified.
+        /// Whether the thread that applies will look without a notification.
         var isExpected = false
     }
 
@@ -33,7 +34,7 @@ final class LaneReports: Sendable {
         self.notify = notify
     }
 
-    /// From here on the thread that applies looks by itself, until it has looked once.
+    /// From now on, the thread that applies looks without a notification, until it has looked once.
     func expect() {
         state.withLock { $0.isExpected = true }
     }

@@ -8,20 +8,21 @@ typealias Encoding = @Sendable () throws -> [UInt8]
 /// Runs functions one after the other, in order, beside what is applied.
 typealias Background = @Sendable (@escaping @Sendable () -> Void) -> Void
 
-/// What the thread that applies needs of a replicated store, whatever its state's type is.
+/// What the thread that applies needs of a replicated store, whatever the type of its state.
 struct ReplicaLane {
     /// Puts a snapshot into the state.
     typealias Putting =
         @Sendable (CommitMark?, @escaping @Sendable (_ isDone: Bool) -> Void) -> Void
 
-    /// The schema version of its state here.
+    /// The schema version of the state in this program.
     let schemaVersion: UInt32
-    /// Later dispatches mean this life.
+    /// Makes later dispatches name this life.
     let mean: (SequenceNumber) -> Void
-    /// Decodes a snapshot, on any thread. What comes of it puts it in, behind what the lane has.
+    /// Decodes a snapshot, on any thread. The result puts the snapshot into the state, behind what
+    /// the lane has.
     let decode: @Sendable (Snapshot) throws -> Putting
-    /// Takes a copy of the state behind what the lane has. Calls back once, in the lane; with nil when
-    /// the store was released.
+    /// Takes a copy of the state, behind what the lane has. Calls back once, in the lane; with nil
+    /// if the store was released.
     let copy: (@escaping @Sendable (Encoding?) -> Void) -> Void
 }
 
@@ -53,16 +54,18 @@ final class Replica {
     let lane: ReplicaLane
     /// The number of the last entry that concerned it.
     var lastChange = SequenceNumber.zero
-    /// What is known of processes that died while they applied it; nil without a journal.
+    /// What is known of processes that died while they applied entries to this store; nil without a
+    /// journal.
     private(set) var crashes: CrashRecord?
-    /// The number of the snapshot that it began with.
+    /// The number of the snapshot with which it began.
     private(set) var start = SequenceNumber.zero
-    /// Whether its life is over: no entry reaches it any more.
+    /// Whether its life is over, so that no entry reaches it any more.
     var isDropped = false
     /// The entries above its snapshot that have no effect (rule 23).
     var skips: Set<SequenceNumber> = []
     private(set) var seed: UInt64 = 0
-    /// What it gets behind its snapshot, before anything else, and up to where it is then.
+    /// What it gets after its snapshot and before anything else, and the number up to which it then
+    /// has everything.
     private(set) var following: (aside: Bytes?, through: SequenceNumber) = (nil, .zero)
 
     init(_ name: StoreName, lane: ReplicaLane, progress: StoreProgress) {
@@ -76,17 +79,19 @@ final class Replica {
     /// Whether no entry reaches it until it is thawed (rule 21).
     var isFrozen: Bool { progress.isAway }
 
-    /// Begins with a snapshot, which ``LaneReport/restored(request:_:)`` tells to be in.
+    /// Begins with a snapshot. ``LaneReport/restored(request:_:)`` reports when the snapshot is in
+    /// the state.
     ///
     /// - Parameters:
     ///   - snapshot: The snapshot.
     ///   - life: The life that begins with it here.
-    ///   - log: The log that the life is of.
-    ///   - following: What it gets behind the snapshot, and up to where it is then.
-    ///   - request: Which one of its snapshots it is.
-    ///   - crashes: Where is noted what the store applies from then on; nil for nowhere.
-    ///   - background: Where a large one is decoded.
-    ///   - inPlaceBytesMax: From which size on a snapshot is large.
+    ///   - log: The log of that life.
+    ///   - following: What the store gets after the snapshot, and the number up to which it then
+    ///     has everything.
+    ///   - request: The number of the request that the snapshot answers.
+    ///   - crashes: Records what the store applies from then on; nil without a journal.
+    ///   - background: Decodes a large snapshot.
+    ///   - inPlaceBytesMax: The size above which a snapshot is large.
     func begin(
         with snapshot: Snapshot, life: SequenceNumber, log: LogID,
         following: (aside: Bytes?, through: SequenceNumber), request: UInt64,
@@ -110,7 +115,7 @@ final class Replica {
         }
     }
 
-    /// Puts a decoded snapshot into the state, unless the store has another one by now.
+    /// Puts a decoded snapshot into the state, unless another snapshot has replaced it meanwhile.
     func put(_ snapshot: Result<ReplicaLane.Putting, any Error>, _ request: UInt64) {
         guard request == progress.request else { return }
         let reports = progress.reports
@@ -124,17 +129,18 @@ final class Replica {
         }
     }
 
-    /// It has what follows its snapshot.
+    /// The store has what follows its snapshot.
     ///
-    /// - Returns: Up to where it has everything.
+    /// - Returns: The number up to which it has everything.
     func endFollowing() -> SequenceNumber {
         defer { following = (nil, .zero) }
         return following.through
     }
 }
 
-/// From which size on a snapshot is decoded in the background.
+/// The size above which a snapshot is decoded in the background.
 package enum SnapshotSizes {
-    /// Below it a thread more would take longer than the decoding: some milliseconds.
+    /// Below this size, handing over to another thread would take longer than decoding: some
+    /// milliseconds.
     package static let inPlaceBytesMax = 64 << 10
 }

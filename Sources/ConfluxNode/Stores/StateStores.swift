@@ -2,11 +2,11 @@ import Conflux
 import ConfluxProtocol
 import ConfluxVocabulary
 
-/// To which stores here a commit goes.
+/// The stores here that a commit goes to.
 enum Recipients {
-    /// To all that are attached.
+    /// All that are attached.
     case attached
-    /// To these, which catch up.
+    /// These, which catch up.
     case only(Set<HostingSubject>)
 
     func include(_ progress: StoreProgress) -> Bool {
@@ -18,34 +18,34 @@ enum Recipients {
     }
 }
 
-/// What hands entries to the stores of one state, by its types.
+/// Hands entries to the stores of one state. It knows the state's types.
 protocol EntryRunner: AnyObject {
-    /// A store is hosted no longer.
+    /// Forgets a store that is hosted no longer.
     func remove(_ store: StoreName)
 
     /// Begins to gather runs for a commit.
     ///
     /// - Parameters:
     ///   - commit: Its numbers.
-    ///   - recipients: To which stores it goes.
+    ///   - recipients: The stores that it goes to.
     func begin(_ commit: ClosedRange<SequenceNumber>, to recipients: Recipients)
 
-    /// Takes those of a batch's entries that concern stores of the state.
+    /// Takes the entries of a batch that concern stores of the state.
     ///
-    /// A whole batch at a time: an entry alone would cost more in finding out what the state's
-    /// types are, at run time, than in being decoded.
+    /// It takes a whole batch at a time. For a single entry, looking up the state's types at run
+    /// time would cost more than decoding.
     ///
     /// - Parameters:
     ///   - batch: The batch; entries of other states are passed over.
-    ///   - first: Where its first entry stands.
+    ///   - first: The place of its first entry.
     func add(_ batch: Batch, at first: EntryPlace)
 
-    /// What was added is decoded, and nothing is applied yet.
+    /// Everything that was added is decoded, and nothing is applied yet.
     func endDecoding()
 
-    /// Hands what was added to the stores, as one run each.
+    /// Hands what was added to the stores, one run per store.
     ///
-    /// - Returns: What was given something, and the stores that stopped at an entry.
+    /// - Returns: What was given entries, and the stores that stopped at an entry.
     func flush() -> (given: [StoreProgress], stopped: [Replica])
 }
 
@@ -53,13 +53,15 @@ protocol EntryRunner: AnyObject {
 final class StateStores {
     let name: Name
     private(set) var replicas = ByName<StoreName, Replica>()
-    /// The stores of the state that are not replicated, together; they count while it is bridged.
+    /// The stores of the state that are not replicated, together. They count while the state is
+    /// bridged.
     let locals: StoreProgress
     /// Whether global actions reach them.
     var isBridged = false
-    /// Whether it had such a store since it was bridged. Until then they need no feed.
+    /// Whether the state has had such a store since it was bridged. Until then, the local stores
+    /// need no feed.
     var isInhabited = false
-    /// Made with the first store or bridge, which knows the types.
+    /// Made with the first store or bridge, whose registration knows the types.
     private(set) var runner: (any EntryRunner)?
 
     init(_ name: Name, locals: StoreProgress) {
@@ -67,7 +69,7 @@ final class StateStores {
         self.locals = locals
     }
 
-    /// What knows the types; `make` makes it for the first one that comes.
+    /// The runner, which knows the types. The first call makes it with `make`.
     func typed<Runner: EntryRunner>(_ make: (StateStores) -> Runner) -> Runner? {
         if runner == nil { runner = make(self) }
         return runner as? Runner
@@ -84,12 +86,12 @@ final class StateStores {
     /// Whether nothing here needs entries any more.
     var isIdle: Bool { !isBridged && replicas.isEmpty }
 
-    /// All that an entry for the whole state may concern.
+    /// The progress of everything here that an entry for the whole state may concern.
     var progresses: [StoreProgress] {
         replicas.values.map(\.progress) + (isBridged ? [locals] : [])
     }
 
-    /// What an entry with this target may concern here.
+    /// The progress of everything here that an entry with this target may concern.
     func progresses(concernedBy target: Target) -> [StoreProgress] {
         switch target {
         case .store(let store): replicas[store].map { [$0.progress] } ?? []

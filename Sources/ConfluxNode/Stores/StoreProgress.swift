@@ -10,28 +10,30 @@ import ConfluxProtocol
 ///
 /// *Invariants*:
 /// - An entry reaches the store if and only if its number is above ``delivered`` (rule 30).
-/// - Its *position* is below the first run that its lane has not reported; without one it is
-///   ``delivered``, and while it is attached what the whole node was delivered to.
-/// - What its lane has not reported has `Applier.openBytesMax` bytes and one commit more at most. *At the
-///   bound* it is parked: it gets nothing until its lane is empty, and then catches up from its position.
-/// - What waits for it is told in the order in which it began to wait.
+/// - Its *position* is below the first run that its lane has not reported. Without such a run, it
+///   is ``delivered``, and while the store is attached, the number up to which the whole node was
+///   delivered to, if that is higher.
+/// - Its lane holds at most `Applier.openBytesMax` bytes, and one commit more, that it has not
+///   reported. *At the bound* the store is parked: it gets nothing until its lane is empty, and
+///   then catches up from its position.
+/// - What waits for the store is told in the order in which it began to wait.
 ///
 /// Confined to the thread that applies.
 final class StoreProgress {
     enum Phase {
-        /// It has no state yet, or none that counts: nobody knows where it is.
+        /// It has no state yet, or none that counts: its position is unknown.
         case empty
         /// It has everything up to ``delivered``, and gets nothing until the machine says so.
         case ready
         case catchingUp
         case attached
-        /// The same as `ready`, but that its lane has yet to come that far.
+        /// Like `ready`, but its lane has yet to come that far.
         case parked
         /// It takes nothing above ``delivered``: it stopped, or its life is over.
         case ended
     }
 
-    /// What waits until the store has reached a number.
+    /// A goal that waits until the store has reached a number.
     struct Waiting {
         enum Goal {
             case outcome(PendingOutcome)
@@ -43,41 +45,42 @@ final class StoreProgress {
         var goal: Goal
     }
 
-    /// What the lanes were given of a commit and have not reported.
+    /// What the lanes were given of a commit and have not reported yet.
     private struct OpenRun {
         let serial: UInt64
-        /// The number in front of the commit.
+        /// The number before the commit.
         let before: SequenceNumber
         let laneCount: Int
         var leftCount: Int
-        /// With several lanes: what had no effect, and in how many.
+        /// With several lanes: the entries that had no effect, and in how many lanes.
         var failures: [SequenceNumber: (failure: NoEffect, count: Int)] = [:]
         let bytes: Int
     }
 
-    /// What a run keeps of an action besides its payload, about.
+    /// About how many bytes a run keeps of an action besides its payload.
     static let actionBytes = 128
 
     let subject: HostingSubject
     let reports: LaneReports
     var phase = Phase.empty
     var delivered = SequenceNumber.zero
-    /// Of the snapshot that it got last; zero for local stores.
+    /// The request of the newest snapshot; zero for local stores.
     var request: UInt64 = 0
-    /// The present life; zero until it is known, and for local stores.
+    /// The present life; zero until it is known, and always for local stores.
     var life = SequenceNumber.zero
-    /// Why it takes nothing any more, and the entry that it did not apply, if that was one.
+    /// Why it takes nothing any more, and the entry that it did not apply, if there is one.
     var stop: (at: SequenceNumber?, message: String)?
     var effects: NoEffects
-    /// The numbers of which no entry was for it: it was frozen (rule 37), or no local store was there.
+    /// The numbers whose entries were not for it: it was frozen (rule 37), or there was no local
+    /// store.
     private var absences = RangeSet<UInt64>()
-    /// From which number on that is so until further notice; nil while entries are for it.
+    /// The number since which entries are not for it; nil while they are.
     private var awaySince: SequenceNumber?
     private var openRuns: [OpenRun] = []
     private(set) var openBytes = 0
     private var nextSerial: UInt64 = 0
     private(set) var waiting: [Waiting] = []
-    /// What waits before this index was told.
+    /// Everything in `waiting` before this index is told.
     private var waitingHead = 0
 
     init(
@@ -91,22 +94,22 @@ final class StoreProgress {
 
     // MARK: Where it is
 
-    /// Everything up to here that concerns it is applied; nil while that is not known. `live` is what
-    /// the whole node was delivered to.
+    /// The number up to which everything that concerns it is applied; nil while that is unknown.
+    /// `live` is the number up to which the whole node was delivered to.
     func position(_ live: SequenceNumber) -> SequenceNumber? {
         guard phase != .empty else { return nil }
         if let first = openRuns.first { return first.before }
         return phase == .attached ? max(delivered, live) : delivered
     }
 
-    /// Whether nothing up to a number is to be waited for.
+    /// Whether nothing up to a number needs to be waited for.
     func hasReached(_ sequence: SequenceNumber, _ live: SequenceNumber) -> Bool {
-        // What its lane was given before it ended is still to be applied.
+        // What its lane was given before the store ended still has to be applied.
         if phase == .ended, sequence > delivered { return openRuns.isEmpty }
         return position(live).map { $0 >= sequence } ?? false
     }
 
-    /// What an entry did to it that it has reached.
+    /// The effect on it of an entry that it has reached.
     func effect(of sequence: SequenceNumber) -> Effect {
         if sequence <= life { return .nobody }
         if phase == .ended, sequence > delivered {
@@ -117,24 +120,24 @@ final class StoreProgress {
         return effects.effect(of: sequence)
     }
 
-    /// Whether each of these that was for it had its effect.
+    /// Whether each entry in this range that was for it had its effect.
     func isPlain(_ first: SequenceNumber, _ last: SequenceNumber) -> Bool {
         (phase != .ended || last <= delivered) && first > life && effects.isPlain(first, last)
     }
 
     // MARK: Whether entries are for it
 
-    /// How many times are kept in which no entry was for it. *At the bound* the oldest is forgotten: what
-    /// entries up to its end did is not known then.
+    /// How many ranges are kept of numbers whose entries were not for it. *At the bound* the oldest
+    /// range is forgotten. Then the effect of the entries up to its end is unknown.
     static let absencesMax = 1_024
 
     /// Whether entries pass it by.
     var isAway: Bool { awaySince != nil }
 
-    /// From this number on no entry is for it.
+    /// From this number on, no entry is for it.
     func leave(at sequence: SequenceNumber) { awaySince = awaySince ?? sequence }
 
-    /// From this number on entries are for it.
+    /// From this number on, entries are for it again.
     func comeBack(at sequence: SequenceNumber) {
         guard let since = awaySince else { return }
         awaySince = nil
@@ -145,7 +148,7 @@ final class StoreProgress {
         }
     }
 
-    /// What is up to this number was not seen from here, and from there on entries are for it.
+    /// It did not see the entries up to this number. From there on, entries are for it.
     func jump(through sequence: SequenceNumber) {
         awaySince = nil
         effects.jump(through: sequence)
@@ -157,7 +160,7 @@ final class StoreProgress {
 
     /// Its lanes are about to get their runs of a commit.
     ///
-    /// - Returns: By what they report.
+    /// - Returns: The serial number with which they report.
     func beginRun(of commit: ClosedRange<SequenceNumber>, lanes: Int, bytes: Int) -> UInt64 {
         nextSerial += 1
         openRuns.append(
@@ -169,7 +172,7 @@ final class StoreProgress {
         return nextSerial
     }
 
-    /// A lane has reported. What is of a lost history is not known any more.
+    /// A lane has reported. A report about a lost history is ignored.
     func ran(_ serial: UInt64, _ failures: [NoEffect], own: [Incarnation]) {
         guard let index = openRuns.firstIndex(where: { $0.serial == serial }) else { return }
         openRuns[index].leftCount -= 1
@@ -183,7 +186,7 @@ final class StoreProgress {
         guard openRuns[index].leftCount == 0 else { return }
         let run = openRuns.remove(at: index)
         openBytes -= run.bytes
-        // An entry had no effect on several stores where it had none on any of them.
+        // On several local stores, an entry had no effect only if it had none on any of them.
         guard !run.failures.isEmpty else { return }
         effects.add(
             run.failures.values.filter { $0.count == run.laneCount }.map(\.failure)
@@ -192,13 +195,13 @@ final class StoreProgress {
 
     // MARK: Turns
 
-    /// What it has is wrong: it counts for nothing, and grows no further, until it begins anew.
+    /// The state is wrong: it counts for nothing, and does not change, until the store begins anew.
     func letGo() {
         phase = .empty
         stop = nil
     }
 
-    /// It begins with a snapshot, in this life.
+    /// Begins with a snapshot, in this life.
     func begin(life: SequenceNumber, at sequence: SequenceNumber, request: UInt64) {
         if life != self.life { forget() }
         self.life = life
@@ -206,7 +209,7 @@ final class StoreProgress {
         phase = .empty
         stop = nil
         delivered = sequence
-        // What a former snapshot's lane has yet to report was for the former state.
+        // What the lane has yet to report was for the former state.
         openRuns = []
         openBytes = 0
         jump(through: sequence)
@@ -230,7 +233,7 @@ final class StoreProgress {
 
     func wait(_ item: Waiting) { waiting.append(item) }
 
-    /// What is to be told next, if the store has come that far.
+    /// The next goal to be told, if the store has come that far.
     func takeReached(_ live: SequenceNumber) -> Waiting? {
         guard waitingHead < waiting.count, hasReached(waiting[waitingHead].sequence, live) else {
             return nil
@@ -238,7 +241,7 @@ final class StoreProgress {
         return takeNext()
     }
 
-    /// The outcomes that wait, which wait no longer; the rest stays.
+    /// Removes the outcomes that wait, and returns them. The other goals keep waiting.
     func takeOutcomes() -> [PendingOutcome] {
         var outcomes: [PendingOutcome] = []
         var rest: [Waiting] = []
@@ -254,7 +257,7 @@ final class StoreProgress {
         return outcomes
     }
 
-    /// The next one that waits, whatever for.
+    /// The next goal that waits, whatever it is.
     func takeNext() -> Waiting? {
         guard waitingHead < waiting.count else { return nil }
         defer {
@@ -270,6 +273,6 @@ final class StoreProgress {
 }
 
 extension NoEffects {
-    /// One that knows nothing, with the same bound.
+    /// An empty record with the same bound.
     var emptied: NoEffects { NoEffects(bytesMax: bytesMax) }
 }
