@@ -3,29 +3,29 @@ import ConfluxProtocol
 import ConfluxVocabulary
 import Synchronization
 
-/// The stores that a node hosts and the states that it bridges, by name, so that a name opened twice
-/// gives the same store.
+/// The stores that a node hosts and the states that it bridges, by name. A name that is opened
+/// twice gives the same store.
 ///
 /// Stores are held weakly: the last release of a store ends its hosting.
 final class HostedStores: Sendable {
     private final class Entry {
-        /// nil while it is being opened, and of a state.
+        /// nil while the store is being opened, and for a state.
         weak var store: AnyObject?
         var isOpen = false
         var waiters: [OneShot<Bool>] = []
     }
 
-    /// What becomes of a wish to open a name.
+    /// The result of claiming a name.
     enum Claim {
-        /// It is open. A state has no store.
+        /// The name is open. A state has no store.
         case open(AnyObject?)
-        /// Somebody opens it: wait, then claim again.
+        /// Another caller is opening it: wait, and then claim again.
         case opening
-        /// The caller opens it, and says how that ended.
+        /// This caller opens it, and must settle the claim.
         case mine
     }
 
-    // Entries are touched under the mutex alone.
+    // Entries are accessed only under the mutex.
     private struct Table: @unchecked Sendable {
         var entries: [HostingSubject: Entry] = [:]
     }
@@ -39,7 +39,7 @@ final class HostedStores: Sendable {
     }
 
     func claim(_ subject: HostingSubject) -> Claim {
-        // Written under the lock and read after it, by this thread alone.
+        // Written under the lock, and read after that by this thread alone.
         nonisolated(unsafe) var claim = Claim.mine
         table.withLock { table in
             if let entry = table.entries[subject] {
@@ -58,7 +58,7 @@ final class HostedStores: Sendable {
         return claim
     }
 
-    /// Waits until whoever opens it is done, or the waiting task is cancelled.
+    /// Waits until the caller that opens the name is done, or the waiting task is cancelled.
     func waitForOpening(of subject: HostingSubject) async {
         let turn = OneShot<Bool>()
         let isWaiting = table.withLock { table in
@@ -69,7 +69,7 @@ final class HostedStores: Sendable {
         if isWaiting { _ = await turn.receive(onCancel: false) }
     }
 
-    /// The caller that claimed it has opened it, or has not.
+    /// The caller that claimed the name has opened it, or has failed to.
     func settle(_ subject: HostingSubject, isOpen: Bool, _ store: AnyObject? = nil) {
         nonisolated(unsafe) let store = store  // handed over under the mutex
         let waiters = table.withLock { table in
@@ -83,16 +83,16 @@ final class HostedStores: Sendable {
         for waiter in waiters { waiter.send(true) }
     }
 
-    /// It is hosted, or bridged, no longer.
+    /// Ends the hosting of a store, or the bridging of a state.
     ///
     /// - Parameters:
-    ///   - subject: The store's name, or the state's.
-    ///   - store: The one that goes; a younger one of the same name stays. nil of a state, and where
-    ///     the store was released already.
-    ///   - whenRemoved: Called before anybody can claim the name again, so that what it posts
-    ///     stands before what the next opener posts, and a route that it sets is replaced by the
-    ///     next opener's. It must do nothing else.
-    /// - Returns: Whether it was hosted.
+    ///   - subject: The name of the store or the state.
+    ///   - store: The store that goes; a newer store of the same name stays. nil for a state, and
+    ///     for a store that was already released.
+    ///   - whenRemoved: Called before anybody can claim the name again. So what it posts comes
+    ///     before what the next opener posts, and a route that it sets is replaced by the next
+    ///     opener's. It must do nothing else.
+    /// - Returns: Whether the subject was open.
     @discardableResult
     func remove(
         _ subject: HostingSubject, _ store: AnyObject? = nil, whenRemoved: () -> Void
@@ -118,7 +118,7 @@ final class HostedStores: Sendable {
 }
 
 extension HostingSubject {
-    /// The store's name; nil of a state.
+    /// The name of the store; nil for a state.
     fileprivate var store: StoreName? {
         if case .store(let name) = self { name } else { nil }
     }

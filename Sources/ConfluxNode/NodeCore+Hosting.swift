@@ -5,12 +5,13 @@ import ConfluxZeroMQ
 import Synchronization
 
 extension NodeCore {
-    /// Has global actions of a state go to the log from here, and come to its stores in this node's scope.
+    /// Sends global actions of a state from here to the log, and brings ordered ones to its stores
+    /// in this node's scope.
     ///
     /// - Parameters:
     ///   - state: The state.
     ///   - name: Its name.
-    ///   - guest: A store that is to be hosted: it needs no bridge's feed.
+    ///   - guest: A store that is to be hosted: it does not need the bridge's feed.
     /// - Throws: Why the state is not bridged.
     package func bridge<S: BridgedState>(
         _ state: S.Type, _ name: Name, besides guest: StoreCore<S>? = nil
@@ -41,7 +42,8 @@ extension NodeCore {
         }
         let route = OutboxRoute<S>(outbox: outbox, target: .state(name))
         let (channel, jobs) = (scope.channel(of: S.self), jobs)
-        // Before the route: what it orders is behind what a store that is there begins with.
+        // Before the route is set: so what the route orders comes after the beginning of a store
+        // that is there.
         let formerHook = channel.whenInhabited(besides: guest) { jobs.post(.inhabited(name)) }
         let former = channel.setRoute(route)
         if let other = former as? OutboxRoute<S>, !other.isClosed {
@@ -57,7 +59,7 @@ extension NodeCore {
                     """)
         }
         stores.settle(.state(name), isOpen: true)
-        // It may have been lost before it stood in the table.
+        // The bridge may have been lost before it was in the table.
         if let error = loss.error { bridgeLost(S.self, name, error) }
     }
 
@@ -75,7 +77,8 @@ extension NodeCore {
         channel.replaceRoute(by: nil) { ($0 as? ClosedRoute<S>)?.isStopped ?? false }
     }
 
-    /// A bridge could not be taken up again: what is dispatched would reach this process alone.
+    /// A bridge could not be opened again. From now on dispatches fail: they would reach only this
+    /// process.
     private func bridgeLost<S: BridgedState>(_ state: S.Type, _ name: Name, _ error: NodeError) {
         let outbox = outbox
         let channel = scope.channel(of: S.self)
@@ -141,8 +144,8 @@ extension NodeCore {
         do throws(NodeError) {
             try await bridge(S.self, name.state, besides: core)
             isBridged = true
-            // From here on what is dispatched is ordered; what was dispatched before is in the
-            // state that the snapshot below takes.
+            // From here on, dispatches are ordered. Earlier dispatches are in the state that the
+            // snapshot below takes.
             let route = OutboxRoute<S>(outbox: outbox, target: .store(name))
             core.setRoute(route)
             let initial = try await encodedState(of: core)
@@ -158,7 +161,7 @@ extension NodeCore {
             }
         } catch {
             if isBridged {
-                // It is a local store of the bridged state now.
+                // The store is now a local store of the bridged state.
                 let jobs = jobs
                 scope.channel(of: S.self).whenInhabited { jobs.post(.inhabited(name.state)) }
             }
@@ -168,12 +171,13 @@ extension NodeCore {
         }
         stores.settle(.store(name), isOpen: true, store)
         core.whenClosed { [weak self] in self?.released(name) }
-        // It may have been lost before it stood in the table.
+        // The store may have been lost before it was in the table.
         if let error = loss.error { storeLost(store, name, error) }
     }
 
-    /// A store was dropped, or could not be opened again after its history was lost, be it that it
-    /// stopped at an entry of the new one, which was said then: it keeps its last state, which is no longer the others'.
+    /// A store was dropped, or could not be opened again after its history was lost. It keeps its
+    /// last state, which is no longer that of the other replicas. If it stopped at an entry of the
+    /// new history, that was reported then.
     private func storeLost<S: ReplicatedState>(
         _ store: Store<S>, _ name: StoreName, _ error: NodeError
     ) {
@@ -190,7 +194,7 @@ extension NodeCore {
         }
     }
 
-    /// The last holder of a store let it go.
+    /// The last holder of a store has released it.
     private func released(_ name: StoreName) {
         let jobs = jobs
         stores.remove(.store(name)) { jobs.post(.unregister(.store(name))) }
@@ -213,7 +217,7 @@ extension NodeCore {
             core.setRoute(ClosedRoute<S>(name))
         }
         guard isRemoved else { return }
-        // The state stays bridged; this store is none of those that hear of it any more.
+        // The state stays bridged, but this store no longer hears of its global actions.
         scope.channel(of: S.self).remove(store.core)
     }
 
@@ -221,7 +225,7 @@ extension NodeCore {
         of core: StoreCore<S>
     ) async throws(NodeError) -> [UInt8] {
         let encoder = CanonicalCoder()
-        // The store's executor may never run.
+        // The store's executor may never run, so the wait can be cancelled.
         let outcome = OneShot<Result<[UInt8], NodeError>>()
         core.inspect { state, _ in
             guard let state else { return outcome.send(.failure(.closed)) }
@@ -261,8 +265,7 @@ extension NodeCore {
     }
 }
 
-/// Why something that was opened is hosted no longer, if it was lost before its opener knew that it
-/// was open.
+/// Why something is hosted no longer, if it was lost before its opener knew that it was open.
 private final class Loss: Sendable {
     private let state = Mutex<NodeError?>(nil)
 

@@ -2,8 +2,8 @@ import Conflux
 import Dispatch
 import Synchronization
 
-/// One value from one side to one waiter on the other, who may give up: by cancellation, or after
-/// a time. Whatever comes after the first is ignored.
+/// Carries one value from one side to one waiter on the other. The waiter may give up: by
+/// cancellation, or after a time. Only the first value counts; later ones are ignored.
 final class OneShot<Value: Sendable>: Sendable {
     private enum Content {
         case empty
@@ -33,9 +33,9 @@ final class OneShot<Value: Sendable>: Sendable {
     /// Waits for the value; called once.
     ///
     /// - Parameters:
-    ///   - onCancel: The value when the waiting task is cancelled.
-    ///   - timeout: After which time `onTimeout` is the value.
-    ///   - onTimeout: That value.
+    ///   - onCancel: The value if the waiting task is cancelled.
+    ///   - timeout: How long to wait before `onTimeout` becomes the value.
+    ///   - onTimeout: The value after the timeout.
     /// - Returns: The first value that was given.
     func receive(
         onCancel: Value, timeout: Duration? = nil, onTimeout: Value? = nil

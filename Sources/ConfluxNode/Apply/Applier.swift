@@ -227,7 +227,7 @@ package final class Applier {
         reaches = [:]
     }
 
-    // MARK: What is told
+    // MARK: Telling
 
     /// Tells what the stores here have reached: outcomes, opens, waits and answers.
     private func advance() {

@@ -2,14 +2,14 @@ import Conflux
 import ConfluxVocabulary
 import Foundation
 
-/// What a process that died was doing, told to the one that comes after it.
+/// What a process was doing when it died, for the process that comes after it.
 ///
-/// A reducer that traps ends its process. The next one loads the same stores, comes to the same
-/// entry, and dies of it, too: so every process that hosts the store, for ever (rule 23). Each
-/// store therefore notes which entry it is about to apply, in a file that survives the process. Who
-/// opens that file finds the notes of who died, and counts them: behind ``crashesMax`` deaths in a
-/// row at one entry the store is *poisoned* there, and stops before the entry instead of applying it.
-/// Other stores continue.
+/// A reducer that traps ends its process. The next process loads the same stores, comes to the same
+/// entry, and dies of it, too. So would every process that hosts the store, for ever (rule 23).
+/// Therefore each store notes which entry it is about to apply, in a file that survives the
+/// process. A process that opens the file finds the notes of its predecessor, and counts the
+/// deaths. After ``crashesMax`` deaths in a row at one entry, the store is *poisoned* there: it
+/// stops before the entry instead of applying it. Other stores continue.
 ///
 ///     lane:    note 16 ─ apply ─ note 17 ─ apply ✕ died
 ///     opened:  17, once       note … 17 ─ apply ✕ died
@@ -17,19 +17,19 @@ import Foundation
 ///
 /// What counts:
 ///
-/// - Any end of the process while an entry is in work: a process that is killed counts as well. So
-///   one death is no proof; two in a row at the same entry are taken for one. Getting past it
-///   takes the first one back.
-/// - A number within one life of a store in one log, for one program. When another program opens the
-///   file, it begins anew: it may be the one in which the reducer is mended.
-/// - Where stores have executors of their own, several may be in work when the process dies. It counts
-///   for each of them, and the message says so.
+/// - Any end of the process while it works on an entry, even if somebody killed the process. So one
+///   death proves nothing, but two in a row at the same entry are taken as proof. A process that
+///   gets past the entry takes the first death back.
+/// - A number within one life of a store in one log, for one program. Another program that opens
+///   the file begins anew: it may be the program in which the reducer is fixed.
+/// - If stores have executors of their own, several may be at work when the process dies. The death
+///   counts for each of them, and the message says so.
 ///
-/// Confined to the thread that applies, but for what lanes note, in words of their own.
+/// Confined to the thread that applies, except for what lanes note, in words of their own.
 package final class CrashJournal {
-    /// How many stores have a place in it at once.
+    /// How many stores have a place in the journal at once.
     package static let slotsMax = 4_096
-    /// How often in a row a process may die at one entry before the store stops there.
+    /// How many times in a row a process may die at one entry before the store stops there.
     package static let crashesMax = 2
 
     private struct Place {
@@ -39,16 +39,16 @@ package final class CrashJournal {
 
     private let file: CrashJournalFile
     private var places: [StoreName: Place] = [:]
-    /// Slots that were never used, ascending from the end.
+    /// Free slots; the last element is the lowest slot.
     private var free: [Int] = []
     private var warning: String?
 
-    /// Opens a journal, or makes one, and counts the crashes that it tells of.
+    /// Opens a journal, or makes one, and counts the crashes that it records.
     ///
     /// - Parameters:
     ///   - path: The file. It has one owner at a time.
-    ///   - slotCount: How many stores have a place in it at once.
-    ///   - program: What tells this program from another one.
+    ///   - slotCount: How many stores have a place in the journal at once.
+    ///   - program: Identifies this program.
     /// - Throws: ``NodeError``: `journalUnusable`, `journalInUse`.
     package init(
         at path: String, slotCount: Int = slotsMax, program: UInt64 = presentProgram
@@ -58,10 +58,10 @@ package final class CrashJournal {
         open(slotCount, program)
     }
 
-    /// Makes a journal in memory, as processes leave it that died of these entries too often: for
+    /// Makes a journal in memory, as if processes had died of these entries too often: for
     /// simulations.
     ///
-    /// - Parameter deaths: The entries, one of a store at most.
+    /// - Parameter deaths: The entries, at most one per store.
     package init(
         inMemoryAfter deaths: [(
             store: StoreName, life: SequenceNumber, log: LogID, at: SequenceNumber
@@ -105,7 +105,7 @@ package final class CrashJournal {
         }
     }
 
-    /// What tells the program of this process from others: the size and the time of its file.
+    /// Identifies this process's program: a hash of the size and the modification time of its file.
     package static let presentProgram: UInt64 = {
         var hasher = DigestHasher()
         if let path = Bundle.main.executablePath,
@@ -118,7 +118,7 @@ package final class CrashJournal {
         return hasher.finish().rawValue
     }()
 
-    /// What whoever runs the program should know of the file itself; told once.
+    /// What the operator should know about the file itself. It is returned once.
     func takeWarning() -> String? { warning.take() }
 
     /// The place of a store that begins with a snapshot.
@@ -126,9 +126,9 @@ package final class CrashJournal {
     /// - Parameters:
     ///   - store: Its name.
     ///   - life: Its life.
-    ///   - log: The log that the life is of.
-    ///   - sequence: The snapshot's number: what happened at or below it is past.
-    /// - Returns: nil when as many stores as there are slots have their places.
+    ///   - log: The log of that life.
+    ///   - sequence: The snapshot's number. Deaths at or below it are over.
+    /// - Returns: nil if every slot is taken.
     func record(
         of store: StoreName, life: SequenceNumber, log: LogID, at sequence: SequenceNumber
     ) -> CrashRecord? {
@@ -142,7 +142,8 @@ package final class CrashJournal {
         return record
     }
 
-    /// Finds a slot for another store, at the expense of one that is not hosted and never crashed.
+    /// Finds a slot for another store. If none is free, takes the slot of a store that is not
+    /// hosted and never crashed.
     private func freeIndex() -> Int? {
         if let index = free.popLast() { return index }
         let unused = places.first {
@@ -153,13 +154,13 @@ package final class CrashJournal {
         return place.index
     }
 
-    /// Lets another owner have the file. A lane that is still at work for a node that has ended may
-    /// note on: its memory stays.
+    /// Lets another owner have the file. A lane that still works for a node that has ended may
+    /// continue to note: the memory stays mapped.
     func close() {
         file.unlock()
     }
 
-    /// The history is lost: the same numbers may name other entries from now on.
+    /// The history is lost: from now on, the same numbers may name other entries.
     func forgetHistory() {
         for place in places.values where place.record != nil {
             file.slot(place.index).forgetCrashes()
@@ -168,11 +169,11 @@ package final class CrashJournal {
 }
 
 /// One hosted store's place in a crash journal. It keeps the journal's file mapped.
-// Sendable: immutable; the slot says by itself who may touch what.
+// Sendable: immutable. The slot says who may access what.
 final class CrashRecord: Sendable {
-    /// The entry that the store must not apply, if there is one, and why.
+    /// The entry that the store must not apply, and why; nil if there is none.
     let poison: (at: SequenceNumber, message: String)?
-    /// Whether there is one.
+    /// Whether there is such an entry.
     let isPoisoned: Bool
     private let slot: CrashSlot
     private let suspect: SequenceNumber
@@ -207,10 +208,10 @@ final class CrashRecord: Sendable {
             """
     }
 
-    /// Where is noted what is decoded. It is valid for as long as this object lives.
+    /// The word in which is noted what is being decoded. It is valid while this object lives.
     var decoding: DecodingMark { slot.decoding }
 
-    /// Where the store's lane notes what it commits.
+    /// The mark in which the store's lane notes what it commits.
     func commitMark() -> CommitMark {
         CommitMark(word: slot.applying, suspect: suspect) { [self] in slot.forgetCrashes() }
     }

@@ -7,21 +7,21 @@ import ConfluxVocabulary
     import Glibc
 #endif
 
-/// The file of a crash journal: mapped for as long as this object lives, and locked for one owner
+/// The file of a crash journal. It is mapped while this object lives, and locked for one owner
 /// until it is unlocked.
 ///
 ///     header, 256 bytes   "CFXCRASH", version, size of a slot, number of slots, digest of these,
 ///                         program: a word each
 ///     slots               see ``CrashSlot``
 ///
-/// The mapping is shared: what is stored in it is the system's at once, and outlives the process,
-/// however that ends. It is not synced: after a loss of power the file may be what it was before,
-/// or damaged. All its blocks are written when it is made, so that a full disk can't end a process
-/// that stores in it.
-// Sendable: immutable; the mapped memory is touched by ``CrashSlot``, which says how, and, for
-// `program`, by the thread that opens the file.
+/// The mapping is shared. A value that is stored in it belongs to the system at once, and outlives
+/// the process, however that ends. It is not synced: after a power failure, the file may be in an
+/// earlier state, or damaged. All its blocks are written when the file is made, so that a full disk
+/// can't end a process that stores in it.
+// Sendable: immutable. ``CrashSlot`` accesses the mapped memory, and says how. Only the thread that
+// opens the file accesses `program`.
 final class CrashJournalFile: @unchecked Sendable {
-    /// Another layout has another number. A program that does not know it sets the file aside.
+    /// Each layout has its own number. A program that does not know the number sets the file aside.
     static let version: UInt64 = 1
     private static let magic: UInt64 = "CFXCRASH".utf8.reduce(0) { $0 << 8 | UInt64($1) }
     private static let programOffset = 40
@@ -34,7 +34,7 @@ final class CrashJournalFile: @unchecked Sendable {
 
     let path: String
     let slotCount: Int
-    /// What was set aside, and why, if a damaged file was found.
+    /// What was set aside, and why, if the file was damaged; otherwise nil.
     let warning: String?
     private let opened: Opened
 
@@ -42,7 +42,7 @@ final class CrashJournalFile: @unchecked Sendable {
     ///
     /// - Parameters:
     ///   - path: The file.
-    ///   - slotCount: How many stores it is for.
+    ///   - slotCount: How many stores it has room for.
     /// - Throws: `journalUnusable`, `journalInUse`.
     init(_ path: String, slotCount: Int) throws(NodeError) {
         guard !path.isEmpty, !path.utf8.contains(0) else {
@@ -57,7 +57,7 @@ final class CrashJournalFile: @unchecked Sendable {
             warning = nil
             return
         }
-        // It is out of the way: in its place a whole one is made, or none can be.
+        // The damaged file is out of the way. Now a new one is made in its place, or this fails.
         let former = flaw ?? "it can't be read"
         guard let opened = try Self.open(path, slotCount, flaw: &flaw) else {
             throw Self.unusable(path, flaw ?? former)
@@ -69,9 +69,9 @@ final class CrashJournalFile: @unchecked Sendable {
             """
     }
 
-    /// Makes a journal that is in memory alone.
+    /// Makes a journal that exists only in memory.
     ///
-    /// - Parameter slotCount: How many stores it is for.
+    /// - Parameter slotCount: How many stores it has room for.
     init(inMemory slotCount: Int) {
         path = "memory"
         self.slotCount = slotCount
@@ -92,9 +92,9 @@ final class CrashJournalFile: @unchecked Sendable {
         close(opened.descriptor)
     }
 
-    /// Lets another owner have it.
+    /// Lets another owner have the file.
     func unlock() {
-        // Said, not left to the closing: a child that was forked has the descriptor, too.
+        // Unlocked explicitly, and not just closed: a forked child has the descriptor, too.
         _ = flock(opened.descriptor, LOCK_UN)
     }
 
@@ -103,7 +103,7 @@ final class CrashJournalFile: @unchecked Sendable {
         return CrashSlot(opened.memory + (index + 1) * CrashSlot.bytes)
     }
 
-    /// What tells the program apart whose crashes are counted; zero at first.
+    /// The program whose crashes are counted; zero at first.
     var program: UInt64 {
         get { opened.memory.load(fromByteOffset: Self.programOffset, as: UInt64.self) }
         set {
@@ -116,7 +116,7 @@ final class CrashJournalFile: @unchecked Sendable {
 
     private static func fileBytes(_ slotCount: Int) -> Int { (slotCount + 1) * CrashSlot.bytes }
 
-    /// - Returns: nil, with the flaw, where there was a damaged journal, which was set aside.
+    /// - Returns: nil, with the flaw, if the journal was damaged and has been set aside.
     private static func open(
         _ path: String, _ slotCount: Int, flaw: inout String?
     ) throws(NodeError) -> Opened? {
@@ -145,7 +145,7 @@ final class CrashJournalFile: @unchecked Sendable {
         return nil
     }
 
-    /// Opens the file, which is made if it is absent, as its only owner.
+    /// Opens the file as its only owner. Makes the file if it does not exist.
     private static func lock(_ path: String) throws(NodeError) -> Int32 {
         while true {
             #if canImport(Darwin)
@@ -166,7 +166,7 @@ final class CrashJournalFile: @unchecked Sendable {
                         own: give this one another file, or end the other node.
                         """)
             }
-            // Another process may have set it aside while this one waited for nothing.
+            // Another process may have set the file aside between the open and the lock.
             var (locked, named) = (stat(), stat())
             if fstat(descriptor, &locked) == 0, stat(path, &named) == 0,
                 locked.st_ino == named.st_ino, locked.st_dev == named.st_dev
@@ -177,10 +177,12 @@ final class CrashJournalFile: @unchecked Sendable {
         }
     }
 
-    /// Looks at the beginning of a file, and makes a journal of an empty one.
+    /// Checks the beginning of a file. Makes a journal if the file is empty.
     ///
-    /// - Returns: Why it is a damaged journal, or one of another version; nil for a good one.
-    /// - Throws: `journalUnusable`, also for a file that is none of ours: it is left alone.
+    /// - Returns: What is wrong with a journal that is damaged, or of another version; nil for a
+    ///   good one.
+    /// - Throws: `journalUnusable`, also for a file that is no crash journal. That file is left
+    ///   alone.
     private static func headerFlaw(
         _ descriptor: Int32, _ path: String, _ slotCount: Int
     ) throws(NodeError) -> String? {
@@ -196,7 +198,7 @@ final class CrashJournalFile: @unchecked Sendable {
         let count = found.withUnsafeMutableBytes { pread(descriptor, $0.baseAddress, $0.count, 0) }
         guard count >= 0 else { throw unusable(path, errno) }
         if found.allSatisfy({ $0 == 0 }), Int(status.st_size) <= fileBytes(slotCount) {
-            // It was being made, and its process died: the header is written last.
+            // The process that made the file died meanwhile: the header is written last.
             try make(descriptor, path, expected, fileBytes(slotCount))
             return nil
         }

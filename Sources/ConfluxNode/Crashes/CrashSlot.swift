@@ -15,10 +15,11 @@ import Synchronization
 ///      72  the length of the store's name
 ///      80  the name
 ///
-/// Words have the machine's byte order: the file is read where it was written. The first five are
-/// for the next process to read, however this one ends; each is stored by itself.
-// Sendable: a place in mapped memory. Words that several threads touch are atomic; what they are
-// of is written only while nobody has the slot.
+/// Words have the machine's byte order: the file is read on the machine where it was written. The
+/// first five words are for the next process to read, however this one ends. Each word is stored
+/// separately.
+// Sendable: a place in mapped memory. Words that several threads access are atomic. The identity is
+// written only while nobody uses the slot.
 struct CrashSlot: @unchecked Sendable {
     static let bytes = 256
 
@@ -54,15 +55,15 @@ struct CrashSlot: @unchecked Sendable {
         nonmutating set { atomic(word).pointee.store(newValue, ordering: .releasing) }
     }
 
-    // MARK: What is done
+    // MARK: Notes
 
-    /// Where a lane notes what it commits.
+    /// The word in which a lane notes what it commits.
     var applying: UnsafePointer<Atomic<UInt64>> { atomic(.applying) }
 
-    /// Where is noted what is decoded.
+    /// The word in which is noted what is being decoded.
     var decoding: DecodingMark { DecodingMark(word: atomic(.decoding)) }
 
-    /// The entry that was in work when the process died, if one was.
+    /// The entry that was being applied or decoded when the process died, if there was one.
     var interrupted: SequenceNumber? {
         let number = self[.applying] != 0 ? self[.applying] : self[.decoding]
         return number == 0 ? nil : SequenceNumber(number)
@@ -70,11 +71,11 @@ struct CrashSlot: @unchecked Sendable {
 
     // MARK: Crashes
 
-    /// How often in a row a process died at one entry.
+    /// How many times in a row a process died at one entry.
     struct Crashes: Equatable {
         var at: SequenceNumber
         var count: Int
-        /// How many stores were at work when it died last, this one included.
+        /// How many stores were at work at the last death, this one included.
         var company: Int
 
         var isPoison: Bool { count >= CrashJournal.crashesMax }
@@ -95,7 +96,8 @@ struct CrashSlot: @unchecked Sendable {
         if former?.at == interrupted {
             self[.crashCount] = self[.crashCount] &+ 1
         } else {
-            // A store does not get past what it is poisoned at: a payload was decoded for others.
+            // A store never gets past its poisoned entry. A later entry was only decoded, for other
+            // stores.
             if let former, former.isPoison, former.at < interrupted { return }
             self[.crashNumber] = interrupted.rawValue
             self[.crashCount] = 1
@@ -114,16 +116,17 @@ struct CrashSlot: @unchecked Sendable {
         self[.companyCount] = 0
     }
 
-    // MARK: Whose it is
+    // MARK: Identity
 
-    /// What a slot is for: numbers mean something within one life of a store in one log.
+    /// The identity of a slot's store. Numbers have a meaning only within one life of a store in
+    /// one log.
     struct Identity: Hashable {
         var store: StoreName
         var life: SequenceNumber
         var log: LogID
     }
 
-    /// What a slot's bytes say.
+    /// What the bytes of a slot mean.
     enum Content: Equatable {
         case free
         case used(Identity)
@@ -143,16 +146,17 @@ struct CrashSlot: @unchecked Sendable {
                 log: LogID(high: self[.logHigh], low: self[.logLow])))
     }
 
-    /// Gives the slot to a store, of which nothing is known yet.
+    /// Gives the slot to a store that nothing is known of yet.
     func take(for identity: Identity) {
-        // Free in between, so that a crash in here leaves no slot that is half one and half another.
+        // Free in between, so that a crash in here does not leave a slot that is half one store's
+        // and half another's.
         self[.digest] = 0
         forgetWork()
         forgetCrashes()
         self[.logHigh] = identity.log.high
         self[.logLow] = identity.log.low
         self[.life] = identity.life.rawValue
-        // A store's name has two names of 64 bytes at most, and fits.
+        // A store's name consists of two names of at most 64 bytes each, so it fits.
         let name = Array(identity.store.description.utf8.prefix(Self.nameBytesMax))
         self[.nameLength] = UInt64(name.count)
         (base + Self.nameOffset).copyMemory(from: name, byteCount: name.count)
@@ -184,19 +188,19 @@ struct CrashSlot: @unchecked Sendable {
     }
 }
 
-/// Where is noted which entry's payload is decoded for a store, which is user code's as well.
-// Sendable: the word is atomic, and the memory is kept by who hands out the mark.
+/// Notes which entry's payload is being decoded for a store. Decoding runs user code, too.
+// Sendable: the word is atomic, and whoever hands out the mark keeps the memory.
 struct DecodingMark: @unchecked Sendable {
     fileprivate let word: UnsafePointer<Atomic<UInt64>>
 
-    /// The payload of this entry is about to be decoded. Stored with an ordering as by
+    /// The payload of this entry is about to be decoded. The store has the same ordering as in
     /// `CommitMark`.
     @inline(__always)
     func begin(_ sequence: SequenceNumber) {
         word.pointee.store(sequence.rawValue, ordering: .releasing)
     }
 
-    /// All that was to be decoded is.
+    /// Everything that had to be decoded is decoded.
     func end() {
         word.pointee.store(0, ordering: .releasing)
     }

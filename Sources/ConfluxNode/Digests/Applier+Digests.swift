@@ -4,8 +4,8 @@ import ConfluxVocabulary
 
 /// Digest points and divergence, in this node (rules 18 and 22).
 extension Applier {
-    /// Has a store copied at its digest point, behind what its lane has: its report says what the copy
-    /// is, behind all that had no effect up to there.
+    /// Has a store's state copied at its digest point, behind what its lane has. The report with
+    /// the copy follows the reports of all entries up to there that had no effect.
     func digest(at place: SnapshotPlace) {
         guard let replica = replica(place.store) else { return }
         let (reports, request) = (replica.progress.reports, replica.progress.request)
@@ -14,7 +14,7 @@ extension Applier {
         collect(replica.progress)
     }
 
-    /// Says what a store was at its digest point. What takes long is done in the background.
+    /// Reports a store's digest at its digest point. What takes long is done in the background.
     func vote(at place: SnapshotPlace, _ encoding: Encoding?, refusals: Digest) {
         guard let encoding, let replica = replica(place.store), replica.life == place.life else {
             return
@@ -22,7 +22,8 @@ extension Applier {
         let (tell, shelf, resets) = (tell, shelf, progress.resets)
         let schemaVersion = replica.lane.schemaVersion
         background {
-            // A state that can't be encoded has no vote: where none has, the sequencer says so.
+            // A state that can't be encoded has no vote. If no replica has a vote, the sequencer
+            // reports that.
             guard let bytes = try? encoding(), !bytes.isEmpty else { return }
             let vote = Vote(
                 place: place, schemaVersion: schemaVersion, digest: Digest(of: bytes),
@@ -32,7 +33,7 @@ extension Applier {
         }
     }
 
-    /// Finds where the state here differs from another at the same digest point, and tells.
+    /// Finds where this node's state differs from another at the same digest point, and reports it.
     func compare(_ divergence: Divergence, with other: Bytes?) {
         if divergence.mustReload { replica(divergence.store)?.progress.letGo() }
         let (tell, shelf, announce, resets) = (tell, shelf, announce, progress.resets)
@@ -45,8 +46,8 @@ extension Applier {
         }
     }
 
-    /// The first key path at which two encodings differ; nil if one of them can't be had, or
-    /// they are the same.
+    /// The first key path at which two encodings differ; nil if one of them is missing, or they are
+    /// equal.
     private static func difference(_ own: [UInt8]?, _ other: Bytes?) -> String? {
         guard let own, let other, own[...] != other else { return nil }
         do {

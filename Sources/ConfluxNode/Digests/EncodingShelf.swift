@@ -3,11 +3,11 @@ import ConfluxProtocol
 import ConfluxVocabulary
 import Synchronization
 
-/// The encodings of states at their last two digest points, in this node: what the sequencer asks
-/// for when it wants a snapshot (rule 19), and what is compared where replicas differ (rule 22).
+/// This node's encodings of states at their last two digest points. The sequencer asks for them
+/// when it wants a snapshot (rule 19), and they are compared if replicas differ (rule 22).
 ///
-/// Within a bound of bytes. *At the bound* the oldest go, whatever store they are of: then other
-/// replicas are asked, or the next point's are.
+/// Bounded in bytes. *At the bound* the oldest are dropped, whichever store they belong to. Then
+/// other replicas are asked, or the next point's encodings.
 // Sendable: everything is guarded by the mutex.
 package final class EncodingShelf: Sendable {
     private struct Encoding {
@@ -21,7 +21,8 @@ package final class EncodingShelf: Sendable {
         var byteCount = 0
     }
 
-    /// How many of one store are kept: while a snapshot of one point is asked for, the next may come.
+    /// How many encodings of one store are kept. The next point may come while one point's snapshot
+    /// is still asked for.
     private static let perStoreMax = 2
 
     private let bytesMax: Int
@@ -50,7 +51,7 @@ package final class EncodingShelf: Sendable {
         shelf.byteCount -= shelf.encodings.remove(at: index).bytes.count
     }
 
-    /// The store is not hosted here any more.
+    /// Drops the encodings of a store that is hosted here no longer.
     func remove(_ store: StoreName) {
         shelf.withLock { shelf in
             shelf.encodings.removeAll { $0.place.store == store }
@@ -58,12 +59,12 @@ package final class EncodingShelf: Sendable {
         }
     }
 
-    /// The whole encoding of a point, if it is here.
+    /// The whole encoding at a point, if it is here.
     func encoding(at place: SnapshotPlace) -> [UInt8]? {
         shelf.withLock { shelf in shelf.encodings.last { $0.place == place }?.bytes }
     }
 
-    /// The part of an encoding that is asked for; none where it is not here.
+    /// The requested part of an encoding; an empty part if the encoding is not here.
     package func part(_ request: SnapshotRequest) -> SnapshotChunk {
         guard let bytes = encoding(at: request.place), request.offset < UInt64(bytes.count) else {
             return .none(of: request.place)

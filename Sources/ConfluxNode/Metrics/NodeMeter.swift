@@ -4,8 +4,8 @@ import ConfluxVocabulary
 import ConfluxZeroMQ
 import Synchronization
 
-/// Where the threads of a node publish what they count and measure. Whoever reads it makes nobody wait: the
-/// lock is held for some additions, or for one copy.
+/// Collects what the threads of a node count and measure. Readers make nobody wait: the lock is
+/// held only for a few additions, or for one copy.
 package final class NodeMeter: Sendable {
     fileprivate struct Content {
         var metrics = NodeMetrics()
@@ -15,7 +15,7 @@ package final class NodeMeter: Sendable {
         var applyJobSince: Duration?
     }
 
-    /// How often each thread publishes how things are. None waits for longer.
+    /// How often each thread publishes its values. No thread sleeps for longer.
     static let publishInterval = Duration.seconds(1)
 
     private let state: Mutex<Content>
@@ -74,12 +74,12 @@ package final class NodeMeter: Sendable {
         }
     }
 
-    /// Actions were told their outcome.
+    /// Counts actions whose outcome was told.
     ///
     /// - Parameters:
-    ///   - count: How many.
-    ///   - kind: What most of them were told.
-    ///   - others: How many of them were told something else.
+    ///   - count: How many actions.
+    ///   - kind: The outcome of most of them.
+    ///   - others: How many of them had another outcome.
     ///   - duration: How long it took; nil if it was not measured.
     func told(
         _ count: Int, _ kind: NodeMetrics.OutcomeKind,
@@ -98,7 +98,7 @@ package final class NodeMeter: Sendable {
         }
     }
 
-    // MARK: Events, of any thread
+    // MARK: Events, on any thread
 
     func take(_ event: NodeEvent) {
         state.withLock { state in

@@ -5,9 +5,9 @@ import ConfluxVocabulary
 /// Outcomes of what this node dispatched, told once the stores here that they concern have reached
 /// their numbers (P5, P6).
 extension Applier {
-    /// How many outcomes are known and wait for stores. *Use*: the bound of what is dispatched.
+    /// How many outcomes are known and wait for stores. *Use*: this bounds what may be dispatched.
     package var waitingOutcomeCount: Int { outcomes.waitingCount }
-    /// How many of this node's actions were told their outcome.
+    /// How many of this node's actions have had their outcome told.
     package var toldCount: UInt64 { outcomes.toldCount }
 
     func settle(_ outcome: ActionOutcome) {
@@ -21,7 +21,7 @@ extension Applier {
         boundWaiting()
     }
 
-    /// What an entry with this target may concern here.
+    /// The stores here that an entry with this target may concern.
     func stores(concernedBy target: Target) -> [StoreProgress]? {
         switch target {
         case .store(let store): states[store.state]?.progresses(concernedBy: target)
@@ -48,12 +48,12 @@ extension Applier {
         }
     }
 
-    /// Has an outcome told, at once where nothing is to be waited for.
+    /// Has an outcome told: at once, if it need not wait for a store.
     ///
     /// - Parameters:
     ///   - outcome: The outcome.
-    ///   - behindOthers: Whether it waits for its turn where others wait: for one store outcomes are told
-    ///     in the order of their counters.
+    ///   - behindOthers: Whether it waits behind goals that already wait for a store. For one
+    ///     store, outcomes are told in the order of their counters.
     private func hold(_ outcome: PendingOutcome, behindOthers: Bool) {
         let last = outcome.last
         let stores = outcome.target.flatMap { self.stores(concernedBy: $0) } ?? []
@@ -70,14 +70,15 @@ extension Applier {
         }
     }
 
-    /// A store has reached an outcome, or is waited for no longer. Behind the last one those are looked
-    /// at that are here by then: a store that was opened meanwhile counts, and one that is gone does not.
+    /// A store has reached an outcome, or nobody waits for the store any more. After the last
+    /// store, the stores are looked up again: a store that was opened meanwhile counts, and a store
+    /// that is gone does not.
     func reached(_ outcome: PendingOutcome) {
         outcome.openCount -= 1
         if outcome.openCount == 0 { hold(outcome, behindOthers: false) }
     }
 
-    /// Tells an outcome that every store here that it concerns has reached.
+    /// Tells an outcome once every store here that it concerns has reached it.
     private func tell(_ pending: PendingOutcome, _ stores: [StoreProgress]) {
         guard case .committed(let receipt) = pending.outcome else { return end(pending, stores) }
         let last = pending.last
@@ -96,7 +97,8 @@ extension Applier {
         end(pending, stores, except: others)
     }
 
-    /// Tells an outcome whose stores will not reach it any more: it is in the log.
+    /// Tells an outcome that its stores will never reach. If its actions are in the log, their
+    /// effect is unknown.
     func tellUnknown(_ pending: PendingOutcome) {
         guard pending.openCount > 0 else { return }
         pending.openCount = 0
@@ -127,7 +129,8 @@ extension Applier {
         for store in stores { store.effects.forgetErrors(of: first.sequence...last) }
     }
 
-    /// Outcomes that wait for a store which gets nothing more for now must not hold up the others'.
+    /// Outcomes that wait for parked stores, which get nothing for now, must not hold up the
+    /// others.
     private func boundWaiting() {
         guard outcomes.waitingCount > waitingOutcomesMax / 2 else { return }
         for store in awaited where store.phase == .parked {
@@ -144,7 +147,7 @@ extension Receipt {
 }
 
 extension Effect {
-    /// What who dispatched it is told; nil if that is its receipt alone.
+    /// The error that the dispatcher is told; nil if it is told only its receipt.
     fileprivate func error(_ receipt: Receipt) -> DispatchError? {
         switch self {
         case .applied, .nobody: nil
@@ -179,7 +182,7 @@ extension DispatchError {
     }
 }
 
-/// Why an entry was refused, where only the words are kept.
+/// Why an entry was refused, if only the text is kept.
 struct RefusalText: Error, CustomStringConvertible {
     let description: String
 }

@@ -4,11 +4,11 @@ import ConfluxVocabulary
 
 /// Why an entry had no effect on a store.
 enum EntryFailure: Sendable {
-    /// The state's check refused it, or its payload is none of the state's actions.
+    /// The state's check refused it, or its payload is not an action of the state.
     case refused(any Error)
     /// It was skipped (rule 23).
     case skipped
-    /// A newer program wrote it. Only a store that is not replicated continues behind such an entry.
+    /// A newer program wrote it. Only a store that is not replicated continues after such an entry.
     case notUnderstood(message: String)
 }
 
@@ -20,19 +20,19 @@ struct NoEffect: Sendable {
     var incarnation: Incarnation
 }
 
-/// What an entry did, to one store or to all that it concerned.
+/// The effect of an entry on one store, or on all stores that it concerned.
 enum Effect {
     case applied
-    /// It changed nothing, with what the state's check threw, where that is at hand.
+    /// It changed nothing. The error that the state's check threw is here, if it is still kept.
     case refused(message: String, (any Error)?)
-    /// A store goes no further, and did not apply it.
+    /// A store stopped, and did not apply the entry.
     case stopped(at: SequenceNumber?, message: String)
-    /// It may have been refused: a snapshot came instead of it, or it was too long ago.
+    /// It may have been refused: a snapshot replaced the entry, or it was too long ago.
     case unknown
-    /// It was for none of them.
+    /// It concerned none of the stores.
     case nobody
 
-    /// Of two stores that an entry may concern: what it did to either.
+    /// Merges the effects of an entry on two stores that it may concern.
     static func merged(_ one: Effect, _ other: Effect) -> Effect {
         one.rank >= other.rank ? one : other
     }
@@ -53,13 +53,13 @@ enum Effect {
 ///     ── unknown ──▶ unknownThrough ── whatever is not in here had its effect ──▶
 ///
 /// *Invariants*:
-/// - Numbers ascend. What is above ``unknownThrough`` and not in here had its effect, if the store has
-///   come that far and the entry was for it.
-/// - Messages have ``bytesMax`` bytes at most. *At the bound* the oldest are forgotten, and
-///   ``unknownThrough`` rises to them: nothing is ever told that was not so.
+/// - Numbers ascend. An entry above ``unknownThrough`` that is not in here had its effect, if the
+///   store has come that far and the entry was for it.
+/// - Messages have at most ``bytesMax`` bytes. *At the bound* the oldest are forgotten, and
+///   ``unknownThrough`` rises to them: so nothing untrue is ever told.
 ///
-/// Whoever asks, the node that dispatched an entry included, is answered from these entries alone. What
-/// is kept for the dispatcher besides, the error itself, decides nothing.
+/// Every question is answered from these entries alone, even one of the node that dispatched an
+/// entry. The error itself is kept only for the dispatcher, and decides nothing.
 struct NoEffects {
     private struct Entry {
         var sequence: SequenceNumber
@@ -67,9 +67,9 @@ struct NoEffects {
         var byteCount: Int
     }
 
-    /// The longest message that is kept: some hold what a program put into its error.
+    /// The longest message that is kept. Some messages hold what a program put into its error.
     static let messageBytesMax = 4_096
-    /// What an entry takes besides its message.
+    /// How many bytes an entry takes besides its message.
     private static let entryBytes = 64
 
     let bytesMax: Int
@@ -77,9 +77,9 @@ struct NoEffects {
     /// The entries before this index are gone.
     private var head = 0
     private(set) var byteCount = 0
-    /// Of entries up to this number that are not in here the effect is not known.
+    /// The effect of entries up to this number that are not in here is unknown.
     private(set) var unknownThrough = SequenceNumber.zero
-    /// Of the refused and skipped numbers since the last digest point (rule 18).
+    /// Hashes the refused and skipped numbers since the last digest point (rule 18).
     private var hasher = DigestHasher()
 
     init(bytesMax: Int) {
@@ -90,7 +90,7 @@ struct NoEffects {
     ///
     /// - Parameters:
     ///   - failures: The entries, ascending.
-    ///   - own: Who is to be told the errors of its actions themselves: this node.
+    ///   - own: This node's incarnations. Their actions are told the original errors.
     mutating func add(_ failures: [NoEffect], own: [Incarnation]) {
         for failure in failures {
             var effect = Self.effect(of: failure)
@@ -144,8 +144,7 @@ struct NoEffects {
         }
     }
 
-    /// A snapshot came instead of the entries up to this number, and of what is above it nothing was
-    /// applied yet.
+    /// A snapshot replaced the entries up to this number. No entry above it has been applied yet.
     mutating func jump(through sequence: SequenceNumber) {
         while entries.count > head, let last = entries.last, last.sequence > sequence {
             byteCount -= last.byteCount
@@ -155,18 +154,18 @@ struct NoEffects {
         hasher = DigestHasher()
     }
 
-    /// Of what is up to this number and not in here, the effect is not known any more.
+    /// The effect of entries up to this number that are not in here is no longer known.
     mutating func forget(through sequence: SequenceNumber) {
         unknownThrough = max(unknownThrough, sequence)
     }
 
-    /// The digest of what had no effect up to here; what follows counts for the next point.
+    /// The digest of the entries that had no effect so far. Later entries count for the next point.
     mutating func takeDigest() -> Digest {
         defer { hasher = DigestHasher() }
         return hasher.finish()
     }
 
-    /// What an entry did that the store has come to and that was for it.
+    /// The effect of an entry that the store has reached and that was for it.
     func effect(of sequence: SequenceNumber) -> Effect {
         let index = index(from: sequence)
         if index < entries.count, entries[index].sequence == sequence {
@@ -175,14 +174,16 @@ struct NoEffects {
         return sequence <= unknownThrough ? .unknown : .applied
     }
 
-    /// Whether all of these had their effect: the same as ``effect(of:)`` of each, but faster.
+    /// Whether all entries in this range had their effect. The same as ``effect(of:)`` for each,
+    /// but faster.
     func isPlain(_ first: SequenceNumber, _ last: SequenceNumber) -> Bool {
         guard unknownThrough < first else { return false }
         let index = index(from: first)
         return index == entries.count || entries[index].sequence > last
     }
 
-    /// Who dispatched these was told the errors, which may hold whatever a program put into them.
+    /// The dispatchers of these entries have been told the errors, which may hold anything that a
+    /// program put into them. So the errors are released.
     mutating func forgetErrors(of sequences: ClosedRange<SequenceNumber>) {
         var index = index(from: sequences.lowerBound)
         while index < entries.count, entries[index].sequence <= sequences.upperBound {
@@ -193,7 +194,7 @@ struct NoEffects {
         }
     }
 
-    /// The index of the first entry from a number on.
+    /// The index of the first entry that is not below a number.
     private func index(from sequence: SequenceNumber) -> Int {
         var low = head
         var high = entries.count

@@ -2,13 +2,13 @@ import Conflux
 import ConfluxProtocol
 import ConfluxVocabulary
 
-/// A batch of this node's actions that was submitted, and where their outcomes go.
+/// A submitted batch of this node's actions, and the block that gets their outcomes.
 package struct SubmittedBatch: Sendable {
     /// Consecutive actions of a batch with one target.
     package struct Span: Sendable, Equatable {
-        /// What they concern.
+        /// What the actions concern.
         package var target: Target
-        /// How many they are.
+        /// How many actions there are.
         package var count: Int
 
         /// Makes a span.
@@ -20,13 +20,13 @@ package struct SubmittedBatch: Sendable {
 
     /// The first action's counter.
     package var firstCounter: UInt64
-    /// How many counters it takes.
+    /// How many counters it uses up.
     package var count: Int
-    /// Where the outcomes go.
+    /// Gets the outcomes.
     package var block: OutcomeBlock
-    /// What the actions concern, in their order. Counters that are for nothing have none.
+    /// What the actions concern, in their order. Counters that were skipped have no span.
     package var spans: [Span]
-    /// When the first of them was dispatched, monotonic. *Use*: metrics alone.
+    /// When the first action was dispatched, by the monotonic clock. *Use*: only metrics.
     var begunAt: Duration?
 
     /// Makes a batch.
@@ -44,20 +44,20 @@ package struct SubmittedBatch: Sendable {
     var end: UInt64 { firstCounter + UInt64(count) }
 }
 
-/// An outcome that is known, of consecutive actions with one target, and waits for stores.
+/// A known outcome of consecutive actions with one target, which waits for stores.
 final class PendingOutcome {
     let block: OutcomeBlock
     let index: Int
     let count: Int
-    /// The first action's outcome, as it is but for what stores make of it.
+    /// The first action's outcome, before the stores' effects are considered.
     let outcome: Outcome
-    /// What the actions concern; nil for nothing.
+    /// What the actions concern; nil for skipped counters.
     let target: Target?
     /// When they were dispatched, if that was measured.
     let begunAt: Duration?
-    /// For how many stores it waits.
+    /// How many stores it waits for.
     var openCount = 0
-    /// Whether it is counted among those that wait.
+    /// Whether it is counted as waiting.
     var isWaiting = false
 
     init(
@@ -72,33 +72,33 @@ final class PendingOutcome {
         self.begunAt = begunAt
     }
 
-    /// The number that the stores must reach; zero where nothing is in the log.
+    /// The number that the stores must reach; zero if nothing is in the log.
     var last: SequenceNumber {
         guard case .committed(let first) = outcome else { return .zero }
         return first.sequence.advanced(by: UInt64(count) - 1)
     }
 }
 
-/// This node's actions whose outcome is not told yet.
+/// This node's actions whose outcome has not been told yet.
 package struct OutcomeTable {
-    /// In the order of counters; those before `head` have all of their outcomes.
+    /// In the order of counters. Those before `head` have all their outcomes.
     private var submitted: [SubmittedBatch] = []
     private var head = 0
     /// How many outcomes wait for stores.
     var waitingCount = 0
-    /// How many actions were told their outcome.
+    /// How many actions have had their outcome told.
     var toldCount: UInt64 = 0
 
-    /// How many outcomes may wait for stores. *At the bound* nothing more is taken out of the outbox;
-    /// at half of it those that wait for parked stores alone are told as `effectUnknown`.
+    /// How many outcomes may wait for stores. *At the bound* nothing more is taken out of the
+    /// outbox. Above half of it, outcomes that wait for a parked store are told as `effectUnknown`.
     package static let waitingMax = 65_536
 
-    /// Whether every action of this node was told its outcome.
+    /// Whether the outcome of every action of this node has been told.
     var isEmpty: Bool { head == submitted.count && waitingCount == 0 }
 
     mutating func submit(_ batch: SubmittedBatch) { submitted.append(batch) }
 
-    /// Consecutive actions of one batch with one target, or for nothing.
+    /// Consecutive actions of one batch with one target, or skipped counters.
     struct Part {
         let block: OutcomeBlock
         let index: Int
@@ -108,7 +108,7 @@ package struct OutcomeTable {
         let begunAt: Duration?
     }
 
-    /// Cuts an outcome where batches, and targets, change.
+    /// Cuts an outcome where a batch ends or the target changes.
     mutating func cut(_ outcome: ActionOutcome) -> [Part] {
         var parts: [Part] = []
         let end = outcome.firstCounter + UInt64(outcome.count)
@@ -139,7 +139,7 @@ package struct OutcomeTable {
         return parts
     }
 
-    /// The node has ended: what has no outcome will never have one that is known.
+    /// The node has ended: actions without an outcome will never get a known one.
     mutating func endAll() {
         for batch in submitted[head...] {
             batch.block.settle(from: 0, count: batch.count, with: .failed(.outcomeUnknown))

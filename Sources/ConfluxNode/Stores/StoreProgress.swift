@@ -92,7 +92,7 @@ final class StoreProgress {
         effects = NoEffects(bytesMax: refusalBytesMax)
     }
 
-    // MARK: Where it is
+    // MARK: Position
 
     /// The number up to which everything that concerns it is applied; nil while that is unknown.
     /// `live` is the number up to which the whole node was delivered to.
@@ -154,7 +154,7 @@ final class StoreProgress {
         effects.jump(through: sequence)
     }
 
-    // MARK: What its lane has
+    // MARK: Open runs
 
     var hasOpenRuns: Bool { !openRuns.isEmpty }
 
@@ -193,7 +193,7 @@ final class StoreProgress {
                 .sorted { $0.sequence < $1.sequence }, own: own)
     }
 
-    // MARK: Turns
+    // MARK: Beginning anew
 
     /// The state is wrong: it counts for nothing, and does not change, until the store begins anew.
     func letGo() {
@@ -227,7 +227,7 @@ final class StoreProgress {
         phase = .empty
     }
 
-    // MARK: Who waits
+    // MARK: Waiting goals
 
     var isAwaited: Bool { waitingHead < waiting.count }
 
