@@ -193,8 +193,8 @@ struct CrashSlot: @unchecked Sendable {
 struct DecodingMark: @unchecked Sendable {
     fileprivate let word: UnsafePointer<Atomic<UInt64>>
 
-    /// The payload of this entry is about to be decoded. The store has the same ordering as in
-    /// `CommitMark`.
+    /// The payload of this entry is about to be decoded. The word is written with the same ordering
+    /// as in `CommitMark`.
     @inline(__always)
     func begin(_ sequence: SequenceNumber) {
         word.pointee.store(sequence.rawValue, ordering: .releasing)

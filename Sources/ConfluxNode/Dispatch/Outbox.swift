@@ -28,8 +28,7 @@ package final class Outbox: @unchecked Sendable {
         package fileprivate(set) var spans: [SubmittedBatch.Span] = []
         /// The row of the last action.
         fileprivate var lastRow: BatchRow?
-        /// How many counters it uses up without an action. *Invariant*: 0 unless the builder is
-        /// empty.
+        /// How many counters it skips. *Invariant*: 0 unless the builder is empty.
         package var skippedCount: UInt32 = 0
 
         /// How many counters it uses up.
@@ -51,6 +50,7 @@ package final class Outbox: @unchecked Sendable {
     }
 
     /// Takes withdrawals from the handles of outcomes to the outbox, which holds their blocks.
+    // Sendable: written once, before anything else has a reference to it.
     private final class Route: WithdrawalRoute, @unchecked Sendable {
         weak var outbox: Outbox?
 

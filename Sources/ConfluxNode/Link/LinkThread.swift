@@ -6,6 +6,7 @@ import Foundation
 
 /// The thread that owns a node's sockets and its ``ReplicaMachine``. It turns frames, commands and
 /// time into inputs, and carries out the effects. It decides nothing.
+// Sendable: whoever holds the lead owns everything here. Other threads post to its port.
 final class LinkThread: @unchecked Sendable {
     let port: LinkPort
     let outbox: Outbox
@@ -216,8 +217,9 @@ final class LinkThread: @unchecked Sendable {
         }
     }
 
-    /// A frame of another version. A bye has a form that every version understands. Any other
-    /// message means that this node and the sequencer can't talk.
+    /// Takes a frame that can't be read. A bye has a form that every version understands. Any other
+    /// frame of another version means that this node and the sequencer can't talk. The rest is
+    /// reported and ignored.
     private func unreadable(_ frame: Bytes, _ failure: WireError) {
         do throws(WireError) {
             perform(.received(.bye(try Frame.decodeBye(frame)), epoch: machine.epoch))
@@ -313,7 +315,7 @@ final class LinkThread: @unchecked Sendable {
             post(.deliver(delivery, log: machine.log))
         case .give(let request): perform(.given(shelf.part(request)))
         case .asked(let question):
-            // Askers give up after a while. No number of questions may crowd out other jobs.
+            // Whoever asks gives up after a while. No number of questions may crowd out other jobs.
             if jobs.count < jobsMax { post(.asked(question)) }
         case .answered(let answer):
             let reply = asks[answer.number]?.reply
