@@ -28,7 +28,7 @@ public enum CounterAction: Codable, Hashable, Sendable, NamedActions {
 public final class CounterState: ReplicatedState {
     /// What can happen to it.
     public typealias Action = CounterAction
-    /// How that changes it.
+    /// How the actions change it.
     public typealias Mutations = CounterMutations
 
     /// All of a counter: in JSON `{"count":5}`.
@@ -52,7 +52,7 @@ public final class CounterState: ReplicatedState {
     /// Makes a counter at 0.
     public init() {}
 
-    /// The count. Setting it tells those who observe the counter.
+    /// The count. Setting it notifies those who observe the counter.
     public var snapshot: Snapshot {
         get { Snapshot(count: count.value) }
         set { count.value = newValue.count }
@@ -61,7 +61,7 @@ public final class CounterState: ReplicatedState {
 
 /// Why a counter refuses an action.
 public enum CounterRefusal: Error, Hashable, Sendable, CustomStringConvertible {
-    /// The count would lie beyond 64 bits.
+    /// The count would not fit 64 bits.
     case overflow(count: Int, amount: Int)
 
     /// What would have happened, and what is possible.
@@ -73,7 +73,7 @@ public enum CounterRefusal: Error, Hashable, Sendable, CustomStringConvertible {
     }
 }
 
-/// Changes a counter; refuses what would leave the range of 64 bits.
+/// Changes a counter. Refuses actions whose result would not fit 64 bits.
 public struct CounterMutations: ContextMutations {
     /// Makes the mutations.
     public init() {}
@@ -97,7 +97,7 @@ public struct CounterMutations: ContextMutations {
     /// Counts.
     ///
     /// - Parameters:
-    ///   - action: What happens; it passed the check.
+    ///   - action: What happens. It has passed the check.
     ///   - state: The counter.
     ///   - context: Not used.
     public func commit(

@@ -2,30 +2,31 @@ import Conflux
 
 /// One JSON document, changed at JSON pointers: the state `document`.
 ///
-/// At first it is `{}`. In a pointer (RFC 6901), a position in an array counts from 0; `-`, and the
-/// array's count, mean its end, where something new goes. All actions but ``Action/remove(at:)``
-/// make what is missing on the way: members are added to objects, and one element at the end of an
-/// array; what lies below something new consists of objects. What does not fit what is there is
-/// refused before anything has changed.
+/// At first it is `{}`. In a pointer (RFC 6901), a position in an array counts from 0. `-`, and the
+/// array's count, mean the end of the array, where a new element goes. All actions except
+/// ``Action/remove(at:)`` create what is missing on the way: they add members to objects, and one
+/// element at the end of an array. Everything created below a new value is an object. An action
+/// that does not fit what is there is refused before anything has changed.
 public struct Document: Model {
     /// `document`.
     public static let name = "document"
 
     /// What can happen to a document.
     public enum Action: Codable, Hashable, Sendable, NamedActions {
-        /// Puts a value at a place; what was there is replaced.
+        /// Puts a value at a place, and replaces what was there.
         case set(at: JSONPointer, value: JSONValue)
-        /// Applies a merge patch (RFC 7386) to what is at a place; to an empty object where nothing
-        /// is.
+        /// Applies a merge patch (RFC 7386) to the value at a place, or to an empty object if
+        /// nothing is there.
         case merge(at: JSONPointer, value: JSONValue)
-        /// Removes what is at a place; elements behind one of an array move up. Refused when
-        /// nothing is there, and for the whole document.
+        /// Removes what is at a place. Later elements of an array move up. Refused if nothing is
+        /// there, and for the whole document.
         case remove(at: JSONPointer)
-        /// Adds to the number at a place; to 0 where nothing is. Two whole numbers make a whole
-        /// one, and with a fraction the sum is a fraction. Refused when the sum does not fit 64
-        /// bits, or when the whole number would lose digits.
+        /// Adds to the number at a place, or to 0 if nothing is there. The sum of two whole numbers
+        /// is whole. If one has a fraction, the sum is a fraction. Refused if the sum does not fit
+        /// 64 bits, or if a whole number would lose digits.
         case increment(at: JSONPointer, by: JSONNumber)
-        /// Adds an element to the end of the array at a place; to an empty one where nothing is.
+        /// Adds an element to the end of the array at a place, or to an empty array if nothing is
+        /// there.
         case append(at: JSONPointer, value: JSONValue)
 
         /// The names in JSON.
@@ -55,7 +56,7 @@ public struct Document: Model {
         try container.encode(root)
     }
 
-    /// Refuses what does not fit what is there.
+    /// Refuses an action that does not fit what is there.
     ///
     /// - Parameters:
     ///   - action: What is to happen.
@@ -84,7 +85,7 @@ public struct Document: Model {
     /// Changes the document.
     ///
     /// - Parameters:
-    ///   - action: What happens; it passed the check.
+    ///   - action: What happens. It has passed the check.
     ///   - context: Not used.
     public mutating func apply(_ action: Action, _ context: ActionContext) {
         switch action {
@@ -147,7 +148,8 @@ public struct Document: Model {
         }
     }
 
-    /// Whoever reads the document must be able to: no deeper than our own parser goes.
+    /// Every reader must be able to parse the document, so it is not nested more deeply than our
+    /// own parser allows.
     private func checkDepth(_ at: JSONPointer, _ depth: Int) throws {
         guard at.tokens.count + depth <= CodingLimits.depthMax else {
             throw DocumentRefusal(
@@ -160,11 +162,11 @@ public struct Document: Model {
 
 /// Why a document refuses an action.
 public struct DocumentRefusal: Error, Hashable, Sendable, CustomStringConvertible {
-    /// What kind of refusal it is: stable, and fit for a program to decide by.
+    /// The kind of refusal: stable, so that a program can decide by it.
     public enum Code: String, Hashable, Sendable {
-        /// What is there is of another kind, or a position lies beyond the end of an array.
+        /// The value there is of another kind, or a position is beyond the end of an array.
         case doesNotFit
-        /// Nothing is there to be removed.
+        /// There is nothing to remove.
         case nothingThere
         /// A sum doesn't fit 64 bits, or would lose digits.
         case overflow
@@ -172,7 +174,7 @@ public struct DocumentRefusal: Error, Hashable, Sendable, CustomStringConvertibl
         case tooDeep
     }
 
-    /// What kind of refusal it is.
+    /// The kind of refusal.
     public let code: Code
     /// What does not fit, and where.
     public let message: String

@@ -1,6 +1,7 @@
 /// A random number of 128 bits, written as 32 lower-case hexadecimal digits.
 ///
-/// The pure layers never draw one: whoever makes it passes it in. It is encoded as that text. The form stays.
+/// The pure layers never draw one: whoever draws it passes it in. It is encoded as that text. The
+/// encoding does not change.
 public struct Identifier: Hashable, Codable, Sendable, CustomStringConvertible {
     /// The upper 64 bits.
     public let high: UInt64
@@ -15,7 +16,7 @@ public struct Identifier: Hashable, Codable, Sendable, CustomStringConvertible {
 
     /// Draws an identifier.
     ///
-    /// - Parameter generator: Where the 128 bits come from.
+    /// - Parameter generator: The source of the 128 bits.
     /// - Returns: The identifier.
     public static func random(using generator: inout some RandomNumberGenerator) -> Identifier {
         Identifier(high: generator.next(), low: generator.next())
@@ -61,20 +62,20 @@ public struct Identifier: Hashable, Codable, Sendable, CustomStringConvertible {
     }
 }
 
-/// The random identity of a log. A new log, or a restored one, has a new id.
+/// The random identity of a log. A new log has a new id. A backup and a restored log keep it.
 public typealias LogID = Identifier
 
-/// A random number by which two claims, or two processes, are told apart.
+/// A random number that distinguishes two claims, or two processes.
 public typealias Nonce = Identifier
 
 extension Decoder {
     /// Decodes a value that is encoded as a text.
     ///
     /// - Parameters:
-    ///   - expectation: What is expected, for who reads the error.
-    ///   - parse: Makes the value; nil for a text that is none.
+    ///   - expectation: What is expected, for the error's reader.
+    ///   - parse: Makes the value; nil if the text is not one.
     /// - Returns: The value.
-    /// - Throws: `DecodingError` where there is no such text.
+    /// - Throws: `DecodingError` if there is no such text.
     func text<Value>(_ expectation: String, _ parse: (String) -> Value?) throws -> Value {
         let container = try singleValueContainer()
         let text = try container.decode(String.self)

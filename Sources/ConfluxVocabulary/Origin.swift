@@ -1,6 +1,6 @@
 /// A node's identity in the log: the sequence number of the `joined` entry of its process.
 ///
-/// It is encoded as that number, in JSON `3`. The form stays.
+/// It is encoded as that number, in JSON `3`. The encoding does not change.
 public struct Incarnation: RawRepresentable, Hashable, Comparable, Codable, Sendable,
     CustomStringConvertible
 {
@@ -31,11 +31,12 @@ public struct Incarnation: RawRepresentable, Hashable, Comparable, Codable, Send
 
 /// Who dispatched an action, and which of that node's actions it is.
 ///
-/// It is encoded as it is printed, in JSON `"3:7"`: action 7 of the node that entry 3 let in. The form stays.
+/// It is encoded as it is printed, in JSON `"3:7"`: action 7 of the node that joined with entry 3.
+/// The encoding does not change.
 public struct Origin: Hashable, Codable, Sendable, CustomStringConvertible {
     /// The dispatching node.
     public let incarnation: Incarnation
-    /// The number of the action among the node's actions: 1, 2, 3 … without holes.
+    /// The number of the action among the node's actions: 1, 2, 3 … without gaps.
     public let counter: UInt64
 
     /// Makes an origin.

@@ -1,7 +1,7 @@
-/// The place of an entry in the log: 1, 2, 3 … without holes.
+/// The place of an entry in the log: 1, 2, 3 … without gaps.
 ///
-/// `zero` stands before the first entry: "nothing yet". It is encoded as a number, in JSON `42`. The form
-/// stays.
+/// `zero` is before the first entry, and means "nothing yet". It is encoded as a number, in JSON
+/// `42`. The encoding does not change.
 public struct SequenceNumber: RawRepresentable, Hashable, Comparable, Codable, Sendable,
     CustomStringConvertible
 {

@@ -4,7 +4,7 @@ import ConfluxNode
 public struct HostedState: Sendable {
     /// The state's name: `counter`.
     public let name: String
-    /// Opens a store of it; what is returned hosts the store for as long as it is kept.
+    /// Opens a store of the state. The result hosts the store while it is kept.
     let open: @Sendable (Node, Name) async throws(NodeError) -> HostedHandle
 
     /// A state that is a class.
@@ -26,7 +26,7 @@ public struct HostedState: Sendable {
 }
 
 /// Keeps a store, and with it its hosting.
-// Sendable: a store is Sendable, and this only keeps it; immutable.
+// Sendable: immutable. It only keeps a store, which is Sendable.
 struct HostedHandle: @unchecked Sendable {
     private let store: AnyObject
 

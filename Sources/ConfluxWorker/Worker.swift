@@ -15,11 +15,11 @@ import Foundation
 ///     states: [HostedState(Stock.self), HostedState(CartState.self)])
 /// ```
 ///
-/// It takes the options of `conflux worker` (`--connect`, `--name`, `--store` …), prints a line
-/// once all of its stores are current, then what happens to it, and leaves cleanly on SIGINT and
+/// It takes the options of `conflux worker` (`--connect`, `--name`, `--store` …). It prints a line
+/// once all its stores are current, and then a line for each event. It leaves cleanly on SIGINT and
 /// SIGTERM. Its exit codes are those of `conflux help`.
 public enum Worker {
-    /// Runs a worker by this process's command line, and ends the process.
+    /// Runs a worker with this process's command line, and ends the process.
     ///
     /// - Parameters:
     ///   - program: The program's name, in its help and its messages.
@@ -36,7 +36,7 @@ public enum Worker {
         exit(await run(description, version ?? ConfluxRelease.version, states: states).rawValue)
     }
 
-    /// The version of a program, with that of Conflux.
+    /// A program's version, together with the version of Conflux.
     private static func fullVersion(_ version: String?) -> String {
         let conflux = "(Conflux \(ConfluxRelease.version))"
         return version.map { "\($0) \(conflux)" } ?? conflux
@@ -47,7 +47,7 @@ public enum Worker {
     /// - Parameters:
     ///   - name: The word that calls it.
     ///   - states: The states it can host.
-    ///   - examples: What its help ends with.
+    ///   - examples: The examples at the end of its help.
     /// - Returns: The description.
     package static func command(
         _ name: String, knowing states: [HostedState], examples: [Command.Example] = []
@@ -89,11 +89,11 @@ public enum Worker {
     ///
     /// - Parameters:
     ///   - arguments: The command and its values.
-    ///   - version: The program's version, which metrics tell.
+    ///   - version: The program's version, which metrics show.
     ///   - states: The states it can host.
-    ///   - interruption: The wish that it ends.
-    /// - Returns: How the process ends.
-    /// - Throws: A usage error, when a store's state is not known.
+    ///   - interruption: The request to end.
+    /// - Returns: The exit code.
+    /// - Throws: A usage error, if a store's state is not known.
     package static func run(
         _ arguments: Invocation, version: String, states: [HostedState],
         interruption: Interruption

@@ -1,16 +1,16 @@
 import ConfluxArguments
 import ConfluxNode
 
-/// The options of every worker, the tool's and users' own.
+/// The options of every worker: the tool's and your own.
 package enum WorkerOptions {
-    /// Where the sequencer is.
+    /// The sequencer's address.
     package static let connect = Option(
         "--connect", valueName: "ADDRESS", default: "tcp://127.0.0.1:7400", parse: .text,
         summary: """
             Where the sequencer listens. Give several addresses, separated by commas, where others \
             stand by.
             """)
-    /// How long to wait for it.
+    /// How long to wait for the sequencer.
     package static let timeout = Option(
         "--timeout", default: .seconds(5),
         parse: .duration(in: .milliseconds(1) ... .seconds(86_400)),
@@ -29,7 +29,7 @@ package enum WorkerOptions {
     package static let name = Option<Name?>(
         "--name", parse: .nodeName,
         summary: "The node's name, which no other live node may have.")
-    /// What to host.
+    /// The stores to host.
     package static let stores = Option<[StoreName]>(
         repeated: "--store", parse: .storeName,
         summary: """
@@ -40,7 +40,7 @@ package enum WorkerOptions {
     package static let payloadMax = Option(
         "--payload-max", default: 1 << 20, parse: .byteSize(in: 1...32 << 20),
         summary: "The largest size of one encoded action. The sequencer has a limit of its own.")
-    /// Where stores note what they apply.
+    /// The crash journal.
     package static let journal = Option<String?>(
         "--journal", valueName: "FILE", parse: .text,
         summary: """
@@ -51,7 +51,7 @@ package enum WorkerOptions {
     package static let json = Flag(
         "--json", summary: "Print one JSON value a line, with sorted keys.")
 
-    /// All of them.
+    /// All options of a worker.
     package static let all: [any ParameterKey] = [
         connect, secret, serverKey, name, stores, journal, timeout, payloadMax,
         MonitoringOptions.http, MonitoringOptions.httpToken, EventLevel.option, json,
@@ -60,7 +60,7 @@ package enum WorkerOptions {
     /// Reads the keys that the command line names.
     ///
     /// - Returns: nil if it names none.
-    /// - Throws: What is wrong with one of them.
+    /// - Throws: The reason if a key can't be used.
     package static func keys(_ arguments: Invocation) throws(CommandFailure) -> NodeKeys? {
         switch (arguments[secret], arguments[serverKey]) {
         case (nil, nil): return nil
@@ -101,7 +101,7 @@ extension ValueParser where Value == StoreName {
 }
 
 extension ValueParser where Value == Target {
-    /// What is dispatched to.
+    /// A parser of targets.
     package static var target: ValueParser<Target> {
         ValueParser(
             "TARGET",

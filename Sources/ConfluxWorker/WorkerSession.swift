@@ -2,7 +2,7 @@ import ConfluxArguments
 import ConfluxMonitoring
 import ConfluxNode
 
-/// One run of a worker: it connects, opens its stores, says that it is ready, tells what happens,
+/// One run of a worker: it connects, opens its stores, announces that it is ready, reports events,
 /// and leaves when it is asked to.
 struct WorkerSession: Sendable {
     let environment: CommandEnvironment
@@ -85,8 +85,8 @@ struct WorkerSession: Sendable {
         }
     }
 
-    /// Opens the stores. One that stopped, of which the node tells, does not keep others from being
-    /// served.
+    /// Opens the stores. A store that stopped does not keep the others from being served. The node
+    /// reports it.
     private func open(
         _ node: Node
     ) async throws(CommandFailure) -> [StoreName: HostedHandle] {
@@ -127,7 +127,7 @@ struct WorkerSession: Sendable {
                 """)
     }
 
-    /// What is served over HTTP.
+    /// What the worker serves over HTTP.
     private func monitored(_ node: Node) -> Monitored {
         let process = ProcessFamilies(
             program: environment.arguments.path.joined(separator: " "), version: version)
@@ -147,7 +147,7 @@ struct WorkerSession: Sendable {
             readinessFaults: { readinessFaults(node.metrics()) })
     }
 
-    /// Tells what happens until the node has ended.
+    /// Reports events until the node has ended.
     ///
     /// - Returns: Why it ended.
     private func tell(_ events: AsyncStream<NodeEvent>) async -> String {

@@ -4,25 +4,26 @@
     import Glibc
 #endif
 
-/// What whoever asks has to say where other machines can reach the address.
+/// The token that every request must have if other machines can reach the address.
 package struct BearerToken: Sendable {
     private static let lengths = 16...256
 
     private let bytes: [UInt8]
 
-    /// Takes a token.
+    /// Makes a token.
     ///
-    /// - Parameter text: 16 to 256 printable characters of ASCII without spaces; nil for any other.
+    /// - Parameter text: 16 to 256 printable ASCII characters without spaces; the result is nil for
+    ///   any other text.
     package init?(_ text: String) {
         bytes = Array(text.utf8)
         guard Self.lengths.contains(bytes.count), bytes.allSatisfy({ (0x21...0x7e).contains($0) })
         else { return nil }
     }
 
-    /// Reads a token.
+    /// Reads a token from a file.
     ///
-    /// - Parameter path: A file of one line, which its owner alone may read; its group as well where
-    ///   another user owns it, as with a supervisor's credentials.
+    /// - Parameter path: A file of one line, which only its owner may read. If another user owns
+    ///   it, its group may read it as well, as with a supervisor's credentials.
     /// - Throws: ``MonitoringError``.
     package init(file path: String) throws(MonitoringError) {
         let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
@@ -39,7 +40,7 @@ package struct BearerToken: Sendable {
                     it, write another one.
                     """)
         }
-        // One byte more than there may be, behind the line feed, shows that there are too many.
+        // Room for a line feed and one byte more, which shows that the token is too long.
         var buffer = [UInt8](repeating: 0, count: Self.lengths.upperBound + 2)
         let count = read(descriptor, &buffer, buffer.count)
         guard count >= 0 else { throw Self.unreadable(path) }
@@ -65,7 +66,8 @@ package struct BearerToken: Sendable {
                 """)
     }
 
-    /// Whether a header `Authorization` has the token. Takes as long for any that is as long.
+    /// Whether a header `Authorization` has the token. The comparison takes the same time for any
+    /// token of the same length.
     func admits(_ header: String?) -> Bool {
         guard let header else { return false }
         let words = header.utf8.split(separator: UInt8(ascii: " "), maxSplits: 1)

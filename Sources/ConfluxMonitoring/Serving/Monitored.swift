@@ -1,14 +1,14 @@
-/// What is served: functions that read published numbers. They are called on the server's thread, one call
-/// after the other, and must not wait for anything.
+/// What is served: functions that read published numbers. They are called on the server's thread,
+/// one call after the other, and must not wait for anything.
 package struct Monitored: Sendable {
     /// The metrics.
     package var metrics: @Sendable () -> [MetricFamily]
-    /// Why the process makes no progress; empty where it does.
+    /// Why the process makes no progress; empty if it does.
     package var livenessFaults: @Sendable () -> [String]
-    /// Why it does not do its work; empty where it does.
+    /// Why the process does not do its work; empty if it does.
     package var readinessFaults: @Sendable () -> [String]
 
-    /// Makes one.
+    /// Makes the functions to serve.
     package init(
         metrics: @escaping @Sendable () -> [MetricFamily],
         livenessFaults: @escaping @Sendable () -> [String],
@@ -20,7 +20,7 @@ package struct Monitored: Sendable {
     }
 }
 
-/// What a request is answered with.
+/// The answer to a request.
 struct MonitoringAnswer {
     var status: UInt32
     var body: String
@@ -33,8 +33,8 @@ struct MonitoringAnswer {
     /// - Parameters:
     ///   - method: The request's method.
     ///   - path: Its path, without a query.
-    ///   - authorization: Its header of that name.
-    ///   - token: What it has to say, if anything.
+    ///   - authorization: Its header `Authorization`.
+    ///   - token: The token that the request must have, if any.
     ///   - monitored: What is served.
     init(
         _ method: String, _ path: String, authorization: String?, token: BearerToken?,

@@ -8,23 +8,24 @@ import CMicroHTTPD
 
 /// Serves metrics and health over HTTP, by libmicrohttpd, on one thread of its own.
 ///
-/// Everything that a peer can cause is bounded: connections, bytes of each, and time.
+/// Everything that a peer can cause is bounded: the number of connections, and the bytes and the
+/// time of each.
 // Sendable: immutable; libmicrohttpd guards its daemon itself.
 package final class MonitoringServer: @unchecked Sendable {
-    /// The most connections. *At the bound* as many more wait until one has ended.
+    /// The most connections. *At the bound* as many more wait until a connection ends.
     package static let connectionsMax = 32
-    /// The most bytes of a connection: a request's line and headers, and the answer's headers. *At the
-    /// bound* the request is refused.
+    /// The most bytes of a connection: a request's line and headers, and the answer's headers. *At
+    /// the bound* the request is refused.
     package static let connectionBytesMax = 16 << 10
     /// How long a connection may be silent. *At the bound* it is closed.
     package static let silenceMax = Duration.seconds(10)
 
-    /// Where it listens, with the port that was bound: `127.0.0.1:7480`.
+    /// The address where it listens, with the port that was bound: `127.0.0.1:7480`.
     package let address: String
     private let daemon: OpaquePointer
     private let context: Unmanaged<Context>
 
-    /// What a request is answered by.
+    /// What is needed to answer a request.
     private final class Context: Sendable {
         let monitored: Monitored
         let token: BearerToken?
@@ -40,7 +41,8 @@ package final class MonitoringServer: @unchecked Sendable {
     /// - Parameters:
     ///   - monitored: What is served.
     ///   - address: Where to listen.
-    ///   - token: What every request has to say; nil for nothing, on an address of this machine alone.
+    ///   - token: The token that every request must have; nil for none, which is allowed only on an
+    ///     address of this machine.
     /// - Throws: ``MonitoringError``.
     package init(
         _ monitored: Monitored, at address: MonitoringAddress, token: BearerToken?
@@ -66,9 +68,10 @@ package final class MonitoringServer: @unchecked Sendable {
         self.address = address.text(port: port)
     }
 
-    /// Whether requests may be served there.
+    /// Checks whether requests may be served at an address.
     ///
-    /// - Throws: ``MonitoringError`` when other machines can reach the address, and there is no token.
+    /// - Throws: ``MonitoringError`` if other machines can reach the address, and there is no
+    ///   token.
     package static func check(
         _ address: MonitoringAddress, _ token: BearerToken?
     ) throws(MonitoringError) {
@@ -84,7 +87,7 @@ package final class MonitoringServer: @unchecked Sendable {
     }
 
     deinit {
-        // Waits for the thread: no request is being answered behind it.
+        // This waits for the thread. After it, no request is being answered.
         MHD_stop_daemon(daemon)
         context.release()
     }
@@ -114,8 +117,8 @@ package final class MonitoringServer: @unchecked Sendable {
             code: code, message: "Metrics can't be served at \(address.text): \(reason). \(advice)")
     }
 
-    /// Called by libmicrohttpd on its thread, when the headers of a request are there. A body that may
-    /// follow is not read.
+    /// Called by libmicrohttpd on its thread, once the headers of a request have arrived. A body
+    /// that follows is not read.
     private static let handle: MHD_AccessHandlerCallback = {
         context, connection, path, method, _, _, _, _ in
         guard let context, let connection, let path, let method else {

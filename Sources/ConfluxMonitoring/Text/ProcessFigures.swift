@@ -4,7 +4,7 @@
     import Glibc
 #endif
 
-/// What the system says of this process and of a folder.
+/// What the system reports about this process and about a folder.
 package enum ProcessFigures {
     /// How many bytes of memory are resident; nil if the system does not say.
     package static var residentBytes: UInt64? {
@@ -19,7 +19,7 @@ package enum ProcessFigures {
             }
             return result == KERN_SUCCESS ? info.resident_size : nil
         #else
-            // Pages: all, then those that are resident.
+            // In pages: the total, then the resident pages.
             let descriptor = open("/proc/self/statm", O_RDONLY | O_CLOEXEC)
             guard descriptor >= 0 else { return nil }
             defer { close(descriptor) }
@@ -44,14 +44,14 @@ package enum ProcessFigures {
                     fstatat(dirfd(folder), $0, &status, AT_SYMLINK_NOFOLLOW) == 0
                 }
             }
-            // A file may be gone meanwhile.
+            // A file may have been removed meanwhile.
             guard found, status.st_mode & S_IFMT == S_IFREG else { continue }
             sum += UInt64(clamping: status.st_size)
         }
         return sum
     }
 
-    /// How many bytes of the file system of a folder are free; nil if the system does not say.
+    /// How many bytes are free on the file system of a folder; nil if the system does not say.
     package static func freeBytes(ofFolder path: String) -> UInt64? {
         var status = statvfs()
         guard statvfs(path, &status) == 0 else { return nil }

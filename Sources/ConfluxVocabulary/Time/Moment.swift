@@ -1,7 +1,7 @@
 /// A point of wall-clock time: whole nanoseconds since 1970-01-01 00:00 UTC.
 ///
-/// It is encoded as that number, in JSON `1700000000000000001`. The form stays. Readers that take numbers for
-/// floating-point ones, as JavaScript does, lose the last digits.
+/// It is encoded as that number, in JSON `1700000000000000001`. The encoding does not change.
+/// Readers that treat numbers as floating-point, like JavaScript, lose the last digits.
 public struct Timestamp: RawRepresentable, Hashable, Comparable, Codable, Sendable,
     CustomStringConvertible
 {
@@ -27,9 +27,9 @@ public struct Timestamp: RawRepresentable, Hashable, Comparable, Codable, Sendab
     public var description: String { String(rawValue) }
 }
 
-/// What a clock said: an input of the pure layers, which have no clock of their own.
+/// A reading of the clocks: an input of the pure layers, which have no clock of their own.
 ///
-/// Intervals are measured by `monotonic` only. `wall` is what timestamps are made from.
+/// Only `monotonic` measures intervals. `wall` is the source of timestamps.
 public struct Moment: Hashable, Sendable {
     /// Time since an arbitrary start; it never goes back.
     public let monotonic: Duration

@@ -1,16 +1,16 @@
 import ConfluxArguments
 import ConfluxMonitoring
 
-/// The options by which a sequencer or a worker serves metrics and health.
+/// The options with which a sequencer or a worker serves metrics and health.
 package struct MonitoringOptions: Sendable {
-    /// Where.
+    /// Where to serve.
     package static let http = Option<String?>(
         "--http", valueName: "HOST:PORT", parse: .text,
         summary: """
             Serve metrics and health over HTTP (/metrics, /livez, /readyz) at an IP address or \
             localhost. With port 0 the system chooses one; the ready line shows it.
             """)
-    /// What requests have to say.
+    /// The token that requests must have.
     package static let httpToken = Option<String?>(
         "--http-token", valueName: "FILE", parse: .text,
         summary: """
@@ -21,10 +21,10 @@ package struct MonitoringOptions: Sendable {
     private let address: MonitoringAddress
     private let token: BearerToken?
 
-    /// Reads what the command line says, before anything is started.
+    /// Reads the options before anything is started.
     ///
     /// - Returns: nil if nothing is to be served.
-    /// - Throws: What is wrong with it.
+    /// - Throws: The reason if an option is invalid.
     package init?(_ arguments: Invocation) throws(CommandFailure) {
         guard let text = arguments[Self.http] else {
             guard arguments[Self.httpToken] == nil else {
@@ -46,7 +46,7 @@ package struct MonitoringOptions: Sendable {
 
     /// Begins to serve.
     ///
-    /// - Returns: The server, which serves as long as it is kept.
+    /// - Returns: The server, which serves while it is kept.
     package func serve(_ monitored: Monitored) throws(CommandFailure) -> MonitoringServer {
         do throws(MonitoringError) {
             return try MonitoringServer(monitored, at: address, token: token)

@@ -2,7 +2,7 @@ import ConfluxMonitoring
 import ConfluxNode
 
 extension NodeMetrics {
-    /// The metrics of a node, as Prometheus has them.
+    /// A node's metrics, in the form of Prometheus.
     package var families: [MetricFamily] {
         [
             .gauge(

@@ -8,7 +8,7 @@ package struct ProcessFamilies: Sendable {
     private let version: String
     private let startedAt = Date()
 
-    /// Begins with the program.
+    /// Records the program and the time of its start.
     ///
     /// - Parameters:
     ///   - program: The program's name.

@@ -2,22 +2,22 @@ import ConfluxArguments
 import ConfluxNode
 import Foundation
 
-/// What every command works with: its arguments, where results and diagnostics go, and the wish to
-/// end.
+/// What every command works with: its arguments, the places for results and diagnostics, and the
+/// request to end.
 package struct CommandEnvironment: Sendable {
     /// The command and its values.
     package let arguments: Invocation
     /// Whether results are JSON.
     package let isJSON: Bool
-    /// Whether the process lives until it is asked to end, and has then done all it had to.
+    /// Whether the process runs until it is asked to end, and has then succeeded.
     package let isService: Bool
     /// Where results go.
     package let output: StandardOutput
     /// Where everything else goes.
     package let diagnostics: Diagnostics
-    /// The wish to end.
+    /// The request to end.
     package let interruption: Interruption
-    /// The least level of events that are printed.
+    /// The lowest level of events that are printed.
     private let eventLevelMin: EventLevel
 
     /// Makes the environment of a command.
@@ -25,9 +25,9 @@ package struct CommandEnvironment: Sendable {
     /// - Parameters:
     ///   - arguments: The command and its values.
     ///   - isJSON: Whether results are JSON.
-    ///   - isService: Whether the process lives until it is asked to end, even if nobody reads its
+    ///   - isService: Whether the process runs until it is asked to end, even if nobody reads its
     ///     output.
-    ///   - interruption: The wish to end.
+    ///   - interruption: The request to end.
     ///   - descriptor: Where results go.
     package init(
         _ arguments: Invocation, isJSON: Bool, isService: Bool, interruption: Interruption,
@@ -45,12 +45,12 @@ package struct CommandEnvironment: Sendable {
         diagnostics = Diagnostics(program: arguments.path[0], isJSON: isJSON)
     }
 
-    /// Prints an event: JSON with its name and its level, or a line for people. One that matters less than
-    /// is asked for is not printed.
+    /// Prints an event: JSON with its name and its level, or a line for people. An event below the
+    /// lowest level is not printed.
     ///
     /// - Parameters:
     ///   - event: The event's name.
-    ///   - fields: What else is known.
+    ///   - fields: The event's other values.
     ///   - text: The line for people.
     package func announce(_ event: String, _ fields: JSONObject = [:], text: String) {
         let level = EventLevel(of: event)
@@ -67,11 +67,11 @@ package struct CommandEnvironment: Sendable {
         var fields = fields
         fields["event"] = .string(event)
         fields["level"] = .string(level.rawValue)
-        // One line each, also on a terminal: what a service prints is a journal.
+        // Always one line, also on a terminal: what a service prints is a journal.
         output.print(JSONValue.object(fields).description)
     }
 
-    /// Runs a command and says how the process ends.
+    /// Runs a command, and returns the exit code of the process.
     package func run(
         _ command: (CommandEnvironment) async throws(CommandFailure) -> ExitCode
     ) async -> ExitCode {
@@ -89,10 +89,10 @@ package struct CommandEnvironment: Sendable {
         return exitCode == .success || exitCode == .outputClosed ? end(with: nil) : exitCode
     }
 
-    /// How a command ends that failed, or whose results may not have been written.
+    /// The exit code of a command that failed, or whose results may not have been written.
     private func end(with failure: CommandFailure?) -> ExitCode {
         guard let failure = isService ? failure : output.failure ?? failure else { return .success }
-        // Whoever closes the output needs no words.
+        // Whoever closed the output needs no message.
         if failure.exitCode != .outputClosed { diagnostics.report(failure) }
         return failure.exitCode
     }
@@ -107,7 +107,7 @@ extension JSONValue {
     package static func number(_ value: Epoch) -> JSONValue { .number(value.rawValue) }
     /// An incarnation.
     package static func number(_ value: Incarnation) -> JSONValue { .number(value.rawValue) }
-    /// Texts of things.
+    /// Texts of values.
     package static func texts(_ values: [some CustomStringConvertible]) -> JSONValue {
         .array(values.map { .string($0.description) })
     }

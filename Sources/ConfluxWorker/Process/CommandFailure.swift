@@ -2,9 +2,9 @@ import Conflux
 import ConfluxNode
 import ConfluxProtocol
 
-/// Why a command ends without success: what a person reads, and what a script decides by.
+/// Why a command fails: a message for a person, and a code for a script.
 package struct CommandFailure: Error, Sendable {
-    /// How the process ends.
+    /// The exit code of the process.
     package let exitCode: ExitCode
     /// The kind of failure, as `--json` prints it.
     package let code: String
@@ -16,7 +16,7 @@ package struct CommandFailure: Error, Sendable {
     /// Makes a failure.
     ///
     /// - Parameters:
-    ///   - exitCode: How the process ends.
+    ///   - exitCode: The exit code of the process.
     ///   - code: The kind of failure; nil for the exit code's own name.
     ///   - receipt: Where the action is in the log, if it is.
     ///   - message: What happened and what to do.
@@ -29,7 +29,7 @@ package struct CommandFailure: Error, Sendable {
         self.message = message
     }
 
-    /// What a node could not do.
+    /// Makes the failure for a node's error.
     package init(_ error: NodeError) {
         let exitCode: ExitCode =
             switch error.code {
@@ -47,7 +47,7 @@ package struct CommandFailure: Error, Sendable {
             case .cancelled: .interrupted
             case .rejected: error.rejection.map { ExitCode($0) } ?? .rejected
             }
-        // A node that is refused is told apart from an action that is.
+        // The code distinguishes a refused node from a refused action.
         let bye = error.code == .refused ? error.bye.map { "\($0)" } ?? "nodeRefused" : nil
         let rejection = error.code == .rejected ? error.rejection.map { "\($0)" } : nil
         let failure = error.questionFailure.map { "\($0)" }
@@ -55,12 +55,12 @@ package struct CommandFailure: Error, Sendable {
             exitCode, code: bye ?? rejection ?? failure ?? error.code.rawValue, error.message)
     }
 
-    /// Why a question has no answer.
+    /// Makes the failure for a question without an answer.
     package init(_ failure: QuestionFailure, _ message: String) {
         self.init(ExitCode(failure), code: "\(failure)", "\(message).")
     }
 
-    /// What is wrong with a key.
+    /// Makes the failure for a key that can't be used.
     package init(_ error: KeyFileError) {
         let exitCode: ExitCode =
             switch error.code {
@@ -70,7 +70,7 @@ package struct CommandFailure: Error, Sendable {
         self.init(exitCode, code: error.code.rawValue, error.message)
     }
 
-    /// What became of an action.
+    /// Makes the failure for an action's error.
     package init(_ error: DispatchError) {
         let reason = error.reason as? RejectionReason
         let exitCode: ExitCode =
@@ -91,12 +91,12 @@ package struct CommandFailure: Error, Sendable {
 }
 
 extension ExitCode {
-    /// How a process ends whose request the sequencer rejected.
+    /// The exit code if the sequencer rejected the request.
     package init(_ rejection: RejectionCode) {
         self = rejection == .notAllowed ? .notPermitted : .rejected
     }
 
-    /// How a process ends whose question has no answer.
+    /// The exit code if a question has no answer.
     fileprivate init(_ failure: QuestionFailure) {
         self =
             switch failure {

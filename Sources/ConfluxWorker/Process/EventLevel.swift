@@ -1,10 +1,10 @@
 import ConfluxArguments
 
-/// How much an event of a service matters. It follows from the event's name alone.
+/// How important an event of a service is. Only the event's name decides.
 package enum EventLevel: String, Sendable, CaseIterable, Comparable {
-    /// It is told so that it can be read later.
+    /// Nobody has to do anything. It is there to be read later.
     case info
-    /// Somebody may have to do something, if it stays so or comes again.
+    /// Somebody may have to do something, if it lasts or happens again.
     case warning
     /// Somebody has to do something.
     case error
@@ -27,7 +27,7 @@ package enum EventLevel: String, Sendable, CaseIterable, Comparable {
         }
     }
 
-    /// The option by which a service prints less.
+    /// The option with which a service prints fewer events.
     package static let option = Option<EventLevel>(
         "--log-level", valueName: "LEVEL", default: .info, parse: .choice,
         summary: """
@@ -45,6 +45,6 @@ package enum EventLevel: String, Sendable, CaseIterable, Comparable {
         "snapshotFailed", "staleSequencer", "truncateFailed", "unreadable", "unreadableFrame",
     ]
 
-    /// The names that have another level than info.
+    /// The names of events whose level is not info.
     package static var named: Set<String> { errors.union(warnings) }
 }

@@ -1,8 +1,8 @@
-/// How a process of ours ends, as its parent sees it.
+/// The exit codes of our processes.
 ///
-/// Up to 78 these are the numbers of `sysexits.h`; what that has no number for begins at 80. They
-/// are stable: scripts decide by them. Where a stream of actions failed in several ways, the first
-/// failing line decides.
+/// Up to 78, these are the numbers of `sysexits.h`. Reasons without a number there begin at 80. The
+/// numbers are stable, so that scripts can rely on them. If a stream of actions failed in several
+/// ways, the first failing line decides.
 package enum ExitCode: Int32, Error, Sendable, CaseIterable {
     /// Everything asked for was done.
     case success = 0
@@ -10,27 +10,28 @@ package enum ExitCode: Int32, Error, Sendable, CaseIterable {
     case usage = 64
     /// An action, or a line of input, is not valid. It was not sent.
     case invalidInput = 65
-    /// A file that was to be read can't be.
+    /// A file can't be read.
     case noInput = 66
     /// No sequencer answered, or the connection ended before an action was sent.
     case unreachable = 69
     /// The program itself failed.
     case failed = 70
-    /// The port, the folder, or the journal, can't be had.
+    /// The port, the folder or the journal is in use, or can't be made.
     case cannotCreate = 73
-    /// The log failed, so that the sequencer stopped; or the output can't be written.
+    /// The log failed, so the sequencer stopped; or the output can't be written.
     case logFailed = 74
-    /// The keys do not fit, or the key may not do it: see the sequencer's file of authorised keys.
+    /// The keys don't fit, or the key does not permit the request: see the sequencer's file of
+    /// authorised keys.
     case notPermitted = 77
-    /// An action, or another wish, was rejected: it is not in the log.
+    /// An action, or another request, was rejected: it is not in the log.
     case rejected = 80
     /// An action was refused: it is in the log, and changed nothing.
     case refused = 81
-    /// Whether an action is in the log, or what it did, can't be known.
+    /// It can't be known whether an action is in the log, or what it did.
     case unknownOutcome = 82
     /// No answer came in time.
     case timedOut = 83
-    /// No live node hosts what was asked for, or nothing is at the place.
+    /// No live node hosts what was asked for, or nothing is at the path.
     case notFound = 84
     /// The sequencer refused the node: its name is taken, or its version is another one.
     case nodeRefused = 85
@@ -47,7 +48,7 @@ package enum ExitCode: Int32, Error, Sendable, CaseIterable {
     /// SIGTERM, before everything was done.
     case terminated = 143
 
-    /// What the number means, as it stands in the help.
+    /// What the code means, as the help shows it.
     package var summary: String {
         switch self {
         case .success: "done"

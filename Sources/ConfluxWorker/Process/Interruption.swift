@@ -4,10 +4,10 @@ import Dispatch
 import Foundation
 import Synchronization
 
-/// The wish that this process ends: SIGINT, SIGTERM, or an output that nobody reads.
+/// The request that this process end: SIGINT, SIGTERM, or an output that nobody reads.
 ///
-/// The first wish is told to whoever listens, and the command ends cleanly. A second signal ends
-/// the process at once.
+/// The first request goes to all listeners, and the command ends cleanly. A second signal ends the
+/// process at once.
 package final class Interruption: Sendable {
     private struct Content {
         var reason: ExitCode?
@@ -16,9 +16,9 @@ package final class Interruption: Sendable {
 
     private let state = Mutex(Content())
 
-    /// Takes the signals of this process from now on.
+    /// Handles the signals of this process from now on.
     package static func watchSignals() -> Interruption {
-        // What a closed pipe means is decided where it is written to.
+        // Whoever writes to a closed pipe decides what that means.
         signal(SIGPIPE, SIG_IGN)
         let interruption = Interruption()
         Signals.handle(SIGINT) { interruption.signalled(.interrupted) }
@@ -26,21 +26,21 @@ package final class Interruption: Sendable {
         return interruption
     }
 
-    /// Makes one that only ``fire(_:)`` fires.
+    /// Makes an interruption that only ``fire(_:)`` triggers.
     package init() {}
 
     private func signalled(_ reason: ExitCode) {
         guard !fire(reason) else { return }
-        // Asked a second time: whoever asks no longer wants to wait.
+        // The signal came a second time: the sender does not want to wait any longer.
         _exit(reason.rawValue)
     }
 
-    /// Why the process is to end, if it is.
+    /// Why the process is to end; nil if it is not.
     package var reason: ExitCode? { state.withLock { $0.reason } }
 
-    /// Asks the process to end.
+    /// Requests that the process end.
     ///
-    /// - Returns: Whether this was the first wish.
+    /// - Returns: Whether this was the first request.
     @discardableResult
     package func fire(_ reason: ExitCode) -> Bool {
         let listeners = state.withLock { state -> [@Sendable () -> Void]? in
@@ -54,7 +54,7 @@ package final class Interruption: Sendable {
         return true
     }
 
-    /// Has a function called when the process is to end: at once, if it is already.
+    /// Has a function called when the process is to end: at once, if that was requested already.
     package func whenFired(_ listener: @escaping @Sendable () -> Void) {
         let isFired = state.withLock { state in
             if state.reason == nil { state.listeners.append(listener) }
@@ -63,9 +63,9 @@ package final class Interruption: Sendable {
         if isFired { listener() }
     }
 
-    /// Runs something that is cancelled when the process is to end.
+    /// Runs a function that is cancelled when the process is to end.
     ///
-    /// - Throws: What it throws.
+    /// - Throws: The function's error.
     package func cancelling<Value: Sendable>(
         _ body: @escaping @Sendable () async throws(CommandFailure) -> Value
     ) async throws(CommandFailure) -> Value {
@@ -81,7 +81,7 @@ package final class Interruption: Sendable {
     }
 }
 
-/// A wait for some time, which the cancellation of the waiting task ends early.
+/// A wait of a given time, which ends early if the waiting task is cancelled.
 package final class Pause: Sendable {
     private let state = Mutex<(isOver: Bool, waiter: CheckedContinuation<Void, Never>?)>(
         (false, nil))
@@ -90,7 +90,7 @@ package final class Pause: Sendable {
 
     /// Waits.
     ///
-    /// - Parameter duration: For how long.
+    /// - Parameter duration: How long to wait.
     package static func wait(for duration: Duration) async {
         let pause = Pause()
         DispatchQueue.global().asyncAfter(deadline: .now() + duration.dispatchInterval) {

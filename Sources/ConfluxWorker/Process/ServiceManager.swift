@@ -2,36 +2,37 @@ import ConfluxNode
 import Dispatch
 import Foundation
 
-/// The service manager that started this process and wants to know how it is, such as systemd.
+/// The service manager that started this process and wants to know its state, such as systemd.
 ///
-/// The protocol is that of `sd_notify(3)`: each message is one datagram to the socket that the variable
-/// `NOTIFY_SOCKET` names. This process says `READY=1` once it serves, and `STOPPING=1` once it ends.
+/// The protocol is that of `sd_notify(3)`: each message is one datagram to the socket that the
+/// variable `NOTIFY_SOCKET` names. This process sends `READY=1` once it serves, and `STOPPING=1`
+/// once it ends.
 ///
-/// If `WATCHDOG_USEC` is set, the process says `WATCHDOG=1` at once and at every half of that time, but
-/// each time only after a *probe* has passed through its main threads, one after the other: each thread
-/// takes it from its own queue of work. A thread that hangs, or that one piece of work keeps for too
-/// long, does not pass the probe on. The manager then hears nothing and ends the process. A main
-/// thread may be kept for half of the time at most; if it is kept for longer than all of it, the process
-/// is always ended.
+/// If `WATCHDOG_USEC` is set, the process sends `WATCHDOG=1` at once, and then at intervals of half
+/// that time. Before each message, a *probe* must pass through the main threads of the process, one
+/// after the other: each thread takes the probe from its own queue of work. A thread that hangs, or
+/// that one piece of work occupies for too long, does not pass the probe on. Then the manager hears
+/// nothing, and ends the process. So one piece of work may occupy a main thread for at most half of
+/// the watchdog's time. If it takes longer than the whole time, the process is always ended.
 // Sendable: its variables are confined to its queue.
 package final class ServiceManager: @unchecked Sendable {
     /// Sends a function through the main threads of a process. The last one calls it.
     package typealias Probe = @Sendable (_ passed: @escaping @Sendable () -> Void) -> Void
 
-    /// How long the manager may keep one message waiting.
+    /// How long the manager may delay one message.
     private static let sendPatience = timeval(tv_sec: 1, tv_usec: 0)
-    /// The times that make sense for a watchdog, in microseconds: a millisecond to a year.
+    /// The sensible times for a watchdog, in microseconds: from a millisecond to a year.
     private static let watchdogRange = 1_000...31_536_000_000_000
 
     private let address: SocketAddress
     /// Half of the watchdog's time; nil without a watchdog.
     private let interval: DispatchTimeInterval?
-    /// Where messages are sent, in their order, so that no main thread waits for the manager.
+    /// Sends messages, in their order, so that no main thread waits for the manager.
     private let queue = DispatchQueue(label: "conflux-notify")
     private let diagnostics: Diagnostics
     private var isReady = false
     private var isStopping = false
-    /// Whether a probe is under way. *Invariant*: there is never a second one.
+    /// Whether a probe is under way. *Invariant*: at most one is.
     private var isProbing = false
     private var timer: (any DispatchSourceTimer)?
 
@@ -39,8 +40,8 @@ package final class ServiceManager: @unchecked Sendable {
     ///
     /// - Parameters:
     ///   - variables: The process's environment.
-    ///   - diagnostics: Where to say that a message could not be sent.
-    /// - Returns: nil if no manager wants to hear anything.
+    ///   - diagnostics: Reports messages that could not be sent.
+    /// - Returns: nil if no manager wants messages.
     /// - Throws: `usage` if a variable of the manager is invalid.
     package static func find(
         in variables: [String: String] = ProcessInfo.processInfo.environment,
@@ -61,7 +62,7 @@ package final class ServiceManager: @unchecked Sendable {
         _ variables: [String: String]
     ) throws(CommandFailure) -> DispatchTimeInterval? {
         guard let text = variables["WATCHDOG_USEC"], !text.isEmpty else { return nil }
-        // A watchdog of another process, which has started this one.
+        // The watchdog is for another process, which has started this one.
         if let process = variables["WATCHDOG_PID"], process != "\(getpid())" { return nil }
         guard let microseconds = Int(text), watchdogRange.contains(microseconds) else {
             throw CommandFailure(
@@ -81,7 +82,8 @@ package final class ServiceManager: @unchecked Sendable {
         self.diagnostics = diagnostics
     }
 
-    /// Says that the process serves, and starts the watchdog. Only the first call has an effect.
+    /// Tells the manager that the process serves, and starts the watchdog. Only the first call has
+    /// an effect.
     ///
     /// - Parameter probe: Sends a function through the main threads.
     package func ready(probing probe: @escaping Probe) {
@@ -93,8 +95,8 @@ package final class ServiceManager: @unchecked Sendable {
         }
     }
 
-    /// Says that the process ends, and waits until the manager has that, for a second at most. Only the
-    /// first call has an effect.
+    /// Tells the manager that the process ends, and waits for at most a second until the message is
+    /// sent. Only the first call has an effect.
     package func stopping() {
         queue.sync {
             guard !isStopping else { return }
@@ -132,12 +134,13 @@ package final class ServiceManager: @unchecked Sendable {
     }
 }
 
-/// The address of a datagram socket: a path, or a name that only Linux has, which begins with `@`.
+/// The address of a datagram socket: a path, or an abstract name, which begins with `@` and exists
+/// only on Linux.
 private struct SocketAddress: Sendable {
     private let name: [UInt8]
     static let bytesMax = MemoryLayout.size(ofValue: sockaddr_un().sun_path) - 1
 
-    /// - Returns: nil for what is neither.
+    /// - Returns: nil if the text is neither.
     init?(_ text: String) {
         guard text.utf8.count <= Self.bytesMax, text.utf8.count > 1 else { return nil }
         switch text.utf8.first {

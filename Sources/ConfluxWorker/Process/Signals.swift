@@ -2,27 +2,28 @@ import Dispatch
 import Foundation
 import Synchronization
 
-/// What this process does when it gets a signal.
+/// Handles the signals of this process.
 ///
-/// The system calls a handler on whichever thread the signal meets. The handler only puts the signal's
-/// number into a pipe, and whoever reads the pipe does the rest. A `DispatchSourceSignal` is no
-/// substitute on Linux: it passes the signal on to one thread, and loses it if that thread does not read it.
+/// The system calls a handler on whichever thread gets the signal. The handler only writes the
+/// signal's number into a pipe, and the reader of the pipe does the rest. A `DispatchSourceSignal`
+/// does not replace this on Linux: it passes the signal on to one thread, and loses it if that
+/// thread does not read it.
 package enum Signals {
     private static let bodies = Mutex<[Int32: @Sendable () -> Void]>([:])
-    /// Where the handler writes; -1 before there is a pipe.
-    // Written once, by the thread that makes the pipe, before there is a handler that reads it.
+    /// The end of the pipe that the handler writes to; -1 before there is a pipe.
+    // Written once, by the thread that makes the pipe, before there is a handler that uses it.
     fileprivate nonisolated(unsafe) static var writeEnd: Int32 = -1
-    /// What reads the pipe, for as long as the process lives. nil if the system has no pipe left: then
-    /// signals do what they do by default.
-    // Immutable once made; a source is thread-safe itself.
+    /// Reads the pipe while the process lives. nil if the system could make no pipe: then signals
+    /// have their default effect.
+    // Immutable once made. A source is itself thread-safe.
     private nonisolated(unsafe) static let reader = makeReader()
 
-    /// Has a function called at each signal of a kind from now on, on another thread, one call after the
-    /// other, whatever the signal.
+    /// Has a function called for each signal of a kind from now on. All such functions are called
+    /// on one queue, one after the other.
     ///
     /// - Parameters:
     ///   - number: The signal.
-    ///   - body: The function; it replaces the one before.
+    ///   - body: The function. It replaces an earlier one.
     package static func handle(_ number: Int32, by body: @escaping @Sendable () -> Void) {
         bodies.withLock { $0[number] = body }
         guard reader != nil else { return }
@@ -52,7 +53,7 @@ package enum Signals {
     }
 }
 
-/// Runs as a signal handler: nothing but what is safe there.
+/// Runs as a signal handler, so it does only what is safe there.
 private func noteSignal(_ number: Int32) {
     let error = errno
     var byte = UInt8(truncatingIfNeeded: number)

@@ -3,15 +3,15 @@ import ConfluxNode
 import Foundation
 import Synchronization
 
-/// The results of a command on the way to standard output.
+/// The results of a command on their way to standard output.
 ///
-/// Writes gather in a buffer that is written out when it is large, and whenever whoever writes says
-/// that nothing more follows at once. Once nobody reads any more, or it can't be written, the rest is
-/// dropped, and `whenClosed` is told once; a service continues, and a command ends.
+/// Writes gather in a buffer. The buffer is written out when it is large, and whenever the writer
+/// calls ``flush()``. If nobody reads any more, or writing fails, the rest is dropped, and
+/// `whenClosed` is called once. Then a service continues, and a command ends.
 package final class StandardOutput: Sendable {
     private struct Content {
         var buffer: [UInt8] = []
-        /// Why nothing is written any more: the error's number.
+        /// The number of the error after which nothing is written any more.
         var failure: Int32?
     }
 
@@ -19,14 +19,14 @@ package final class StandardOutput: Sendable {
     private let state = Mutex(Content())
     private let descriptor: Int32
     private let whenClosed: @Sendable () -> Void
-    /// How lines look where they go.
+    /// How lines look on this output.
     package let appearance: Appearance
 
     /// Makes an output.
     ///
     /// - Parameters:
     ///   - descriptor: Where to write.
-    ///   - whenClosed: Told once when nothing is written any more, on the thread that writes.
+    ///   - whenClosed: Called once when nothing can be written any more, on the thread that writes.
     package init(
         descriptor: Int32 = STDOUT_FILENO, whenClosed: @escaping @Sendable () -> Void = {}
     ) {
@@ -35,9 +35,9 @@ package final class StandardOutput: Sendable {
         self.whenClosed = whenClosed
     }
 
-    /// Prints a text that is all there is to print.
+    /// Prints a text that is the command's whole output.
     ///
-    /// - Returns: How the process ends.
+    /// - Returns: The exit code.
     package static func show(_ text: String) -> ExitCode {
         let output = StandardOutput()
         output.print(text)
@@ -62,7 +62,7 @@ package final class StandardOutput: Sendable {
         if closed { whenClosed() }
     }
 
-    /// Writes out what has gathered.
+    /// Writes out the buffer.
     package func flush() {
         let closed = state.withLock { state in write(&state) }
         if closed { whenClosed() }
@@ -79,7 +79,7 @@ package final class StandardOutput: Sendable {
         flush()
     }
 
-    /// Adds a value to the buffer: one line, or on a terminal as many as a person can read.
+    /// Adds a value to the buffer: on one line, or on a terminal laid out for a person.
     package func add(json: [UInt8]) {
         guard appearance.isTerminal else { return add(json) }
         add(JSONLayout.bytes(json, appearance, columns: appearance.columns))
@@ -91,7 +91,7 @@ package final class StandardOutput: Sendable {
         flush()
     }
 
-    /// How a command ends whose results could not be written; nil if they were.
+    /// Why the results could not be written; nil if they were.
     package var failure: CommandFailure? {
         guard let number = state.withLock({ $0.failure }) else { return nil }
         guard number != EPIPE else {
@@ -104,7 +104,7 @@ package final class StandardOutput: Sendable {
                 + "\(String(cString: strerror(number)))")
     }
 
-    /// - Returns: Whether it was found out just now that nothing is written any more.
+    /// - Returns: Whether this write was the first to fail.
     private func write(_ state: inout Content) -> Bool {
         guard state.failure == nil, !state.buffer.isEmpty else { return false }
         defer { state.buffer.removeAll(keepingCapacity: true) }
@@ -126,7 +126,7 @@ package final class StandardOutput: Sendable {
                 if written >= 0 {
                     offset += written
                 } else if errno == EAGAIN {
-                    // A terminal that somebody else made non-blocking.
+                    // Somebody else made this terminal non-blocking.
                     var room = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
                     poll(&room, 1, -1)
                 } else if errno != EINTR {
@@ -138,9 +138,9 @@ package final class StandardOutput: Sendable {
     }
 }
 
-/// What is said about the work, on standard error.
+/// Messages about the work, on standard error.
 package struct Diagnostics: Sendable {
-    /// The program's name, before each message.
+    /// The program's name, which begins each message.
     let program: String
     /// Whether failures are JSON.
     let isJSON: Bool
@@ -151,7 +151,7 @@ package struct Diagnostics: Sendable {
         self.isJSON = isJSON
     }
 
-    /// Says why the command fails.
+    /// Reports why the command fails.
     package func report(_ failure: CommandFailure) {
         guard isJSON else {
             Self.write("\(Appearance.ofErrors.paint("\(program):", .red)) \(failure.message)")
@@ -160,10 +160,10 @@ package struct Diagnostics: Sendable {
         Self.report(code: failure.code, failure.message)
     }
 
-    /// Says why a command line can't be understood.
+    /// Reports why a command line can't be understood.
     ///
     /// - Parameters:
-    ///   - error: What is wrong with it.
+    ///   - error: What is wrong with the command line.
     ///   - isJSON: Whether failures are JSON.
     package static func report(_ error: UsageError, isJSON: Bool = false) {
         guard isJSON else {
@@ -183,7 +183,7 @@ package struct Diagnostics: Sendable {
         write(String(decoding: lines, as: UTF8.self))
     }
 
-    /// Says something for people alone, which `--json` leaves as it is.
+    /// Writes a note that is only for people. `--json` does not change it.
     package func note(_ message: String) {
         Self.write("\(program): \(message)")
     }
@@ -193,9 +193,9 @@ package struct Diagnostics: Sendable {
         write(raw: line + "\n")
     }
 
-    /// Writes a text to standard error as it is.
+    /// Writes a text to standard error as it is, without adding a line break.
     package static func write(raw text: String) {
-        // Where nobody reads the diagnostics, there is nobody to tell.
+        // If nobody reads the diagnostics, there is nobody to tell.
         _ = StandardOutput.write(Array(text.utf8), to: STDERR_FILENO)
     }
 }

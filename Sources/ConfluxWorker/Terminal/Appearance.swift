@@ -1,10 +1,10 @@
 import Foundation
 
-/// How text is shown where a descriptor leads: for people on a terminal, and plainly in a pipe or a file.
+/// How text looks on a descriptor: for people on a terminal, and plain in a pipe or a file.
 ///
-/// It alone decides about colours, about lines that are written over, and about JSON on several lines.
+/// Only this type decides about colours, redrawn lines, and JSON on several lines.
 package struct Appearance: Sendable {
-    /// The colours and weights of the tool, as ANSI's numbers.
+    /// The tool's colours and weights, as ANSI's numbers.
     package enum Style: Int, Sendable {
         case bold = 1
         case faint = 2
@@ -14,25 +14,25 @@ package struct Appearance: Sendable {
         case cyan = 36
     }
 
-    /// What is no terminal.
+    /// The appearance where there is no terminal.
     package static let plain = Appearance(descriptor: nil, variables: [:])
-    /// Of standard error.
+    /// The appearance of standard error.
     package static let ofErrors = Appearance(of: STDERR_FILENO)
 
     private let descriptor: Int32?
-    /// Whether a person sees it: JSON may take several lines.
+    /// Whether a person sees the text. If so, JSON may take several lines.
     package var isTerminal: Bool { descriptor != nil }
-    /// Whether it understands escape sequences, so that a line can be written over.
+    /// Whether the terminal understands escape sequences, so that a line can be redrawn.
     package let canRedraw: Bool
     /// Whether text has colours.
     package let hasColours: Bool
 
-    /// Looks at a descriptor and at the environment.
+    /// Checks a descriptor and the environment.
     ///
     /// - Parameters:
     ///   - descriptor: Where the text goes.
-    ///   - variables: `NO_COLOR` takes the colours away if it is not empty. Without `TERM`, or where it is `dumb`, the
-    ///     terminal understands no escape sequences.
+    ///   - variables: `NO_COLOR` removes the colours if it is not empty. If `TERM` is missing or
+    ///     `dumb`, the terminal understands no escape sequences.
     package init(
         of descriptor: Int32, variables: [String: String] = ProcessInfo.processInfo.environment
     ) {
@@ -47,7 +47,7 @@ package struct Appearance: Sendable {
         hasColours = canRedraw && (variables["NO_COLOR"] ?? "").isEmpty
     }
 
-    /// How many characters a line has; 80 where the terminal does not say.
+    /// How many characters a line has; 80 if the terminal does not say.
     package var columns: Int {
         var size = winsize()
         guard let descriptor, ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0
@@ -55,7 +55,7 @@ package struct Appearance: Sendable {
         return Int(size.ws_col)
     }
 
-    /// A text in a style, where there are colours; else as it is.
+    /// The text in a style if there are colours, otherwise as it is.
     package func paint(_ text: String, _ style: Style) -> String {
         hasColours ? "\u{1B}[\(style.rawValue)m\(text)\u{1B}[0m" : text
     }

@@ -1,4 +1,5 @@
-/// Lays JSON out for a person: what fits on a line stays on one, and what does not has one member a line.
+/// Lays JSON out for a person. A value that fits on a line stays on one; any other has one member
+/// per line.
 ///
 /// It works on the text, so that numbers and the order of keys stay as they are.
 package struct JSONLayout {
@@ -12,10 +13,10 @@ package struct JSONLayout {
     /// Lays a value out.
     ///
     /// - Parameters:
-    ///   - json: A valid text of JSON.
+    ///   - json: A valid JSON text.
     ///   - appearance: Whether there are colours.
-    ///   - column: How much of the first line is taken.
-    ///   - columns: How many characters a line has; nil if the value is to stay on one line.
+    ///   - column: How much of the first line is already used.
+    ///   - columns: How many characters a line has; nil if the value must stay on one line.
     /// - Returns: The lines, without a line break at the end.
     package static func bytes(
         _ json: some Sequence<UInt8>, _ appearance: Appearance, from column: Int = 0, columns: Int?
@@ -32,7 +33,7 @@ package struct JSONLayout {
         self.appearance = appearance
     }
 
-    /// The next character that is no blank, which is where the place is then.
+    /// Skips blanks, and returns the character at the place; nil at the end.
     private mutating func next() -> Character? {
         while place < json.count, [0x20, 0x09, 0x0A, 0x0D].contains(json[place]) { place += 1 }
         return place < json.count ? Character(UnicodeScalar(json[place])) : nil
@@ -84,7 +85,7 @@ package struct JSONLayout {
         place += 1
     }
 
-    /// Whether the value at the place, and a comma behind it, have room on a line.
+    /// Whether the value at the place, and a comma after it, fit into the room on a line.
     private func fits(in room: Int) -> Bool {
         var (length, depth, isInString, place) = (1, 0, false, place)
         while place < json.count, length <= room {
@@ -103,14 +104,15 @@ package struct JSONLayout {
             case 0x20, 0x09, 0x0A, 0x0D: continue
             default: break
             }
-            // Not the later bytes of a character.
+            // The later bytes of a character don't count.
             if byte & 0xC0 != 0x80 { length += 1 }
             if depth == 0 { return length <= room }
         }
         return false
     }
 
-    /// A string with its quotation marks. What a terminal could take for an order of its own is escaped.
+    /// A string with its quotation marks. Characters that a terminal could take for a command are
+    /// escaped.
     private mutating func string() -> [UInt8] {
         var text = [json[place]]
         place += 1
@@ -141,7 +143,7 @@ package struct JSONLayout {
         while place < json.count, !Array("{}[],: \t\r\n\"".utf8).contains(json[place]) {
             place += 1
         }
-        // A character that is none of JSON's is passed on as it is.
+        // A character that does not belong to JSON is passed on as it is.
         if place == start { place += 1 }
         return Array(json[start..<place])
     }
