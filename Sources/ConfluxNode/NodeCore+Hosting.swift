@@ -265,7 +265,7 @@ extension NodeCore {
     }
 }
 
-/// Why something is hosted no longer, if it was lost before its opener knew that it was open.
+/// Why something is no longer hosted, if it was lost before its opener knew that it was open.
 private final class Loss: Sendable {
     private let state = Mutex<NodeError?>(nil)
 

@@ -29,7 +29,7 @@ package final class Applier {
     private let refusalBytesMax: Int
     /// Keeps encodings for the sequencer and for comparisons.
     let shelf: EncodingShelf
-    /// Runs what takes long, beside the applying: in order, one after the other.
+    /// Runs what takes long, in parallel with applying: in order, one after the other.
     let background: Background
     /// The largest snapshot that is decoded without ``background``.
     let inPlaceBytesMax: Int

@@ -107,7 +107,7 @@ package final class Registration: @unchecked Sendable {
     let attach: (StateStores, StoreProgress) -> Void
     /// Called once, when the store is current or could not be opened.
     let completion: (Result<SequenceNumber, NodeError>) -> Void
-    /// Called at most once, after a successful completion, when the subject is hosted no longer:
+    /// Called at most once, after a successful completion, when the subject is no longer hosted:
     /// the store was dropped; or after the loss of a history, the store or the state could not be
     /// opened again.
     let lost: (NodeError) -> Void
@@ -143,7 +143,7 @@ extension Registration {
     ///   - scope: The scope of the state's stores.
     ///   - payloadBytesMax: The most bytes of an action.
     ///   - completion: Called once with the result.
-    ///   - lost: Called when the state is bridged no longer, though nobody closed it.
+    ///   - lost: Called when the state is no longer bridged, though nobody closed it.
     /// - Returns: What the applier registers.
     package static func bridge<S: BridgedState>(
         _ state: S.Type, _ name: Name, request: UInt64, scope: Scope, payloadBytesMax: Int,
@@ -176,7 +176,7 @@ extension Registration {
     ///   - scope: The scope of the state's stores.
     ///   - payloadBytesMax: The most bytes of an action.
     ///   - completion: Called once with the result.
-    ///   - lost: Called when the store is hosted no longer, though nobody closed it.
+    ///   - lost: Called when the store is no longer hosted, though nobody closed it.
     /// - Returns: What the applier registers.
     package static func store<S: ReplicatedState>(
         _ core: StoreCore<S>, _ name: StoreName, route: OutboxRoute<S>, initial: [UInt8],

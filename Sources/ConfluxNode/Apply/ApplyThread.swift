@@ -48,7 +48,7 @@ final class ApplyThread: @unchecked Sendable {
         self.scope = scope
         self.progress = progress
         self.meter = meter
-        // One state is encoded or decoded at a time, beside what is applied.
+        // One state is encoded or decoded at a time, in parallel with applying.
         let queue = DispatchQueue(label: "conflux-digest", qos: .utility)
         applier = Applier(
             refusalBytesMax: refusalBytesMax, tell: { link.post(.machine($0)) },

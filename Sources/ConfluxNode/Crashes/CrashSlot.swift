@@ -189,7 +189,7 @@ struct CrashSlot: @unchecked Sendable {
 }
 
 /// Notes which entry's payload is being decoded for a store. Decoding runs user code, too.
-// Sendable: the word is atomic, and whoever hands out the mark keeps the memory.
+// Sendable: the word is atomic, and whoever hands out the mark keeps the memory alive.
 struct DecodingMark: @unchecked Sendable {
     fileprivate let word: UnsafePointer<Atomic<UInt64>>
 

@@ -71,7 +71,7 @@ extension OutboxRoute {
     }
 }
 
-/// Fails dispatches to a store or a state that is hosted no longer: they would change it only here.
+/// Fails dispatches to a store or a state that is no longer hosted: they would change it only here.
 package final class ClosedRoute<S: State>: ActionRoute {
     private let error: DispatchError
     /// Whether the store or the state was stopped by an error, rather than closed.

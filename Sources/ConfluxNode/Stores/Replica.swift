@@ -5,7 +5,7 @@ import ConfluxVocabulary
 /// Encodes a copy of a state, which may take long.
 typealias Encoding = @Sendable () throws -> [UInt8]
 
-/// Runs functions one after the other, in order, beside what is applied.
+/// Runs functions one after the other, in order, in parallel with applying.
 typealias Background = @Sendable (@escaping @Sendable () -> Void) -> Void
 
 /// What the thread that applies needs of a replicated store, whatever the type of its state.

@@ -20,7 +20,7 @@ enum Recipients {
 
 /// Hands entries to the stores of one state. It knows the state's types.
 protocol EntryRunner: AnyObject {
-    /// Forgets a store that is hosted no longer.
+    /// Forgets a store that is no longer hosted.
     func remove(_ store: StoreName)
 
     /// Begins to gather runs for a commit.
