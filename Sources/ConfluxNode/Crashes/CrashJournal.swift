@@ -208,7 +208,7 @@ final class CrashRecord: Sendable {
             """
     }
 
-    /// The word in which is noted what is being decoded. It is valid while this object lives.
+    /// Records which entry is being decoded. It is valid while this object lives.
     var decoding: DecodingMark { slot.decoding }
 
     /// The mark in which the store's lane notes what it commits.

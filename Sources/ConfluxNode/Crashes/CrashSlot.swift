@@ -57,10 +57,10 @@ struct CrashSlot: @unchecked Sendable {
 
     // MARK: Notes
 
-    /// The word in which a lane notes what it commits.
+    /// The word in which a lane records the entry that it commits.
     var applying: UnsafePointer<Atomic<UInt64>> { atomic(.applying) }
 
-    /// The word in which is noted what is being decoded.
+    /// Records which entry is being decoded.
     var decoding: DecodingMark { DecodingMark(word: atomic(.decoding)) }
 
     /// The entry that was being applied or decoded when the process died, if there was one.
