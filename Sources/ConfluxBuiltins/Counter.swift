@@ -61,7 +61,7 @@ public final class CounterState: ReplicatedState {
 
 /// Why a counter refuses an action.
 public enum CounterRefusal: Error, Hashable, Sendable, CustomStringConvertible {
-    /// The count would lie beyond 64 bits.
+    /// The count would not fit 64 bits.
     case overflow(count: Int, amount: Int)
 
     /// What would have happened, and what is possible.
@@ -97,7 +97,7 @@ public struct CounterMutations: ContextMutations {
     /// Counts.
     ///
     /// - Parameters:
-    ///   - action: What happens; it passed the check.
+    ///   - action: What happens. It has passed the check.
     ///   - state: The counter.
     ///   - context: Not used.
     public func commit(

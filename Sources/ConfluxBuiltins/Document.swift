@@ -84,7 +84,7 @@ public struct Document: Model {
     /// Changes the document.
     ///
     /// - Parameters:
-    ///   - action: What happens; it passed the check.
+    ///   - action: What happens. It has passed the check.
     ///   - context: Not used.
     public mutating func apply(_ action: Action, _ context: ActionContext) {
         switch action {
@@ -160,7 +160,7 @@ public struct Document: Model {
 
 /// Why a document refuses an action.
 public struct DocumentRefusal: Error, Hashable, Sendable, CustomStringConvertible {
-    /// What kind of refusal it is: stable, and fit for a program to decide by.
+    /// The kind of refusal: stable, so that a program can decide by it.
     public enum Code: String, Hashable, Sendable {
         /// The value there has another type, or a position lies beyond the end of an array.
         case doesNotFit
@@ -172,7 +172,7 @@ public struct DocumentRefusal: Error, Hashable, Sendable, CustomStringConvertibl
         case tooDeep
     }
 
-    /// What kind of refusal it is.
+    /// The kind of refusal.
     public let code: Code
     /// What does not fit, and where.
     public let message: String

@@ -1,12 +1,12 @@
 import Conflux
 
-/// A JSON number: a whole one, or any other.
+/// A JSON number: a whole number, or any other.
 public enum JSONNumber: Hashable, Sendable, Codable, ExpressibleByIntegerLiteral,
     ExpressibleByFloatLiteral, CustomStringConvertible
 {
     /// Written without fraction and exponent.
     case integer(JSONInteger)
-    /// Written with one of them.
+    /// Written with a fraction or an exponent.
     case fraction(Double)
 
     /// A whole number.
@@ -15,7 +15,7 @@ public enum JSONNumber: Hashable, Sendable, Codable, ExpressibleByIntegerLiteral
     /// A number with a fraction.
     public init(floatLiteral value: Double) { self = .fraction(value) }
 
-    /// The number in a JSON value; nil when it is none.
+    /// The number in a JSON value; nil if the value is not a number.
     ///
     /// - Parameter value: The JSON value.
     public init?(_ value: JSONValue) {
@@ -28,8 +28,8 @@ public enum JSONNumber: Hashable, Sendable, Codable, ExpressibleByIntegerLiteral
 
     /// Decodes a number.
     ///
-    /// - Parameter decoder: Where it stands.
-    /// - Throws: `DecodingError` when there is none.
+    /// - Parameter decoder: The decoder to read from.
+    /// - Throws: `DecodingError` if there is no number.
     public init(from decoder: any Decoder) throws {
         let container = try decoder.singleValueContainer()
         let value = try container.decode(JSONValue.self)
@@ -45,7 +45,7 @@ public enum JSONNumber: Hashable, Sendable, Codable, ExpressibleByIntegerLiteral
 
     /// Encodes the number as itself.
     ///
-    /// - Parameter encoder: Where to.
+    /// - Parameter encoder: The encoder to write to.
     /// - Throws: The encoder's error.
     public func encode(to encoder: any Encoder) throws {
         var container = encoder.singleValueContainer()
@@ -60,10 +60,10 @@ public enum JSONNumber: Hashable, Sendable, Codable, ExpressibleByIntegerLiteral
         }
     }
 
-    /// The sum: whole when both are, else a fraction.
+    /// The sum: whole if both numbers are, otherwise a fraction.
     ///
-    /// - Parameter other: What is added.
-    /// - Returns: nil when a whole sum lies beyond 64 bits, when a sum isn't finite, or when a whole
+    /// - Parameter other: The number to add.
+    /// - Returns: nil if a whole sum does not fit 64 bits, if a sum is not finite, or if a whole
     ///   number would lose digits by becoming a fraction.
     public func adding(_ other: JSONNumber) -> JSONNumber? {
         switch (self, other) {

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Gives every reader the node's events, each in its own bounded buffer.
+/// Gives every reader the node's events, each in a bounded buffer of its own.
 final class EventHub: Sendable {
     private struct Content {
         var readers: [Int: AsyncStream<NodeEvent>.Continuation] = [:]
@@ -15,7 +15,7 @@ final class EventHub: Sendable {
         self.eventsMax = eventsMax
     }
 
-    /// A stream of the events from now on. A slow reader loses the oldest.
+    /// A stream of the events from now on. A slow reader loses the oldest events.
     func stream() -> AsyncStream<NodeEvent> {
         let (stream, continuation) = AsyncStream.makeStream(
             of: NodeEvent.self, bufferingPolicy: .bufferingNewest(eventsMax))

@@ -3,8 +3,8 @@ import ConfluxProtocol
 import ConfluxVocabulary
 import Synchronization
 
-/// The stores that a node hosts and the states that it bridges, by name, so that a name opened twice
-/// gives the same store.
+/// The stores that a node hosts and the states that it bridges, by name. A name that is opened
+/// twice gives the same store.
 ///
 /// Stores are held weakly: the last release of a store ends its hosting.
 final class HostedStores: Sendable {
@@ -17,7 +17,7 @@ final class HostedStores: Sendable {
 
     /// The answer to a request to open a name.
     enum Claim {
-        /// It is open. A state has no store.
+        /// The name is open. A state has no store.
         case open(AnyObject?)
         /// Another caller is opening it: wait, then claim again.
         case opening
@@ -39,7 +39,7 @@ final class HostedStores: Sendable {
     }
 
     func claim(_ subject: HostingSubject) -> Claim {
-        // Written under the lock and read after it, by this thread alone.
+        // Written under the lock, and read after that by this thread alone.
         nonisolated(unsafe) var claim = Claim.mine
         table.withLock { table in
             if let entry = table.entries[subject] {

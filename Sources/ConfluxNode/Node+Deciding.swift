@@ -2,7 +2,7 @@ import Conflux
 import ConfluxProtocol
 import ConfluxVocabulary
 
-/// What is decided about stores, in every process, by an entry of the log.
+/// Decisions about stores that an entry of the log makes, for every process.
 extension Node {
     /// Freezes a store in every process: no action reaches it until it is thawed. It stays open and
     /// readable.
@@ -18,7 +18,7 @@ extension Node {
     ///
     /// - Parameters:
     ///   - store: A store that this node hosts.
-    ///   - patience: How long to wait until it is frozen, and that is known here.
+    ///   - patience: How long to wait until the store is frozen, and this node knows it.
     /// - Throws: ``NodeError``: `notHosted`, `timedOut`, `cancelled`, `closed`; `unanswered` when the
     ///   store was dropped, or the node has as many waits under way as it may. After `timedOut` the
     ///   store may still be frozen.
@@ -33,7 +33,7 @@ extension Node {
     /// - Parameters:
     ///   - store: A store that this node hosts. It may have been frozen by anybody, or by the sequencer,
     ///     because nobody hosted it or its replicas did not agree.
-    ///   - patience: How long to wait until it is thawed, and that is known here.
+    ///   - patience: How long to wait until the store is thawed, and this node knows it.
     /// - Throws: ``NodeError``, as for freezing.
     public func thaw<S: ReplicatedState>(
         _ store: Store<S>, patience: Duration = .seconds(10)
@@ -57,9 +57,9 @@ extension Node {
     ///
     /// - Parameters:
     ///   - sequence: The entry's number.
-    ///   - target: What it is to have no effect on: one store, or all of a state. Nothing happens to
-    ///     what the entry is not for.
-    ///   - patience: How long to wait until it is skipped, and that is known here.
+    ///   - target: What the entry must not have an effect on: one store, or all stores of a state.
+    ///     Stores that the entry does not concern are not affected.
+    ///   - patience: How long to wait until the entry is skipped, and this node knows it.
     /// - Throws: ``NodeError``: `rejected` when a replica has applied the entry, or may have, with
     ///   `passed` as ``NodeError/rejection``; `timedOut`, `cancelled`, `closed`; `unanswered` when
     ///   the sequencer remembers as many skipped entries, or the node has as many waits under way, as

@@ -64,10 +64,10 @@ extension Node {
         try await store(ModelState<M>.self, named: instance, executor: executor)
     }
 
-    /// Makes a store of this process the replica of a named store, and current.
+    /// Makes a store of this process the replica of a named store, and brings it up to date.
     ///
-    /// Dispatches to it are ordered from the call on. If it is the first one of its name, its
-    /// present state becomes the first state in every process; otherwise it adopts the existing
+    /// Dispatches to the store are ordered from the call on. If the store is the first of its name,
+    /// its present state becomes the first state in every process. Otherwise it adopts the existing
     /// state.
     ///
     /// - Parameters:
@@ -82,23 +82,23 @@ extension Node {
         try await core.replicate(store, name)
     }
 
-    /// Ends the hosting of a store here. This replica keeps its last state and changes no more; in
-    /// other processes the store continues.
+    /// Ends the hosting of a store here. This replica keeps its last state and no longer changes.
+    /// In other processes the store continues.
     ///
     /// - Parameter store: A store that this node hosts; nothing happens for another one.
     public func close<S: ReplicatedState>(_ store: Store<S>) {
         core.close(store)
     }
 
-    /// Ends a store's life in every process: each one that hosts it reports
+    /// Ends a store's life in every process. Each process that hosts the store reports
     /// ``NodeEvent/storeDropped(_:)``, and stops hosting it. Opening its name afterwards begins
-    /// another store; no action for the former one reaches that.
+    /// another store, which no action for the former store reaches.
     ///
     /// Actions that this node dispatched before are ordered before the drop, or rejected.
     ///
     /// - Parameters:
     ///   - store: A store that this node hosts.
-    ///   - patience: How long to wait until it is over, and known to be over here.
+    ///   - patience: How long to wait until the life has ended, and this node knows it.
     /// - Throws: ``NodeError``: `notHosted`, `timedOut`, `cancelled`, `closed`; `unanswered` when
     ///   the node has as many waits under way as it may. After `timedOut` the store may still be
     ///   dropped.

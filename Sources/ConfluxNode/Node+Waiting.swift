@@ -27,8 +27,8 @@ extension Node {
     /// Waits until this node's replicas have applied an action that another node, perhaps in
     /// another process, has a receipt for.
     ///
-    /// A receipt of the tenure that the node is in costs no message. For one of another tenure the
-    /// sequencer is asked first, as by ``barrier(patience:)``.
+    /// A receipt of the tenure that the node is in costs no message. For a receipt of another
+    /// tenure, the node asks the sequencer first, as in ``barrier(patience:)``.
     ///
     /// - Parameters:
     ///   - receipt: The receipt. It must be of this node's log; a log that lost its end and continued

@@ -38,11 +38,11 @@ public final class Node: Sendable {
     /// Connects to a sequencer.
     ///
     /// - Parameters:
-    ///   - address: Where the sequencer listens: `tcp://host:port`. Give several, separated by commas, where other
-    ///     sequencers stand by: the node finds the one that serves, and again when another takes over. A host whose
-    ///     name has several addresses does as well.
+    ///   - address: Where the sequencer listens: `tcp://host:port`. If other sequencers stand by,
+    ///     give several addresses, separated by commas. The node finds the sequencer that serves,
+    ///     and finds it again after a takeover. A host name with several addresses works as well.
     ///   - settings: How the node behaves.
-    ///   - scope: Where its stores belong: the present scope unless given. Bridged states are
+    ///   - scope: The scope of its stores: the present scope unless given. Bridged states are
     ///     bridged in it.
     /// - Returns: The node, with a session.
     /// - Throws: ``NodeError`` when the address is invalid, when no sequencer answers within
@@ -56,8 +56,9 @@ public final class Node: Sendable {
         return node
     }
 
-    /// What happens to the node, from the call on. The stream ends with the node. Each reader has
-    /// a buffer of its own of ``NodeSettings/eventsMax`` events, and loses the oldest above it.
+    /// The node's events from the call on. The stream ends with the node. Each reader has its own
+    /// buffer of ``NodeSettings/eventsMax`` events. If the buffer is full, the reader loses the
+    /// oldest event.
     public var events: AsyncStream<NodeEvent> { core.events.stream() }
 
     /// The node's present status.
@@ -104,20 +105,21 @@ public final class Node: Sendable {
         return status
     }
 
-    /// Sends a function through the thread that owns the sockets, and then through the one that applies,
-    /// which calls it. It is never called where one of them hangs, or the node has ended.
+    /// Sends a function through the thread that owns the sockets, and then through the thread that
+    /// applies, which calls it. It is never called if one of the threads hangs, or the node has
+    /// ended.
     ///
-    /// - Parameter passed: Called at most once, on the thread that applies; it must not wait.
+    /// - Parameter passed: Called at most once, on the thread that applies. It must not wait.
     package func probe(_ passed: @escaping @Sendable () -> Void) {
         core.port.post(.probe(passed))
     }
 
-    /// Leaves: waits for the outcomes of dispatched actions, for ``NodeSettings/closeTimeout`` at
-    /// most, then says goodbye and ends the node's threads.
+    /// Leaves the sequencer: waits for the outcomes of dispatched actions, but at most for
+    /// ``NodeSettings/closeTimeout``, then says goodbye and ends the node's threads.
     ///
-    /// Actions without an outcome by then end in `DispatchError.Code.outcomeUnknown`; dispatches
-    /// from now on fail with `DispatchError.Code.notConnected`. The node's stores keep their last
-    /// state and change no more.
+    /// Actions without an outcome by then end in `DispatchError.Code.outcomeUnknown`. Later
+    /// dispatches fail with `DispatchError.Code.notConnected`. The node's stores keep their last
+    /// state and no longer change.
     public func close() async {
         core.leave(timeout: settings.closeTimeout)
         await core.ended()

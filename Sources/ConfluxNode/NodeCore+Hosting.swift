@@ -41,7 +41,8 @@ extension NodeCore {
         }
         let route = OutboxRoute<S>(outbox: outbox, target: .state(name))
         let (channel, jobs) = (scope.channel(of: S.self), jobs)
-        // Before the route: what it orders is behind what a store that is there begins with.
+        // Before the route is set: so what the route orders comes after the beginning of a store
+        // that is there.
         let formerHook = channel.whenInhabited(besides: guest) { jobs.post(.inhabited(name)) }
         let former = channel.setRoute(route)
         if let other = former as? OutboxRoute<S>, !other.isClosed {
@@ -57,7 +58,7 @@ extension NodeCore {
                     """)
         }
         stores.settle(.state(name), isOpen: true)
-        // It may have been lost before it stood in the table.
+        // The bridge may have been lost before it was in the table.
         if let error = loss.error { bridgeLost(S.self, name, error) }
     }
 
@@ -141,8 +142,8 @@ extension NodeCore {
         do throws(NodeError) {
             try await bridge(S.self, name.state, besides: core)
             isBridged = true
-            // From here on what is dispatched is ordered; what was dispatched before is in the
-            // state that the snapshot below takes.
+            // From here on, dispatches are ordered. Earlier dispatches are in the state that the
+            // snapshot below takes.
             let route = OutboxRoute<S>(outbox: outbox, target: .store(name))
             core.setRoute(route)
             let initial = try await encodedState(of: core)
@@ -158,7 +159,7 @@ extension NodeCore {
             }
         } catch {
             if isBridged {
-                // It is a local store of the bridged state now.
+                // The store is now a local store of the bridged state.
                 let jobs = jobs
                 scope.channel(of: S.self).whenInhabited { jobs.post(.inhabited(name.state)) }
             }
@@ -168,7 +169,7 @@ extension NodeCore {
         }
         stores.settle(.store(name), isOpen: true, store)
         core.whenClosed { [weak self] in self?.released(name) }
-        // It may have been lost before it stood in the table.
+        // The store may have been lost before it was in the table.
         if let error = loss.error { storeLost(store, name, error) }
     }
 
@@ -222,7 +223,7 @@ extension NodeCore {
         of core: StoreCore<S>
     ) async throws(NodeError) -> [UInt8] {
         let encoder = CanonicalCoder()
-        // The store's executor may never run.
+        // The store's executor may never run, so the wait can be cancelled.
         let outcome = OneShot<Result<[UInt8], NodeError>>()
         core.inspect { state, _ in
             guard let state else { return outcome.send(.failure(.closed)) }
@@ -262,8 +263,7 @@ extension NodeCore {
     }
 }
 
-/// Why something that was opened is hosted no longer, if it was lost before its opener knew that it
-/// was open.
+/// Why something is no longer hosted, if it was lost before its opener knew that it was open.
 private final class Loss: Sendable {
     private let state = Mutex<NodeError?>(nil)
 

@@ -3,8 +3,8 @@ import ConfluxProtocol
 import ConfluxZeroMQ
 import Synchronization
 
-/// A node's threads and what they share. ``Node`` is its public face; the command line uses it for
-/// observers, too.
+/// A node's threads and what they share. ``Node`` is its public face. The command line also uses it
+/// for observers.
 package final class NodeCore: Sendable {
     let settings: NodeSettings
     let address: String
@@ -19,25 +19,27 @@ package final class NodeCore: Sendable {
     private let firstJoin = OneShot<NodeError?>()
     private let diagnosis: AddressDiagnosis
     private let sender = LinkSender()
-    /// Why the node ended, once it has, and who waits for that.
+    /// Why the node ended, once it has, and the callers that wait for the end.
     private let end = Mutex<(reason: ReplicaEnd?, waiters: [CheckedContinuation<Void, Never>])>(
         (nil, []))
 
-    /// How many jobs the queue of the thread that applies holds. Never reached: jobs are bounded by
-    /// what causes them, deliveries in bytes and the rest by ``NodeSettings/jobsMax``.
+    /// How many jobs the queue of the thread that applies holds. This is never reached: bytes bound
+    /// the deliveries, and ``NodeSettings/jobsMax`` bounds the other jobs.
     private static let jobsCapacity = 1 << 20
 
     /// Starts the threads.
     ///
     /// - Parameters:
-    ///   - address: Where the sequencer listens; several, separated by commas, where others stand by.
+    ///   - address: Where the sequencer listens. Several addresses are separated by commas, if
+    ///     sequencers stand by.
     ///   - settings: How the node behaves.
-    ///   - role: Whether it gets a session.
-    ///   - scope: Where its stores belong.
-    ///   - key: What its session is found by, if it is to outlive this process (rule 11).
-    ///   - tap: Given every commit that is delivered, whatever is hosted, in order, on the thread
-    ///     that applies. While it waits, no more than ``ReplicaSettings/deliveryBytesMax`` gather.
-    /// - Throws: ``NodeError`` when the address is none, a bound is out of its range, or the crash
+    ///   - role: Whether the node gets a session.
+    ///   - scope: The scope of the node's stores.
+    ///   - key: The key by which its session is found, if the session is to outlive this process
+    ///     (rule 11).
+    ///   - tap: Gets every commit that is delivered, whatever is hosted, in order, on the thread
+    ///     that applies. While the tap waits, at most ``ReplicaSettings/deliveryBytesMax`` gather.
+    /// - Throws: ``NodeError`` if the address is invalid, a bound is out of its range, or the crash
     ///   journal can't be used.
     package init(
         address: String, settings: NodeSettings, role: Hello.Role, scope: Scope,
@@ -173,9 +175,9 @@ package final class NodeCore: Sendable {
     ///
     /// - Parameters:
     ///   - timeout: How long to wait.
-    ///   - isPatient: Whether to wait although nobody serves at the address as it is now.
-    /// - Throws: ``NodeError`` with the code `unreachable`, which says why as far as that is known, with
-    ///   `notServing`, or with the reason of the sequencer's refusal.
+    ///   - isPatient: Whether to wait even though nobody serves at the address at present.
+    /// - Throws: ``NodeError`` with the code `unreachable`, and the reason as far as it is known;
+    ///   with the code `notServing`; or with the reason of the sequencer's refusal.
     package func connected(
         within timeout: Duration, isPatient: Bool = true
     ) async throws(NodeError) {
@@ -198,12 +200,13 @@ package final class NodeCore: Sendable {
         }
     }
 
-    /// Has the node leave once everything has its outcome, or the time is over.
+    /// Makes the node leave once every action has its outcome, or after the timeout.
     ///
     /// - Parameters:
     ///   - timeout: How long to wait for outcomes.
-    ///   - isWithdrawing: Whether what has no outcome is withdrawn first: what is not sent yet is
-    ///     given up, and of the rest the outcomes tell what was ordered nevertheless.
+    ///   - isWithdrawing: Whether actions without an outcome are withdrawn first. What is not sent
+    ///     yet is abandoned. The outcomes of the other actions tell which of them were ordered
+    ///     nevertheless.
     package func leave(timeout: Duration, isWithdrawing: Bool = false) {
         port.post(.leave(timeout: timeout, isWithdrawing: isWithdrawing))
     }
@@ -221,10 +224,10 @@ package final class NodeCore: Sendable {
 
     // MARK: Without stores
 
-    /// What happens to the node, from the call on.
+    /// The node's events from the call on.
     package var eventStream: AsyncStream<NodeEvent> { events.stream() }
 
-    /// Submits an action that is encoded already; waits for room in the outbox as its policy says.
+    /// Submits an action that is already encoded. Waits for room in the outbox, as its policy says.
     package func submit(_ target: BatchTarget, _ payload: [UInt8]) -> DispatchHandle {
         outbox.submit(Outbox.Aim(target), payload, mayWait: true)
     }
@@ -234,18 +237,19 @@ package final class NodeCore: Sendable {
     /// - Returns: nil before the first welcome, and without a key.
     package func resumption() async -> Resumption? { await linkStatus()?.resumption }
 
-    /// Takes counters for nothing, behind what was submitted before: lines without an action.
+    /// Uses up counters without actions, after everything that was submitted before: for lines
+    /// without an action.
     package func skip(_ count: UInt32) {
         outbox.skip(count)
     }
 
-    /// Has no batch reach over this point: see `Resumption.lastCounter`.
+    /// Ends the batch, so that no batch reaches over this point: see `Resumption.lastCounter`.
     package func endBatch() {
         outbox.endBatch()
     }
 
-    /// The outcomes up to this counter are where they are to be: no later process with this key
-    /// will learn them.
+    /// The outcomes up to this counter have arrived where they belong: no later process with this
+    /// key learns them.
     package func told(through counter: UInt64) {
         port.post(.machine(.told(counter)))
     }
@@ -280,11 +284,11 @@ package final class NodeCore: Sendable {
         return answer
     }
 
-    /// Asks a question that may have several answers; the last one says so.
+    /// Asks a question that may have several answers. The last answer is marked.
     package func answers(
         to body: Question.Body, patience: Duration
     ) throws(NodeError) -> AsyncStream<Answer> {
-        // At most one answer a node, and the sequencer bounds the nodes.
+        // There is at most one answer per node, and the sequencer bounds the number of nodes.
         let (stream, continuation) = AsyncStream.makeStream(of: Answer.self)
         let command = LinkCommand.ask(body, patience: patience) { answer in
             continuation.yield(answer)

@@ -4,7 +4,7 @@ import ConfluxVocabulary
 
 /// Why a node can't do what it was asked for.
 public struct NodeError: Error, Sendable, CustomStringConvertible {
-    /// What kind of failure it is: stable, and fit for a program to decide by.
+    /// The kind of failure: stable, so that a program can decide by it.
     public enum Code: String, Sendable, Hashable, CaseIterable {
         /// The address is invalid.
         case invalidAddress
@@ -14,8 +14,8 @@ public struct NodeError: Error, Sendable, CustomStringConvertible {
         case notServing
         /// The sequencer refused the node: its name is taken, or its version is another one.
         case refused
-        /// The keys don't fit: the sequencer does not admit the node's, has another one itself, or
-        /// encrypts its connections where the node does not, or the reverse.
+        /// The keys don't fit: the sequencer does not admit the node's key, or has another key
+        /// itself, or only one of the two encrypts the connection.
         case keyRefused
         /// The store or the state can't be opened.
         case openFailed
@@ -47,7 +47,7 @@ public struct NodeError: Error, Sendable, CustomStringConvertible {
         case journalUnusable
     }
 
-    /// What kind of failure it is.
+    /// The kind of failure.
     public let code: Code
     /// What happened and what to do, in a sentence or two.
     public let message: String
@@ -61,7 +61,7 @@ public struct NodeError: Error, Sendable, CustomStringConvertible {
     /// Makes an error.
     ///
     /// - Parameters:
-    ///   - code: What kind of failure it is.
+    ///   - code: The kind of failure.
     ///   - message: What happened and what to do.
     ///   - bye: Why the sequencer said bye, if it did.
     ///   - rejection: Why the sequencer rejected the request, if it said so.

@@ -53,7 +53,7 @@ public enum NodeEvent: Sendable, Equatable {
     /// The node has ended; nothing follows.
     case closed(message: String)
 
-    /// What the machine reports, in the words of a node.
+    /// The node's event for a report of the machine.
     static func protocolEvent(_ event: ReplicaEvent) -> NodeEvent {
         switch event {
         case .joined(let log, let epoch, let incarnation): .joined(log, epoch, incarnation)

@@ -27,12 +27,12 @@ public struct NodeSettings: Sendable {
     public var keys: NodeKeys?
     /// How long ``Node/connect(to:settings:scope:)`` waits for the sequencer.
     public var connectTimeout: Duration = .seconds(5)
-    /// How long ``Node/close()`` waits for the outcomes of what was dispatched.
+    /// How long ``Node/close()`` waits for the outcomes of dispatched actions.
     public var closeTimeout: Duration = .seconds(5)
     /// The most bytes of actions that the sequencer has not taken yet; twice as many for threads
     /// that must not wait (``OutboxPolicy/wait``).
     public var outboxBytesMax: Int = 16 << 20
-    /// What a dispatch does above it.
+    /// What a dispatch does above that bound.
     public var outboxPolicy: OutboxPolicy = .wait
     /// The most bytes of one encoded action.
     public var payloadBytesMax: Int = 1 << 20
@@ -41,8 +41,8 @@ public struct NodeSettings: Sendable {
     /// outbox, waits fail, and questions of other nodes stay unanswered. Outcomes of submitted
     /// actions, and the feed within `ReplicaSettings.deliveryBytesMax`, are not delayed by it.
     public var jobsMax: Int = 100_000
-    /// The most bytes of reasons why entries had no effect, for each store, to answer questions
-    /// about entries. *At the bound* the oldest are forgotten: the answer is then that it is
+    /// The most bytes of reasons why entries had no effect, per store. They answer questions about
+    /// entries. *At the bound* the oldest are forgotten, and the answer is that the effect is
     /// unknown.
     public var refusalBytesMax: Int = 4 << 20
     /// The most events that wait for a reader of ``Node/events``; the oldest are dropped.
@@ -55,7 +55,7 @@ public struct NodeSettings: Sendable {
     /// reports ``NodeEvent/storeStopped(_:at:message:)``, instead of dying again. Each node needs
     /// a file of its own, on a disk that outlives the process.
     public var crashJournal: String?
-    /// Bounds and intervals of the protocol; its name and role are set by the node.
+    /// Bounds and intervals of the protocol. The node sets their name and role.
     public var replica = ReplicaSettings(name: nil, role: .member)
 
     /// Makes the default settings.

@@ -1,30 +1,31 @@
 import Dispatch
 import Synchronization
 
-/// Opens once, and lets a thread wait for that.
+/// Opens once, and lets threads wait for that.
 ///
-/// A wait takes elapsed time, whatever becomes of the wall clock. (On Linux a `DispatchSemaphore` waits until a time
-/// of the wall clock: if that is set back by an hour, the wait takes an hour more.)
+/// A wait measures elapsed time, whatever happens to the wall clock. (On Linux, a
+/// `DispatchSemaphore` waits for a time of the wall clock: if that is set back by an hour, the wait
+/// takes an hour more.)
 ///
 /// Safe on any thread.
 package final class Latch: Sendable {
     private let group = DispatchGroup()
     private let isOpened = Atomic(false)
 
-    /// Makes a latch that is closed.
+    /// Makes a closed latch.
     package init() { group.enter() }
 
-    // A group that somebody is still in must not end.
+    // A dispatch group must not be released before it is left.
     deinit { open() }
 
-    /// Ends all waits, present and later ones. Repeated calls do nothing.
+    /// Ends all present and later waits. Repeated calls do nothing.
     package func open() {
         if !isOpened.exchange(true, ordering: .acquiringAndReleasing) { group.leave() }
     }
 
-    /// Waits until the latch is open, or the time is over.
+    /// Waits until the latch is open, or the time is up.
     ///
-    /// - Parameter limit: How long to wait at most.
+    /// - Parameter limit: The longest time to wait.
     /// - Returns: Whether the latch is open.
     @discardableResult
     package func wait(for limit: Duration) -> Bool {

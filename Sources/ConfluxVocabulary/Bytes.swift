@@ -1,5 +1,5 @@
-/// A run of bytes that shares its storage with what it was cut from.
+/// A run of bytes that shares its storage with the array that it was cut from.
 ///
-/// Cutting a piece out of a received frame copies nothing. Indices are those of the storage, so
-/// the first byte is at `startIndex`, not at 0.
+/// Cutting a piece out of a received frame copies nothing. Indices are those of the storage, so the
+/// first byte is at `startIndex`, which need not be 0.
 public typealias Bytes = ArraySlice<UInt8>

@@ -1,7 +1,7 @@
 /// A hash of canonical bytes, by which replicas compare their states: XXH64 with seed 0.
 ///
-/// The same on every machine and in every process. It finds accidents; it isn't made to withstand
-/// those who look for collisions.
+/// It is the same on every machine and in every process. It detects accidents; it does not
+/// withstand attackers who look for collisions.
 public struct Digest: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
     /// The hash.
     public let rawValue: UInt64
@@ -30,7 +30,8 @@ public struct Digest: RawRepresentable, Hashable, Sendable, CustomStringConverti
     }
 }
 
-/// Makes a ``Digest`` of bytes that come piece by piece: however they are cut, it is the same.
+/// Makes a ``Digest`` of bytes that arrive piece by piece. The result does not depend on where the
+/// pieces are cut.
 ///
 /// XXH64, as its specification states it.
 package struct DigestHasher: Sendable {
@@ -44,12 +45,12 @@ package struct DigestHasher: Sendable {
     private var lanes: (UInt64, UInt64, UInt64, UInt64) = (
         prime1 &+ prime2, prime2, 0, 0 &- prime1
     )
-    /// What is left of the last piece. *Invariant*: less than a stripe.
+    /// What is left of the last piece. *Invariant*: shorter than a stripe.
     private var rest: [UInt8] = []
-    /// How many bytes there were.
+    /// How many bytes were taken.
     package private(set) var byteCount: UInt64 = 0
 
-    /// Makes a hasher of nothing.
+    /// Makes a hasher that has taken no bytes.
     package init() {}
 
     /// Takes the next bytes; takes time linear in their count.
@@ -74,12 +75,12 @@ package struct DigestHasher: Sendable {
         bytes.withUnsafeBytes { update($0) }
     }
 
-    /// Takes a number, as its eight bytes, the lowest first.
+    /// Takes a number as eight bytes, the lowest byte first.
     package mutating func update(_ number: UInt64) {
         withUnsafeBytes(of: number.littleEndian) { update($0) }
     }
 
-    /// The digest of everything that was taken.
+    /// The digest of all bytes that were taken.
     package func finish() -> Digest {
         var hash: UInt64
         if byteCount >= UInt64(Self.stripeBytes) {

@@ -1,5 +1,5 @@
 /// The number of a tenure: one sequencer's time over the log. It rises with each claim, by a random
-/// step, so that tenures of two histories of a log have different ones.
+/// step, so that tenures of two histories of a log have different numbers.
 ///
 /// Epochs of different logs do not compare. `none` (0) stands before the first tenure. It is encoded as a
 /// number, in JSON `7`. This form is stable.
@@ -21,12 +21,12 @@ public struct Epoch: RawRepresentable, Hashable, Comparable, Codable, Sendable,
         self.rawValue = value
     }
 
-    /// Before the first tenure; also what a node says that has no welcome yet.
+    /// Before the first tenure. A node also sends it before its first welcome.
     public static let none = Epoch(0)
 
     /// A later epoch.
     ///
-    /// - Parameter step: How much later, 1 or more.
+    /// - Parameter step: How much higher, 1 or more.
     /// - Returns: The epoch.
     public func raised(by step: UInt64) -> Epoch { Epoch(rawValue + step) }
 

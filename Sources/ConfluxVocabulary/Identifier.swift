@@ -15,7 +15,7 @@ public struct Identifier: Hashable, Codable, Sendable, CustomStringConvertible {
 
     /// Draws an identifier.
     ///
-    /// - Parameter generator: Where the 128 bits come from.
+    /// - Parameter generator: The source of the 128 bits.
     /// - Returns: The identifier.
     public static func random(using generator: inout some RandomNumberGenerator) -> Identifier {
         Identifier(high: generator.next(), low: generator.next())
@@ -61,7 +61,7 @@ public struct Identifier: Hashable, Codable, Sendable, CustomStringConvertible {
     }
 }
 
-/// The random identity of a log. A new log, or a restored one, has a new id.
+/// The random identity of a log. A new log has a new id. A backup and a restored log keep it.
 public typealias LogID = Identifier
 
 /// A random number that distinguishes two claims, or two processes.

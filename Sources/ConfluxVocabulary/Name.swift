@@ -1,7 +1,7 @@
 /// The name of a state, of an event or of a node: 1 to 64 characters of `a-z 0-9 . _ -`.
 ///
-/// Source: the vocabulary in `docs/glossary.md`. The bound keeps a table of targets small, the
-/// alphabet keeps names equal only when their bytes are.
+/// Source: the vocabulary in `docs/glossary.md`. The bound keeps a table of targets small. The
+/// alphabet ensures that names are equal only if their bytes are.
 public struct Name: Hashable, Comparable, Sendable, CustomStringConvertible {
     /// The most characters (and bytes) that a name has.
     public static let lengthMax = 64
@@ -11,7 +11,7 @@ public struct Name: Hashable, Comparable, Sendable, CustomStringConvertible {
 
     /// Checks a text.
     ///
-    /// - Returns: nil when the text is no name.
+    /// - Returns: nil if the text is not a name.
     public init?(_ text: some StringProtocol) {
         guard !text.isEmpty, text.utf8.count <= Self.lengthMax,
             text.utf8.allSatisfy({ Self.accepts($0) })
@@ -21,7 +21,7 @@ public struct Name: Hashable, Comparable, Sendable, CustomStringConvertible {
 
     /// Checks a text that arrived as bytes.
     ///
-    /// - Returns: nil when the bytes are no name.
+    /// - Returns: nil if the bytes are not a name.
     public init?(utf8 bytes: Bytes) {
         guard !bytes.isEmpty, bytes.count <= Self.lengthMax else { return nil }
         let text: String? = bytes.withUnsafeBufferPointer { buffer in
@@ -46,7 +46,7 @@ public struct Name: Hashable, Comparable, Sendable, CustomStringConvertible {
         }
     }
 
-    /// The instance of a store name that gives none.
+    /// The instance of a store name that names no instance.
     public static let shared = Name(checked: "shared")
 
     /// Whether the left name's bytes sort first.
@@ -71,7 +71,7 @@ public struct StoreName: Hashable, Comparable, Sendable, CustomStringConvertible
 
     /// Parses `state/instance`, or `state` for the instance `shared`.
     ///
-    /// - Returns: nil when a part is no name or there are more than two.
+    /// - Returns: nil if a part is not a name, or there are more than two parts.
     public init?(_ text: String) {
         let parts = text.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
         guard let state = Name(parts[0]) else { return nil }

@@ -35,7 +35,7 @@ public struct Incarnation: RawRepresentable, Hashable, Comparable, Codable, Send
 public struct Origin: Hashable, Codable, Sendable, CustomStringConvertible {
     /// The dispatching node.
     public let incarnation: Incarnation
-    /// The number of the action among the node's actions: 1, 2, 3 … without holes.
+    /// The number of the action among the node's actions: 1, 2, 3 … without gaps.
     public let counter: UInt64
 
     /// Makes an origin.

@@ -1,8 +1,8 @@
 /// Proof of commitment. As a token, it lets any other node wait until it has applied the action.
 ///
-/// It is encoded as an object of its properties, without a `log` where there is none, in JSON:
-/// `{"epoch":7,"log":"00000000000000010000000000000002","sequence":42,"timestamp":1700000000000000001}`. The
-/// form stays.
+/// It is encoded as an object of its properties, without `log` if there is none, in JSON:
+/// `{"epoch":7,"log":"00000000000000010000000000000002","sequence":42,"timestamp":1700000000000000001}`.
+/// The encoding does not change.
 public struct Receipt: Hashable, Codable, Sendable {
     /// The log that holds the action; nil for an action that a store applied without a node.
     public let log: LogID?
@@ -17,7 +17,7 @@ public struct Receipt: Hashable, Codable, Sendable {
         case log, epoch, sequence, timestamp
     }
 
-    /// Makes a receipt, as for a test.
+    /// Makes a receipt, for example for a test.
     ///
     /// - Parameters:
     ///   - log: The log that holds the action; nil without a node.

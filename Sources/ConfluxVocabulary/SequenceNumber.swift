@@ -1,4 +1,4 @@
-/// The place of an entry in the log: 1, 2, 3 … without holes.
+/// The place of an entry in the log: 1, 2, 3 … without gaps.
 ///
 /// `zero` stands before the first entry: "nothing yet". It is encoded as a number, in JSON `42`. This form is
 /// stable.

@@ -1,13 +1,12 @@
-/// A small generator of random numbers whose sequence is decided by its seed alone.
+/// A small generator of random numbers. Its seed alone determines the sequence.
 ///
-/// It is the same on every platform and must stay so: replicas draw from it. It isn't meant for
-/// secrets.
+/// It is the same on every platform and must stay so: replicas draw from it. It is not for secrets.
 public struct SplitMix64: RandomNumberGenerator, Sendable {
     private var state: UInt64
 
     /// Makes a generator.
     ///
-    /// - Parameter seed: Decides all numbers.
+    /// - Parameter seed: Determines all numbers.
     public init(seed: UInt64) {
         state = seed
     }

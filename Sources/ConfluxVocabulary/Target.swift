@@ -7,10 +7,10 @@ public enum Target: Hashable, Sendable, CustomStringConvertible {
     /// Every store, of whatever state, that handles the event.
     case event(Name)
 
-    /// Parses what a person writes: `state/instance`, `state` for the state's shared store as ``StoreName`` has it,
-    /// or `state/*` for every store of the state.
+    /// Parses a text that a person writes: `state/instance`, `state` for the state's shared store,
+    /// like ``StoreName``, or `state/*` for every store of the state.
     ///
-    /// - Returns: nil when a part is no name.
+    /// - Returns: nil if a part is not a name.
     public init?(_ text: String) {
         if text.hasSuffix(Self.everyStore) {
             guard let state = Name(String(text.dropLast(Self.everyStore.count))) else { return nil }
@@ -21,10 +21,11 @@ public enum Target: Hashable, Sendable, CustomStringConvertible {
         }
     }
 
-    /// What stands behind a state's name where every store of it is meant.
+    /// Follows a state's name in a text for every store of the state.
     private static let everyStore = "/*"
 
-    /// Whether an entry with this target is for a store; what is for an event goes by subscriptions.
+    /// Whether an entry with this target is for a store. Always false for an event, which goes by
+    /// subscriptions.
     package func concerns(_ store: StoreName) -> Bool {
         switch self {
         case .store(let name): name == store

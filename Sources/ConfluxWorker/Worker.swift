@@ -36,7 +36,7 @@ public enum Worker {
         exit(await run(description, version ?? ConfluxRelease.version, states: states).rawValue)
     }
 
-    /// The version of a program, with that of Conflux.
+    /// A program's version, together with the version of Conflux.
     private static func fullVersion(_ version: String?) -> String {
         let conflux = "(Conflux \(ConfluxRelease.version))"
         return version.map { "\($0) \(conflux)" } ?? conflux

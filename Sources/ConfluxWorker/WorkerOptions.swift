@@ -1,7 +1,7 @@
 import ConfluxArguments
 import ConfluxNode
 
-/// The options of every worker, the tool's and users' own.
+/// The options of every worker: the tool's and your own.
 package enum WorkerOptions {
     /// The sequencer's address.
     package static let connect = Option(
@@ -60,7 +60,7 @@ package enum WorkerOptions {
     /// Reads the keys that the command line names.
     ///
     /// - Returns: nil if it names none.
-    /// - Throws: What is wrong with one of them.
+    /// - Throws: The reason if a key can't be used.
     package static func keys(_ arguments: Invocation) throws(CommandFailure) -> NodeKeys? {
         switch (arguments[secret], arguments[serverKey]) {
         case (nil, nil): return nil

@@ -1,7 +1,7 @@
 /// What one command accepts, and what its help says.
 ///
-/// A description is checked when it is made: a contradiction in it (two parameters of one name, an
-/// operand behind the rest) is the programmer's error and traps.
+/// A description is checked when it is made. A contradiction in it (two parameters with one name,
+/// an operand after the rest) is a programmer error, and traps.
 public struct Command: Sendable {
     /// One example in the help text.
     public struct Example: Sendable {
@@ -27,7 +27,7 @@ public struct Command: Sendable {
     public let summary: String
     /// Paragraphs with an empty line between; empty for none.
     public let discussion: String
-    /// What the help text ends with.
+    /// The examples at the end of the help text.
     public let examples: [Example]
     /// The commands below this one.
     public let subcommands: [Command]
@@ -42,10 +42,10 @@ public struct Command: Sendable {
     ///   - name: The word that calls it.
     ///   - summary: One sentence, with its full stop.
     ///   - discussion: Paragraphs with an empty line between.
-    ///   - parameters: What it accepts; operands in their order: required ones, then optional
+    ///   - parameters: What it accepts. Operands are in their order: required ones, then optional
     ///     ones, then the rest.
     ///   - groups: Which parameters exclude each other.
-    ///   - examples: What the help text ends with.
+    ///   - examples: The examples at the end of the help text.
     ///   - subcommands: The commands below it. A command that has some takes no operands.
     ///   - runsAlone: Whether it also does something without a subcommand; a command without
     ///     subcommands always does.

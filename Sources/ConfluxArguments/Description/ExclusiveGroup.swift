@@ -1,7 +1,7 @@
-/// Parameters of which one excludes the others: `--data DIR | --memory`.
+/// Parameters that exclude each other: `--data DIR | --memory`.
 ///
-/// A parameter counts when it is given on the command line or by its variable. One that is given
-/// on the command line silences the variables of the others.
+/// A parameter counts if it is given on the command line or by its variable. If one is given on the
+/// command line, the variables of the others are ignored.
 public struct ExclusiveGroup: Sendable {
     let members: [Parameter]
     let isRequired: Bool

@@ -1,6 +1,6 @@
-/// An option without a value: `--json`. Its value is whether it was given.
+/// An option without a value: `--json`. The flag's value says whether it was given.
 ///
-/// `--json=false` overrides a variable that says true. The words are those of ``truth(of:)``.
+/// `--json=false` overrides a variable that says true. ``truth(of:)`` lists the accepted words.
 public struct Flag: ParameterKey {
     /// Whether the flag was given.
     public typealias Value = Bool
@@ -27,7 +27,8 @@ public struct Flag: ParameterKey {
         }
     }
 
-    /// What a word says: `true`, `yes`, `on`, `1`, or `false`, `no`, `off`, `0`, in any case.
+    /// Reads a word: `true`, `yes`, `on`, `1`, or `false`, `no`, `off`, `0`, in upper or lower
+    /// case.
     ///
     /// - Returns: nil for any other word.
     public static func truth(of word: String) -> Bool? {

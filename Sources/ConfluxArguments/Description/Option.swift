@@ -6,7 +6,7 @@
 ///     arguments[bind]    // String
 ///
 /// Every option can also be given by an environment variable, whose name ``Program`` derives. A
-/// repeated option takes several values from it, with commas between.
+/// repeated option takes several values from its variable, separated by commas.
 public struct Option<Value: Sendable>: ParameterKey {
     /// The description, without the type.
     public let parameter: Parameter
@@ -15,7 +15,7 @@ public struct Option<Value: Sendable>: ParameterKey {
     ///
     /// - Parameters:
     ///   - name: Two dashes and lower-case words.
-    ///   - valueName: What stands for the value in help; nil for the parser's own name.
+    ///   - valueName: The placeholder for the value in help; nil for the parser's own.
     ///   - default: The value when none is given; help shows it.
     ///   - parser: Makes the value.
     ///   - summary: A sentence for the help text.
@@ -35,7 +35,7 @@ public struct Option<Value: Sendable>: ParameterKey {
     ///
     /// - Parameters:
     ///   - name: Two dashes and lower-case words.
-    ///   - valueName: What stands for the value in help; nil for the parser's own name.
+    ///   - valueName: The placeholder for the value in help; nil for the parser's own.
     ///   - parser: Makes the value.
     ///   - summary: A sentence for the help text.
     public init<Wrapped>(
@@ -53,7 +53,7 @@ public struct Option<Value: Sendable>: ParameterKey {
     ///
     /// - Parameters:
     ///   - name: Two dashes and lower-case words.
-    ///   - valueName: What stands for the value in help; nil for the parser's own name.
+    ///   - valueName: The placeholder for the value in help; nil for the parser's own.
     ///   - parser: Makes the value.
     ///   - summary: A sentence for the help text.
     public init(
@@ -71,7 +71,7 @@ public struct Option<Value: Sendable>: ParameterKey {
     ///
     /// - Parameters:
     ///   - name: Two dashes and lower-case words.
-    ///   - valueName: What stands for one value in help; nil for the parser's own name.
+    ///   - valueName: The placeholder for one value in help; nil for the parser's own.
     ///   - atLeastOne: Whether it must be given.
     ///   - parser: Makes one value.
     ///   - summary: A sentence for the help text.

@@ -29,7 +29,7 @@ public struct Parameter: Sendable {
     }
 
     let kind: Kind
-    /// What the user writes: `--bind`; for an operand its place's name: `TARGET`.
+    /// What the user writes: `--bind`. For an operand, the name of its place: `TARGET`.
     let name: String
     let valueName: String
     let presence: Presence
@@ -41,15 +41,16 @@ public struct Parameter: Sendable {
 
     /// The name of the environment variable that gives this option: `CONFLUX_CONNECT`.
     ///
-    /// - Parameter prefix: What the program's variables begin with, without the underscore.
-    /// - Returns: nil for an operand, which has its place on the command line only.
+    /// - Parameter prefix: The beginning of the names of the program's variables, without the
+    ///   underscore.
+    /// - Returns: nil for an operand, which can only be given on the command line.
     func variable(prefix: String) -> String? {
         guard kind != .operand else { return nil }
         let word = name.drop { $0 == "-" }.uppercased()
         return prefix + "_" + String(word.map { $0 == "-" ? "_" : $0 })
     }
 
-    /// The parameter as it stands in a synopsis, without brackets: `--data DIR`.
+    /// The parameter in a synopsis, without brackets: `--data DIR`.
     var form: String {
         switch kind {
         case .option: "\(name) \(valueName)"
@@ -57,7 +58,8 @@ public struct Parameter: Sendable {
         }
     }
 
-    /// Whether a name is two dashes and words of lower-case letters and digits with dashes between.
+    /// Whether a name is two dashes, then words of lower-case letters and digits, separated by
+    /// dashes.
     static func isOptionName(_ name: String) -> Bool {
         guard name.hasPrefix("--"), name.count > 2 else { return false }
         return name.dropFirst(2).split(separator: "-", omittingEmptySubsequences: false).allSatisfy
@@ -68,7 +70,7 @@ public struct Parameter: Sendable {
     }
 }
 
-/// The box of a typed value: what ``Invocation`` looks up by key.
+/// Holds a typed value, which ``Invocation`` looks up by key.
 struct Slot<Value: Sendable>: Sendable {
     let value: Value
 }

@@ -1,8 +1,8 @@
 /// A program's whole command line: its commands, its version, its variables.
 ///
-/// From this one description come parsing (``parse(_:environment:columns:)``), the help texts, the
-/// did-you-mean messages and the shell completions. Nothing here prints, reads the environment or
-/// exits: `main` does, with what it is given.
+/// Parsing (``parse(_:environment:columns:)``), the help texts, the did-you-mean messages and the
+/// shell completions all come from this one description. Nothing here prints, reads the environment
+/// or exits. Your `main` does that, with the result.
 ///
 ///     let json = Flag("--json", summary: "Print one JSON value a line.")
 ///     let tool = Program(
@@ -12,13 +12,14 @@
 ///     case .run(let arguments): run(json: arguments[json])
 ///     }
 ///
-/// Each command gets `--help` and `--version`. A program with subcommands gets two more: `help [COMMAND…]` and `completions SHELL`.
+/// Each command gets `--help` and `--version`. A program with subcommands gets two more commands:
+/// `help [COMMAND…]` and `completions SHELL`.
 public struct Program: Sendable {
     /// The command at the top; its name is the program's.
     public let root: Command
-    /// What `--version` shows behind the program's name.
+    /// What `--version` shows after the program's name.
     public let version: String
-    /// What the program's environment variables begin with, without the underscore.
+    /// The beginning of the names of the program's environment variables, without the underscore.
     public let environmentPrefix: String
 
     /// Describes a program.
@@ -26,7 +27,8 @@ public struct Program: Sendable {
     /// - Parameters:
     ///   - root: The command at the top.
     ///   - version: What `--version` shows.
-    ///   - environmentPrefix: What its variables begin with; nil for the program's name in capitals.
+    ///   - environmentPrefix: The beginning of the names of its variables; nil for the program's
+    ///     name in capitals.
     public init(_ root: Command, version: String, environmentPrefix: String? = nil) {
         self.root =
             root.subcommands.isEmpty

@@ -40,7 +40,7 @@ extension Program {
             """
     }
 
-    /// What follows an option that has a value.
+    /// The completions of an option's value.
     private func values() -> [String] {
         places.flatMap { place in
             place.command.options.filter { $0.kind == .option }.map { option in
@@ -50,7 +50,7 @@ extension Program {
         }
     }
 
-    /// What stands at a place otherwise: options, commands, and the values of operands.
+    /// The other completions at a place: options, commands, and the values of operands.
     private func words(at place: Place) -> String {
         var words = place.command.subcommands.map(\.name) + optionNames(at: place)
         var others: Completion = .anything
@@ -64,7 +64,7 @@ extension Program {
         return "        \(quoted(place.words))) \(reply(others, words: words) ?? "return") ;;"
     }
 
-    /// The statement that fills the reply; nil when there is nothing to offer.
+    /// The statement that fills the reply; nil if there is nothing to offer.
     private func reply(_ completion: Completion, words: [String]) -> String? {
         var offered = words
         var (paths, asked) = ("", "")
@@ -76,7 +76,7 @@ extension Program {
         case .asked(let kind): asked = #""\#(question(kind))""#
         }
         guard !offered.isEmpty || !paths.isEmpty || !asked.isEmpty else { return nil }
-        // IFS is a newline in the function, so that names of files may have spaces.
+        // In the function, IFS is a newline, so that file names may contain spaces.
         let known = offered.isEmpty ? "" : "$" + quoted(offered.map { $0 + "\\n" }.joined())
         let list = known.isEmpty && asked.isEmpty ? "" : "-W \(known)\(asked) "
         let names = paths.isEmpty ? "" : "compopt -o filenames 2>/dev/null; "

@@ -1,7 +1,8 @@
 extension Program {
     /// A script that teaches a shell to complete this program's commands, options and values.
     ///
-    /// All that it knows is in it, but for values that only the program can know: see ``Completion/asked(_:)``.
+    /// The script contains everything, except values that only the program can know: see
+    /// ``Completion/asked(_:)``.
     ///
     /// - Returns: The script without a final newline.
     public func completionScript(for shell: Shell) -> String {
@@ -17,10 +18,10 @@ extension Program {
         "$(command \(root.name) \(Self.completeWord) \(kind) 2>/dev/null)"
     }
 
-    /// The word before the kind of values that a completion script asks for. It is in no help.
+    /// The word before the kind of values that a completion script asks for. No help text shows it.
     public static let completeWord = "__complete"
 
-    /// Every command, the program first, each before those below it.
+    /// Every command: the program first, and each command before its subcommands.
     var places: [Place] {
         var found: [Place] = []
         var open = [Place(root)]
@@ -31,7 +32,7 @@ extension Program {
         return found
     }
 
-    /// The name of the shell function: the program's, in the letters that every shell allows.
+    /// The name of the shell function: the program's name, in characters that every shell allows.
     var shellFunction: String {
         "_" + String(root.name.map { $0 == "-" || $0 == "." ? "_" : $0 })
     }
@@ -49,7 +50,7 @@ func quoted(_ text: String) -> String {
 }
 
 extension Character {
-    /// The character with a backslash before it when it is one of these.
+    /// The character, with a backslash before it if it is one of these.
     func escaped(of special: Set<Character>) -> String {
         special.contains(self) ? "\\\(self)" : String(self)
     }

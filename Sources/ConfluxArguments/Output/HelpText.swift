@@ -28,7 +28,7 @@ extension Program {
         ).joined(separator: "\n")
     }
 
-    /// The parts of a synopsis, none of which is broken over lines.
+    /// The parts of a synopsis. No part is broken over lines.
     func synopsis(of command: Command) -> [String] {
         guard command.subcommands.isEmpty else {
             return command.options.map(bracketed) + [command.runsAlone ? "[COMMAND]" : "COMMAND"]
@@ -36,7 +36,8 @@ extension Program {
         func group(of parameter: Parameter) -> ExclusiveGroup? {
             command.groups.first { $0.members.contains { $0.name == parameter.name } }
         }
-        // A group stands where its first operand would, or else its first option.
+        // A group takes the place of its first operand, or of its first option if it has no
+        // operand.
         let free = command.options.filter { option in
             !(group(of: option)?.members.contains { $0.kind == .operand } ?? false)
         }
@@ -73,7 +74,7 @@ extension Program {
         return rows
     }
 
-    /// A parameter's summary, then what else holds for it, in brackets.
+    /// A parameter's summary, followed in brackets by the other facts about it.
     func note(_ parameter: Parameter) -> String {
         var facts: [String] = []
         if let text = parameter.defaultText { facts.append("default: \(text)") }
@@ -89,7 +90,7 @@ extension Program {
 
     private func examples(_ command: Command, columns: Int) -> String? {
         guard !command.examples.isEmpty else { return nil }
-        // A command line is not wrapped: it is there to be copied.
+        // A command line is not wrapped, so that it can be copied.
         let lines = command.examples.flatMap { example in
             wrapped("\(example.purpose):", columns: columns - 2).map { "  \($0)" }
                 + ["    \(example.line)"]
@@ -102,7 +103,7 @@ extension Program {
         _ title: String, _ rows: [(term: String, text: String)], _ columns: Int
     ) -> String? {
         guard !rows.isEmpty else { return nil }
-        // A long term stands on a line of its own, and doesn't push all texts to the right.
+        // A long term gets a line of its own, so that it does not push all texts to the right.
         let termMax = 22
         let width = rows.map(\.term.count).filter { $0 <= termMax }.max() ?? 0
         let margin = String(repeating: " ", count: width + 4)

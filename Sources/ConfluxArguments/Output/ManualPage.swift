@@ -1,5 +1,6 @@
 extension Program {
-    /// The manual page of the program with all its commands, in the language of `man(7)`, without a final newline.
+    /// The manual page of the program with all its commands, in the language of `man(7)`, without a
+    /// final newline.
     public func manualPage() -> String {
         let title = root.name.uppercased()
         var lines = [
@@ -27,13 +28,13 @@ extension Program {
         return lines.joined(separator: "\n")
     }
 
-    /// A line of text. What stands at its beginning is no request.
+    /// A line of text. Its beginning is never read as a request.
     private func paragraph(_ text: String) -> String {
         let line = roff(text.split(whereSeparator: \.isNewline).joined(separator: " "))
         return line.hasPrefix(".") || line.hasPrefix("'") ? "\\&" + line : line
     }
 
-    /// Text with every character as it is.
+    /// Text in which every character stands for itself.
     private func roff(_ text: String) -> String {
         text.map { character in
             switch character {

@@ -1,15 +1,15 @@
-/// Breaks a text at its spaces into lines of at most so many characters.
+/// Breaks a text at its spaces into lines of at most this many characters.
 ///
-/// A word that is longer than a line stands alone on one.
+/// A word that is longer than a line gets a line of its own.
 func wrapped(_ text: String, columns: Int) -> [String] {
     let words = text.split(whereSeparator: \.isWhitespace).map(String.init)
     return wrapped(pieces: words, columns: columns, indent: 0)
 }
 
-/// Joins pieces with spaces into lines of at most so many characters, breaking none of them.
+/// Joins pieces with spaces into lines of at most this many characters, and breaks no piece.
 ///
 /// - Parameters:
-///   - pieces: What stands on the lines.
+///   - pieces: The pieces, in order.
 ///   - columns: The width of a line.
 ///   - indent: How far the second and later lines are indented.
 /// - Returns: The lines.
@@ -33,7 +33,7 @@ func wrapped(pieces: [String], columns: Int, indent: Int) -> [String] {
     return lines
 }
 
-/// The paragraphs of a text: what empty lines stand between.
+/// The paragraphs of a text, which empty lines separate.
 func paragraphs(_ text: String) -> [String] {
     text.split(separator: "\n", omittingEmptySubsequences: false)
         .split { line in line.allSatisfy(\.isWhitespace) }

@@ -1,4 +1,5 @@
-/// Gathers what was given for one command, from the command line and then from the variables.
+/// Gathers the values that were given for one command, first from the command line and then from
+/// the variables.
 struct Collector {
     private let command: Command
     private let environmentPrefix: String
@@ -10,7 +11,7 @@ struct Collector {
         self.environmentPrefix = environmentPrefix
     }
 
-    /// Reads the words behind the command's name.
+    /// Reads the words after the command's name.
     mutating func read(_ words: ArraySlice<String>) throws(Mistake) {
         var rest = words
         var operands: [String] = []
@@ -50,8 +51,8 @@ struct Collector {
             text = next
             rest.removeFirst()
         } else {
-            // A word that looks like an option is not swallowed as a value: more often than not
-            // the value was forgotten.
+            // A word that looks like an option is not taken as a value: usually the value was
+            // forgotten.
             let hint = rest.first.map {
                 $0 == "--" ? "" : "; if '\($0)' is it, write \(name)=\($0)"
             }
@@ -85,7 +86,7 @@ struct Collector {
             code: .unexpectedOperand, message: "unexpected argument '\(word)'")
     }
 
-    /// Fills in from the environment what the command line left open.
+    /// Takes from the environment what the command line did not give.
     mutating func addVariables(_ environment: [String: String]) throws(Mistake) {
         let given = Set(sources.keys)
         let silenced = command.groups.filter { $0.members.contains { isGiven($0) } }
@@ -94,7 +95,7 @@ struct Collector {
             guard let variable = option.variable(prefix: environmentPrefix),
                 let text = environment[variable], !text.isEmpty, !silenced.contains(option.name)
             else { continue }
-            // A flag that a variable denies is a flag that was not given.
+            // If a variable says false, the flag was not given.
             if option.kind == .flag, Flag.truth(of: text) == false { continue }
             let values = option.presence.isRepeatable ? listed(text) : [text]
             guard !values.isEmpty else { continue }
@@ -103,7 +104,8 @@ struct Collector {
         }
     }
 
-    /// Checks what excludes each other and what must be given.
+    /// Checks that no exclusive parameters were given together, and that nothing required is
+    /// missing.
     func checkGroups() throws(Mistake) {
         for group in command.groups {
             let given = group.members.filter { isGiven($0) }
@@ -141,21 +143,21 @@ struct Collector {
         return values
     }
 
-    /// Whether a parameter counts in its group: `--memory=false` is not a choice of memory.
+    /// Whether a parameter counts in its group: `--memory=false` does not choose memory.
     private func isGiven(_ parameter: Parameter) -> Bool {
         guard sources[parameter.name] != nil else { return false }
         return parameter.kind != .flag
             || texts[parameter.name]?.last.flatMap(Flag.truth(of:)) != false
     }
 
-    /// What the user wrote that gave the parameter: its name, or that of its variable.
+    /// How the user gave the parameter: its name, or the name of its variable.
     private func origin(of parameter: Parameter) -> String {
         guard sources[parameter.name] == .environment else { return parameter.name }
         return parameter.variable(prefix: environmentPrefix) ?? parameter.name
     }
 }
 
-/// The values of a list with commas between; spaces around a value are not part of it.
+/// The values of a list separated by commas. Spaces around a value don't belong to it.
 private func listed(_ text: String) -> [String] {
     text.split(separator: ",").compactMap { value in
         let start = value.drop { $0 == " " }

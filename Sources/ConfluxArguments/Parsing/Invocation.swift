@@ -28,7 +28,7 @@ public struct Invocation: Sendable {
 
     /// The value of a parameter.
     ///
-    /// A key that the command doesn't describe is the programmer's error and traps.
+    /// A key that the command does not describe is a programmer error, and traps.
     public subscript<Key: ParameterKey>(key: Key) -> Key.Value {
         guard let slot = values[key.parameter.name] as? Slot<Key.Value> else {
             preconditionFailure(
@@ -47,12 +47,12 @@ public struct Invocation: Sendable {
         sources[key.parameter.name] ?? .absent
     }
 
-    /// Makes the error for something that only the command itself can judge.
+    /// Makes the error for a mistake that only the command itself can judge.
     ///
     /// - Parameters:
     ///   - message: What is wrong and what to do, without a full stop.
     ///   - word: The word that is wrong; nil to suggest none.
-    ///   - candidates: The words of which one was probably meant.
+    ///   - candidates: The words among which the intended one probably is.
     /// - Returns: The error to throw; its code is `misuse`.
     public func usageError(
         _ message: String, meaning word: String? = nil, of candidates: [String] = []

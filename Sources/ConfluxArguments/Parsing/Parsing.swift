@@ -1,16 +1,16 @@
 extension Program {
     /// Reads a command line.
     ///
-    /// `--help` (or `-h`) and then `--version` before `--` win over every mistake behind the command's
-    /// name, so that both work whatever else is wrong. The command line wins over the environment; a
-    /// variable that is set but empty counts as not set.
+    /// Before `--`, first `--help` (or `-h`) and then `--version` take precedence over every
+    /// mistake after the command's name, so that both work whatever else is wrong. The command line
+    /// takes precedence over the environment. A variable that is set but empty counts as not set.
     ///
     /// - Parameters:
-    ///   - arguments: The words behind the program's name.
+    ///   - arguments: The words after the program's name.
     ///   - environment: The process's environment.
-    ///   - columns: How wide help texts may be; held to 80…100.
+    ///   - columns: The width of help texts, limited to 80…100.
     /// - Returns: What to run or to show.
-    /// - Throws: The first mistake on the line, as a value fit to be printed.
+    /// - Throws: The first mistake on the line, in a form that you can print.
     public func parse(
         _ arguments: [String], environment: [String: String] = [:], columns: Int = 80
     ) throws(UsageError) -> Outcome {
@@ -79,7 +79,7 @@ struct Place {
 
     var words: String { path.joined(separator: " ") }
 
-    /// The place one command further down.
+    /// The place of a subcommand.
     func below(_ subcommand: Command) -> Place {
         var place = self
         place.path.append(subcommand.name)
@@ -108,7 +108,7 @@ struct Place {
             suggestion: nearest(to: word, in: names))
     }
 
-    /// What is wrong with a line that ends, or continues with an option, where a command must stand.
+    /// The mistake of a line that ends, or continues with an option, where a command must stand.
     func needsCommand(before word: String?) -> Mistake {
         if let word, word.hasPrefix("-"), word != "--" {
             let name = String(word.prefix { $0 != "=" })

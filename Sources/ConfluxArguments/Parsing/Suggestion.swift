@@ -1,10 +1,12 @@
-/// The word that was probably meant; nil when nothing comes close.
+/// The word that was probably meant; nil if none is close.
 ///
-/// Close is: one edit for up to four letters, two for up to eight, three for more, where an edit
-/// inserts, drops or replaces a letter, or swaps two neighbours; or else a beginning, of at least
-/// two letters, of one word only. Of equally close words the first wins.
+/// A candidate of up to four letters is close if it is at most one edit away; of up to eight
+/// letters, two; of more, three. An edit inserts, drops or replaces a letter, or swaps two
+/// neighbours. Of equally close candidates, the first is chosen. If none is close, the result is the
+/// only candidate that begins with the word, if the word has at least two letters.
 ///
-/// Complexity: the product of both lengths for each word; beyond 64 letters nothing is suggested.
+/// Complexity: the product of both lengths for each word. For more than 64 letters, nothing is
+/// suggested.
 package func nearest(to word: String, in candidates: [String]) -> String? {
     let letters = Array(word.lowercased())
     guard letters.count <= 64 else { return nil }
@@ -14,7 +16,7 @@ package func nearest(to word: String, in candidates: [String]) -> String? {
         let limit = other.count <= 4 ? 1 : other.count <= 8 ? 2 : 3
         guard abs(other.count - letters.count) <= limit else { continue }
         let distance = editDistance(letters, other)
-        // A word of one letter is one edit from every other: that says nothing.
+        // A word of one letter is one edit away from every other, which says nothing.
         guard distance <= limit, distance < max(letters.count, other.count) else { continue }
         if best.map({ distance < $0.distance }) ?? true { best = (candidate, distance) }
     }
@@ -25,7 +27,7 @@ package func nearest(to word: String, in candidates: [String]) -> String? {
     return longer.count == 1 ? longer[0] : nil
 }
 
-/// Damerau and Levenshtein's distance, in its restricted form: no letter is edited twice.
+/// The Damerau–Levenshtein distance in its restricted form: no letter is edited twice.
 func editDistance(_ left: [Character], _ right: [Character]) -> Int {
     var beforePrevious: [Int] = []
     var previous = Array(0...right.count)

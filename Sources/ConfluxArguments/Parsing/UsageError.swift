@@ -1,10 +1,10 @@
 /// Why a command line can't be run. Its exit code, by custom, is 64.
 public struct UsageError: Error, Equatable, Sendable, CustomStringConvertible {
-    /// What kind of mistake it was.
+    /// The kind of mistake.
     public enum Code: Hashable, Sendable {
         /// No command of this name.
         case unknownCommand
-        /// A command was expected and the line ended.
+        /// A command was expected, but the line ended.
         case missingCommand
         /// No option of this name.
         case unknownOption
@@ -16,19 +16,19 @@ public struct UsageError: Error, Equatable, Sendable, CustomStringConvertible {
         case repeatedOption
         /// A required option, operand or group was not given.
         case missingParameter
-        /// There is no place for this operand.
+        /// There is no place for an operand.
         case unexpectedOperand
         /// Two parameters exclude each other.
         case conflict
-        /// Something that the command itself judged.
+        /// A mistake that the command itself found.
         case misuse
     }
 
-    /// What kind of mistake it was.
+    /// The kind of mistake.
     public let code: Code
     /// What is wrong, as a sentence without its full stop.
     public let message: String
-    /// What was probably meant; nil when nothing comes close.
+    /// What was probably meant; nil if nothing is close.
     public let suggestion: String?
     /// The command that was being read: `conflux sequencer`.
     public let command: String

@@ -2,7 +2,7 @@ extension ValueParser where Value: FixedWidthInteger {
     /// A whole number in decimal digits.
     ///
     /// - Parameter range: The numbers that are accepted.
-    /// - Returns: A parser that says what it expected and which bound was passed.
+    /// - Returns: A parser whose errors say what was expected, or which bound was passed.
     public static func integer(in range: ClosedRange<Value>) -> ValueParser<Value> {
         ValueParser("N") { (text: String) throws(InvalidValue) in
             guard let value = Value(text), !text.hasPrefix("+"), range.contains(value) else {
@@ -23,10 +23,11 @@ extension ValueParser where Value == Int {
 
     /// A number of bytes: plain, or with `B`, `KiB`, `MiB`, `GiB` or `TiB`.
     ///
-    /// The decimal units (`kB`, `MB`) are not accepted: half of all people mean the binary ones.
+    /// The decimal units (`kB`, `MB`) are not accepted, because half of all people mean the binary
+    /// ones by them.
     ///
     /// - Parameter range: The sizes, in bytes, that are accepted.
-    /// - Returns: A parser that says what it expected and which bound was passed.
+    /// - Returns: A parser whose errors say what was expected, or which bound was passed.
     public static func byteSize(in range: ClosedRange<Int> = 0...Int.max) -> ValueParser<Int> {
         ValueParser("SIZE", describe: ByteUnit.describe) { (text: String) throws(InvalidValue) in
             guard let (digits, unit) = splitUnit(text),
@@ -48,11 +49,11 @@ extension ValueParser where Value == Duration {
     /// Nothing longer than 292 years is accepted.
     ///
     /// - Parameter range: The durations that are accepted.
-    /// - Returns: A parser that says what it expected and which bound was passed.
+    /// - Returns: A parser whose errors say what was expected, or which bound was passed.
     public static func duration(
         in range: ClosedRange<Duration> = .zero ... .nanoseconds(Int64.max)
     ) -> ValueParser<Duration> {
-        // Seconds with 18 decimals overflow 64 bits early; nanoseconds reach for 292 years.
+        // Seconds with 18 decimals soon overflow 64 bits; nanoseconds last for 292 years.
         let bounds = nanoseconds(range.lowerBound)...nanoseconds(range.upperBound)
         return ValueParser("DURATION", describe: { DurationUnit.describe(nanoseconds($0)) }) {
             (text: String) throws(InvalidValue) in
@@ -88,7 +89,7 @@ private enum ByteUnit: String, CaseIterable {
         }
     }
 
-    /// The shortest text that says the size exactly; whole bytes stay bare.
+    /// The shortest text for exactly this size. Plain bytes have no unit.
     static func describe(_ bytes: Int) -> String {
         guard let unit = allCases.last(where: { bytes > 0 && bytes % $0.bytes == 0 }),
             unit != .byte
@@ -119,7 +120,7 @@ private enum DurationUnit: String, CaseIterable {
         }
     }
 
-    /// The shortest text that says the duration exactly.
+    /// The shortest text for exactly this duration.
     static func describe(_ nanoseconds: Int) -> String {
         guard nanoseconds > 0,
             let unit = allCases.last(where: { nanoseconds % $0.nanoseconds == 0 })
@@ -128,7 +129,7 @@ private enum DurationUnit: String, CaseIterable {
     }
 }
 
-/// Whole nanoseconds of a duration, held within what 64 bits can say.
+/// A duration in whole nanoseconds, limited to the range of 64 bits.
 private func nanoseconds(_ duration: Duration) -> Int {
     let (seconds, attoseconds) = duration.components
     let (scaled, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
@@ -137,13 +138,13 @@ private func nanoseconds(_ duration: Duration) -> Int {
     return Int(sum)
 }
 
-/// Cuts a text into its leading decimal digits and the unit behind them; nil without digits.
+/// Cuts a text into its leading decimal digits and the unit after them; nil if there are no digits.
 private func splitUnit(_ text: String) -> (digits: Substring, unit: String)? {
     let digits = text.prefix { ("0"..."9").contains($0) }
     return digits.isEmpty ? nil : (digits, String(text[digits.endIndex...]))
 }
 
-/// Multiplies digits by a unit and holds the product to a range.
+/// Multiplies digits by a unit, and checks that the product is in a range.
 private func scaled(
     _ text: String, _ digits: Substring, by scale: Int, in range: ClosedRange<Int>,
     describe: (Int) -> String

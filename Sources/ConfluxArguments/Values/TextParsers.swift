@@ -2,10 +2,12 @@ extension ValueParser where Value == String {
     /// Any text that is not empty.
     public static var text: ValueParser<String> { nonEmpty("TEXT", completion: .anything) }
 
-    /// The path of a file. It is not looked at: whoever opens it says what is wrong with it.
+    /// The path of a file. The parser does not check the file: whoever opens it reports what is
+    /// wrong.
     public static var file: ValueParser<String> { nonEmpty("FILE", completion: .file) }
 
-    /// The path of a folder. It is not looked at: whoever opens it says what is wrong with it.
+    /// The path of a folder. The parser does not check the folder: whoever opens it reports what is
+    /// wrong.
     public static var folder: ValueParser<String> { nonEmpty("DIR", completion: .folder) }
 
     private static func nonEmpty(
@@ -21,8 +23,8 @@ extension ValueParser where Value == String {
 extension ValueParser where Value: CaseIterable & RawRepresentable, Value.RawValue == String {
     /// One of the words of an enumeration.
     ///
-    /// Help shows them as `fsync|os`, shells offer them, and a near miss is answered with the word
-    /// that was probably meant.
+    /// Help shows them as `fsync|os`, and shells offer them. If a word is nearly right, the error
+    /// suggests the word that was probably meant.
     public static var choice: ValueParser<Value> {
         let words = Value.allCases.map(\.rawValue)
         return ValueParser(

@@ -6,7 +6,7 @@
 ///
 /// A parser is a pure function: the same text has the same outcome, on any thread.
 public struct ValueParser<Value: Sendable>: Sendable {
-    /// What stands for the value in help and usage, such as `DURATION` or `fsync|os`.
+    /// The placeholder for the value in help and usage, such as `DURATION` or `fsync|os`.
     public let valueName: String
     /// What a shell offers when it completes the value.
     public let completion: Completion
@@ -14,10 +14,10 @@ public struct ValueParser<Value: Sendable>: Sendable {
     let describe: @Sendable (Value) -> String
     private let convert: @Sendable (String) throws(InvalidValue) -> Value
 
-    /// Makes a parser that explains its own failures.
+    /// Makes a parser that explains its own errors.
     ///
     /// - Parameters:
-    ///   - valueName: What stands for the value in help, in capitals: `ENDPOINT`.
+    ///   - valueName: The placeholder for the value in help, in capitals: `ENDPOINT`.
     ///   - completion: What a shell offers.
     ///   - describe: The text that parses to a given value.
     ///   - convert: Makes the value, or throws what is wrong with the text.
@@ -32,14 +32,14 @@ public struct ValueParser<Value: Sendable>: Sendable {
         self.convert = convert
     }
 
-    /// Makes a parser from a conversion that either succeeds or returns nil.
+    /// Makes a parser from a conversion that returns nil on failure.
     ///
     /// - Parameters:
-    ///   - valueName: What stands for the value in help, in capitals: `ENDPOINT`.
+    ///   - valueName: The placeholder for the value in help, in capitals: `ENDPOINT`.
     ///   - expecting: What was expected, with its article and an example; it ends the sentence
     ///     "'x' is not …".
     ///   - completion: What a shell offers.
-    ///   - convert: Makes the value; nil when the text isn't one.
+    ///   - convert: Makes the value; nil if the text is not one.
     public init(
         _ valueName: String, expecting: String, completion: Completion = .anything,
         convert: @escaping @Sendable (String) -> Value?
@@ -61,7 +61,7 @@ public struct ValueParser<Value: Sendable>: Sendable {
         try convert(text)
     }
 
-    /// The same parser, with something else for a shell to offer.
+    /// The same parser, but a shell offers something else.
     public func completing(_ completion: Completion) -> ValueParser<Value> {
         ValueParser(
             valueName, completion: completion, describe: describe, convert: convert)
@@ -85,9 +85,9 @@ public struct ValueParser<Value: Sendable>: Sendable {
 
 /// Why a text is not a value.
 public struct InvalidValue: Error, Equatable, Sendable {
-    /// What is wrong and what was expected; the end of a sentence, without a full stop.
+    /// What is wrong and what was expected: the end of a sentence, without a full stop.
     public let reason: String
-    /// What was probably meant; nil when nothing comes close.
+    /// What was probably meant; nil if nothing is close.
     public let suggestion: String?
 
     /// Says why a text is not a value.
@@ -105,13 +105,13 @@ public struct InvalidValue: Error, Equatable, Sendable {
 public enum Completion: Hashable, Sendable {
     /// Nothing: the value can be anything.
     case anything
-    /// One of these words; none has a space in it.
+    /// One of these words. None contains a space.
     case words([String])
     /// The name of a file.
     case file
     /// The name of a folder.
     case folder
-    /// One of the lines that the program prints when it is called with `__complete` and this word. It prints
-    /// nothing where it can't know them, and is soon done.
+    /// One of the lines that the program prints when it is called with `__complete` and this word.
+    /// The program must end soon, and prints nothing if it can't know the values.
     case asked(String)
 }

@@ -10,16 +10,17 @@ package struct BearerToken: Sendable {
 
     private let bytes: [UInt8]
 
-    /// Takes a token.
+    /// Makes a token.
     ///
-    /// - Parameter text: 16 to 256 printable characters of ASCII without spaces; nil for any other.
+    /// - Parameter text: 16 to 256 printable ASCII characters without spaces; the result is nil for
+    ///   any other text.
     package init?(_ text: String) {
         bytes = Array(text.utf8)
         guard Self.lengths.contains(bytes.count), bytes.allSatisfy({ (0x21...0x7e).contains($0) })
         else { return nil }
     }
 
-    /// Reads a token.
+    /// Reads a token from a file.
     ///
     /// - Parameter path: A file of one line that only its owner may read. If another user owns it, as with a
     ///   supervisor's credentials, its group may read it, too.

@@ -8,7 +8,7 @@ package struct Monitored: Sendable {
     /// Why it does not do its work; empty if it does.
     package var readinessFaults: @Sendable () -> [String]
 
-    /// Makes one.
+    /// Makes the functions to serve.
     package init(
         metrics: @escaping @Sendable () -> [MetricFamily],
         livenessFaults: @escaping @Sendable () -> [String],

@@ -6,14 +6,14 @@
 
 /// The address for metrics and health: an IP address or `localhost`, and a port.
 package struct MonitoringAddress: Sendable {
-    /// The address as it is bound, for the system.
+    /// The address in the system's form, as it is bound.
     let storage: [UInt8]
     /// Whether it is an IPv6 address.
     let isIPv6: Bool
     private let host: String
     private let port: UInt16
 
-    /// Takes an address.
+    /// Parses an address.
     ///
     /// - Parameter text: `127.0.0.1:7480`, `[::1]:7480`, `localhost:7480`; port 0 for a free one.
     /// - Throws: ``MonitoringError`` if the text is not an address.

@@ -1,20 +1,20 @@
 /// Why metrics and health can't be served.
 package struct MonitoringError: Error, Sendable, CustomStringConvertible {
-    /// What kind of failure it is.
+    /// The kind of failure.
     package enum Code: String, Sendable, Hashable, CaseIterable {
         /// The address is invalid, or is not this machine's.
         case invalidAddress
         /// Other machines can reach the address, and there is no token.
         case insecure
-        /// The token's file can't be read, is no token, or others may read it.
+        /// The token's file can't be read, holds no token, or others may read it.
         case invalidToken
         /// Another process listens there.
         case addressInUse
-        /// The system refused something else.
+        /// The system refused for another reason.
         case failed
     }
 
-    /// What kind of failure it is.
+    /// The kind of failure.
     package let code: Code
     /// What happened and what to do.
     package let message: String

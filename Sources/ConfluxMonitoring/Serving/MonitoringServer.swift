@@ -8,13 +8,14 @@ import CMicroHTTPD
 
 /// Serves metrics and health over HTTP, by libmicrohttpd, on one thread of its own.
 ///
-/// Everything that a peer can cause is bounded: connections, bytes of each, and time.
+/// Everything that a peer can cause is bounded: the number of connections, and the bytes and the
+/// time of each.
 // Sendable: immutable; libmicrohttpd guards its daemon itself.
 package final class MonitoringServer: @unchecked Sendable {
     /// The most connections. *At the bound* up to as many more wait until one has ended.
     package static let connectionsMax = 32
-    /// The most bytes of a connection: a request's line and headers, and the answer's headers. *At the
-    /// bound* the request is refused.
+    /// The most bytes of a connection: a request's line and headers, and the answer's headers. *At
+    /// the bound* the request is refused.
     package static let connectionBytesMax = 16 << 10
     /// How long a connection may be silent. *At the bound* it is closed.
     package static let silenceMax = Duration.seconds(10)
@@ -66,7 +67,7 @@ package final class MonitoringServer: @unchecked Sendable {
         self.address = address.text(port: port)
     }
 
-    /// Whether requests may be served there.
+    /// Checks whether requests may be served at an address.
     ///
     /// - Throws: ``MonitoringError`` if other machines can reach the address and there is no token.
     package static func check(

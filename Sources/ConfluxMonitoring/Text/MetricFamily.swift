@@ -21,9 +21,9 @@ package struct MetricFamily: Sendable {
 
     /// The metric's name.
     package let name: String
-    /// What kind it is.
+    /// The kind of metric.
     package let kind: Kind
-    /// What it means, in a line.
+    /// What it means, in one line.
     package let help: String
     private var samples: [Sample] = []
 
@@ -38,7 +38,7 @@ package struct MetricFamily: Sendable {
         counter(name, help, label: "", [("", value)])
     }
 
-    /// The same with a sample for each value of a label.
+    /// A number that only ever rises, with a sample for each value of a label.
     package static func counter(
         _ name: String, _ help: String, label: String, _ values: [(label: String, value: UInt64)]
     ) -> MetricFamily {
@@ -96,7 +96,7 @@ package struct MetricFamily: Sendable {
 extension MetricFamily {
     /// The text format of Prometheus, version 0.0.4. A metric without samples is left out.
     ///
-    /// - Parameter families: The metrics. No two have one name.
+    /// - Parameter families: The metrics. Their names MUST be distinct.
     /// - Returns: The text, which ends with a line feed.
     package static func text(_ families: [MetricFamily]) -> String {
         var text = ""
@@ -129,7 +129,7 @@ extension MetricFamily {
         }
     }
 
-    /// Whole numbers without a fraction.
+    /// The number as text. Whole numbers have no fraction.
     private static func words(_ number: Double) -> String {
         if number.isNaN { return "NaN" }
         if number.isInfinite { return number > 0 ? "+Inf" : "-Inf" }
@@ -151,7 +151,7 @@ extension MetricFamily {
 }
 
 extension Duration {
-    /// In seconds, as metrics have them.
+    /// The duration in seconds, the unit of metrics.
     package var inSeconds: Double {
         let (seconds, attoseconds) = components
         return Double(seconds) + Double(attoseconds) / 1e18
@@ -159,6 +159,6 @@ extension Duration {
 }
 
 extension Timestamp {
-    /// Seconds since 1970 UTC, as metrics have them.
+    /// Seconds since 1970 UTC, the unit of metrics.
     package var inSeconds: Double { Double(rawValue) / 1e9 }
 }

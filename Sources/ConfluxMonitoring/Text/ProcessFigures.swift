@@ -19,7 +19,7 @@ package enum ProcessFigures {
             }
             return result == KERN_SUCCESS ? info.resident_size : nil
         #else
-            // Pages: all, then those that are resident.
+            // In pages: the total, then the resident pages.
             let descriptor = open("/proc/self/statm", O_RDONLY | O_CLOEXEC)
             guard descriptor >= 0 else { return nil }
             defer { close(descriptor) }
@@ -51,7 +51,7 @@ package enum ProcessFigures {
         return sum
     }
 
-    /// How many bytes of the file system of a folder are free; nil if the system does not say.
+    /// How many bytes are free on the file system of a folder; nil if the system does not say.
     package static func freeBytes(ofFolder path: String) -> UInt64? {
         var status = statvfs()
         guard statvfs(path, &status) == 0 else { return nil }

@@ -6,7 +6,7 @@ import ConfluxProtocol
 /// *Invariants*: a store that catches up gets its slices in order. Only jobs that concern other stores
 /// overtake them (``ApplyJob/mayOvertake``). All other jobs run after the last slice.
 extension Applier {
-    /// A part of a commit for stores that catch up.
+    /// A part of a commit, for stores that catch up.
     struct Slice {
         let commit: Commit
         let subjects: Set<HostingSubject>

@@ -4,7 +4,7 @@ import ConfluxVocabulary
 
 /// Answers questions about the stores here, each as soon as possible.
 extension Applier {
-    /// Tries to answer a question.
+    /// Tries to answer a question. Returns whether the question is done with.
     func isAnswered(_ question: Question) -> Bool {
         switch question.body {
         case .observe(let store, _, let after): observe(store, after, question.number)

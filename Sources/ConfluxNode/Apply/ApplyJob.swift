@@ -12,7 +12,7 @@ package enum ApplyJob: Sendable {
     case submitted(SubmittedBatch)
     /// A batch will never be submitted.
     case abandoned(OutcomeBlock, count: Int)
-    /// Host a store, or bridge a state, once the sequencer agrees.
+    /// Host a store or bridge a state, once the sequencer agrees.
     case register(Registration)
     /// Stop hosting it.
     case unregister(HostingSubject)
@@ -24,7 +24,7 @@ package enum ApplyJob: Sendable {
     case wait(Wait)
     /// A wait was cancelled.
     case giveUp(request: UInt64)
-    /// A store's lane has reported, on a thread of its own.
+    /// A store's lane has reported, on whichever thread serves the lane.
     case reported(HostingSubject)
     /// The node's session in the log, which identifies its own entries.
     case identified(Incarnation)
@@ -40,7 +40,7 @@ package struct Wait: Sendable {
     package enum Goal: Sendable {
         /// The latest number that the sequencer confirms.
         case latest
-        /// A receipt's.
+        /// The number of a receipt.
         case receipt(Receipt)
         /// The end of a life of a store, which the sequencer is asked for. Without a life, it is that of the
         /// store that is hosted here.
@@ -60,7 +60,7 @@ package struct Wait: Sendable {
         }
     }
 
-    /// The node's number for it.
+    /// The node's number for the wait.
     package var request: UInt64
     /// What is waited for.
     package var goal: Goal
@@ -137,11 +137,11 @@ extension Registration {
     /// - Parameters:
     ///   - state: The state.
     ///   - name: Its name.
-    ///   - request: The node's number for it.
-    ///   - scope: Where its stores belong.
+    ///   - request: The node's number for the registration.
+    ///   - scope: The scope of the state's stores.
     ///   - payloadBytesMax: The most bytes of an action.
-    ///   - completion: Told once how it ended.
-    ///   - lost: Told when it is hosted no longer, though nobody closed it.
+    ///   - completion: Called once with the result.
+    ///   - lost: Called when the state is no longer bridged, though nobody closed it.
     /// - Returns: What the applier registers.
     package static func bridge<S: BridgedState>(
         _ state: S.Type, _ name: Name, request: UInt64, scope: Scope, payloadBytesMax: Int,
@@ -173,8 +173,8 @@ extension Registration {
     ///   - request: The node's number for it.
     ///   - scope: Where its stores belong.
     ///   - payloadBytesMax: The most bytes of an action.
-    ///   - completion: Told once how it ended.
-    ///   - lost: Told when it is hosted no longer, though nobody closed it.
+    ///   - completion: Called once with the result.
+    ///   - lost: Called when the store is no longer hosted, though nobody closed it.
     /// - Returns: What the applier registers.
     package static func store<S: ReplicatedState>(
         _ core: StoreCore<S>, _ name: StoreName, route: OutboxRoute<S>, initial: [UInt8],

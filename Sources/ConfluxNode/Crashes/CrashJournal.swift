@@ -29,7 +29,7 @@ import Foundation
 package final class CrashJournal {
     /// How many stores may have a place in it at once.
     package static let slotsMax = 4_096
-    /// How often in a row a process may die at one entry before the store stops there.
+    /// How many times in a row a process may die at one entry before the store stops there.
     package static let crashesMax = 2
 
     private struct Place {
@@ -39,7 +39,7 @@ package final class CrashJournal {
 
     private let file: CrashJournalFile
     private var places: [StoreName: Place] = [:]
-    /// Slots that were never used, ascending from the end.
+    /// Free slots; the last element is the lowest slot.
     private var free: [Int] = []
     private var warning: String?
 
@@ -172,7 +172,7 @@ package final class CrashJournal {
 final class CrashRecord: Sendable {
     /// The entry that the store must not apply, and why; nil if there is none.
     let poison: (at: SequenceNumber, message: String)?
-    /// Whether there is one.
+    /// Whether there is such an entry.
     let isPoisoned: Bool
     private let slot: CrashSlot
     private let suspect: SequenceNumber

@@ -7,7 +7,7 @@ import ConfluxVocabulary
     import Glibc
 #endif
 
-/// The file of a crash journal: mapped for as long as this object lives, and locked for one owner
+/// The file of a crash journal. It is mapped while this object lives, and locked for one owner
 /// until it is unlocked.
 ///
 ///     header, 256 bytes   "CFXCRASH", version, size of a slot, number of slots, digest of these,
@@ -20,7 +20,7 @@ import ConfluxVocabulary
 // Sendable: immutable; ``CrashSlot`` documents who uses the mapped memory. `program` is used by the
 // thread that opens the file.
 final class CrashJournalFile: @unchecked Sendable {
-    /// Another layout has another number. A program that does not know it sets the file aside.
+    /// Each layout has its own number. A program that does not know the number sets the file aside.
     static let version: UInt64 = 1
     private static let magic: UInt64 = "CFXCRASH".utf8.reduce(0) { $0 << 8 | UInt64($1) }
     private static let programOffset = 40
@@ -41,7 +41,7 @@ final class CrashJournalFile: @unchecked Sendable {
     ///
     /// - Parameters:
     ///   - path: The file.
-    ///   - slotCount: How many stores it is for.
+    ///   - slotCount: How many stores it has room for.
     /// - Throws: `journalUnusable`, `journalInUse`.
     init(_ path: String, slotCount: Int) throws(NodeError) {
         guard !path.isEmpty, !path.utf8.contains(0) else {
@@ -70,7 +70,7 @@ final class CrashJournalFile: @unchecked Sendable {
 
     /// Makes a journal in memory only.
     ///
-    /// - Parameter slotCount: How many stores it is for.
+    /// - Parameter slotCount: How many stores it has room for.
     init(inMemory slotCount: Int) {
         path = "memory"
         self.slotCount = slotCount

@@ -58,7 +58,7 @@ package final class EncodingShelf: Sendable {
         }
     }
 
-    /// The whole encoding of a point, if it is here.
+    /// The whole encoding at a point, if it is here.
     func encoding(at place: SnapshotPlace) -> [UInt8]? {
         shelf.withLock { shelf in shelf.encodings.last { $0.place == place }?.bytes }
     }

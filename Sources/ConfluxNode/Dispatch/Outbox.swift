@@ -278,7 +278,7 @@ package final class Outbox: @unchecked Sendable {
         return row(of: aim).map { open.builder.appendIfFits(row: $0, payload: payload) } ?? false
     }
 
-    /// The row in the open batch; nil if its table is full. Called under the lock.
+    /// The row in the open batch; nil if the batch's table is full. Called under the lock.
     private func row(of aim: Aim) -> BatchRow? {
         if aim.batchNumber != openNumber {
             aim.row = open.builder.row(for: aim.target)

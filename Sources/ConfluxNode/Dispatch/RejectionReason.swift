@@ -19,7 +19,7 @@ extension DispatchError {
 }
 
 extension HostingSubject {
-    /// The store's or the state's name.
+    /// The name of the store or the state.
     var text: String {
         switch self {
         case .store(let store): store.description

@@ -27,7 +27,7 @@ package final class OutboxRoute<S: BridgedState>: ActionRoute {
     /// Whether the node takes no more actions.
     var isClosed: Bool { outbox.isClosedForActions }
 
-    /// Whether it leads to this outbox.
+    /// Whether the route leads to this outbox.
     func leads(to other: Outbox) -> Bool { outbox === other }
 
     func mean(_ life: SequenceNumber) {

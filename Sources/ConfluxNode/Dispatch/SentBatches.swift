@@ -17,7 +17,7 @@ package struct SentBatches {
     /// The entries before this index have their outcomes.
     private var head = 0
     private var firstCounters: [ObjectIdentifier: UInt64] = [:]
-    /// How many actions of the present session have no outcome.
+    /// How many actions of the present session have no outcome yet.
     private var openCount: UInt64 = 0
     /// How many actions of former sessions have no outcome.
     private var formerCount: UInt64 = 0

@@ -24,7 +24,7 @@ final class LinkThread: @unchecked Sendable {
 
     /// The thread that has it drives the link and owns everything here: see `LinkThread+Leading`.
     let lead = Lead()
-    /// Whether the link sleeps.
+    /// Whether the link's thread sleeps.
     var isAsleep = false
     /// Whether the thread that applies has jobs that it was not woken for, and their bytes.
     var hasNews = false
@@ -37,7 +37,7 @@ final class LinkThread: @unchecked Sendable {
     private var leaveDeadline: Duration?
     var end: ReplicaEnd?
     private var sent = SentBatches()
-    /// How many actions' outcomes were handed to the thread that applies.
+    /// How many outcomes of actions were handed to the thread that applies.
     private var settledCount: UInt64 = 0
     private let progress: SharedProgress
     private var seen = SharedProgress.Content()
@@ -57,7 +57,7 @@ final class LinkThread: @unchecked Sendable {
     /// The most messages that wait to be sent. The window bounds their bytes, and must be reached before this
     /// count. *At the bound* messages are lost, and repeated.
     private static let sendQueueMessages = 100_000
-    /// How many frames are taken from one socket before the others have their turn.
+    /// How many frames are taken from one socket before the other sockets have their turn.
     static let framesPerTurn = 256
 
     init(

@@ -174,7 +174,8 @@ struct NoEffects {
         return sequence <= unknownThrough ? .unknown : .applied
     }
 
-    /// Whether all of these had their effect: the same as ``effect(of:)`` of each, but faster.
+    /// Whether all entries in this range had their effect. The same as ``effect(of:)`` for each,
+    /// but faster.
     func isPlain(_ first: SequenceNumber, _ last: SequenceNumber) -> Bool {
         guard unknownThrough < first else { return false }
         let index = index(from: first)

@@ -3,7 +3,7 @@ import Synchronization
 
 /// A report of a store's lane on its work.
 enum LaneReport: Sendable {
-    /// A run is committed, and these entries of it had no effect.
+    /// A run is committed. These of its entries had no effect.
     case ran(serial: UInt64, [NoEffect])
     /// The snapshot of this request was decoded, or could not be.
     case decoded(request: UInt64, Result<ReplicaLane.Putting, any Error>)
@@ -22,7 +22,7 @@ enum LaneReport: Sendable {
 final class LaneReports: Sendable {
     private struct Content {
         var reports: [LaneReport] = []
-        /// Whether the thread that applies will look without being notified.
+        /// Whether the thread that applies will look without a notification.
         var isExpected = false
     }
 

@@ -14,7 +14,7 @@ struct ReplicaLane {
     typealias Putting =
         @Sendable (CommitMark?, @escaping @Sendable (_ isDone: Bool) -> Void) -> Void
 
-    /// The schema version of its state here.
+    /// The schema version of the state in this program.
     let schemaVersion: UInt32
     /// Sets the life that later dispatches are meant for.
     let mean: (SequenceNumber) -> Void

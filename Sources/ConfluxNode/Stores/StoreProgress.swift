@@ -64,7 +64,7 @@ final class StoreProgress {
     var delivered = SequenceNumber.zero
     /// The request of its last snapshot; zero for local stores.
     var request: UInt64 = 0
-    /// The present life; zero until it is known, and for local stores.
+    /// The present life; zero until it is known, and always for local stores.
     var life = SequenceNumber.zero
     /// Why it stopped, and the entry that it did not apply, if an entry was the reason.
     var stop: (at: SequenceNumber?, message: String)?
@@ -131,10 +131,10 @@ final class StoreProgress {
     /// Whether no entry is for it now.
     var isAway: Bool { awaySince != nil }
 
-    /// From this number on no entry is for it.
+    /// From this number on, no entry is for it.
     func leave(at sequence: SequenceNumber) { awaySince = awaySince ?? sequence }
 
-    /// From this number on entries are for it.
+    /// From this number on, entries are for it again.
     func comeBack(at sequence: SequenceNumber) {
         guard let since = awaySince else { return }
         awaySince = nil

@@ -1,4 +1,4 @@
-/// Elements in the order in which they came. Any of them leaves it at the same small cost.
+/// Elements in the order in which they arrived. Removing any of them has the same small cost.
 ///
 /// *Invariant*: `first`, the links from it, and `last` are one chain through all elements.
 package struct ArrivalQueue<Element: Hashable & Sendable>: Sendable {
@@ -9,7 +9,7 @@ package struct ArrivalQueue<Element: Hashable & Sendable>: Sendable {
 
     private var links: [Element: Links] = [:]
     private var last: Element?
-    /// Who came before all others that are here.
+    /// The element that arrived before all others.
     package private(set) var first: Element?
 
     /// Makes a queue without elements.
@@ -18,10 +18,10 @@ package struct ArrivalQueue<Element: Hashable & Sendable>: Sendable {
     /// How many elements there are.
     package var count: Int { links.count }
 
-    /// Whether an element is here.
+    /// Whether an element is in the queue.
     package func contains(_ element: Element) -> Bool { links[element] != nil }
 
-    /// An element comes. It MUST NOT be here.
+    /// Adds an element at the end. It MUST NOT be in the queue.
     package mutating func append(_ element: Element) {
         let former = links.updateValue(Links(previous: last), forKey: element)
         precondition(former == nil, "\(element) is in the queue already")
@@ -29,7 +29,7 @@ package struct ArrivalQueue<Element: Hashable & Sendable>: Sendable {
         last = element
     }
 
-    /// An element leaves, if it is here.
+    /// Removes an element, if it is in the queue.
     package mutating func remove(_ element: Element) {
         guard let ends = links.removeValue(forKey: element) else { return }
         if let previous = ends.previous {

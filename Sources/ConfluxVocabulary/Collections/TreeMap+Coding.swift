@@ -1,5 +1,6 @@
-/// Encoded as a dictionary with the same elements: as an object if the keys are texts, integers, or of a type that
-/// can be a coding key, else as a list in which keys and values take turns.
+/// Encoded like a dictionary with the same elements. It becomes an object if the keys are texts,
+/// integers, or of a type that can be a coding key; otherwise a list of alternating keys and
+/// values.
 extension TreeMap: Encodable where Key: Encodable, Value: Encodable {
     /// Encodes the elements in the order of their keys.
     public func encode(to encoder: any Encoder) throws {
@@ -20,7 +21,7 @@ extension TreeMap: Encodable where Key: Encodable, Value: Encodable {
 }
 
 extension TreeMap: Decodable where Key: Decodable, Value: Decodable {
-    /// Decodes what a map or a dictionary was encoded as.
+    /// Decodes what a map or a dictionary was encoded to.
     public init(from decoder: any Decoder) throws {
         let elements =
             if let type = Key.self as? any CodingKeyRepresentable.Type {
@@ -60,7 +61,7 @@ extension TreeMap: Decodable where Key: Decodable, Value: Decodable {
     }
 }
 
-/// The key of an element, as a coder has it.
+/// The key of an element, in the form that a coder needs.
 private struct TreeMapKey: CodingKey {
     let stringValue: String
     let intValue: Int?

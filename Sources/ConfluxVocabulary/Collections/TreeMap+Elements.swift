@@ -2,9 +2,9 @@ extension TreeMap: Sequence {
     /// A key and its value.
     public typealias Element = (key: Key, value: Value)
 
-    /// Goes through a map in the order of its keys.
+    /// Visits a map's elements in the order of their keys.
     public struct Iterator: IteratorProtocol {
-        /// The nodes from the root to the leaf at hand, and in each the place of what comes next.
+        /// The nodes from the root to the current leaf, and in each the index of what comes next.
         @usableFromInline var way: [(node: TreeNode<Key, Value>, next: Int)]
 
         @inlinable
@@ -12,7 +12,7 @@ extension TreeMap: Sequence {
             way = [(root, 0)]
         }
 
-        /// The next element; nil behind the last one.
+        /// The next element; nil after the last one.
         @inlinable
         public mutating func next() -> Element? {
             while let (node, next) = way.last {
@@ -28,15 +28,15 @@ extension TreeMap: Sequence {
         }
     }
 
-    /// Goes through the elements in the order of their keys. What changes meanwhile is not seen.
+    /// Visits the elements in the order of their keys. Later changes of the map are not seen.
     @inlinable
     public func makeIterator() -> Iterator { Iterator(root) }
 
-    /// The exact count: a sequence may be asked for it.
+    /// The exact count: a map knows it.
     @inlinable
     public var underestimatedCount: Int { count }
 
-    /// The keys, which ascend.
+    /// The keys, ascending.
     public var keys: some Sequence<Key> { lazy.map(\.key) }
     /// The values, in the order of their keys.
     public var values: some Sequence<Value> { lazy.map(\.value) }
@@ -57,14 +57,14 @@ extension TreeMap: Sequence {
 }
 
 extension TreeMap: ExpressibleByDictionaryLiteral {
-    /// Makes a map of a literal. Keys MUST NOT come twice.
+    /// Makes a map from a literal. Keys MUST be distinct.
     public init(dictionaryLiteral elements: (Key, Value)...) {
         self.init(elements) { _, _ in preconditionFailure("a key comes twice in a literal") }
     }
 }
 
 extension TreeMap: Equatable where Value: Equatable {
-    /// Whether two maps have equal elements. Maps that share all they have are compared at once.
+    /// Whether two maps have equal elements. Maps that share everything are compared at once.
     public static func == (one: TreeMap, other: TreeMap) -> Bool {
         one.root === other.root
             || (one.count == other.count
@@ -84,7 +84,7 @@ extension TreeMap: Hashable where Key: Hashable, Value: Hashable {
 }
 
 extension TreeMap: CustomStringConvertible {
-    /// The elements as a dictionary shows them, in the order of their keys.
+    /// The elements, shown like those of a dictionary, in the order of their keys.
     public var description: String {
         isEmpty
             ? "[:]"

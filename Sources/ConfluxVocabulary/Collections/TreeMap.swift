@@ -1,9 +1,10 @@
 /// A map sorted by its keys, whose copies share what they have in common.
 ///
-/// A copy of it costs the same however large it is, and a change behind a copy copies a few small nodes. A `Dictionary`
-/// copies its whole table at the first change behind a copy, which takes a quarter of a second for a million
-/// elements. A node encodes a copy of a store's state at each digest point while further actions are applied: so use
-/// this for the large parts of a replicated state, from some 100,000 elements up.
+/// A copy costs the same, however large the map is. A change after a copy copies a few small nodes.
+/// A `Dictionary` copies its whole table at the first change after a copy, which takes a quarter of
+/// a second for a million elements. At each digest point, a node encodes a copy of a store's state
+/// while it applies further actions. So use this map for the large parts of a replicated state,
+/// from some 100,000 elements up.
 ///
 ///     struct Ledger: Model {
 ///         static let name = "ledger"
@@ -11,10 +12,11 @@
 ///         …
 ///     }
 ///
-/// It is encoded as a dictionary is. So a state may change from one to the other, and snapshots of either are read.
+/// It is encoded like a dictionary. So a state may change from one to the other, and snapshots of
+/// either can be read.
 ///
-/// Finding, setting and removing an element take time that grows with the logarithm of the count. Values have the semantics
-/// of values: use one map from several threads as you would use a dictionary.
+/// The time to find, set or remove an element grows with the logarithm of the count. A map has
+/// value semantics: use it from several threads as you would use a dictionary.
 public struct TreeMap<Key: Comparable, Value> {
     @usableFromInline var root: TreeNode<Key, Value>
     /// How many elements there are.
@@ -26,13 +28,13 @@ public struct TreeMap<Key: Comparable, Value> {
         count = 0
     }
 
-    /// Makes a map of elements.
+    /// Makes a map from elements.
     ///
     /// - Parameters:
-    ///   - elements: Keys and values in any order. Those that ascend are put together faster.
-    ///   - combine: What decides for a key that comes again, by the former and the new value.
-    /// - Throws: What `combine` throws.
-    /// - Complexity: O(n) if the keys ascend, else O(n log n).
+    ///   - elements: Keys and values in any order. Ascending keys are faster.
+    ///   - combine: Makes the value for a repeated key, from the former and the new value.
+    /// - Throws: The error of `combine`.
+    /// - Complexity: O(n) if the keys ascend, otherwise O(n log n).
     @inlinable
     public init(
         _ elements: some Sequence<(Key, Value)>,
@@ -57,10 +59,10 @@ public struct TreeMap<Key: Comparable, Value> {
         if isAscending { self = Self(ascending: keys, values) }
     }
 
-    /// Makes a map of elements whose keys ascend.
+    /// Makes a map from elements whose keys ascend.
     @inlinable
     init(ascending keys: ContiguousArray<Key>, _ values: ContiguousArray<Value>) {
-        // Nodes are filled alike, and to three quarters, so that each has room for more.
+        // Nodes are filled evenly, to three quarters, so that each has room for more.
         func parts(of count: Int) -> [Range<Int>] {
             let parts = Swift.max(1, (count + 47) / 48)
             return (0..<parts).map { count * $0 / parts..<count * ($0 + 1) / parts }
@@ -118,7 +120,8 @@ public struct TreeMap<Key: Comparable, Value> {
         }
     }
 
-    /// The value of a key, or a default, which is set if the value is changed. It is changed in place.
+    /// The value of a key, or a default, which is stored if you change the value. The change
+    /// happens in place.
     @inlinable
     public subscript(
         key: Key, default defaultValue: @autoclosure () -> Value
@@ -153,7 +156,7 @@ public struct TreeMap<Key: Comparable, Value> {
     @inlinable
     @discardableResult
     public mutating func removeValue(forKey key: Key) -> Value? {
-        // What is not there is not searched in nodes of our own.
+        // A key that is absent must not make the map copy nodes.
         guard self[key] != nil else { return nil }
         let former = ownRoot().remove(key)
         if root.children.count == 1 { root = root.children[0] }
@@ -171,7 +174,7 @@ public struct TreeMap<Key: Comparable, Value> {
         return node
     }
 
-    /// Has the root to itself.
+    /// Ensures that no other map holds the root, and returns it.
     @inlinable
     mutating func ownRoot() -> TreeNode<Key, Value> {
         if !isKnownUniquelyReferenced(&root) { root = root.copy() }
@@ -182,5 +185,6 @@ public struct TreeMap<Key: Comparable, Value> {
     mutating func setCount(_ count: Int) { self.count = count }
 }
 
-/// Sendable because nodes that several maps hold are never changed: a thread changes only those of its own map.
+/// Sendable because nodes that several maps hold are never changed: a thread changes only the nodes
+/// that its own map alone holds.
 extension TreeMap: @unchecked Sendable where Key: Sendable, Value: Sendable {}

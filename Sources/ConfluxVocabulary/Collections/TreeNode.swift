@@ -1,11 +1,12 @@
 /// A node of a ``TreeMap``: a leaf with keys and values, or an inner node with children.
 ///
-/// Several maps may hold one node. So whoever changes a node MUST hold the only reference to it, which
-/// ``own(_:)`` and `TreeMap.ownRoot()` make sure of on the way down: they copy what others hold, too.
+/// Several maps may hold one node. So whoever changes a node MUST hold the only reference to it.
+/// ``own(_:)`` and `TreeMap.ownRoot()` ensure this on the way down: they copy nodes that others
+/// hold, too.
 ///
-/// *Invariants*: the keys ascend. A leaf has as many values as keys, and no children. An inner node has
-/// one key less than children; `keys[i]` is above every key below `children[i]`, and not above any key
-/// below `children[i + 1]`. All leaves are equally deep. No node but the root is empty.
+/// *Invariants*: The keys ascend. A leaf has as many values as keys, and no children. An inner node
+/// has one key less than children; `keys[i]` is above every key below `children[i]`, and not above
+/// any key below `children[i + 1]`. All leaves are equally deep. No node except the root is empty.
 @usableFromInline
 final class TreeNode<Key: Comparable, Value> {
     @usableFromInline var keys: ContiguousArray<Key>
@@ -22,13 +23,13 @@ final class TreeNode<Key: Comparable, Value> {
         self.children = children
     }
 
-    /// What a node has at most, before it is split in two.
+    /// How many values or children a node has at most before it is split in two.
     @inlinable static var countMax: Int { 64 }
-    /// What a node has at least, before it is joined with a neighbour.
+    /// How many values or children a node has at least before it is joined with a neighbour.
     @inlinable static var countMin: Int { 16 }
 
     @inlinable var isLeaf: Bool { children.isEmpty }
-    /// Its values, or its children.
+    /// How many values or children it has.
     @inlinable var count: Int { isLeaf ? keys.count : children.count }
 
     @inlinable
@@ -47,7 +48,7 @@ final class TreeNode<Key: Comparable, Value> {
         return low
     }
 
-    /// Which child has a key, if any has it.
+    /// The index of the child that has a key, if any child has it.
     @inlinable
     func child(for key: Key) -> Int {
         let place = place(of: key)
@@ -56,7 +57,7 @@ final class TreeNode<Key: Comparable, Value> {
 
     // MARK: Changing
 
-    /// Has a child to itself, and returns it.
+    /// Ensures that no other map holds a child, and returns it.
     @inlinable
     func own(_ child: Int) -> TreeNode {
         if !isKnownUniquelyReferenced(&children[child]) {
@@ -102,7 +103,7 @@ final class TreeNode<Key: Comparable, Value> {
         return former
     }
 
-    /// Splits a child that has too much.
+    /// Splits a child that has more than the maximum.
     @inlinable
     func split(_ child: Int) {
         guard children[child].count > Self.countMax else { return }
@@ -111,9 +112,9 @@ final class TreeNode<Key: Comparable, Value> {
         children.insert(right, at: child + 1)
     }
 
-    /// Gives away the upper half.
+    /// Moves the upper half into a new node.
     ///
-    /// - Returns: The least key of the upper half, and the node that has it now.
+    /// - Returns: The least key of the upper half, and the new node.
     @inlinable
     func halve() -> (separator: Key, right: TreeNode) {
         let half = count / 2
@@ -132,7 +133,7 @@ final class TreeNode<Key: Comparable, Value> {
         return (separator, right)
     }
 
-    /// Puts a child and its neighbour together; if that is too much, halves it.
+    /// Joins a child with its neighbour. If the result is too large, halves it.
     @inlinable
     func join(_ child: Int) {
         guard children.count > 1 else { return }

@@ -27,9 +27,9 @@ public struct Timestamp: RawRepresentable, Hashable, Comparable, Codable, Sendab
     public var description: String { String(rawValue) }
 }
 
-/// What a clock said: an input of the pure layers, which have no clock of their own.
+/// A reading of the clocks: an input of the pure layers, which have no clock of their own.
 ///
-/// Intervals are measured by `monotonic` only. `wall` is what timestamps are made from.
+/// Only `monotonic` measures intervals. `wall` is the source of timestamps.
 public struct Moment: Hashable, Sendable {
     /// Time since an arbitrary start; it never goes back.
     public let monotonic: Duration

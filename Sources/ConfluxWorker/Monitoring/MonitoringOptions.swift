@@ -1,7 +1,7 @@
 import ConfluxArguments
 import ConfluxMonitoring
 
-/// The options by which a sequencer or a worker serves metrics and health.
+/// The options with which a sequencer or a worker serves metrics and health.
 package struct MonitoringOptions: Sendable {
     /// The address to serve at.
     package static let http = Option<String?>(
@@ -46,7 +46,7 @@ package struct MonitoringOptions: Sendable {
 
     /// Begins to serve.
     ///
-    /// - Returns: The server, which serves as long as it is kept.
+    /// - Returns: The server, which serves while it is kept.
     package func serve(_ monitored: Monitored) throws(CommandFailure) -> MonitoringServer {
         do throws(MonitoringError) {
             return try MonitoringServer(monitored, at: address, token: token)

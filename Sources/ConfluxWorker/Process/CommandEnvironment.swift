@@ -16,7 +16,7 @@ package struct CommandEnvironment: Sendable {
     package let diagnostics: Diagnostics
     /// Ends the command.
     package let interruption: Interruption
-    /// The least level of events that are printed.
+    /// The lowest level of events that are printed.
     private let eventLevelMin: EventLevel
 
     /// Makes the environment of a command.

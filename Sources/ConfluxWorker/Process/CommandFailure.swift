@@ -4,7 +4,7 @@ import ConfluxProtocol
 
 /// Why a command fails: a message for people, and codes for scripts.
 package struct CommandFailure: Error, Sendable {
-    /// How the process ends.
+    /// The exit code of the process.
     package let exitCode: ExitCode
     /// The kind of failure, as `--json` prints it.
     package let code: String
@@ -16,7 +16,7 @@ package struct CommandFailure: Error, Sendable {
     /// Makes a failure.
     ///
     /// - Parameters:
-    ///   - exitCode: How the process ends.
+    ///   - exitCode: The exit code of the process.
     ///   - code: The kind of failure; nil for the exit code's own name.
     ///   - receipt: The action's place in the log, if it is there.
     ///   - message: What happened and what to do.

@@ -17,9 +17,10 @@ package enum ExitCode: Int32, Error, Sendable, CaseIterable {
     case failed = 70
     /// The port, the folder or the journal is not available.
     case cannotCreate = 73
-    /// The log failed, so that the sequencer stopped; or the output can't be written.
+    /// The log failed, so the sequencer stopped; or the output can't be written.
     case logFailed = 74
-    /// The keys do not fit, or the key may not do it: see the sequencer's file of authorised keys.
+    /// The keys don't fit, or the key does not permit the request: see the sequencer's file of
+    /// authorised keys.
     case notPermitted = 77
     /// An action or another request was rejected: it is not in the log.
     case rejected = 80

@@ -16,7 +16,7 @@ package final class Interruption: Sendable {
 
     private let state = Mutex(Content())
 
-    /// Takes the signals of this process from now on.
+    /// Handles the signals of this process from now on.
     package static func watchSignals() -> Interruption {
         // The code that writes to a pipe decides what to do if it is closed.
         signal(SIGPIPE, SIG_IGN)
@@ -38,7 +38,7 @@ package final class Interruption: Sendable {
     /// Why the process should end; nil if it should not.
     package var reason: ExitCode? { state.withLock { $0.reason } }
 
-    /// Asks the process to end.
+    /// Requests that the process end.
     ///
     /// - Returns: Whether this was the first request.
     @discardableResult
@@ -90,7 +90,7 @@ package final class Pause: Sendable {
 
     /// Waits.
     ///
-    /// - Parameter duration: For how long.
+    /// - Parameter duration: How long to wait.
     package static func wait(for duration: Duration) async {
         let pause = Pause()
         DispatchQueue.global().asyncAfter(deadline: .now() + duration.dispatchInterval) {

@@ -4,15 +4,16 @@ import Foundation
 
 /// Tells the service manager that started this process, such as systemd, about its status.
 ///
-/// The protocol is that of `sd_notify(3)`: each message is one datagram to the socket that the variable
-/// `NOTIFY_SOCKET` names. This process says `READY=1` once it serves, and `STOPPING=1` once it ends.
+/// The protocol is that of `sd_notify(3)`: each message is one datagram to the socket that the
+/// variable `NOTIFY_SOCKET` names. This process sends `READY=1` once it serves, and `STOPPING=1`
+/// once it ends.
 ///
-/// If `WATCHDOG_USEC` is set, the process says `WATCHDOG=1` at once and at every half of that time, but
-/// each time only after a *probe* has passed through its main threads, one after the other: each thread
-/// takes it from its own queue of work. A thread that hangs, or that one piece of work keeps for too
-/// long, does not pass the probe on. The manager then hears nothing and ends the process. A main
-/// thread may be kept for half of the time at most; if it is kept for longer than all of it, the process
-/// is always ended.
+/// If `WATCHDOG_USEC` is set, the process sends `WATCHDOG=1` at once, and then at intervals of half
+/// that time. Before each message, a *probe* must pass through the main threads of the process, one
+/// after the other: each thread takes the probe from its own queue of work. A thread that hangs, or
+/// that one piece of work occupies for too long, does not pass the probe on. Then the manager hears
+/// nothing, and ends the process. So one piece of work may occupy a main thread for at most half of
+/// the watchdog's time. If it takes longer than the whole time, the process is always ended.
 // Sendable: its variables are confined to its queue.
 package final class ServiceManager: @unchecked Sendable {
     /// Sends a function through the main threads of a process. The last one calls it.
@@ -132,7 +133,8 @@ package final class ServiceManager: @unchecked Sendable {
     }
 }
 
-/// The address of a datagram socket: a path, or a name that only Linux has, which begins with `@`.
+/// The address of a datagram socket: a path, or an abstract name, which begins with `@` and exists
+/// only on Linux.
 private struct SocketAddress: Sendable {
     private let name: [UInt8]
     static let bytesMax = MemoryLayout.size(ofValue: sockaddr_un().sun_path) - 1

@@ -37,7 +37,7 @@ package final class StandardOutput: Sendable {
 
     /// Prints a text that is the whole output.
     ///
-    /// - Returns: How the process ends.
+    /// - Returns: The exit code.
     package static func show(_ text: String) -> ExitCode {
         let output = StandardOutput()
         output.print(text)
@@ -140,7 +140,7 @@ package final class StandardOutput: Sendable {
 
 /// Writes messages about the work to standard error.
 package struct Diagnostics: Sendable {
-    /// The program's name, before each message.
+    /// The program's name, which begins each message.
     let program: String
     /// Whether failures are JSON.
     let isJSON: Bool
@@ -163,7 +163,7 @@ package struct Diagnostics: Sendable {
     /// Reports why a command line can't be understood.
     ///
     /// - Parameters:
-    ///   - error: What is wrong with it.
+    ///   - error: What is wrong with the command line.
     ///   - isJSON: Whether failures are JSON.
     package static func report(_ error: UsageError, isJSON: Bool = false) {
         guard isJSON else {
@@ -193,7 +193,7 @@ package struct Diagnostics: Sendable {
         write(raw: line + "\n")
     }
 
-    /// Writes a text to standard error as it is.
+    /// Writes a text to standard error as it is, without adding a line break.
     package static func write(raw text: String) {
         // If nobody reads the diagnostics, nobody can be told.
         _ = StandardOutput.write(Array(text.utf8), to: STDERR_FILENO)

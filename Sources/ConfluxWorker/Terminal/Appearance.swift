@@ -4,7 +4,7 @@ import Foundation
 ///
 /// It alone decides about colours, about lines that are overwritten, and about JSON on several lines.
 package struct Appearance: Sendable {
-    /// The colours and weights of the tool, as ANSI's numbers.
+    /// The tool's colours and weights, as ANSI's numbers.
     package enum Style: Int, Sendable {
         case bold = 1
         case faint = 2

@@ -12,7 +12,7 @@ package struct JSONLayout {
     /// Lays a value out.
     ///
     /// - Parameters:
-    ///   - json: A valid text of JSON.
+    ///   - json: A valid JSON text.
     ///   - appearance: Whether there are colours.
     ///   - column: How many characters of the first line are in use.
     ///   - columns: How many characters a line has; nil to keep the value on one line.
