@@ -67,10 +67,10 @@ extension Applier {
         return recipients.include(progress) && sequence > progress.delivered
     }
 
-    /// Skips an entry (rule 23). A store that stopped there, or has the entry in its state, begins anew. The entry may
+    /// Skips an entry (rule 38). A store that stopped there, or has the entry in its state, begins anew. The entry may
     /// have been in its snapshot: the sequencer may have lost that snapshot before it skipped the entry.
     private func skip(_ sequence: SequenceNumber, of replica: Replica) {
-        guard !replica.skips.contains(sequence) else { return }
+        guard sequence > replica.life, !replica.skips.contains(sequence) else { return }
         replica.skips.insert(sequence)
         guard replica.lastChange >= sequence || replica.progress.stop?.at == sequence else {
             return

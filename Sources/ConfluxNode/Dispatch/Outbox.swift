@@ -80,8 +80,8 @@ package final class Outbox: @unchecked Sendable {
     @exclusivity(unchecked) private var open: Filling
     /// The number of the open batch. *Invariant*: rises with each new open batch.
     @exclusivity(unchecked) private var openNumber: UInt64 = 1
-    /// The bytes of all batches. *Invariant*: at most `bytesMax` and one payload, or twice as much if
-    /// threads dispatch that must not wait.
+    /// The payload bytes of all batches. *Invariant*: at most `bytesMax`, or one payload if that is
+    /// larger; at most twice `bytesMax` if threads dispatch that must not wait.
     @exclusivity(unchecked) private var byteCount = 0
     @exclusivity(unchecked) private var isClosed = false
     /// The tasks that wait for room.

@@ -215,8 +215,8 @@ final class LinkThread: @unchecked Sendable {
         }
     }
 
-    /// Handles a frame of a sequencer of another version. Every version understands its `bye`. Any other frame
-    /// means that the two can't communicate.
+    /// Takes a frame that can't be read. Every version understands a `bye`. Any other frame of another version
+    /// means that the node and the sequencer can't communicate. The rest is reported and ignored.
     private func unreadable(_ frame: Bytes, _ failure: WireError) {
         do throws(WireError) {
             perform(.received(.bye(try Frame.decodeBye(frame)), epoch: machine.epoch))

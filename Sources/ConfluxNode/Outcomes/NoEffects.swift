@@ -6,7 +6,7 @@ import ConfluxVocabulary
 enum EntryFailure: Sendable {
     /// The state's check refused it, or its payload is not an action of the state.
     case refused(any Error)
-    /// It was skipped (rule 23).
+    /// It was skipped (rule 38).
     case skipped
     /// A newer program wrote it. Only a store that is not replicated continues after such an entry.
     case notUnderstood(message: String)

@@ -89,8 +89,8 @@ package struct OutcomeTable {
     /// How many actions have been given their outcome.
     var toldCount: UInt64 = 0
 
-    /// How many outcomes may wait for stores. *At the bound* nothing more is taken out of the outbox. At half of it,
-    /// outcomes that wait only for parked stores are given as `effectUnknown`.
+    /// How many outcomes may wait for stores. *At the bound* nothing more is taken out of the outbox. Above half of it,
+    /// outcomes that wait for a parked store are given as `effectUnknown`.
     package static let waitingMax = 65_536
 
     /// Whether all actions of this node have been given their outcomes.

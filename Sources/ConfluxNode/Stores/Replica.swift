@@ -57,7 +57,7 @@ final class Replica {
     private(set) var crashes: CrashRecord?
     /// Whether its life is over, so that no entry reaches it any more.
     var isDropped = false
-    /// The skipped entries above its snapshot (rule 23).
+    /// The skipped entries above its snapshot (rule 38).
     var skips: Set<SequenceNumber> = []
     private(set) var seed: UInt64 = 0
     /// The entries that it gets first after its snapshot, and the number that it has reached then.
@@ -71,7 +71,7 @@ final class Replica {
 
     var life: SequenceNumber { progress.life }
     var isAttached: Bool { progress.phase == .attached }
-    /// Whether it is frozen, so that no entry reaches it (rule 21).
+    /// Whether it is frozen, so that no entry reaches it (rule 37).
     var isFrozen: Bool { progress.isAway }
 
     /// Begins with a snapshot. ``LaneReport/restored(request:_:)`` reports that it was put in.

@@ -5,7 +5,7 @@ import Testing
 @testable import ConfluxNode
 @testable import ConfluxProtocol
 
-/// Entries that were declared to have no effect (rule 23), in the applying thread.
+/// Entries that were declared to have no effect (rule 38), in the applying thread.
 struct SkippedEntryTests {
     private let setup: ApplierSetup
     private let name = StoreName(state: Name("tally")!, instance: .shared)
@@ -36,12 +36,14 @@ struct SkippedEntryTests {
     }
 
     /// Gives the store its initial state, followed by the entries that were kept aside.
-    private func restore(skipped: [SequenceNumber], aside: Bytes?, through: UInt64 = 2) {
+    private func restore(
+        skipped: [SequenceNumber], aside: Bytes?, through: UInt64 = 2, snapshot: UInt64 = 2
+    ) {
         let state = EncodedState(coding: .json, bytes: Array("{\"count\":0}".utf8)[...])
         setup.deliver(
             .restore(
                 name, life: SequenceNumber(2),
-                Snapshot(sequence: SequenceNumber(2), schemaVersion: 1, state: state),
+                Snapshot(sequence: SequenceNumber(snapshot), schemaVersion: 1, state: state),
                 aside: aside, skipped: skipped, through: SequenceNumber(through),
                 request: 7))
         setup.deliver(.begin(.store(name)))
@@ -107,13 +109,17 @@ struct SkippedEntryTests {
     }
 
     @Test func `a store whose snapshot has a skipped entry in it begins anew`() {
-        restore(skipped: [], aside: nil)
-        // The snapshot is of 2.
-        setup.deliver(
-            .commit(
-                commit(at: 3, .event(.skipped(SequenceNumber(2), .store(name)))), byteCount: 100))
+        restore(skipped: [], aside: nil, through: 4, snapshot: 4)
+        func skip(_ skipped: UInt64, at sequence: UInt64) {
+            let event = LogEvent.skipped(SequenceNumber(skipped), .store(name))
+            setup.deliver(.commit(commit(at: sequence, .event(event)), byteCount: 100))
+        }
+        // The life begins with 2, so this entry is not of it.
+        skip(1, at: 5)
+        #expect(reloads == 0)
+        skip(3, at: 6)
         #expect(reloads == 1)
-        setup.deliver(.commit(commit(at: 4, schemaVersion: 1), byteCount: 100))
+        setup.deliver(.commit(commit(at: 7, schemaVersion: 1), byteCount: 100))
         #expect(setup.store.computed.count == 0)
     }
 

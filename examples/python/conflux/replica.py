@@ -124,7 +124,7 @@ class Replica:
         the first action of the newer version."""
         if name == "skipped":
             skipped, target = fields["0"], fields["1"]
-            if not self.is_meant(target) or skipped in self.skips:
+            if not self.is_meant(target) or skipped <= self.life or skipped in self.skips:
                 return None
             self.skips.add(skipped)
             stopped_at, _ = self.stopped or (None, None)
