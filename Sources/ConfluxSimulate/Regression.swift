@@ -125,6 +125,9 @@ struct Regression: Sendable {
             [268_595_807_070_434], in: .standbys,
             "the checks let a program know of an entry that no sequencer knew to be in the log")
         + found(
+            [70_896_772_580_409],
+            "the checks did not know that a bridge may miss entries which the log has discarded")
+        + found(
             [81_725_526_499_199],
             "a replica kept the effect of a skipped entry, from a snapshot that the sequencer had lost"
         )

@@ -227,7 +227,9 @@ extension SimulatedCluster {
                 throw Violation(
                     promise: "P5", message: "\(node.text) was sent away: \(message)")
             }
-        case .missed: marks.hit(.missed)
+        case .missed(_, let through):
+            marks.hit(.missed)
+            node.passedOver = max(node.passedOver, through)
         case .damaged: marks.hit(.damageMet)
         case .disconnected: break
         }
