@@ -69,9 +69,8 @@ struct TopView {
     ) -> [Line] {
         TextTable(titles, rows).lines(columns: columns).enumerated().map { index, text in
             let row = index - 2
-            return Line(
-                text: text,
-                style: row < 0 ? .bold : row < styles.count ? styles[row] : nil)
+            if row < 0 { return Line(text: text, style: text.isEmpty ? nil : .bold) }
+            return Line(text: text, style: row < styles.count ? styles[row] : nil)
         }
     }
 

@@ -73,8 +73,6 @@ struct SnapshotLoads: Sendable {
 
     var count: Int { loads.count }
     var activeCount: Int { loads.values.count { $0.deadline != nil } }
-    /// The bytes that have arrived. *Use*: to compare them with their bound.
-    var byteCount: Int { loads.values.reduce(0) { $0 + $1.bytes.count } }
 
     /// The first load that waits for its turn.
     var waiting: UInt64? { loads.filter { $0.value.deadline == nil }.keys.min() }
