@@ -80,22 +80,26 @@ open class Store<State: Conflux.State>: @unchecked Sendable {
 ///
 /// It may outlive its store, which then commits nothing.
 public struct Actions<State: Conflux.State>: Sendable {
+    /// Unmanaged, so that a dispatch counts no reference.
     private enum Destination {
-        case store(StoreCore<State>)
-        /// With the scope, since the channel doesn't keep it.
-        case all(GlobalChannel<State>, Scope)
+        case store(Unmanaged<StoreCore<State>>)
+        case all(Unmanaged<GlobalChannel<State>>)
         /// To a route. This process need not have a store of the state.
-        case elsewhere(RouteOnly<State>)
+        case elsewhere(Unmanaged<RouteOnly<State>>)
     }
 
     private let destination: Destination
+    /// Keeps the destination alive: itself, or the scope that has the channel for good.
+    private let keeper: any AnyObject & Sendable
 
     init(core: StoreCore<State>) {
-        destination = .store(core)
+        destination = .store(.passUnretained(core))
+        keeper = core
     }
 
     init(scope: Scope) {
-        destination = .all(scope.channel(), scope)
+        destination = .all(.passUnretained(scope.channel()))
+        keeper = scope
     }
 
     /// Makes actions that take a route, whatever stores there are here.
@@ -104,7 +108,9 @@ public struct Actions<State: Conflux.State>: Sendable {
     ///   - route: The route.
     ///   - scope: The scope whose middleware and locks the actions pass.
     package init(by route: any ActionRoute<State>, in scope: Scope) {
-        destination = .elsewhere(RouteOnly(route: route, scope: scope))
+        let way = RouteOnly(route: route, scope: scope)
+        destination = .elsewhere(.passUnretained(way))
+        keeper = way
     }
 
     /// Dispatches an action. May be called on any thread, also inside a commit or an observer.
@@ -119,10 +125,12 @@ public struct Actions<State: Conflux.State>: Sendable {
     ///
     /// - Parameter action: What happens.
     public func dispatch(action: State.Action) {
-        switch destination {
-        case .store(let core): core.dispatch(action)
-        case .all(let channel, _): channel.dispatch(action)
-        case .elsewhere(let way): _ = way.dispatch(action)
+        withExtendedLifetime(keeper) {
+            switch destination {
+            case .store(let core): core._withUnsafeGuaranteedRef { $0.dispatch(action) }
+            case .all(let channel): channel._withUnsafeGuaranteedRef { $0.dispatch(action) }
+            case .elsewhere(let way): _ = way._withUnsafeGuaranteedRef { $0.dispatch(action) }
+            }
         }
     }
 
@@ -133,10 +141,12 @@ public struct Actions<State: Conflux.State>: Sendable {
     @_disfavoredOverload
     @discardableResult
     public func dispatch(_ action: State.Action) -> DispatchHandle {
-        switch destination {
-        case .store(let core): core.dispatchTracked(action)
-        case .all(let channel, _): channel.dispatchTracked(action)
-        case .elsewhere(let way): way.dispatch(action)
+        withExtendedLifetime(keeper) {
+            switch destination {
+            case .store(let core): core._withUnsafeGuaranteedRef { $0.dispatchTracked(action) }
+            case .all(let channel): channel._withUnsafeGuaranteedRef { $0.dispatchTracked(action) }
+            case .elsewhere(let way): way._withUnsafeGuaranteedRef { $0.dispatch(action) }
+            }
         }
     }
 }

@@ -2,7 +2,8 @@ import ConfluxVocabulary
 
 /// What is admitted and not in the log yet. Rule 13 is implemented here.
 ///
-/// While one append is on its way to the disk, the next one gathers. An append has as many commits
+/// While one append is on its way to the disk, the next one gathers. If that becomes large, it is
+/// launched behind the first one, so that the log does not wait for it. An append has as many commits
 /// as are needed for each of them to be one message of the feed. The follow-ups of an entry, such
 /// as a receipt or a welcome, wait with its commit, and happen only once it is durable.
 ///
@@ -53,8 +54,9 @@ struct CommitPipeline: Sendable {
     /// Their bytes.
     private var fullBytes = 0
     private var expectations: [Expectation] = []
-    /// The commits that the log has not answered yet.
-    private(set) var inFlight: InFlight?
+    /// The appends that the log has not answered yet, in order. The log does one after the other, and none
+    /// behind one that failed.
+    private var inFlight: [InFlight] = []
     /// The last number given to an entry. *Invariant*: no number is given twice in a tenure.
     private(set) var lastAdmitted: SequenceNumber
     private let settings: SequencerSettings
@@ -63,6 +65,11 @@ struct CommitPipeline: Sendable {
     /// have 65,536 blocks, and the rest is reserved for the sequencer's own entries, of which a
     /// session causes two at most.
     private static let blocksMax = 40_000
+    /// How many appends may be in flight.
+    private static let inFlightMax = 2
+    /// What has to gather before it is launched behind another append. Less would be synced together with
+    /// what comes meanwhile.
+    private static let secondBytesMin = 128 << 10
 
     init(
         log: LogID, epoch: Epoch, predecessor: Epoch, last: SequenceNumber,
@@ -74,7 +81,10 @@ struct CommitPipeline: Sendable {
     }
 
     /// Whether everything that was admitted is in the log.
-    var isEmpty: Bool { builder.isEmpty && full.isEmpty && inFlight == nil }
+    var isEmpty: Bool { builder.isEmpty && full.isEmpty && isIdle }
+
+    /// Whether no append is in flight.
+    var isIdle: Bool { inFlight.isEmpty }
 
     /// The bytes that gather for the next append.
     var gatheringBytes: Int { fullBytes + builder.byteCount }
@@ -128,20 +138,25 @@ struct CommitPipeline: Sendable {
         builder = builder.following
     }
 
-    /// Launches what has gathered, unless an append is under way.
+    /// Launches what has gathered, unless it can still wait for more.
     mutating func launch(timestamp: Timestamp, isForced: Bool) -> Append? {
-        guard inFlight == nil, !builder.isEmpty else { return nil }
-        var commits = full.map { full in
-            var full = full
-            return Self.finish(&full, timestamp)
-        }
+        guard isLaunchDue else { return nil }
+        // In place: a builder that is shared would copy its commit.
+        var commits = full.indices.map { Self.finish(&full[$0], timestamp) }
         commits.append(Self.finish(&builder, timestamp))
         full.removeAll()
         fullBytes = 0
         let append = Append(commits: commits, isForced: isForced)
-        inFlight = InFlight(append: append, timestamp: timestamp, expectations: expectations)
-        expectations.removeAll(keepingCapacity: true)
+        inFlight.append(
+            InFlight(append: append, timestamp: timestamp, expectations: expectations))
+        expectations = []
         return append
+    }
+
+    private var isLaunchDue: Bool {
+        guard !builder.isEmpty else { return false }
+        return isIdle
+            || inFlight.count < Self.inFlightMax && gatheringBytes >= Self.secondBytesMin
     }
 
     private static func finish(
@@ -153,12 +168,9 @@ struct CommitPipeline: Sendable {
             frame: frame, first: first, last: SequenceNumber(builder.first.rawValue - 1))
     }
 
-    /// The log has the commits that were under way.
+    /// The log has the commits that were in flight first.
     mutating func land() -> InFlight {
-        guard let landed = inFlight else {
-            preconditionFailure("the log answered an append that was not under way")
-        }
-        inFlight = nil
-        return landed
+        precondition(!isIdle, "the log answered an append that was not in flight")
+        return inFlight.removeFirst()
     }
 }
