@@ -2,9 +2,9 @@ import ConfluxVocabulary
 
 /// What is admitted and not in the log yet. Rule 13 is implemented here.
 ///
-/// While one append is on its way to the disk, the next one gathers. If that becomes large, it is
-/// launched behind the first one, so that the log does not wait for it. An append has as many commits
-/// as are needed for each of them to be one message of the feed. The follow-ups of an entry, such
+/// While one append is on its way to the disk, the next one gathers. Once that is half a message of the
+/// feed, it is launched behind the first one, so that the log never waits for the serving thread. An
+/// append has as many commits as are needed for each of them to be one message of the feed. The follow-ups of an entry, such
 /// as a receipt or a welcome, wait with its commit, and happen only once it is durable.
 ///
 ///     admit ──▶ gathering ──▶ in flight ──▶ log answers ──▶ publish, then follow-ups
@@ -67,9 +67,6 @@ struct CommitPipeline: Sendable {
     private static let blocksMax = 40_000
     /// How many appends may be in flight.
     private static let inFlightMax = 2
-    /// What has to gather before it is launched behind another append. Less would be synced together with
-    /// what comes meanwhile.
-    private static let secondBytesMin = 128 << 10
 
     init(
         log: LogID, epoch: Epoch, predecessor: Epoch, last: SequenceNumber,
@@ -155,8 +152,10 @@ struct CommitPipeline: Sendable {
 
     private var isLaunchDue: Bool {
         guard !builder.isEmpty else { return false }
-        return isIdle
-            || inFlight.count < Self.inFlightMax && gatheringBytes >= Self.secondBytesMin
+        if isIdle { return true }
+        // Less than this is better synced together with what comes meanwhile.
+        let isLarge = gatheringBytes >= Int(settings.feedCommitBytesMax) / 2
+        return isLarge && inFlight.count < Self.inFlightMax
     }
 
     private static func finish(
