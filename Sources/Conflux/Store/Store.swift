@@ -80,26 +80,22 @@ open class Store<State: Conflux.State>: @unchecked Sendable {
 ///
 /// It may outlive its store, which then commits nothing.
 public struct Actions<State: Conflux.State>: Sendable {
-    /// Unmanaged, so that a dispatch counts no reference.
     private enum Destination {
-        case store(Unmanaged<StoreCore<State>>)
-        case all(Unmanaged<GlobalChannel<State>>)
+        case store(StoreCore<State>)
+        /// With the scope, since the channel doesn't keep it.
+        case all(GlobalChannel<State>, Scope)
         /// To a route. This process need not have a store of the state.
-        case elsewhere(Unmanaged<RouteOnly<State>>)
+        case elsewhere(RouteOnly<State>)
     }
 
     private let destination: Destination
-    /// Keeps the destination alive: itself, or the scope that has the channel for good.
-    private let keeper: any AnyObject & Sendable
 
     init(core: StoreCore<State>) {
-        destination = .store(.passUnretained(core))
-        keeper = core
+        destination = .store(core)
     }
 
     init(scope: Scope) {
-        destination = .all(.passUnretained(scope.channel()))
-        keeper = scope
+        destination = .all(scope.channel(), scope)
     }
 
     /// Makes actions that take a route, whatever stores there are here.
@@ -108,9 +104,7 @@ public struct Actions<State: Conflux.State>: Sendable {
     ///   - route: The route.
     ///   - scope: The scope whose middleware and locks the actions pass.
     package init(by route: any ActionRoute<State>, in scope: Scope) {
-        let way = RouteOnly(route: route, scope: scope)
-        destination = .elsewhere(.passUnretained(way))
-        keeper = way
+        destination = .elsewhere(RouteOnly(route: route, scope: scope))
     }
 
     /// Dispatches an action. May be called on any thread, also inside a commit or an observer.
@@ -125,12 +119,10 @@ public struct Actions<State: Conflux.State>: Sendable {
     ///
     /// - Parameter action: What happens.
     public func dispatch(action: State.Action) {
-        withExtendedLifetime(keeper) {
-            switch destination {
-            case .store(let core): core._withUnsafeGuaranteedRef { $0.dispatch(action) }
-            case .all(let channel): channel._withUnsafeGuaranteedRef { $0.dispatch(action) }
-            case .elsewhere(let way): _ = way._withUnsafeGuaranteedRef { $0.dispatch(action) }
-            }
+        switch destination {
+        case .store(let core): core.dispatch(action)
+        case .all(let channel, _): channel.dispatch(action)
+        case .elsewhere(let way): _ = way.dispatch(action)
         }
     }
 
@@ -141,12 +133,10 @@ public struct Actions<State: Conflux.State>: Sendable {
     @_disfavoredOverload
     @discardableResult
     public func dispatch(_ action: State.Action) -> DispatchHandle {
-        withExtendedLifetime(keeper) {
-            switch destination {
-            case .store(let core): core._withUnsafeGuaranteedRef { $0.dispatchTracked(action) }
-            case .all(let channel): channel._withUnsafeGuaranteedRef { $0.dispatchTracked(action) }
-            case .elsewhere(let way): way._withUnsafeGuaranteedRef { $0.dispatch(action) }
-            }
+        switch destination {
+        case .store(let core): core.dispatchTracked(action)
+        case .all(let channel, _): channel.dispatchTracked(action)
+        case .elsewhere(let way): way.dispatch(action)
         }
     }
 }

@@ -146,14 +146,9 @@ extension GlobalChannel {
 }
 
 /// Dispatches by one route. This process need not have a store of the state.
-final class RouteOnly<S: State>: Sendable {
-    private let route: any ActionRoute<S>
-    private let scope: Scope
-
-    init(route: any ActionRoute<S>, scope: Scope) {
-        self.route = route
-        self.scope = scope
-    }
+struct RouteOnly<S: State>: Sendable {
+    let route: any ActionRoute<S>
+    let scope: Scope
 
     /// Sends an action by the route, after it has passed the scope's middleware and locks.
     func dispatch(_ action: S.Action) -> DispatchHandle {
