@@ -100,9 +100,10 @@ final class LogThread: @unchecked Sendable {
         case .renew, .takeOver: tenure += 1
         default: break
         }
+        let isAppend = if case .append = job { true } else { false }
         meter.logJobBegins(at: Moment.now.monotonic)
         let rest = worker?.work(job)
-        meter.logJobEnds(at: Moment.now.monotonic, isAppend: job.isAppend)
+        meter.logJobEnds(at: Moment.now.monotonic, isAppend: isAppend)
         // The rest runs after the jobs that were posted meanwhile. By then its tenure may be over.
         if let rest { jobs.post(rest) }
     }

@@ -33,9 +33,6 @@ package enum LogJob: Sendable {
     case close
     /// The rest of a job that belongs to the tenure with this epoch. It is dropped if that tenure is over.
     indirect case rest(LogJob, of: Epoch)
-
-    /// Whether it appends.
-    package var isAppend: Bool { if case .append = self { true } else { false } }
 }
 
 /// Works on the log: turns the machine's requests into calls of an ``ActionLog``, and the results into inputs
@@ -161,8 +158,6 @@ package final class LogWorker {
             uncoveredBytes += bodies.reduce(0) { $0 + $1.count }
             answer(.logRead(bodies))
         case .append(let append):
-            // Otherwise the append before it failed. That has ended the tenure, and this one with it.
-            guard append.first == last.next else { break }
             try self.append(append)
             sharing?.confirmed()
             last = append.last

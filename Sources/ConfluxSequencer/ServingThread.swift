@@ -20,7 +20,7 @@ final class ServingThread {
     let jobs: Mailbox<LogJob>
     let appender: LogThread
     private let reads: Mailbox<ReadTask>
-    let pace: ReadPace
+    private let pace: ReadPace
     let events: @Sendable (SequencerEvent) -> Void
     private let meter: SequencerMeter
     /// What the thread needs if several sequencers may serve the log; nil otherwise.
@@ -51,8 +51,8 @@ final class ServingThread {
     var takenCount = 0
     /// The append that this thread does itself after the turn.
     var ownAppend: Append?
-    /// When each append in flight was handed to the log.
-    var appendedAt: [Duration] = []
+    /// When the append under way was handed to the log.
+    private var appendedAt = Duration.zero
     private var commitTimes = CommitTimes()
     /// When the meter was last updated.
     private var publishedAt = Duration.zero
@@ -244,7 +244,7 @@ final class ServingThread {
 
     private func measureCommit() {
         let now = Moment.now.monotonic
-        if !appendedAt.isEmpty { meter.committed(after: now - appendedAt.removeFirst()) }
+        meter.committed(after: now - appendedAt)
         commitTimes.add(through: machine.last, at: now)
     }
 
@@ -314,7 +314,9 @@ final class ServingThread {
         case .readCheckpoint(let last): jobs.post(.readCheckpoint(through: last))
         case .readLog(let from): jobs.post(.read(from: from))
         case .append(let append):
-            take(append)
+            appendedAt = Moment.now.monotonic
+            pace.appended(at: appendedAt)
+            if mayAppend(append) { ownAppend = append } else { jobs.post(.append(append)) }
         case .readSnapshots: jobs.post(.readSnapshots)
         case .saveSnapshot(let part): jobs.post(.saveSnapshot(part))
         case .keepAside(let stores, let last): read(.gather(AsideRun(stores, through: last)))

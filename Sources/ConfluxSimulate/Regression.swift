@@ -131,9 +131,6 @@ struct Regression: Sendable {
             [81_725_526_499_199],
             "a replica kept the effect of a skipped entry, from a snapshot that the sequencer had lost"
         )
-        + found(
-            [172_219_878_311_991],
-            "an append was done behind one that had failed")
 
     private static func found(
         _ seeds: [UInt64], of states: SampleStates = .journal, in world: SimulationWorld? = nil,

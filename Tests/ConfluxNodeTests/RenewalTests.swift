@@ -270,22 +270,6 @@ struct RenewalTests {
         #expect(claim.last == SequenceNumber(3) && claim.epoch > Epoch(1))
     }
 
-    @Test func `an append behind one that failed is not done`() {
-        let log = MemoryLog()
-        var answers: [SequencerInput] = []
-        let worker = LogWorker(log: log, answer: { answers.append($0) })
-        worker.work(.claim(.random()))
-        let behind = Append(
-            commits: [
-                Append.Commit(
-                    frame: Array(repeating: 7, count: 40)[...], first: SequenceNumber(4),
-                    last: SequenceNumber(6))
-            ], isForced: false)
-        worker.work(.append(behind))
-        #expect(log.last == .zero)
-        #expect(answers.count == 1, "the append that failed has ended the tenure: \(answers)")
-    }
-
     @Test func `answers of an ended tenure are distinguished from those of the next`() throws {
         let jobs = Mailbox<LogJob>(capacity: 10, waker: try Waker())
         let confirm = LogJob.confirm

@@ -2,30 +2,31 @@ import Conflux
 import ConfluxProtocol
 import ConfluxVocabulary
 import ConfluxZeroMQ
-import Dispatch
+import Foundation
 import Synchronization
 
-/// Holds dispatched actions until the link takes them.
+/// Holds dispatched actions until the link takes them. Here alone, single actions become batches.
 ///
 /// An action is appended to the open batch under a short lock. The thread that owns the sockets takes
 /// the batch when it is ready for it. So the load decides how large batches are, and a lone action
 /// does not wait. The outbox is bounded in bytes: see ``NodeSettings/OutboxPolicy``.
-package final class Outbox: Sendable {
+// Sendable: all mutable state is guarded by `condition`.
+package final class Outbox: @unchecked Sendable {
     /// A batch: the open one, or one that takes no more actions.
     package struct Filling {
         package var builder: BatchBuilder
         package let block: OutcomeBlock
         package var isAtomic = false
         /// When its first action was dispatched, on the monotonic clock. *Use*: metrics alone.
-        var begunAt: Duration?
+        fileprivate(set) var begunAt: Duration?
         /// The bytes of its payloads. *Use*: they count towards the outbox's bound.
         var payloadBytes = 0
         /// The indices of actions that were withdrawn before they got counters.
         package var withdrawn = RangeSet<Int>()
         /// The targets of its actions, in order.
-        package var spans: [SubmittedBatch.Span] = []
+        package fileprivate(set) var spans: [SubmittedBatch.Span] = []
         /// The row of the last action.
-        var lastRow: BatchRow?
+        fileprivate var lastRow: BatchRow?
         /// How many counters it uses up without an action. *Invariant*: 0 unless the builder is empty.
         package var skippedCount: UInt32 = 0
 
@@ -35,13 +36,12 @@ package final class Outbox: Sendable {
 
     /// The target of a route's actions, and its row in the open batch. The row is looked up once a
     /// batch, so that no action compares targets.
-    // Sendable: all mutable state is guarded by the outbox's lock.
+    // Sendable: all mutable state is guarded by the outbox's condition.
     package final class Aim: @unchecked Sendable {
-        // Unchecked exclusivity: no access lasts while a function with another access is called.
-        @exclusivity(unchecked) var target: BatchTarget
-        @exclusivity(unchecked) var row: BatchRow?
+        @exclusivity(unchecked) fileprivate var target: BatchTarget
+        @exclusivity(unchecked) fileprivate var row: BatchRow?
         /// The number of the batch that the row belongs to.
-        @exclusivity(unchecked) var batchNumber: UInt64 = 0
+        @exclusivity(unchecked) fileprivate var batchNumber: UInt64 = 0
 
         package init(_ target: BatchTarget) {
             self.target = target
@@ -58,43 +58,12 @@ package final class Outbox: Sendable {
         }
     }
 
-    /// Someone who waits for room.
-    private enum Waiter {
-        case task(OneShot<Bool>)
-        case thread(DispatchSemaphore)
+    /// A batch with this many bytes takes no more actions. For a larger one, the system would provide new memory each
+    /// time, page by page, which took a fifth of a stream's processor time.
+    private static let fullBatchBytes = 256 << 10
 
-        func notify() {
-            switch self {
-            case .task(let turn): turn.send(true)
-            case .thread(let turn): turn.signal()
-            }
-        }
-    }
-
-    private struct Contents {
-        var batches: OutboxBatches
-        var isClosed = false
-        var waiters: [Waiter] = []
-
-        /// Those who have to be told that there is room, or that there never will be any.
-        mutating func takeWaiters(_ bytesMax: Int) -> [Waiter] {
-            guard !waiters.isEmpty, isClosed || batches.byteCount < bytesMax else { return [] }
-            defer { waiters = [] }
-            return waiters
-        }
-    }
-
-    /// What became of an action.
-    private enum Placement {
-        /// - Parameter isFirst: Whether the outbox was empty before.
-        case placed(OutcomeBlock, index: Int, isFirst: Bool)
-        case full
-        case closed
-    }
-
-    /// *Invariant*: the bytes of all batches are at most `bytesMax`, or one payload if that is larger; at most
-    /// twice `bytesMax` if threads dispatch that must not wait.
-    private let contents: Mutex<Contents>
+    private let condition = NSCondition()
+    private let route = Route()
     /// Called without a lock to withdraw an action that the link has taken already.
     private let withdrawSent: @Sendable (_ index: Int, OutcomeBlock) -> Void
     private let bytesMax: Int
@@ -102,6 +71,21 @@ package final class Outbox: Sendable {
     let limits: WireLimits
     /// Called without a lock when the outbox is no longer empty.
     private let wake: @Sendable () -> Void
+
+    // Unchecked exclusivity, here and in an aim: the lock guards all of it, and no access lasts while a function with
+    // another access is called.
+
+    /// Full batches, oldest first.
+    @exclusivity(unchecked) private var sealed: [Filling] = []
+    @exclusivity(unchecked) private var open: Filling
+    /// The number of the open batch. *Invariant*: rises with each new open batch.
+    @exclusivity(unchecked) private var openNumber: UInt64 = 1
+    /// The payload bytes of all batches. *Invariant*: at most `bytesMax`, or one payload if that is
+    /// larger; at most twice `bytesMax` if threads dispatch that must not wait.
+    @exclusivity(unchecked) private var byteCount = 0
+    @exclusivity(unchecked) private var isClosed = false
+    /// The tasks that wait for room.
+    private var roomWaiters: [OneShot<Bool>] = []
 
     package init(
         bytesMax: Int, policy: NodeSettings.OutboxPolicy, limits: WireLimits = .standard,
@@ -113,8 +97,7 @@ package final class Outbox: Sendable {
         self.limits = limits
         self.wake = wake
         self.withdrawSent = withdrawSent
-        let route = Route()
-        contents = Mutex(Contents(batches: OutboxBatches(limits: limits, route: route)))
+        open = Filling(builder: BatchBuilder(limits: limits), block: OutcomeBlock(route: route))
         route.outbox = self
     }
 
@@ -132,62 +115,36 @@ package final class Outbox: Sendable {
         guard payload.count <= limits.payloadBytesMax else {
             return DispatchHandle(.failed(.payloadTooLarge(payload.count, limits.payloadBytesMax)))
         }
-        let placement = place(aim, payload, within: bytesMax)
-        if case .full = placement {
-            return finish(placeInFull(aim, payload, mayWait: mayWait))
+        condition.lock()
+        while byteCount + payload.count > bytesMax, byteCount > 0, !isClosed {
+            if policy == .wait {
+                // A few threads run all tasks. If one of them waited here, the task that empties
+                // the outbox, or gives up, might wait for it. Tasks wait in `waitForRoom()`. Threads
+                // that must not wait here have as much room again.
+                if mayWait, !Self.isInTask, !NodeThread.isCurrent {
+                    condition.wait()
+                    continue
+                }
+                if byteCount + payload.count <= 2 * bytesMax { break }
+            }
+            condition.unlock()
+            return DispatchHandle(.failed(.outboxFull(bytesMax)))
         }
-        return finish(placement)
+        guard !isClosed else {
+            condition.unlock()
+            return DispatchHandle(.failed(.nodeClosed))
+        }
+        let wasEmpty = isVacant
+        let index = append(aim, payload)
+        let block = open.block
+        condition.unlock()
+        if wasEmpty { wake() }
+        return DispatchHandle(block: block, index: index)
     }
 
     /// Appends an action whose payload is an array.
     package func submit(_ aim: Aim, _ payload: [UInt8], mayWait: Bool) -> DispatchHandle {
         payload.withUnsafeBytes { submit(aim, $0, mayWait: mayWait) }
-    }
-
-    @inline(__always)
-    private func place(
-        _ aim: Aim, _ payload: UnsafeRawBufferPointer, within bytesMax: Int
-    ) -> Placement {
-        // Only read.
-        nonisolated(unsafe) let payload = payload
-        return contents.withLock { contents in
-            guard !contents.isClosed else { return .closed }
-            let byteCount = contents.batches.byteCount
-            guard byteCount == 0 || byteCount + payload.count <= bytesMax else { return .full }
-            let isFirst = contents.batches.isEmpty
-            let (block, index) = contents.batches.append(aim, payload)
-            return .placed(block, index: index, isFirst: isFirst)
-        }
-    }
-
-    @inline(__always)
-    private func finish(_ placement: Placement) -> DispatchHandle {
-        switch placement {
-        case .placed(let block, let index, let isFirst):
-            if isFirst { wake() }
-            return DispatchHandle(block: block, index: index)
-        case .full: return DispatchHandle(.failed(.outboxFull(bytesMax)))
-        case .closed: return DispatchHandle(.failed(.nodeClosed))
-        }
-    }
-
-    /// Appends an action to an outbox that was full.
-    @inline(never)
-    private func placeInFull(
-        _ aim: Aim, _ payload: UnsafeRawBufferPointer, mayWait: Bool
-    ) -> Placement {
-        guard policy == .wait else { return .full }
-        // A few threads run all tasks. If one of them waited here, the task that empties the outbox, or gives up,
-        // might wait for it. Tasks wait in `waitForRoom()`. Threads that must not wait here have as much room again.
-        guard mayWait, !Self.isInTask, !NodeThread.isCurrent else {
-            return place(aim, payload, within: 2 * bytesMax)
-        }
-        while true {
-            let placement = place(aim, payload, within: bytesMax)
-            guard case .full = placement else { return placement }
-            let turn = DispatchSemaphore(value: 0)
-            if wait(.thread(turn), toAdd: payload.count) { turn.wait() }
-        }
     }
 
     private static var isInTask: Bool { withUnsafeCurrentTask { $0 != nil } }
@@ -196,57 +153,99 @@ package final class Outbox: Sendable {
     ///
     /// - Returns: false if the task was cancelled, otherwise true.
     func waitForRoom() async -> Bool {
-        while true {
-            let turn = OneShot<Bool>()
-            guard wait(.task(turn), toAdd: 1) else { return true }
+        while let turn = turnToWait() {
             guard await turn.receive(onCancel: false) else {
                 forget(turn)
                 return false
             }
         }
-    }
-
-    /// Adds a waiter, unless there is room for so many bytes, or never will be any.
-    ///
-    /// - Returns: Whether it was added.
-    private func wait(_ waiter: Waiter, toAdd bytes: Int) -> Bool {
-        contents.withLock { contents in
-            let byteCount = contents.batches.byteCount
-            guard !contents.isClosed, byteCount > 0, byteCount + bytes > bytesMax else {
-                return false
-            }
-            contents.waiters.append(waiter)
-            return true
-        }
+        return true
     }
 
     private func forget(_ turn: OneShot<Bool>) {
-        contents.withLock { contents in
-            contents.waiters.removeAll {
-                if case .task(let other) = $0 { other === turn } else { false }
-            }
-        }
+        condition.lock()
+        roomWaiters.removeAll { $0 === turn }
+        condition.unlock()
+    }
+
+    /// - Returns: What gets the notice that there is room; nil if there is room, or never will be any.
+    private func turnToWait() -> OneShot<Bool>? {
+        condition.lock()
+        defer { condition.unlock() }
+        guard byteCount >= bytesMax, !isClosed else { return nil }
+        let turn = OneShot<Bool>()
+        roomWaiters.append(turn)
+        return turn
+    }
+
+    /// Called holding no lock.
+    private func tell(_ waiters: [OneShot<Bool>]) {
+        for waiter in waiters { waiter.send(true) }
+    }
+
+    /// Called under the lock.
+    private func takeRoomWaiters() -> [OneShot<Bool>] {
+        guard !roomWaiters.isEmpty, isClosed || byteCount < bytesMax else { return [] }
+        defer { roomWaiters = [] }
+        return roomWaiters
     }
 
     /// Uses up counters without actions, after everything that was submitted before.
     func skip(_ count: UInt32) {
-        let wasEmpty = contents.withLock { contents in
-            let wasEmpty = contents.batches.isEmpty
-            if !contents.isClosed { contents.batches.skip(count) }
-            return wasEmpty
+        condition.lock()
+        let wasEmpty = isVacant
+        if !isClosed {
+            seal()
+            // Neighbours are merged, so that a file of empty lines takes no memory for each line.
+            if let last = sealed.last?.skippedCount, last > 0,
+                Int(last + count) <= limits.entriesPerBatchMax
+            {
+                sealed[sealed.count - 1].skippedCount += count
+            } else {
+                let filling = Filling(
+                    builder: BatchBuilder(limits: limits), block: OutcomeBlock(),
+                    skippedCount: count)
+                sealed.append(filling)
+            }
         }
+        condition.unlock()
         if wasEmpty { wake() }
     }
 
     /// Ends the open batch. Actions that are submitted from now on go into another one.
     func endBatch() {
-        contents.withLock { $0.batches.seal() }
+        condition.lock()
+        seal()
+        condition.unlock()
     }
+
+    /// Called under the lock.
+    private func seal() {
+        guard !open.builder.isEmpty else { return }
+        sealed.append(open)
+        beginBatch()
+    }
+
+    /// Called under the lock.
+    private var isVacant: Bool { sealed.isEmpty && open.builder.isEmpty }
 
     /// Withdraws an action: at once if it is still here, otherwise by the link, which has it.
     private func withdraw(_ index: Int, of block: OutcomeBlock) {
+        condition.lock()
+        let isHere: Bool
+        let span = index..<index + 1
+        if open.block === block {
+            open.withdrawn.insert(contentsOf: span)
+            isHere = true
+        } else if let position = sealed.firstIndex(where: { $0.block === block }) {
+            sealed[position].withdrawn.insert(contentsOf: span)
+            isHere = true
+        } else {
+            isHere = false
+        }
+        condition.unlock()
         // It has no counter yet, so no other process knows of it. Its place will be void.
-        if contents.withLock({ $0.batches.withdraw(index, of: block) }) {
+        if isHere {
             block.reserve(through: index + 1)
             block.settle(from: index, with: .failed(.withdrawn))
         } else {
@@ -254,12 +253,52 @@ package final class Outbox: Sendable {
         }
     }
 
+    /// Called under the lock.
+    private func append(_ aim: Aim, _ payload: UnsafeRawBufferPointer) -> Int {
+        byteCount += payload.count
+        if !appendIfFits(aim, payload) {
+            seal()
+            open.builder.append(target: aim.target, payload: payload)
+        }
+        let present = row(of: aim)
+        if present != nil, present == open.lastRow {
+            open.spans[open.spans.count - 1].count += 1
+        } else {
+            open.spans.append(SubmittedBatch.Span(target: aim.target.target, count: 1))
+            open.lastRow = present
+        }
+        if open.begunAt == nil { open.begunAt = Moment.now.monotonic }
+        open.payloadBytes += payload.count
+        return open.builder.count - 1
+    }
+
+    /// Called under the lock.
+    private func appendIfFits(_ aim: Aim, _ payload: UnsafeRawBufferPointer) -> Bool {
+        guard open.builder.byteCount < Self.fullBatchBytes else { return false }
+        return row(of: aim).map { open.builder.appendIfFits(row: $0, payload: payload) } ?? false
+    }
+
+    /// The row in the open batch; nil if the batch's table is full. Called under the lock.
+    private func row(of aim: Aim) -> BatchRow? {
+        if aim.batchNumber != openNumber {
+            aim.row = open.builder.row(for: aim.target)
+            aim.batchNumber = openNumber
+        }
+        return aim.row
+    }
+
+    /// Called under the lock.
+    private func beginBatch() {
+        open = Filling(builder: BatchBuilder(limits: limits), block: OutcomeBlock(route: route))
+        openNumber += 1
+    }
+
     /// Sets the life of the store that later actions are meant for.
     func mean(_ life: SequenceNumber, by aim: Aim) {
-        contents.withLock { _ in
-            aim.target.life = life
-            aim.batchNumber = 0
-        }
+        condition.lock()
+        aim.target.life = life
+        aim.batchNumber = 0
+        condition.unlock()
     }
 
     /// Takes the oldest batch, if it may be submitted.
@@ -267,40 +306,67 @@ package final class Outbox: Sendable {
     /// - Parameter isAllowed: Returns whether a batch of this many bytes may be submitted.
     /// - Returns: The batch; nil if there is none, or if it may not be submitted yet.
     package func take(if isAllowed: (_ bytes: Int) -> Bool) -> Filling? {
-        // Called by this thread alone.
-        nonisolated(unsafe) let isAllowed = isAllowed
-        let (next, waiters) = contents.withLock { contents in
-            let next = contents.batches.take(if: isAllowed)
-            return (next, contents.takeWaiters(bytesMax))
+        condition.lock()
+        let next = sealed.first ?? open
+        guard next.count > 0, isAllowed(next.builder.byteCount) else {
+            condition.unlock()
+            return nil
         }
-        if let next { next.block.reserve(through: next.count) }
-        for waiter in waiters { waiter.notify() }
+        if sealed.isEmpty {
+            beginBatch()
+            byteCount = 0
+        } else {
+            sealed.removeFirst()
+            byteCount -= next.payloadBytes
+        }
+        if policy == .wait { condition.broadcast() }
+        let waiters = takeRoomWaiters()
+        condition.unlock()
+        next.block.reserve(through: next.count)
+        tell(waiters)
         return next
     }
 
     /// How many bytes of actions wait here, and how many may wait.
     var bound: Bound {
-        Bound("outboxBytesMax", contents.withLock { $0.batches.byteCount }, of: bytesMax)
+        condition.lock()
+        defer { condition.unlock() }
+        return Bound("outboxBytesMax", byteCount, of: bytesMax)
     }
 
-    package var isEmpty: Bool { contents.withLock { $0.batches.isEmpty } }
+    package var isEmpty: Bool {
+        condition.lock()
+        defer { condition.unlock() }
+        return isVacant
+    }
 
     /// Whether it takes no more actions.
-    var isClosedForActions: Bool { contents.withLock { $0.isClosed } }
+    var isClosedForActions: Bool {
+        condition.lock()
+        defer { condition.unlock() }
+        return isClosed
+    }
 
     /// Takes no more actions from now on.
     func close() {
-        let waiters = contents.withLock { contents in
-            contents.isClosed = true
-            return contents.takeWaiters(bytesMax)
-        }
-        for waiter in waiters { waiter.notify() }
+        condition.lock()
+        isClosed = true
+        condition.broadcast()
+        let waiters = takeRoomWaiters()
+        condition.unlock()
+        tell(waiters)
     }
 
     /// Closes the outbox and takes the batches that will never be submitted.
     package func takeRest() -> [Filling] {
         close()
-        let rest = contents.withLock { $0.batches.takeAll() }
+        condition.lock()
+        defer { condition.unlock() }
+        var rest = sealed
+        if !open.builder.isEmpty { rest.append(open) }
+        sealed = []
+        beginBatch()
+        byteCount = 0
         for filling in rest { filling.block.reserve(through: filling.count) }
         return rest
     }

@@ -1,5 +1,4 @@
 import ConfluxProtocol
-import ConfluxVocabulary
 import ConfluxZeroMQ
 
 /// Appends that the serving thread does itself, since that is faster than waking the log's thread. If an
@@ -13,22 +12,6 @@ extension ServingThread {
         isMemory
             || takenCount <= 1
                 && append.commits.reduce(0) { $0 + $1.frame.count } <= Self.ownBytesMax
-    }
-
-    /// Takes an append: to do it after this turn, or to pass it to the log's thread.
-    func take(_ append: Append) {
-        let now = Moment.now.monotonic
-        pace.appended(at: now)
-        // Directly behind the log's end: no other is in flight in this tenure.
-        if append.first == machine.last.next { appendedAt.removeAll() }
-        appendedAt.append(now)
-        if ownAppend == nil, mayAppend(append) {
-            ownAppend = append
-            return
-        }
-        // An earlier one that this thread has not begun comes first.
-        if let former = ownAppend.take() { jobs.post(.append(former)) }
-        jobs.post(.append(append))
     }
 
     func appendAside(_ append: Append) {

@@ -51,7 +51,7 @@ public enum Mark: String, Sendable, Hashable, CaseIterable {
 
     // The feed and catching up (rules 4, 5, 6)
     case holeFetched, catchUpFetched, lateStoreAttached, bufferDropped, deliveryFull
-    case lostLastSeenByBeat, fetchWaited, commitCut, secondInFlight, attachedBesideOthers
+    case lostLastSeenByBeat, fetchWaited, commitCut, attachedBesideOthers
 
     // Stores (rule 16)
     case created, concurrentCreators, adopted, closed, reopened

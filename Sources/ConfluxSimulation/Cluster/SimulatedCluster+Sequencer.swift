@@ -86,10 +86,6 @@ extension SimulatedCluster {
     }
 
     func post(_ job: LogJob, _ sequencer: SimulatedSequencer) {
-        if case .append(let append) = job {
-            if append.commits.count > 1 { marks.hit(.commitCut) }
-            if sequencer.logJobs.contains(where: \.isAppend) { marks.hit(.secondInFlight) }
-        }
         sequencer.logJobs.append(job)
         guard sequencer.standby == nil else { return call(sequencer) }
         var takes = logLatency
@@ -97,6 +93,7 @@ extension SimulatedCluster {
             marks.hit(.logSlow)
             takes = random.duration(in: .milliseconds(50)...(.seconds(3)))
         }
+        if case .append(let append) = job, append.commits.count > 1 { marks.hit(.commitCut) }
         sequencer.logFreeAt = max(sequencer.logFreeAt, now) + takes
         timeline.schedule(.workLog(process: sequencer.process), at: sequencer.logFreeAt)
     }

@@ -2,9 +2,8 @@ import ConfluxVocabulary
 
 /// What is admitted and not in the log yet. Rule 13 is implemented here.
 ///
-/// While one append is on its way to the disk, the next one gathers. Once that is half a message of the
-/// feed, it is launched behind the first one, so that the log never waits for the serving thread. An
-/// append has as many commits as are needed for each of them to be one message of the feed. The follow-ups of an entry, such
+/// While one append is on its way to the disk, the next one gathers. An append has as many commits
+/// as are needed for each of them to be one message of the feed. The follow-ups of an entry, such
 /// as a receipt or a welcome, wait with its commit, and happen only once it is durable.
 ///
 ///     admit ──▶ gathering ──▶ in flight ──▶ log answers ──▶ publish, then follow-ups
@@ -54,9 +53,8 @@ struct CommitPipeline: Sendable {
     /// Their bytes.
     private var fullBytes = 0
     private var expectations: [Expectation] = []
-    /// The appends that the log has not answered yet, in order. The log does one after the other, and none
-    /// behind one that failed.
-    private var inFlight: [InFlight] = []
+    /// The commits that the log has not answered yet.
+    private(set) var inFlight: InFlight?
     /// The last number given to an entry. *Invariant*: no number is given twice in a tenure.
     private(set) var lastAdmitted: SequenceNumber
     private let settings: SequencerSettings
@@ -65,8 +63,6 @@ struct CommitPipeline: Sendable {
     /// have 65,536 blocks, and the rest is reserved for the sequencer's own entries, of which a
     /// session causes two at most.
     private static let blocksMax = 40_000
-    /// How many appends may be in flight.
-    private static let inFlightMax = 2
 
     init(
         log: LogID, epoch: Epoch, predecessor: Epoch, last: SequenceNumber,
@@ -78,10 +74,7 @@ struct CommitPipeline: Sendable {
     }
 
     /// Whether everything that was admitted is in the log.
-    var isEmpty: Bool { builder.isEmpty && full.isEmpty && isIdle }
-
-    /// Whether no append is in flight.
-    var isIdle: Bool { inFlight.isEmpty }
+    var isEmpty: Bool { builder.isEmpty && full.isEmpty && inFlight == nil }
 
     /// The bytes that gather for the next append.
     var gatheringBytes: Int { fullBytes + builder.byteCount }
@@ -135,27 +128,18 @@ struct CommitPipeline: Sendable {
         builder = builder.following
     }
 
-    /// Launches what has gathered, unless it can still wait for more.
+    /// Launches what has gathered, unless an append is under way.
     mutating func launch(timestamp: Timestamp, isForced: Bool) -> Append? {
-        guard isLaunchDue else { return nil }
-        // In place: a builder that is shared would copy its commit.
+        guard inFlight == nil, !builder.isEmpty else { return nil }
+        // In place: finishing a copy of a builder would copy its commit.
         var commits = full.indices.map { Self.finish(&full[$0], timestamp) }
         commits.append(Self.finish(&builder, timestamp))
         full.removeAll()
         fullBytes = 0
         let append = Append(commits: commits, isForced: isForced)
-        inFlight.append(
-            InFlight(append: append, timestamp: timestamp, expectations: expectations))
-        expectations = []
+        inFlight = InFlight(append: append, timestamp: timestamp, expectations: expectations)
+        expectations.removeAll(keepingCapacity: true)
         return append
-    }
-
-    private var isLaunchDue: Bool {
-        guard !builder.isEmpty else { return false }
-        if isIdle { return true }
-        // Less than this is better synced together with what comes meanwhile.
-        let isLarge = gatheringBytes >= Int(settings.feedCommitBytesMax) / 2
-        return isLarge && inFlight.count < Self.inFlightMax
     }
 
     private static func finish(
@@ -167,9 +151,12 @@ struct CommitPipeline: Sendable {
             frame: frame, first: first, last: SequenceNumber(builder.first.rawValue - 1))
     }
 
-    /// The log has the commits that were in flight first.
+    /// The log has the commits that were under way.
     mutating func land() -> InFlight {
-        precondition(!isIdle, "the log answered an append that was not in flight")
-        return inFlight.removeFirst()
+        guard let landed = inFlight else {
+            preconditionFailure("the log answered an append that was not under way")
+        }
+        inFlight = nil
+        return landed
     }
 }

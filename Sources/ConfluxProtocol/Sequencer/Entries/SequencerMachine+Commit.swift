@@ -4,7 +4,7 @@ import ConfluxVocabulary
 extension SequencerMachine {
     mutating func launch(at now: Moment, into effects: inout [SequencerEffect]) {
         guard phase == .serving || phase == .stopping else { return }
-        if phase == .serving, pipeline.isIdle { admitPoints() }
+        if phase == .serving, pipeline.inFlight == nil { admitPoints() }
         if let append = pipeline.launch(timestamp: tenure.stamp(now.wall), isForced: false) {
             effects.append(.append(append))
         }
