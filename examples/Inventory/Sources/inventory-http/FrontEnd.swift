@@ -44,7 +44,9 @@ struct FrontEnd: Sendable {
         do throws(DispatchError) {
             return Answer(status: 202, text: "entry \(try await handle.receipt().sequence)")
         } catch {
-            return Answer(status: 503, text: "\(error)")
+            // With an unknown outcome the action may be in the log, so asking again may do it twice.
+            let status: UInt32 = error.code == .outcomeUnknown ? 504 : 503
+            return Answer(status: status, text: "\(error)")
         }
     }
 }
