@@ -61,7 +61,7 @@ enum MigrateCommand {
             of the log first, and then start them with the new place. The old log stays as it is; \
             remove it once the new one serves. Never serve both.
 
-            If the command is interrupted, nothing was moved. Run it again: it begins anew.
+            If the command is interrupted, nothing was moved. Run it again: it starts over.
             """,
         parameters: [from, to] + EtcdOptions.connection + [WorkerOptions.json],
         examples: [
@@ -139,8 +139,8 @@ enum MigrateCommand {
         if environment.interruption.reason != nil {
             return CommandFailure(
                 .interrupted,
-                "The migration was interrupted. Nothing was moved, and \(source) is as it was. Run it "
-                    + "again: it begins anew.")
+                "The migration was interrupted. Nothing was moved, and \(source) is as it was. "
+                    + "Run it again: it starts over.")
         }
         guard error.code == .superseded else { return CommandFailure(error) }
         return CommandFailure(

@@ -209,7 +209,7 @@ package final class LogWorker {
             throw LogError(
                 .damaged,
                 "The log ends at \(claim.last), and entries up to \(last) were receipted. Restore it, "
-                    + "or start the sequencer anew to go on without them.")
+                    + "or restart the sequencer to continue without them.")
         }
         epoch = claim.epoch
         last = claim.last

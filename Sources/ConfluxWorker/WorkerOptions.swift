@@ -33,7 +33,7 @@ package enum WorkerOptions {
     package static let stores = Option<[StoreName]>(
         repeated: "--store", parse: .storeName,
         summary: """
-            A store to host: a state's name, or state/instance. Unless given, the shared store \
+            A store to host: a state's name, or state/instance. If omitted, the shared store \
             of every state that this worker knows.
             """)
     /// The most bytes of an action.

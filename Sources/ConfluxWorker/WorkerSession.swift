@@ -208,12 +208,12 @@ struct WorkerSession: Sendable {
                 "historyLost", range(from, through),
                 text: """
                     the log has lost entries \(from) to \(through), which this node had applied; \
-                    its stores were loaded anew
+                    its stores were reloaded
                     """)
         case .sessionForgotten:
             environment.announce(
                 "sessionForgotten",
-                text: "the sequencer has forgotten this node, which joins anew")
+                text: "the sequencer has forgotten this node's session; the node joins again")
         case .missed(let from, let through):
             environment.announce(
                 "missed", range(from, through),

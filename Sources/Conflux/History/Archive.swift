@@ -160,7 +160,7 @@ public struct Archive: Sendable {
                     .incompatible,
                     """
                     What \(saved.url.path) holds is no \(S.Value.self) of this program: \(error). Run the \
-                    program that wrote it, or move the file away to begin anew.
+                    program that wrote it, or move the file away to start afresh.
                     """, error)
             }
         }

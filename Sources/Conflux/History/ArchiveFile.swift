@@ -106,7 +106,7 @@ struct ArchiveFile: Sendable {
             .damaged,
             """
             \(url.path) is not whole: \(how). It was changed by somebody else, or its disk is broken; \
-            move it away to begin anew.
+            move it away to start afresh.
             """)
     }
 

@@ -14,7 +14,7 @@ enum ContextCommand {
     private static let name = Operand("NAME", parse: .contextName, summary: "The context's name.")
     private static let shown = Operand<String?>(
         optional: "NAME", parse: .contextName,
-        summary: "The context's name. Unless given, the one in use.")
+        summary: "The context's name. If omitted, the one in use.")
     private static let connect = Option<String?>(
         "--connect", valueName: "ADDRESS", parse: .text,
         summary: "Where the sequencer listens, as the option of every command.")

@@ -36,7 +36,7 @@ enum DispatchCommand {
         "--schema-version", valueName: "N", parse: .integer(in: 1...UInt32.max),
         summary: """
             The schema version of the actions. Nodes whose program is older stop the store \
-            before them. Unless given, it is the version of the store, or that of a state's \
+            before them. If omitted, it is the version of the store, or that of a state's \
             newest store.
             """)
     private static let unchecked = Flag(

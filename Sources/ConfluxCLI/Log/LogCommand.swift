@@ -11,7 +11,7 @@ enum LogCommand {
         .map { SequenceNumber($0) }
     private static let from = Option<SequenceNumber?>(
         "--from", valueName: "SEQ", parse: number,
-        summary: "The first entry. Unless given, the oldest one that the log still holds.")
+        summary: "The first entry. If omitted, the oldest entry that the log still holds.")
     private static let tail = Option<UInt64?>(
         "--tail", valueName: "N", parse: .integer(in: 1...UInt64(Int64.max)),
         summary: "Begin with the last N entries of the log, whatever they are about.")
@@ -23,7 +23,7 @@ enum LogCommand {
             """)
     private static let to = Option<SequenceNumber?>(
         "--to", valueName: "SEQ", parse: number,
-        summary: "The last entry. Unless given, the last one in the log.")
+        summary: "The last entry. If omitted, the log's last one.")
     private static let follow = Flag(
         "--follow", summary: "Follow new entries until SIGINT.")
     private static let target = Option<Target?>(
@@ -55,7 +55,7 @@ enum LogCommand {
             their states. A skipped event removes an entry's effect. The command reads through \
             the sequencer, and makes no entries.
 
-            The log gives up what nobody needs any more (see conflux sequencer --help). It \
+            The log discards entries that nobody needs any more (see conflux sequencer --help). It \
             begins at the floor, which conflux status shows. If you ask for earlier entries, the \
             command says so, and begins at the floor.
 
@@ -202,7 +202,7 @@ enum LogCommand {
         }
         if let from = arguments[from], from < status.floor {
             environment.diagnostics.note(
-                "the log begins at \(status.floor); earlier entries were given up")
+                "the log begins at \(status.floor); earlier entries were discarded")
         }
         let tail = arguments[tail].map { count in
             SequenceNumber(status.last.rawValue - min(count, status.last.rawValue)).next

@@ -130,8 +130,9 @@ struct LogVerification {
         if number.next < floor {
             throw CommandFailure(
                 .logFailed, code: "anchorBelowFloor",
-                "The log begins at entry \(floor), and the anchor is of entry \(number), which was given "
-                    + "up: nothing can be said of it. Give an anchor of a later entry.")
+                "The log begins at entry \(floor), and the anchor is of entry \(number), which "
+                    + "the log has discarded, so it can't be checked. Give the anchor of a later "
+                    + "entry.")
         }
         throw CommandFailure(
             .logFailed, code: "anchorDiffers",

@@ -8,8 +8,8 @@ enum HandoverCommand {
     private static let successor = Option<String?>(
         "--to", valueName: "ADDRESS", parse: .text,
         summary: """
-            The address of the one that takes over, as conflux status shows it. Unless given, the one that is \
-            furthest in the log.
+            The address of the one that takes over, as conflux status shows it. If omitted, the \
+            one that is furthest in the log.
             """)
 
     static let description = Command(

@@ -116,7 +116,8 @@ struct SequencerTelling {
             environment.announce(
                 "logNearlyFull", ["retained": .string(retained)],
                 text:
-                    "the log has reached its bound: actions wait until older entries are given up. "
+                    "the log has reached its bound: actions wait until older entries are "
+                    + "discarded. "
                     + "Up to \(retained) are retained; if this lasts, raise the bound or retain less"
             )
         case .logHasRoom:
@@ -139,11 +140,11 @@ struct SequencerTelling {
         case .truncated(let floor):
             environment.announce(
                 "truncated", ["floor": .number(floor)],
-                text: "gave up the entries before \(floor): nobody needs them any more")
+                text: "discarded the entries before \(floor): nobody needs them any more")
         case .truncateFailed(let message):
             environment.announce(
                 "truncateFailed", ["message": .string(message)],
-                text: "entries that nobody needs any more could not be given up yet: \(message)")
+                text: "entries that nobody needs any more could not be discarded yet: \(message)")
         case .unreadable(let message):
             environment.announce(
                 "unreadable", ["message": .string(message)],
@@ -172,7 +173,7 @@ struct SequencerTelling {
                 "historyLost", fields,
                 text: """
                     \(name.map { "\($0)" } ?? "a node") had entries \(from) to \(through), which \
-                    this log does not have; it loads its stores anew
+                    this log does not have; it reloads its stores
                     """)
         case .created, .dropped, .upgraded, .frozen, .thawed, .skipped, .snapshotTaken,
             .snapshotFailed, .asideFailed, .diverged, .converged:

@@ -65,8 +65,8 @@ extension LogError {
                 (
                     .full,
                     "The space of etcd is used up. Raise --quota-backend-bytes or remove what "
-                        + "else it keeps; then have it give up history (etcdctl compact --physical) "
-                        + "and give back space (etcdctl defrag, each member), and end the alarm "
+                        + "else it keeps; then compact its history (etcdctl compact --physical), "
+                        + "free the space (etcdctl defrag, on each member), and clear the alarm "
                         + "(etcdctl alarm disarm)"
                 )
             case .tooLarge:

@@ -64,7 +64,7 @@ final class CrashJournalFile: @unchecked Sendable {
         self.opened = opened
         warning = """
             The crash journal \(path) was damaged (\(former)), and is now \(path).damaged. \
-            Crashes are counted anew.
+            Crashes are counted from zero.
             """
     }
 

@@ -89,7 +89,7 @@ extension SequencerMachine {
             guard token.log == tenure.log, let found = sessions[token.incarnation],
                 found.nonce == hello.nonce, found.presence != .visit
             else {
-                let text = "the session is not remembered; join anew"
+                let text = "the session is not remembered; join again"
                 refuse(hello, .forgotten, text, to: connection, into: &effects)
                 return
             }
