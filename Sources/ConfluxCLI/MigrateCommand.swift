@@ -146,7 +146,7 @@ enum MigrateCommand {
         return CommandFailure(
             .logFailed, code: error.code.rawValue,
             "A sequencer claimed the log while it was copied, so nothing was moved. End all sequencers "
-                + "of \(source), those that stand by too; then run this again.")
+                + "of \(source), standbys too; then run the command again.")
     }
 
     private static func etcdSettings(

@@ -7,8 +7,8 @@ package enum WorkerOptions {
     package static let connect = Option(
         "--connect", valueName: "ADDRESS", default: "tcp://127.0.0.1:7400", parse: .text,
         summary: """
-            Where the sequencer listens. Give several addresses, separated by commas, where others \
-            stand by.
+            Where the sequencer listens. If there are standbys, give several addresses, separated \
+            by commas.
             """)
     /// How long to wait for the sequencer.
     package static let timeout = Option(

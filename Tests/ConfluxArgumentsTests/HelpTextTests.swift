@@ -21,7 +21,7 @@ struct HelpTextTests {
               -h, --help  Show this help.
               --version   Show the version.
 
-            'conflux COMMAND --help' says more about a command.
+            'conflux COMMAND --help' tells you more about a command.
             """
         #expect(try show("--help") == expected)
         #expect(try show("-h") == expected)

@@ -246,9 +246,8 @@ struct Dispatching: Sendable {
                     CommandFailure(
                         .concernedNobody, receipt: receipt,
                         """
-                        The action is in the log as entry \(receipt.sequence), and was for no store: \
-                        there was none, or each that there was is frozen. See what there is with \
-                        `conflux status`.
+                        The action is in the log as entry \(receipt.sequence), but no store took \
+                        it: there is none, or all are frozen. `conflux status` shows the stores.
                         """))
             default: .success(receipt)
             }

@@ -103,7 +103,7 @@ enum LogCommand {
                     environment.output.print(verification.json)
                 } else {
                     let found = anchor.map { ", with the anchor of entry \($0.number)" } ?? ""
-                    environment.output.add("whole\(found): \(verification.text)")
+                    environment.output.add("intact\(found): \(verification.text)")
                 }
                 return .success
             }

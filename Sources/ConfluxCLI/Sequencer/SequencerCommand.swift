@@ -59,7 +59,7 @@ enum SequencerCommand {
     private static let insecure = Flag(
         "--insecure",
         summary: """
-            Let everybody connect who can reach the addresses, and encrypt nothing. Without \
+            Let everybody who can reach the addresses connect, and encrypt nothing. Without \
             keys, addresses that are not on the loopback interface need this option.
             """)
 
@@ -70,10 +70,10 @@ enum SequencerCommand {
     static let description = Command(
         "sequencer", summary: "Decide the order of actions, and keep them in a log.",
         discussion: """
-            Prints a line that says ready once it serves nodes, then each node that joins or \
-            leaves. With --log, where another sequencer serves, it says standby, follows the log and \
-            takes over when the other one ends. SIGINT and SIGTERM end it cleanly: what was admitted is committed, and the \
-            log is closed.
+            Prints a line that says ready once it serves nodes, then a line for each event. With \
+            --log, if another sequencer serves, it prints standby, follows the log, and takes \
+            over when the other one ends. SIGINT and SIGTERM end it cleanly: it commits what it \
+            has admitted, and closes the log.
 
             The log discards an entry if one of the --keep options allows it and nobody can need \
             it. Nobody can need an entry if each hosted store that it concerns has a newer \

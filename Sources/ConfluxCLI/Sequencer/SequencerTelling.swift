@@ -130,12 +130,12 @@ struct SequencerTelling {
                     "message": .string(damage.message),
                 ],
                 text:
-                    "entries \(damage.first) to \(damage.last) can't be read; stores that need them "
-                    + "begin behind them: \(damage.message)")
+                    "entries \(damage.first) to \(damage.last) can't be read; stores that need "
+                        + "them start after them: \(damage.message)")
         case .snapshotsUnlisted(let message):
             environment.announce(
                 "snapshotsUnlisted", ["message": .string(message)],
-                text: "stores that this may concern can't be opened until a replica gives a "
+                text: "stores that this may affect can't be opened until a replica provides a "
                     + "snapshot; all others are served: \(message)")
         case .truncated(let floor):
             environment.announce(
@@ -152,14 +152,14 @@ struct SequencerTelling {
         case .slowed(let lagging, let live):
             environment.announce(
                 "slowed", ["lagging": .number(UInt64(lagging)), "live": .number(UInt64(live))],
-                text: "\(lagging) of \(live) replicas lag; admitting slowly")
+                text: "\(lagging) of \(live) replicas lag; actions are admitted slowly")
         case .resumed:
-            environment.announce("resumed", text: "admitting as usual")
+            environment.announce("resumed", text: "actions are admitted as usual again")
         case .barred(let key, let pause):
             environment.announce(
                 "barred",
                 ["key": .string("\(key)"), "seconds": .number(UInt64(pause / .seconds(1)))],
-                text: "\(key) sent too many messages beyond what it may, and is barred for "
+                text: "\(key) kept exceeding its limits, and is barred for "
                     + "\(Int(pause / .seconds(1))) s. Stop the program that sends them, or remove the key"
             )
         case .challenged(let epoch):
@@ -227,8 +227,8 @@ struct SequencerTelling {
             announce(
                 "asideFailed", store, ["reason": .string(reason)],
                 """
-                the log is kept for \(store), which nobody hosts, since its entries can't be kept \
-                elsewhere: \(reason). Have a program open it, or drop it.
+                the log can't discard the entries of \(store), which nobody hosts, because they \
+                can't be kept aside: \(reason). Open the store in a program, or drop it.
                 """)
         case .diverged(let store, let status): tell(status, of: store)
         case .converged(let store, let sequence):
@@ -262,9 +262,9 @@ struct SequencerTelling {
 
     private static func words(_ reason: FreezeReason) -> String {
         switch reason {
-        case .abandoned: "which nobody hosts, and which would keep the log"
-        case .unconfirmed: "whose replicas did not agree for too long"
-        case .asked: "since somebody asked for it"
+        case .abandoned: "because nobody hosts it and its entries keep the log from shrinking"
+        case .unconfirmed: "because its replicas did not agree for too long"
+        case .asked: "on request"
         }
     }
 
