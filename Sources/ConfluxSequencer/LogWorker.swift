@@ -187,8 +187,8 @@ package final class LogWorker {
         guard log.id == former else {
             throw LogError(
                 .damaged,
-                "Where log \(former) was there is log \(log.id) now. Put the first one back, or "
-                    + "start a sequencer with the other one.")
+                "Log \(log.id) is now where log \(former) was. Put the first one back, or start "
+                    + "a sequencer with the other one.")
         }
     }
 

@@ -59,8 +59,8 @@ public struct Archive: Sendable {
             throw StoreError(
                 .invalidName,
                 """
-                "\(name)" is no name for an archive: it has 1 to \(nameLengthMax) of the characters \
-                A-Z a-z 0-9 . _ -, and not dots alone.
+                "\(name)" is not a name for an archive: use 1 to \(nameLengthMax) of the \
+                characters A-Z a-z 0-9 . _ -, and not dots alone.
                 """)
         }
     }

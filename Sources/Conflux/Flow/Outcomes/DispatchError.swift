@@ -112,7 +112,7 @@ public struct DispatchError: Error, Sendable, CustomStringConvertible {
         DispatchError(
             code: .noStore,
             message: """
-                No store of \(state.title) exists in this scope, so nobody heard of the action. Make \
+                No store of \(state.title) exists in this scope, so no store got the action. Make \
                 one first, or dispatch in the scope that has one.
                 """)
     }
@@ -122,8 +122,8 @@ public struct DispatchError: Error, Sendable, CustomStringConvertible {
         DispatchError(
             code: .noStore,
             message: """
-                No store in this scope handles \(event), so nobody heard of it. Make one whose state \
-                handles it first (EventHandling), or send it in the scope that has one.
+                No store in this scope handles \(event), so no store got it. First make one whose \
+                state handles it (EventHandling), or send it in the scope that has one.
                 """)
     }
 
@@ -166,8 +166,8 @@ public struct DispatchError: Error, Sendable, CustomStringConvertible {
     static let intercepted = DispatchError(
         code: .intercepted,
         message: """
-            Middleware stopped the action, and no store heard of it. Dispatch what that middleware \
-            lets pass, or end its registration.
+            Middleware stopped the action, so no store got it. Dispatch an action that the \
+            middleware lets pass, or end its registration.
             """)
 
     /// A synchronous dispatch from inside a commit or an observer.
