@@ -49,7 +49,7 @@ package enum WorkerOptions {
             """)
     /// JSON instead of text.
     package static let json = Flag(
-        "--json", summary: "Print one JSON value a line, with sorted keys.")
+        "--json", summary: "Print one JSON value per line, with sorted keys.")
 
     /// All options.
     package static let all: [any ParameterKey] = [

@@ -114,7 +114,7 @@ struct HelpTextTests {
                 Examples:
                   Bash, in ~/.bashrc:
                     eval "$(conflux completions bash)"
-                  Zsh, in ~/.zshrc behind compinit:
+                  Zsh, in ~/.zshrc after compinit:
                     source <(conflux completions zsh)
                   Fish:
                     conflux completions fish > ~/.config/fish/completions/conflux.fish

@@ -159,8 +159,8 @@ public struct Archive: Sendable {
                 throw StoreError(
                     .incompatible,
                     """
-                    What \(saved.url.path) holds is no \(S.Value.self) of this program: \(error). Run the \
-                    program that wrote it, or move the file away to start afresh.
+                    \(saved.url.path) does not hold a \(S.Value.self) that this program can read: \
+                    \(error). Run the program that wrote it, or move the file away to start afresh.
                     """, error)
             }
         }

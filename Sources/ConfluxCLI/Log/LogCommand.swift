@@ -18,8 +18,8 @@ enum LogCommand {
     private static let since = Option<Duration?>(
         "--since", parse: .duration(in: .seconds(1)...(.seconds(86_400 * 3_650))),
         summary: """
-            Only entries that are at most this old, as in 10m. The sequencer's clock gave them \
-            their times; their age is told by the clock here.
+            Only entries that are at most this old, such as 10m. The sequencer's clock gave the \
+            entries their times; the clock of this machine measures their age.
             """)
     private static let to = Option<SequenceNumber?>(
         "--to", valueName: "SEQ", parse: number,
@@ -29,8 +29,8 @@ enum LogCommand {
     private static let target = Option<Target?>(
         "--target", parse: .target,
         summary: """
-            Only entries that concern one store, or every store of a state: state/*. Actions for \
-            every store of its state concern a store, too.
+            Only entries that concern one store, or every store of a state: state/*. An action \
+            for every store of a state concerns each of its stores.
             """)
 
     private static let verify = Option<String?>(
@@ -60,9 +60,9 @@ enum LogCommand {
             command says so, and begins at the floor.
 
             A log on disk has a chain of hashes beside its entries. --verify follows it, and \
-            names the first entry that was changed. Somebody who changes a log can compute all \
-            hashes anew, but then the log no longer has the anchor, NUMBER:HASH, that you keep \
-            on another machine. Give that to --expect.
+            names the first entry that was changed. Somebody who changes a log can recompute all \
+            hashes, but then the log no longer has the anchor, NUMBER:HASH, that you keep on \
+            another machine. Give that to --expect.
             """,
         parameters: [
             from, to, tail, since, follow, target, verify, expect,
@@ -210,7 +210,7 @@ enum LogCommand {
         let first = max(arguments[from] ?? tail ?? status.floor, status.floor)
         let isKnown = arguments[target].map { Self.isKnown($0, to: status) } ?? true
         if isFollowing, !isKnown, let target = arguments[target] {
-            environment.diagnostics.note("there is no \(target) now; its entries are waited for")
+            environment.diagnostics.note("there is no \(target) now; waiting for its entries")
         }
         let last = isFollowing ? nil : min(arguments[to] ?? status.last, status.last)
         if let last, first > last { return .success }

@@ -102,8 +102,8 @@ public struct DispatchError: Error, Sendable, CustomStringConvertible {
         DispatchError(
             code: .storeClosed,
             message: """
-                The store of \(state.title) was released before it came to the action, which changed \
-                nothing. Keep the store for as long as its actions are used.
+                The store of \(state.title) was released before it reached the action, which \
+                changed nothing. Keep the store as long as you use its actions.
                 """)
     }
 
@@ -150,16 +150,16 @@ public struct DispatchError: Error, Sendable, CustomStringConvertible {
     static let conflict = DispatchError(
         code: .conflict,
         message: """
-            A store that the transaction read was changed before it was committed, so nothing of it has \
-            an effect. Read again, and run it again.
+            A store that the transaction read was changed before the commit, so the transaction \
+            has no effect. Read again, and run it again.
             """)
 
     /// A store can't take part in a transaction.
     static let cannotTakePart = DispatchError(
         code: .rejected,
         message: """
-            A store of the transaction was released, or changes only through its node, so nothing of it \
-            has an effect. Take stores that no node replicates.
+            A store of the transaction was released, or changes only through its node, so the \
+            transaction has no effect. Use stores that no node replicates.
             """)
 
     /// Middleware stopped it.
