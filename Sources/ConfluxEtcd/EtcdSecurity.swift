@@ -67,7 +67,7 @@ public struct EtcdCredentials: Sendable, Hashable {
             throw FileError(
                 description:
                     "\(path) can't be read: \(error.localizedDescription). It must have one "
-                        + "line, USER:PASSWORD, for etcd.")
+                    + "line, USER:PASSWORD, for etcd.")
         }
         let lines = text.split(whereSeparator: \.isNewline)
         let parts = lines.first?.split(separator: ":", maxSplits: 1) ?? []

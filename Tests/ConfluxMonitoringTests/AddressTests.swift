@@ -73,7 +73,8 @@ struct AddressTests {
             #expect(try refusal(text)?.contains("does not hold a token") == true)
         }
         #expect(
-            try refusal(String(repeating: "x", count: 4_096))?.contains("does not hold a token") == true)
+            try refusal(String(repeating: "x", count: 4_096))?.contains("does not hold a token")
+                == true)
         #expect(try refusal("0123456789abcdef\n", mode: 0o640)?.contains("chmod 600") == true)
         unlink(path)
         let missing = #expect(throws: MonitoringError.self) { try BearerToken(file: path) }

@@ -48,7 +48,7 @@ enum ContextCommand {
                 "set", summary: "Create or change a context.",
                 discussion:
                     "Options that you leave out keep their values. Paths are stored as absolute "
-                        + "paths.",
+                    + "paths.",
                 parameters: [name, connect, secret, serverKey, WorkerOptions.json],
                 examples: [
                     .init(

@@ -212,8 +212,7 @@ struct LogVerification {
         return damaged(
             "\(words) not have the hash that follows from the entries before: something was "
                 + "changed there after it was written. Everything before matches its hashes. "
-                + "Restore the log "
-                + "from a backup.")
+                + "Restore the log from a backup.")
     }
 
     private static func check(_ isEnded: () -> Bool) throws(CommandFailure) {

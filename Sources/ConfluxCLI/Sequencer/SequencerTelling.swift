@@ -117,8 +117,8 @@ struct SequencerTelling {
                 "logNearlyFull", ["retained": .string(retained)],
                 text:
                     "the log has reached its bound: actions wait until older entries are "
-                    + "discarded. "
-                    + "Up to \(retained) are retained; if this lasts, raise the bound or retain less"
+                    + "discarded. Up to \(retained) are retained; if this lasts, raise the bound or "
+                    + "retain less"
             )
         case .logHasRoom:
             environment.announce("logHasRoom", text: "the log has room again")
@@ -131,7 +131,7 @@ struct SequencerTelling {
                 ],
                 text:
                     "entries \(damage.first) to \(damage.last) can't be read; stores that need "
-                        + "them start after them: \(damage.message)")
+                    + "them start after them: \(damage.message)")
         case .snapshotsUnlisted(let message):
             environment.announce(
                 "snapshotsUnlisted", ["message": .string(message)],

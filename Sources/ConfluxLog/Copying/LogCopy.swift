@@ -185,8 +185,8 @@ extension LogError {
         LogError(
             .unknownOutcome,
             "The copy is complete, and may already be the log: \(error.message) Run the same "
-                + "again before you "
-                + "start a sequencer: if it says that the log is there already, the new place has it."
+                + "again before you start a sequencer: if it says that the log is there already, the "
+                + "new place has it."
         )
     }
 

@@ -184,7 +184,7 @@ extension ReplicaMachine {
         effects.append(.event(.sessionForgotten))
         let text =
             "the sequencer no longer remembers the key's session, so actions without an outcome "
-                + "can't be submitted again; look at the log, and continue with another key"
+            + "can't be submitted again; look at the log, and continue with another key"
         end(.refused(.forgotten, message: text), into: &effects)
     }
 

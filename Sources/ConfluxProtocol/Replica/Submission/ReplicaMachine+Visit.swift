@@ -21,7 +21,7 @@ extension ReplicaMachine {
         effects.append(.event(.sessionForgotten))
         let text =
             "the sequencer does not remember this visit, so actions without an outcome can't be "
-                + "dispatched again; look at the log"
+            + "dispatched again; look at the log"
         end(.refused(.forgotten, message: text), into: &effects)
     }
 }

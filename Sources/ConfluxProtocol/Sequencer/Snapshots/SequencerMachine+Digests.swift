@@ -118,7 +118,7 @@ extension SequencerMachine {
             else { continue }
             let text =
                 "no replica reported its state in time; a state with a number that is not "
-                    + "finite, for instance, can't be encoded"
+                + "finite, for instance, can't be encoded"
             effects.append(.note(.snapshotFailed(round.place, text)))
             freezeUnconfirmed(name, round)
         }
