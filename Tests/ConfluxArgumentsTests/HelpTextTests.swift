@@ -94,7 +94,7 @@ struct HelpTextTests {
         #expect(try mistake("help", "lgo").suggestion == "log")
         #expect(
             try mistake("help", "worker", "x").message
-                == "the command has no subcommands, so 'x' is none")
+                == "the command has no subcommands; 'x' is unexpected")
     }
 
     @Test func `the completions command says where to put its scripts`() throws {

@@ -57,7 +57,7 @@ struct UsageErrorTests {
         #expect(error.message == "'--bind' needs a value: --bind ENDPOINT")
         #expect(
             try mistake("sequencer", "--bind", "--memory").message
-                == "'--bind' needs a value: --bind ENDPOINT; if '--memory' is it, write "
+                == "'--bind' needs a value: --bind ENDPOINT; if '--memory' is the value, write "
                 + "--bind=--memory")
     }
 
