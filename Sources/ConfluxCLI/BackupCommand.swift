@@ -16,10 +16,10 @@ enum BackupCommand {
         discussion: """
             Copies the log as it is at one moment, then checks every entry of the copy. Run it \
             on the machine of the log. The sequencer does not wait, and need not run. Keep the \
-            printed anchor on another machine: with it, conflux log --verify --expect finds out \
-            later whether somebody changed the copy or the log. To go back to the copy, use \
-            conflux restore. Nodes that have seen more than the copy report it, and load their \
-            stores anew. Never run two sequencers with copies of one log.
+            printed anchor on another machine: with it, conflux log --verify --expect can later \
+            tell whether somebody changed the copy or the log. To go back to the copy, use \
+            conflux restore. Nodes that have seen more than the copy report it, and reload their \
+            stores. Never run two sequencers with copies of one log.
             """,
         parameters: [destination, data, WorkerOptions.json],
         examples: [

@@ -68,7 +68,8 @@ struct Connection: Sendable {
     private static let unfit = CommandFailure(
         .failed,
         """
-        The sequencer's answer does not fit the question. Run the same version of conflux on both sides.
+        The sequencer's answer does not match the question. Run the same version of conflux on \
+        both sides.
         """)
 
     /// The sequencer's view of itself.
@@ -126,7 +127,7 @@ struct Connection: Sendable {
         guard let epoch else {
             throw CommandFailure(
                 .timedOut,
-                "No sequencer served within \(timeout). conflux status shows which one does by now."
+                "No sequencer served within \(timeout). conflux status shows which one serves now."
             )
         }
         return epoch

@@ -14,10 +14,10 @@ enum KeygenCommand {
             Writes NAME.secret, which only its owner may read, and NAME.public. Prints the \
             public key. It never overwrites a file.
 
-            A sequencer gets its secret key by --curve-secret. By --authorized it gets a file \
-            with a line for each key that may connect: a name, the public key and its rights. \
-            Every other process gets its own secret key by --curve-secret, and the sequencer's \
-            public key by --server-key.
+            Give a sequencer its secret key with --curve-secret. With --authorized, give it a \
+            file that has a line for each key that may connect: a name, the public key and its \
+            rights. Give every other process its own secret key with --curve-secret, and the \
+            sequencer's public key with --server-key.
             """,
         parameters: [name, WorkerOptions.json],
         examples: [

@@ -61,7 +61,7 @@ enum MigrateCommand {
             of the log first, and then start them with the new place. The old log stays as it is; \
             remove it once the new one serves. Never serve both.
 
-            If the command is interrupted, nothing was moved. Run it again: it begins anew.
+            If the command is interrupted, nothing was moved. Run it again: it starts over.
             """,
         parameters: [from, to] + EtcdOptions.connection + [WorkerOptions.json],
         examples: [
@@ -139,14 +139,14 @@ enum MigrateCommand {
         if environment.interruption.reason != nil {
             return CommandFailure(
                 .interrupted,
-                "The migration was interrupted. Nothing was moved, and \(source) is as it was. Run it "
-                    + "again: it begins anew.")
+                "The migration was interrupted. Nothing was moved, and \(source) is as it was. "
+                    + "Run it again: it starts over.")
         }
         guard error.code == .superseded else { return CommandFailure(error) }
         return CommandFailure(
             .logFailed, code: error.code.rawValue,
             "A sequencer claimed the log while it was copied, so nothing was moved. End all sequencers "
-                + "of \(source), those that stand by too; then run this again.")
+                + "of \(source), standbys too; then run the command again.")
     }
 
     private static func etcdSettings(

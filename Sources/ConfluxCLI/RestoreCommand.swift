@@ -23,7 +23,7 @@ enum RestoreCommand {
             Copies the backup, and checks every entry and every snapshot of the copy. The folder \
             has a log only if all of it is whole. It is the log of the backup, with the same \
             identity, as it was then. When a sequencer serves it, nodes that have seen more \
-            report it, and load their stores anew. You lose every later entry, even those with \
+            report it, and reload their stores. You lose every later entry, even those with \
             receipts. Never run two sequencers with copies of one log: no sequencer may serve \
             SOURCE.
 
@@ -94,7 +94,7 @@ enum RestoreCommand {
         }
         environment.diagnostics.note(
             "nodes that have seen more than entry \(verification.last) will be told that it is lost, "
-                + "and load their stores anew; what they dispatched since may end unknown")
+                + "and reload their stores; what they dispatched since may end unknown")
         return .success
     }
 }

@@ -140,7 +140,7 @@ extension LogError {
         LogError(
             .notALog,
             "At \(address) there is a copy of a log that is not finished. If no \"conflux migrate\" is "
-                + "writing it, run that again: it begins anew. Then serve this log.")
+                + "writing it, run that again: it starts over. Then serve this log.")
     }
 
     fileprivate static func foreignKeys(_ address: EtcdAddress, _ key: String?) -> LogError {

@@ -201,7 +201,7 @@ extension EtcdLog {
         let ids =
             try reading.places(of: store).map(\.id) + (tenure?.uploads[key].map { [$0.id] } ?? [])
         operations += ids.map { .delete(.below(layout.parts($0))) }
-        try change(operations, "Giving up the snapshots of \(store)")
+        try change(operations, "Discarding the snapshots of \(store)")
         tenure?.uploads[key] = nil
     }
 
@@ -231,7 +231,7 @@ extension EtcdLog {
                         .put(layout.floor, next.value(at: layout.floor)),
                         .delete(layout.records(through: before)),
                         .delete(layout.large(through: before)),
-                    ], "Giving up the entries below \(next.first)")
+                    ], "Discarding the entries below \(next.first)")
                 rise(to: next)
                 return false
             }
@@ -281,7 +281,7 @@ extension EtcdLog {
         while ContinuousClock.now < deadline {
             guard space.reviewNow(reading.client), space.isNearlyFull else { return }
             let key = reading.layout.floor
-            try change([.put(key, beginning.value(at: key))], "Giving back space")
+            try change([.put(key, beginning.value(at: key))], "Freeing space")
             never.wait(for: Self.lookPause)
         }
     }
@@ -305,7 +305,7 @@ extension EtcdLog {
                 guard let id = EtcdText(pair.value, at: pair.key)?.identifier(0) else { continue }
                 operations.append(.delete(.below(layout.parts(id))))
             }
-            try change(operations, "Giving up what was not finished")
+            try change(operations, "Discarding what was not finished")
         } while !rest.isEmpty
     }
 

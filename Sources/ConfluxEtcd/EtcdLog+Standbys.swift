@@ -17,7 +17,7 @@ extension EtcdLog: SharedActionLog {
                 [
                     .read(.key(layout.epoch)), .read(.key(layout.end)), .read(.key(layout.floor)),
                     .read(.key(layout.serving)),
-                ], "Looking how the log is")
+                ], "Reading the log's state")
         }
         guard let pair = answer.pair(0), let standing = EtcdTenure(pair.value, at: layout.epoch)
         else { throw .damagedKey(layout.epoch) }
@@ -75,7 +75,7 @@ extension EtcdLog: SharedActionLog {
     /// - Throws: `unreachable`, `denied`, `failed`, `closed`.
     public func standDown(_ address: String) throws(LogError) {
         let key = try openReading().layout.standby(address)
-        _ = try transact(EtcdTransaction(success: [.delete(.key(key))]), "Standing by no more")
+        _ = try transact(EtcdTransaction(success: [.delete(.key(key))]), "Ending the standby")
     }
 }
 
@@ -143,7 +143,7 @@ final class EtcdHerald: TenureHerald {
                     failure: [.read(.key(layout.epoch))]))
         } catch {
             patience.failed()
-            throw LogError(error, "Saying who serves")
+            throw LogError(error, "Announcing who serves")
         }
         patience.took(reading.client.now - now)
         guard answer.succeeded else {

@@ -39,15 +39,15 @@ public struct EtcdLogSettings: Sendable, Hashable {
     public func validate() throws(LogError) {
         guard (1 << 20...1 << 40).contains(quotaBytes) else {
             throw LogError(
-                .invalidSetting, "quotaBytes is \(quotaBytes); it lies between 1 MiB and 1 TiB.")
+                .invalidSetting, "quotaBytes is \(quotaBytes); it must be between 1 MiB and 1 TiB.")
         }
         guard answerMax >= .milliseconds(100), answerMax <= .seconds(60) else {
             throw LogError(
-                .invalidSetting, "answerMax is \(answerMax); it lies between 100 ms and 60 s.")
+                .invalidSetting, "answerMax is \(answerMax); it must be between 100 ms and 60 s.")
         }
         guard callMax >= answerMax, callMax <= .seconds(600) else {
             throw LogError(
-                .invalidSetting, "callMax is \(callMax); it lies between answerMax and 600 s.")
+                .invalidSetting, "callMax is \(callMax); it must be between answerMax and 600 s.")
         }
         guard credentials == nil || address.isSecure || address.isLocal else {
             throw LogError(

@@ -88,7 +88,7 @@ extension EtcdReading {
             let newest = try checkpoints().last { $0.0 <= last }
             guard let (sequence, place) = newest else { return nil }
             guard let place else {
-                throw .damagedCheckpoint(sequence, "what is said of it is not what was written")
+                throw .damagedCheckpoint(sequence, "its description is not what was written")
             }
             if let bytes = try parts(layout.parts(place.id), from: 0, count: place.byteCount),
                 Digest(of: bytes) == place.digest
@@ -142,7 +142,7 @@ extension EtcdReading {
             [.read(.key(layout.snapshot(key)))], "Reading the snapshot of \(key)")
         guard let pair = answer.pair(0) else { return nil }
         guard let place = SnapshotPlace(pair, in: layout) else {
-            throw .damagedSnapshot(key, "what is said of it is not what was written")
+            throw .damagedSnapshot(key, "its description is not what was written")
         }
         return place
     }

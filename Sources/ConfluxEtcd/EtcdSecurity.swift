@@ -66,8 +66,8 @@ public struct EtcdCredentials: Sendable, Hashable {
         } catch {
             throw FileError(
                 description:
-                    "\(path) can't be read: \(error.localizedDescription). It has one line, "
-                    + "USER:PASSWORD, for etcd.")
+                    "\(path) can't be read: \(error.localizedDescription). It must have one "
+                    + "line, USER:PASSWORD, for etcd.")
         }
         let lines = text.split(whereSeparator: \.isNewline)
         let parts = lines.first?.split(separator: ":", maxSplits: 1) ?? []

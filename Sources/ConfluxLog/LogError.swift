@@ -51,12 +51,12 @@ public struct LogError: Error, Sendable, Equatable, CustomStringConvertible {
         package var summary: String {
             switch self {
             case .full: "the disk is full, or the log has reached its bound"
-            case .unknownOutcome: "it is not known what it has on its disk"
+            case .unknownOutcome: "it is not known what was written to its disk"
             case .unusableFolder: "its folder can't be used"
             case .inUse: "another program uses it"
-            case .unreachable: "the engine that has it can't be reached"
-            case .denied: "the engine that has it refuses"
-            case .damaged, .notALog: "its file is damaged, or is no log"
+            case .unreachable: "the engine that keeps it can't be reached"
+            case .denied: "the engine that keeps it refuses"
+            case .damaged, .notALog: "its file is damaged, or is not a log"
             case .newerFormat: "a newer version of the program wrote it"
             case .superseded, .failed, .endDiffers, .invalidCommit, .invalidCheckpoint,
                 .invalidSnapshot, .invalidFloor, .notClaimed, .invalidSetting, .closed:
@@ -130,7 +130,7 @@ public struct LogError: Error, Sendable, Equatable, CustomStringConvertible {
 
     package static func damagedSnapshot(_ key: SavedSnapshot.Key, _ what: String) -> LogError {
         LogError(
-            .damaged, "The snapshot of \(key): \(what). The entries of the log are not concerned.",
+            .damaged, "The snapshot of \(key): \(what). The entries of the log are not affected.",
             numbers: key.sequence...key.sequence)
     }
 

@@ -60,7 +60,7 @@ extension NodeCore {
         for goal: Wait.Goal, patience: Duration
     ) async throws(NodeError) -> SequenceNumber {
         guard jobs.count < max(1, settings.jobsMax) else {
-            let text = "the node has too much to apply for another wait; wait for it later"
+            let text = "the node has too much to apply to begin another wait; try again later"
             throw NodeError(code: .unanswered, message: text)
         }
         let outcome = OneShot<Result<SequenceNumber, NodeError>>()
@@ -102,8 +102,8 @@ extension NodeError {
     static let historyLost = NodeError(
         code: .unanswered,
         message: """
-            The log lost the entry that was waited for. Look at the state, and dispatch the action again \
-            if it is missing.
+            The log has lost the entry that you waited for. Look at the state, and dispatch the \
+            action again if it is missing.
             """
     )
 }

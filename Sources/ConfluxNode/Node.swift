@@ -98,8 +98,8 @@ public final class Node: Sendable {
             throw NodeError(
                 code: .unanswered,
                 message: """
-                    The sequencer's answer does not fit the question. Run the same version of Conflux on \
-                    both sides.
+                    The sequencer's answer does not match the question. Run the same version of \
+                    Conflux on both sides.
                     """)
         }
         return status

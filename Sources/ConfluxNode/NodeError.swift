@@ -91,7 +91,7 @@ public struct NodeError: Error, Sendable, CustomStringConvertible {
     static func dropped(_ store: StoreName) -> NodeError {
         NodeError(
             code: .dropped,
-            message: "\(store) was dropped, in every process. Open it again to begin it anew.")
+            message: "\(store) was dropped, in every process. Open it again to create a new store.")
     }
 
     static let notHosted = NodeError(

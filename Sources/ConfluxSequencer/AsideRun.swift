@@ -158,7 +158,8 @@ extension AsideRun {
                 guard let bytes, !bytes.isEmpty else {
                     throw LogError(
                         .failed,
-                        "What was kept aside for \(job.store) is not there any more. Keep it aside anew."
+                        "What was kept aside for \(job.store) is not there any more. Keep it "
+                            + "aside again."
                     )
                 }
                 kept += bytes

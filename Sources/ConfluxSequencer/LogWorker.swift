@@ -187,8 +187,8 @@ package final class LogWorker {
         guard log.id == former else {
             throw LogError(
                 .damaged,
-                "Where log \(former) was there is log \(log.id) now. Put the first one back, or "
-                    + "start a sequencer with the other one.")
+                "Log \(log.id) is now where log \(former) was. Put the first one back, or start "
+                    + "a sequencer with the other one.")
         }
     }
 
@@ -209,7 +209,7 @@ package final class LogWorker {
             throw LogError(
                 .damaged,
                 "The log ends at \(claim.last), and entries up to \(last) were receipted. Restore it, "
-                    + "or start the sequencer anew to go on without them.")
+                    + "or restart the sequencer to continue without them.")
         }
         epoch = claim.epoch
         last = claim.last

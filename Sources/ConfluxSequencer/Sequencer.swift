@@ -308,8 +308,9 @@ public final class Sequencer: Sendable {
         else {
             throw ZeroMQError(
                 .invalidSetting,
-                "Other sequencers of this log send nodes here, and \(address ?? bound) is no address to "
-                    + "connect to. Say at which one nodes reach this sequencer (--advertise).")
+                "Other sequencers of this log send nodes here, and \(address ?? bound) is not an "
+                    + "address that nodes can connect to. Give one that they can, with "
+                    + "--advertise.")
         }
         return endpoint.description
     }

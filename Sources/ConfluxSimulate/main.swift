@@ -8,7 +8,7 @@ import Foundation
 enum Simulate {
     private static let seed = Option<Int?>(
         "--seed", valueName: "SEED", parse: .integer(in: 0...Int.max),
-        summary: "Run this seed alone, and tell what happens in it.")
+        summary: "Run this seed alone, and print what happens.")
     private static let first = Option(
         "--first", valueName: "SEED", default: 1, parse: .integer(in: 0...Int.max),
         summary: "The first of the seeds; the others follow it.")
@@ -16,25 +16,25 @@ enum Simulate {
         "--count", default: 1_000, parse: .integer(in: 1...Int.max), summary: "How many seeds.")
     private static let seconds = Option<Int?>(
         "--seconds", parse: .integer(in: 1...1_000_000),
-        summary: "Begin no seed after so long; the seeds are fresh ones unless --first is given.")
+        summary: "Start no seed after this many seconds. Without --first, the seeds are fresh.")
     private static let jobs = Option(
         "--jobs", default: ProcessInfo.processInfo.activeProcessorCount,
         parse: .integer(in: 1...256), summary: "How many seeds run at once.")
     private static let fault = Option<ClusterFault?>(
         "--with", valueName: "FAULT", parse: .choice,
-        summary: "Have this happen in every seed, also where it was not drawn.")
+        summary: "Make this fault happen in every seed.")
     private static let states = Option(
         "--states", default: SampleStates.journal, parse: .choice,
         summary: "What the nodes host.")
     private static let world = Option<SimulationWorld?>(
         "--world", valueName: "WORLD", parse: .choice,
-        summary: "Give every seed a world of this shape; each has its own unless given.")
+        summary: "Give every seed a world of this shape. If omitted, each has its own.")
     private static let regressions = Flag(
-        "--regressions", summary: "Run what was found before, and nothing else.")
+        "--regressions", summary: "Run the regression seeds, and nothing else.")
     private static let fresh = Flag(
         "--fresh", summary: "Begin at a seed that nobody has chosen; it is printed first.")
     private static let marks = Flag(
-        "--all-marks", summary: "Fail when something worth reaching was never reached.")
+        "--all-marks", summary: "Fail if a mark was never reached.")
     private static let planted = Flag(
         "--expect-violation",
         summary: "Succeed only when a violation is found: for code with a planted bug.")
@@ -132,8 +132,8 @@ enum Simulate {
         let count = Regression.all.count
         print(
             failures == 0
-                ? "simulation: passed: \(count) seeds that showed something once"
-                : "simulation: FAILED: \(failures) of \(count) seeds that showed something once")
+                ? "simulation: passed: \(count) regression seeds"
+                : "simulation: FAILED: \(failures) of \(count) regression seeds")
         return failures == 0 ? 0 : 1
     }
 

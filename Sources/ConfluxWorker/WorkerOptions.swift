@@ -7,8 +7,8 @@ package enum WorkerOptions {
     package static let connect = Option(
         "--connect", valueName: "ADDRESS", default: "tcp://127.0.0.1:7400", parse: .text,
         summary: """
-            Where the sequencer listens. Give several addresses, separated by commas, where others \
-            stand by.
+            Where the sequencer listens. If there are standbys, give several addresses, separated \
+            by commas.
             """)
     /// How long to wait for the sequencer.
     package static let timeout = Option(
@@ -33,7 +33,7 @@ package enum WorkerOptions {
     package static let stores = Option<[StoreName]>(
         repeated: "--store", parse: .storeName,
         summary: """
-            A store to host: a state's name, or state/instance. Unless given, the shared store \
+            A store to host: a state's name, or state/instance. If omitted, the shared store \
             of every state that this worker knows.
             """)
     /// The most bytes of an action.
@@ -49,7 +49,7 @@ package enum WorkerOptions {
             """)
     /// JSON instead of text.
     package static let json = Flag(
-        "--json", summary: "Print one JSON value a line, with sorted keys.")
+        "--json", summary: "Print one JSON value per line, with sorted keys.")
 
     /// All options.
     package static let all: [any ParameterKey] = [

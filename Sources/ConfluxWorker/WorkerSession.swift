@@ -165,10 +165,11 @@ struct WorkerSession: Sendable {
         let place = divergence.path.map { " at \($0.isEmpty ? "the whole state" : $0)" } ?? ""
         let what =
             divergence.isReloading
-            ? "this node's state differs from the majority's\(place), which it loads"
+            ? "this node's state differs from the majority's\(place); it loads the majority's state"
             : divergence.isMajority
                 ? "a minority of the replicas differs; this node does not"
-                : "the replicas differ\(place), and no majority tells which is right; nobody reloads"
+                : "the replicas differ\(place), and no majority tells which is right, so no "
+                    + "replica reloads"
         return "\(divergence.store) diverged between entries \(divergence.lastEqual) and "
             + "\(divergence.firstUnequal): \(what). Its code is not deterministic, or not the same "
             + "everywhere."
@@ -208,12 +209,12 @@ struct WorkerSession: Sendable {
                 "historyLost", range(from, through),
                 text: """
                     the log has lost entries \(from) to \(through), which this node had applied; \
-                    its stores were loaded anew
+                    its stores were reloaded
                     """)
         case .sessionForgotten:
             environment.announce(
                 "sessionForgotten",
-                text: "the sequencer has forgotten this node, which joins anew")
+                text: "the sequencer has forgotten this node's session; the node joins again")
         case .missed(let from, let through):
             environment.announce(
                 "missed", range(from, through),

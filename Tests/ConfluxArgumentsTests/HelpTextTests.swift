@@ -21,7 +21,7 @@ struct HelpTextTests {
               -h, --help  Show this help.
               --version   Show the version.
 
-            'conflux COMMAND --help' says more about a command.
+            'conflux COMMAND --help' tells you more about a command.
             """
         #expect(try show("--help") == expected)
         #expect(try show("-h") == expected)
@@ -94,7 +94,7 @@ struct HelpTextTests {
         #expect(try mistake("help", "lgo").suggestion == "log")
         #expect(
             try mistake("help", "worker", "x").message
-                == "the command has no subcommands, so 'x' is none")
+                == "the command has no subcommands; 'x' is unexpected")
     }
 
     @Test func `the completions command says where to put its scripts`() throws {
@@ -114,7 +114,7 @@ struct HelpTextTests {
                 Examples:
                   Bash, in ~/.bashrc:
                     eval "$(conflux completions bash)"
-                  Zsh, in ~/.zshrc behind compinit:
+                  Zsh, in ~/.zshrc after compinit:
                     source <(conflux completions zsh)
                   Fish:
                     conflux completions fish > ~/.config/fish/completions/conflux.fish

@@ -25,7 +25,7 @@ enum Sample {
         required: "--connect", valueName: "ADDRESS", parse: .text, summary: "The sequencer.")
     static let stores = Option(
         repeated: "--store", valueName: "STORE", parse: .text, summary: "A store to host.")
-    static let json = Flag("--json", summary: "Print one JSON value a line.")
+    static let json = Flag("--json", summary: "Print one JSON value per line.")
 
     static let target = Operand("TARGET", parse: .text, summary: "A state or a store.")
     static let action = Operand(optional: "ACTION", parse: .text, summary: "What should happen.")

@@ -57,7 +57,7 @@ struct UsageErrorTests {
         #expect(error.message == "'--bind' needs a value: --bind ENDPOINT")
         #expect(
             try mistake("sequencer", "--bind", "--memory").message
-                == "'--bind' needs a value: --bind ENDPOINT; if '--memory' is it, write "
+                == "'--bind' needs a value: --bind ENDPOINT; if '--memory' is the value, write "
                 + "--bind=--memory")
     }
 
@@ -108,14 +108,14 @@ struct UsageErrorTests {
     @Test func `exclusive parameters can't be given together`() throws {
         let error = try mistake("sequencer", "--memory", "--data", "d")
         #expect(error.code == .conflict)
-        #expect(error.message == "'--data' and '--memory' exclude each other; give one of them")
+        #expect(error.message == "'--data' and '--memory' can't be used together; give one of them")
         #expect(
             try mistake("dispatch", "t", "a", "--file", "f").message
-                == "'ACTION' and '--file' exclude each other; give one of them")
+                == "'ACTION' and '--file' can't be used together; give one of them")
         #expect(
             try mistake("sequencer", environment: ["CONFLUX_DATA": "d", "CONFLUX_MEMORY": "1"])
                 .message
-                == "'CONFLUX_DATA' and 'CONFLUX_MEMORY' exclude each other; give one of them")
+                == "'CONFLUX_DATA' and 'CONFLUX_MEMORY' can't be used together; give one of them")
     }
 
     @Test func `an excess operand is named`() throws {

@@ -189,12 +189,12 @@ import Testing
             store, divergence([2, 3], path: "/lines/0"), [Self.alpha: try #require(Name("alpha"))])
         #expect(
             words == """
-                cart/7 diverged between entries 4 and 90, first at /lines/0: alpha, node 3 had \
-                another state than the majority, which they load
+                cart/7 diverged between entries 4 and 90, first at /lines/0: alpha, node 3 \
+                differed from the majority, and load its state
                 """)
         #expect(
             DivergenceText.words(store, divergence([2, 3], isMajority: false), [:]).hasSuffix(
-                "90: node 2, node 3 have no majority for any state, and nobody reloads"))
+                "90: no state has a majority among node 2, node 3, so no replica reloads"))
     }
 
     @Test func `a sequencer reports a divergence once, and again when something is new`()

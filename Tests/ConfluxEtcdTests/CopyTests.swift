@@ -251,7 +251,8 @@ import Testing
         let error = failure { try copy(source, to: begin) }.error
         #expect(error?.code == .unknownOutcome)
         #expect(
-            error?.message.contains("may be the log by now") == true, "\(String(describing: error))"
+            error?.message.contains("may already be the log") == true,
+            "\(String(describing: error))"
         )
         #expect(failure { try copy(source, to: begin) }.error?.code == .inUse)
     }

@@ -70,10 +70,11 @@ struct AddressTests {
         #expect(try refusal("0123456789abcdef\n") == nil)
         #expect(try refusal("0123456789abcdef") == nil)
         for text in ["", "\n", "short\n", "0123456789abcdef\n\n", "0123456789abcdef\r\n"] {
-            #expect(try refusal(text)?.contains("holds no token") == true)
+            #expect(try refusal(text)?.contains("does not hold a token") == true)
         }
         #expect(
-            try refusal(String(repeating: "x", count: 4_096))?.contains("holds no token") == true)
+            try refusal(String(repeating: "x", count: 4_096))?.contains("does not hold a token")
+                == true)
         #expect(try refusal("0123456789abcdef\n", mode: 0o640)?.contains("chmod 600") == true)
         unlink(path)
         let missing = #expect(throws: MonitoringError.self) { try BearerToken(file: path) }

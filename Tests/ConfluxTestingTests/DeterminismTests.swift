@@ -319,8 +319,8 @@ struct DeterminismTests {
         #expect(
             message.hasSuffix(
                 """
-                It did not come to this check. Under `swift test` it would have run this test alone: does the \
-                test come here in every process?
+                It did not come to this check. Under `swift test` it would have run this test \
+                alone: does the test reach this check in every process?
                 """))
     }
 

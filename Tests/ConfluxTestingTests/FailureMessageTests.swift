@@ -107,7 +107,8 @@ struct FailureMessageTests {
         let other = await failures { await stock.send(.take("fig", 1), failing: .intercepted) }
         #expect(
             other.first?.message.hasPrefix(
-                "`.take(\"fig\", 1)` failed otherwise than the test says, which is `intercepted`: refused: "
+                "`.take(\"fig\", 1)` failed with another error than the test says, which is "
+                    + "`intercepted`: refused: "
             )
                 == true)
         #expect(

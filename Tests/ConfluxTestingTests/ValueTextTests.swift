@@ -156,8 +156,8 @@ struct ValueTextTests {
             Difference.text(expected: Hidden(secret: 1), actual: Hidden(secret: 2)) == """
                     Hidden()
 
-                The two are written alike and are not equal: does `==` look at something that is no stored \
-                property?
+                The two are written alike and are not equal: does `==` look at something that is \
+                not a stored property?
                 """)
     }
 }

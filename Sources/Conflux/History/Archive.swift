@@ -59,8 +59,8 @@ public struct Archive: Sendable {
             throw StoreError(
                 .invalidName,
                 """
-                "\(name)" is no name for an archive: it has 1 to \(nameLengthMax) of the characters \
-                A-Z a-z 0-9 . _ -, and not dots alone.
+                "\(name)" is not a name for an archive: use 1 to \(nameLengthMax) of the \
+                characters A-Z a-z 0-9 . _ -, and not dots alone.
                 """)
         }
     }
@@ -159,8 +159,8 @@ public struct Archive: Sendable {
                 throw StoreError(
                     .incompatible,
                     """
-                    What \(saved.url.path) holds is no \(S.Value.self) of this program: \(error). Run the \
-                    program that wrote it, or move the file away to begin anew.
+                    \(saved.url.path) does not hold a \(S.Value.self) that this program can read: \
+                    \(error). Run the program that wrote it, or move the file away to start afresh.
                     """, error)
             }
         }

@@ -105,8 +105,8 @@ struct ArchiveFile: Sendable {
         StoreError(
             .damaged,
             """
-            \(url.path) is not whole: \(how). It was changed by somebody else, or its disk is broken; \
-            move it away to begin anew.
+            \(url.path) is damaged: \(how). It was changed by somebody else, or its disk is \
+            broken; move it away to start afresh.
             """)
     }
 

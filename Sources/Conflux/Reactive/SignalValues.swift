@@ -19,7 +19,7 @@ extension Signal where Value: Sendable {
     ///   variable, keep 1.
     /// - Returns: A sequence to iterate once, by one task.
     public func values(keepingNewest count: Int) -> AsyncStream<Value> {
-        precondition(count >= 1, "a sequence of values that keeps \(count) would never have one")
+        precondition(count >= 1, "a sequence that keeps \(count) values would never have one")
         let (stream, continuation) = AsyncStream.makeStream(
             of: Value.self, bufferingPolicy: .bufferingNewest(count))
         let source = SignalValuesSource(continuation: continuation)

@@ -90,7 +90,7 @@ public struct Command: Sendable {
             "\(name) has two subcommands of one name")
         precondition(
             subcommands.isEmpty || operands.isEmpty,
-            "\(name) has subcommands and operands: nothing could tell them apart")
+            "\(name) has subcommands and operands: they could not be told apart")
         precondition(
             runsAlone || parameters.isEmpty,
             "\(name) only groups its subcommands, so options belong to those")

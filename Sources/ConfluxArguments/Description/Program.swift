@@ -4,7 +4,7 @@
 /// shell completions all come from this one description. Nothing here prints, reads the environment
 /// or exits. Your `main` does that, with the result.
 ///
-///     let json = Flag("--json", summary: "Print one JSON value a line.")
+///     let json = Flag("--json", summary: "Print one JSON value per line.")
 ///     let tool = Program(
 ///         Command("tool", summary: "Does one thing.", parameters: [json]), version: "1.0")
 ///     switch try tool.parse(Array(CommandLine.arguments.dropFirst())) {
@@ -60,7 +60,7 @@ extension Command {
     static let help = Command(
         "help", summary: "Show the help of a command.", parameters: [helpPath, manual])
     static let manual = Flag(
-        "--man", summary: "Print the manual page of the whole program, as man reads it.")
+        "--man", summary: "Print the manual page of the whole program, in the format of man.")
 
     static let completionsName = "completions"
 
@@ -71,7 +71,7 @@ extension Command {
             examples: [
                 .init("Bash, in ~/.bashrc", #"eval "$(\#(program) completions bash)""#),
                 .init(
-                    "Zsh, in ~/.zshrc behind compinit", "source <(\(program) completions zsh)"),
+                    "Zsh, in ~/.zshrc after compinit", "source <(\(program) completions zsh)"),
                 .init(
                     "Fish",
                     "\(program) completions fish > ~/.config/fish/completions/\(program).fish"),

@@ -15,7 +15,7 @@ extension Program {
             examples(command, columns: columns),
         ].compactMap(\.self)
         if !command.subcommands.isEmpty {
-            sections.append("'\(place.words) COMMAND --help' says more about a command.")
+            sections.append("'\(place.words) COMMAND --help' tells you more about a command.")
         }
         return sections.joined(separator: "\n\n")
     }

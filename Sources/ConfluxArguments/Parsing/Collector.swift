@@ -54,7 +54,7 @@ struct Collector {
             // A word that looks like an option is not taken as a value: usually the value was
             // forgotten.
             let hint = rest.first.map {
-                $0 == "--" ? "" : "; if '\($0)' is it, write \(name)=\($0)"
+                $0 == "--" ? "" : "; if '\($0)' is the value, write \(name)=\($0)"
             }
             throw Mistake(
                 code: .missingValue,
@@ -112,7 +112,7 @@ struct Collector {
             if given.count > 1 {
                 let names = "'\(origin(of: given[0]))' and '\(origin(of: given[1]))'"
                 throw Mistake(
-                    code: .conflict, message: "\(names) exclude each other; give one of them")
+                    code: .conflict, message: "\(names) can't be used together; give one of them")
             }
             if given.isEmpty, group.isRequired {
                 let forms = group.members.map(\.form).joined(separator: " or ")

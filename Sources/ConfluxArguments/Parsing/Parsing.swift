@@ -101,7 +101,7 @@ struct Place {
         guard !names.isEmpty else {
             return Mistake(
                 code: .unknownCommand,
-                message: "the command has no subcommands, so '\(word)' is none")
+                message: "the command has no subcommands; '\(word)' is unexpected")
         }
         return Mistake(
             code: .unknownCommand, message: "there is no command '\(word)'",

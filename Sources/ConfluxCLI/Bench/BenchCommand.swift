@@ -13,15 +13,15 @@ enum BenchCommand {
     private static let data = Option<String?>(
         "--data", parse: .folder,
         summary: """
-            The same, with the log on disk: in a new folder in this one, which is removed at the \
-            end.
+            Measure a sequencer of the command's own, with its log on disk, in a new folder \
+            inside this one. The command removes the new folder at the end.
             """)
     private static let single = Option(
         "--single", default: 2_000, parse: .integer(in: 0...1_000_000),
         summary: "How many actions are sent one at a time; 0 for none.")
     private static let stream = Option(
         "--stream", default: 200_000, parse: .integer(in: 0...100_000_000),
-        summary: "How many are sent as a stream; 0 for none.")
+        summary: "How many actions are sent as a stream; 0 for none.")
     private static let inFlight = Option(
         "--in-flight", default: 4_096, parse: .integer(in: 1...65_536),
         summary: """
@@ -30,7 +30,7 @@ enum BenchCommand {
             """)
     private static let payload = Option(
         "--payload", default: 64, parse: .byteSize(in: 1...1 << 20),
-        summary: "The bytes of an action.")
+        summary: "The size of an action.")
 
     static let description = Command(
         "bench", summary: "Measure how fast actions get their receipts.",

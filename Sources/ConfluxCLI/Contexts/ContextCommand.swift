@@ -9,15 +9,15 @@ enum ContextCommand {
     /// The option with which a command takes another context.
     static let option = Option<String?>(
         "--context", valueName: "NAME", parse: .contextName,
-        summary: "Take address and keys from this context. See conflux context --help.")
+        summary: "Take the address and the keys from this context. See conflux context --help.")
 
     private static let name = Operand("NAME", parse: .contextName, summary: "The context's name.")
     private static let shown = Operand<String?>(
         optional: "NAME", parse: .contextName,
-        summary: "The context's name. Unless given, the one in use.")
+        summary: "The context's name. If omitted, the one in use.")
     private static let connect = Option<String?>(
         "--connect", valueName: "ADDRESS", parse: .text,
-        summary: "Where the sequencer listens, as the option of every command.")
+        summary: "Where the sequencer listens.")
     private static let secret = Option<String?>(
         "--curve-secret", valueName: "FILE", parse: .file, summary: "Your secret key.")
     private static let serverKey = Option<String?>(
@@ -30,7 +30,7 @@ enum ContextCommand {
             A context has the address and the keys of a sequencer. Without a subcommand, the names \
             are shown, with a star at the one in use. An option of a command wins over its variable, \
             the variable over the context, and the context over the default. --context or \
-            CONFLUX_CONTEXT takes another context than the one in use. Contexts are kept in \
+            CONFLUX_CONTEXT selects a context other than the one in use. Contexts are kept in \
             $XDG_CONFIG_HOME/conflux/contexts.json, or in ~/.config. A sequencer and workers do not \
             read them.
             """,
@@ -45,9 +45,10 @@ enum ContextCommand {
         ],
         subcommands: [
             Command(
-                "set", summary: "Make a context, or change what it says.",
+                "set", summary: "Create or change a context.",
                 discussion:
-                    "What you do not give stays as it was. Paths are kept as absolute ones.",
+                    "Options that you leave out keep their values. Paths are stored as absolute "
+                    + "paths.",
                 parameters: [name, connect, secret, serverKey, WorkerOptions.json],
                 examples: [
                     .init(
@@ -58,7 +59,7 @@ enum ContextCommand {
                 "use", summary: "Use a context from now on.",
                 parameters: [name, WorkerOptions.json]),
             Command(
-                "show", summary: "Show what a context says.",
+                "show", summary: "Show a context.",
                 parameters: [shown, WorkerOptions.json]),
             Command(
                 "remove", summary: "Remove a context.", parameters: [name, WorkerOptions.json]),

@@ -36,14 +36,14 @@ enum DispatchCommand {
         "--schema-version", valueName: "N", parse: .integer(in: 1...UInt32.max),
         summary: """
             The schema version of the actions. Nodes whose program is older stop the store \
-            before them. Unless given, it is the version of the store, or that of a state's \
+            before them. If omitted, it is the version of the store, or that of a state's \
             newest store.
             """)
     private static let unchecked = Flag(
         "--unchecked",
         summary: """
-            Send actions without checking them by the shapes that the state's programs tell. Use \
-            it if programs of one schema version have different actions.
+            Send actions without checking them against the shapes that the state's programs \
+            report. Use it if programs of one schema version have different actions.
             """)
     private static let resume = Option<SessionKey?>(
         "--resume", parse: .sessionKey,
@@ -57,16 +57,16 @@ enum DispatchCommand {
         discussion: """
             Actions are checked before they are sent: names, fields and kinds of values. A node \
             that hosts a state tells the sequencer the shapes of the state's actions. If no live \
-            node tells them, only the JSON is checked. Whether an action is refused, the nodes \
-            judge. A bad line of a stream is reported by its number and does not affect the \
+            node has told it, only the JSON is checked. The nodes decide whether an action is \
+            refused. A bad line of a stream is reported by its number and does not affect the \
             others. With --json, each line of \
             input gives one line of output, in the same order; empty lines give none.
 
             If no outcome comes within --timeout, the action is withdrawn, so that you know \
             whether it is in the log. With --resume nothing is withdrawn: run the command again \
-            with the same key and the same lines until it ends with 0. Each action is then in \
-            the log once, whatever was killed meanwhile. The sequencer remembers a key for seven \
-            days.
+            with the same key and the same lines until it ends with 0. Each action is then in the \
+            log exactly once, even if a process was killed meanwhile. The sequencer remembers a \
+            key for seven days.
             """,
         parameters: [
             target, action, file, wait, resume, schemaVersion, unchecked, WorkerOptions.payloadMax,

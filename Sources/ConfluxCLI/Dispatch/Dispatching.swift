@@ -34,7 +34,8 @@ struct Dispatching: Sendable {
             feed.stop()
             if feed.resumption == nil {
                 environment.diagnostics.note(
-                    "no outcome within \(connection.timeout); withdrawing what was sent")
+                    "no outcome within \(connection.timeout); withdrawing the actions that were "
+                        + "sent")
                 connection.core.leave(timeout: Self.withdrawalPatience, isWithdrawing: true)
             } else {
                 connection.core.leave(timeout: .zero)
@@ -111,9 +112,10 @@ struct Dispatching: Sendable {
                     CommandFailure(
                         .timedOut,
                         """
-                        The sequencer did not take all lines up to \(last.line) within \
-                        \(connection.timeout), and which of them it has is not known. Look at the log \
-                        before you dispatch them again; with --resume the command does that itself.
+                        The sequencer did not accept all lines up to \(last.line) within \
+                        \(connection.timeout), and it is not known which of them it has. Look at \
+                        the log before you dispatch them again; with --resume the command does \
+                        that itself.
                         """))
             }
         }
@@ -201,8 +203,9 @@ struct Dispatching: Sendable {
             return CommandFailure(
                 .timedOut,
                 """
-                No receipt came within \(timeout), and the sequencer did not take the action \
-                back: it may be in the log or not. Look at the state before you dispatch it again.
+                No receipt came within \(timeout), and the sequencer did not confirm the \
+                withdrawal: the action may be in the log or not. Look at the state before you \
+                dispatch it again.
                 """)
         case (.withdrawn, true):
             return CommandFailure(
@@ -215,8 +218,8 @@ struct Dispatching: Sendable {
             return CommandFailure(
                 .timedOut, code: "notConnected",
                 """
-                The sequencer took nothing within \(timeout), so the action was not sent. Try it \
-                again when the sequencer is back.
+                The sequencer accepted nothing within \(timeout), so the action was not sent. Try \
+                it again when the sequencer is back.
                 """)
         default: return CommandFailure(error)
         }
@@ -246,9 +249,8 @@ struct Dispatching: Sendable {
                     CommandFailure(
                         .concernedNobody, receipt: receipt,
                         """
-                        The action is in the log as entry \(receipt.sequence), and was for no store: \
-                        there was none, or each that there was is frozen. See what there is with \
-                        `conflux status`.
+                        The action is in the log as entry \(receipt.sequence), but no store took \
+                        it: there is none, or all are frozen. `conflux status` shows the stores.
                         """))
             default: .success(receipt)
             }

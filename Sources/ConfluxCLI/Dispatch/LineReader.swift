@@ -95,7 +95,8 @@ final class LineReader: Sendable {
                 let reason = String(cString: strerror(errno))
                 throw CommandFailure(
                     .noInput,
-                    "The rest of the input can't be read: \(reason). The lines before were dispatched."
+                    "The rest of the input can't be read: \(reason). The earlier lines were "
+                        + "dispatched."
                 )
             }
             bytesRead.add(max(count, 0), ordering: .relaxed)

@@ -144,7 +144,7 @@ enum EntryText {
         case .joined(_, let name, let rejoining, let isKeyed):
             rejoining == .none
                 ? "joined: \(name?.text ?? (isKeyed ? "a process with a key" : "a node without a name"))"
-                : "joined again: node \(rejoining)"
+                : "rejoined: node \(rejoining)"
         case .visited: "visited: a node dispatches without joining"
         case .left(let incarnation): "left: node \(incarnation)"
         case .forgotten(let incarnation): "forgotten: node \(incarnation)"

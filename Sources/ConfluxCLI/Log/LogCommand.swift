@@ -11,26 +11,26 @@ enum LogCommand {
         .map { SequenceNumber($0) }
     private static let from = Option<SequenceNumber?>(
         "--from", valueName: "SEQ", parse: number,
-        summary: "The first entry. Unless given, the oldest one that the log still holds.")
+        summary: "The first entry. If omitted, the oldest entry that the log still holds.")
     private static let tail = Option<UInt64?>(
         "--tail", valueName: "N", parse: .integer(in: 1...UInt64(Int64.max)),
         summary: "Begin with the last N entries of the log, whatever they are about.")
     private static let since = Option<Duration?>(
         "--since", parse: .duration(in: .seconds(1)...(.seconds(86_400 * 3_650))),
         summary: """
-            Only entries that are at most this old, as in 10m. The sequencer's clock gave them \
-            their times; their age is told by the clock here.
+            Only entries that are at most this old, such as 10m. The sequencer's clock gave the \
+            entries their times; the clock of this machine measures their age.
             """)
     private static let to = Option<SequenceNumber?>(
         "--to", valueName: "SEQ", parse: number,
-        summary: "The last entry. Unless given, the last one in the log.")
+        summary: "The last entry. If omitted, the log's last one.")
     private static let follow = Flag(
         "--follow", summary: "Follow new entries until SIGINT.")
     private static let target = Option<Target?>(
         "--target", parse: .target,
         summary: """
-            Only entries that concern one store, or every store of a state: state/*. Actions for \
-            every store of its state concern a store, too.
+            Only entries that concern one store, or every store of a state: state/*. An action \
+            for every store of a state concerns each of its stores.
             """)
 
     private static let verify = Option<String?>(
@@ -55,14 +55,14 @@ enum LogCommand {
             their states. A skipped event removes an entry's effect. The command reads through \
             the sequencer, and makes no entries.
 
-            The log gives up what nobody needs any more (see conflux sequencer --help). It \
+            The log discards entries that nobody needs any more (see conflux sequencer --help). It \
             begins at the floor, which conflux status shows. If you ask for earlier entries, the \
             command says so, and begins at the floor.
 
             A log on disk has a chain of hashes beside its entries. --verify follows it, and \
-            names the first entry that was changed. Somebody who changes a log can compute all \
-            hashes anew, but then the log no longer has the anchor, NUMBER:HASH, that you keep \
-            on another machine. Give that to --expect.
+            names the first entry that was changed. Somebody who changes a log can recompute all \
+            hashes, but then the log no longer has the anchor, NUMBER:HASH, that you keep on \
+            another machine. Give that to --expect.
             """,
         parameters: [
             from, to, tail, since, follow, target, verify, expect,
@@ -103,7 +103,7 @@ enum LogCommand {
                     environment.output.print(verification.json)
                 } else {
                     let found = anchor.map { ", with the anchor of entry \($0.number)" } ?? ""
-                    environment.output.add("whole\(found): \(verification.text)")
+                    environment.output.add("intact\(found): \(verification.text)")
                 }
                 return .success
             }
@@ -202,7 +202,7 @@ enum LogCommand {
         }
         if let from = arguments[from], from < status.floor {
             environment.diagnostics.note(
-                "the log begins at \(status.floor); earlier entries were given up")
+                "the log begins at \(status.floor); earlier entries were discarded")
         }
         let tail = arguments[tail].map { count in
             SequenceNumber(status.last.rawValue - min(count, status.last.rawValue)).next
@@ -210,7 +210,7 @@ enum LogCommand {
         let first = max(arguments[from] ?? tail ?? status.floor, status.floor)
         let isKnown = arguments[target].map { Self.isKnown($0, to: status) } ?? true
         if isFollowing, !isKnown, let target = arguments[target] {
-            environment.diagnostics.note("there is no \(target) now; its entries are waited for")
+            environment.diagnostics.note("there is no \(target) now; waiting for its entries")
         }
         let last = isFollowing ? nil : min(arguments[to] ?? status.last, status.last)
         if let last, first > last { return .success }

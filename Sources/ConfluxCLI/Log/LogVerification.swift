@@ -125,18 +125,19 @@ struct LogVerification {
             throw CommandFailure(
                 .logFailed, code: "anchorAboveEnd",
                 "The log ends at entry \(last), and the anchor is of entry \(number): the log has lost its "
-                    + "end, or it is an older copy. What it has is whole.")
+                    + "end, or it is an older copy. What it has is intact.")
         }
         if number.next < floor {
             throw CommandFailure(
                 .logFailed, code: "anchorBelowFloor",
-                "The log begins at entry \(floor), and the anchor is of entry \(number), which was given "
-                    + "up: nothing can be said of it. Give an anchor of a later entry.")
+                "The log begins at entry \(floor), and the anchor is of entry \(number), which "
+                    + "the log has discarded, so it can't be checked. Give the anchor of a later "
+                    + "entry.")
         }
         throw CommandFailure(
             .logFailed, code: "anchorDiffers",
-            "The log does not have the anchor of entry \(number): that entry or one before it was "
-                + "changed since, or this is another log. Compare it with your backups.")
+            "The log does not have the anchor of entry \(number): that entry or an earlier one "
+                + "has changed since, or this is another log. Compare it with your backups.")
     }
 
     /// The state at the log's floor, or at the oldest readable checkpoint above it.
@@ -193,8 +194,8 @@ struct LogVerification {
             guard isThere else { continue }
             if hasher.finish() != snapshot.digest, try file.snapshots().contains(snapshot) {
                 throw Self.damaged(
-                    "The snapshot of \(snapshot.key) is not that of its digest "
-                        + "\(snapshot.digest). The entries of the log are whole.")
+                    "The snapshot of \(snapshot.key) does not match its digest "
+                        + "\(snapshot.digest). The entries of the log are intact.")
             }
             snapshotCount += 1
         }
@@ -209,16 +210,16 @@ struct LogVerification {
             commit.first < commit.last
             ? "Entries \(commit.first) to \(commit.last) do" : "Entry \(commit.first) does"
         return damaged(
-            "\(words) not have the hash that follows from the entries before: something was changed "
-                + "there after it was written. Everything before is as its hashes say. Restore the log "
-                + "from a backup.")
+            "\(words) not have the hash that follows from the entries before: something was "
+                + "changed there after it was written. Everything before matches its hashes. "
+                + "Restore the log from a backup.")
     }
 
     private static func check(_ isEnded: () -> Bool) throws(CommandFailure) {
         if isEnded() {
             throw CommandFailure(
                 .interrupted,
-                "The check was interrupted, and says nothing of the log. Run it again.")
+                "The check was interrupted, so it says nothing about the log. Run it again.")
         }
     }
 

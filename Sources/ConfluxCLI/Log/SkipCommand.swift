@@ -90,8 +90,8 @@ enum SkipCommand {
                 throw CommandFailure(
                     .rejected, code: "notAnAction",
                     """
-                    Entry \(sequence) is one of the log's own (\(event.kind)); only an action can be \
-                    skipped. conflux log --from \(sequence) shows what is there.
+                    Entry \(sequence) is one of the log's own events (\(event.kind)); only an \
+                    action can be skipped. conflux log --from \(sequence) shows what is there.
                     """)
             }
         } catch {

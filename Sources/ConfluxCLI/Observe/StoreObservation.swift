@@ -73,7 +73,8 @@ final class StoreObservation: Sendable {
             if !isNoted {
                 isNoted = true
                 environment.diagnostics.note(
-                    "no live node hosts \(store); this waits for one for \(connection.timeout) (--timeout)"
+                    "no live node hosts \(store); waiting for one for \(connection.timeout) "
+                        + "(--timeout)"
                 )
             }
             await Pause.wait(for: Self.hostPause)

@@ -17,35 +17,35 @@ enum EtcdOptions {
         summary: """
             Keep the log on etcd, below a prefix that no other program uses: members, separated by commas, \
             and the prefix. With etcds:// connections are encrypted. \
-            Older revisions of all of etcd's keys are given up as the log grows.
+            As the log grows, etcd discards older revisions of all its keys.
             """)
     private static let authority = Option<String?>(
         "--log-ca", valueName: "FILE", parse: .text,
         summary: """
-            Who vouches for etcd's members (PEM); whom the system trusts unless given. This and the next \
-            two need etcds://.
+            The certificate authorities (PEM) that vouch for etcd's members. If omitted, those \
+            that the system trusts. This option and the next two need etcds://.
             """)
     private static let certificate = Option<String?>(
         "--log-cert", valueName: "FILE", parse: .text,
         summary: "The sequencer's own certificate (PEM), where etcd asks for one.")
     private static let key = Option<String?>(
         "--log-key", valueName: "FILE", parse: .text,
-        summary: "The secret key of that certificate (PEM); in the same file unless given.")
+        summary: "The secret key of that certificate (PEM); if omitted, it is in the same file.")
     private static let user = Option<String?>(
         "--log-user", valueName: "FILE", parse: .text,
         summary: "A file with one line, USER:PASSWORD, where etcd's authentication is enabled.")
     private static let quota = Option(
         "--log-quota", default: 2 << 30, parse: .byteSize(in: 1 << 20...1 << 40),
         summary: """
-            What etcd's members have as --quota-backend-bytes: near it, actions wait until older entries \
-            are given up.
+            The value of etcd's --quota-backend-bytes. Near it, actions wait until older \
+            entries are discarded.
             """)
 
     static let advertise = Option<String?>(
         "--advertise", valueName: "ADDRESS", parse: .text,
         summary: """
-            Where nodes reach this sequencer, as the others of the log tell them. Unless given, the address of \
-            --bind, which must then be no wildcard.
+            The address at which nodes reach this sequencer. The log's other sequencers redirect \
+            nodes to it. If omitted, the address of --bind, which then can't be a wildcard.
             """)
 
     /// The options for reaching etcd, and for its space.

@@ -8,22 +8,23 @@ enum HandoverCommand {
     private static let successor = Option<String?>(
         "--to", valueName: "ADDRESS", parse: .text,
         summary: """
-            The address of the one that takes over, as conflux status shows it. Unless given, the one that is \
-            furthest in the log.
+            The address of the one that takes over, as conflux status shows it. If omitted, the \
+            one that is furthest in the log.
             """)
 
     static let description = Command(
         "handover", summary: "Make another sequencer take over.",
         discussion: """
-            Of several sequencers on one log, the one that serves commits what it has admitted, gives the \
-            receipts and names its successor, which takes over at once. Nodes find it by themselves. The \
-            former one stands by. You need a key with the right to administer all stores.
+            Several sequencers can share one log on etcd. The serving one commits what it has \
+            admitted, sends the receipts, and names its successor, which takes over at once. \
+            Nodes find the successor by themselves. The former one stands by. You need a key with \
+            the right to administer all stores.
 
             The command ends when the successor serves.
             """,
         parameters: [successor] + Connection.parameters,
         examples: [
-            .init("Empty a machine before maintenance", "conflux handover"),
+            .init("Free a machine for maintenance", "conflux handover"),
             .init("Choose who takes over", "conflux handover --to tcp://10.0.0.6:7400"),
         ])
 

@@ -13,7 +13,7 @@ enum ReloadCommand {
             stores. SIGHUP to the sequencer's process does the same.
             """,
         parameters: Connection.parameters,
-        examples: [.init("Take over a changed file", "conflux reload")])
+        examples: [.init("Apply a changed file", "conflux reload")])
 
     static func run(_ environment: CommandEnvironment) async throws(CommandFailure) -> ExitCode {
         let connection = try await Connection.open(environment, as: .observer)

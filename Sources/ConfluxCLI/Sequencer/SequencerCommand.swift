@@ -14,7 +14,7 @@ enum SequencerCommand {
     )
     private static let feed = Option<String?>(
         "--feed", valueName: "ENDPOINT", parse: .text,
-        summary: "Where the feed is. Unless given, on the port above that of --bind.")
+        summary: "Where the feed is. If omitted, on the port above that of --bind.")
     private static let data = Option<String?>(
         "--data", parse: .folder,
         summary: "The folder of the log. It is created if it does not exist.")
@@ -35,13 +35,13 @@ enum SequencerCommand {
 
     private static let keepBytes = Option(
         "--keep-bytes", default: 256 << 20, parse: .byteSize(in: 1 << 20...1 << 50),
-        summary: "Give up the oldest entries once the log has more bytes than this.")
+        summary: "Discard the oldest entries once the log is larger than this.")
     private static let keepEntries = Option<UInt64?>(
         "--keep-entries", parse: .integer(in: 1...UInt64(Int64.max)),
-        summary: "The same, once it has more entries.")
+        summary: "Discard the oldest entries once the log has more entries than this.")
     private static let keepFor = Option<Duration?>(
         "--keep-for", parse: .duration(in: .seconds(1) ... .seconds(36_500 * 86_400)),
-        summary: "The same, once they are older.")
+        summary: "Discard entries once they are older than this.")
 
     private static let secret = Option<String?>(
         "--curve-secret", valueName: "FILE", parse: .text,
@@ -59,7 +59,7 @@ enum SequencerCommand {
     private static let insecure = Flag(
         "--insecure",
         summary: """
-            Let everybody connect who can reach the addresses, and encrypt nothing. Without \
+            Let everybody who can reach the addresses connect, and encrypt nothing. Without \
             keys, addresses that are not on the loopback interface need this option.
             """)
 
@@ -70,18 +70,18 @@ enum SequencerCommand {
     static let description = Command(
         "sequencer", summary: "Decide the order of actions, and keep them in a log.",
         discussion: """
-            Prints a line that says ready once it serves nodes, then each node that joins or \
-            leaves. With --log, where another sequencer serves, it says standby, follows the log and \
-            takes over when the other one ends. SIGINT and SIGTERM end it cleanly: what was admitted is committed, and the \
-            log is closed.
+            Prints a line that says ready once it serves nodes, then a line for each event. With \
+            --log, if another sequencer serves, it prints standby, follows the log, and takes \
+            over when the other one ends. SIGINT and SIGTERM end it cleanly: it commits what it \
+            has admitted, and closes the log.
 
-            The log gives up an entry if one of the --keep options allows it and nobody can need \
+            The log discards an entry if one of the --keep options allows it and nobody can need \
             it. Nobody can need an entry if each hosted store that it concerns has a newer \
             snapshot (for other stores it is kept aside), and if two newer checkpoints exist. \
             One is made for each quarter of --keep-bytes, and at least for each 64 MiB. The \
             newest 10,000 entries (or --keep-entries, if that is less) always stay, so that a \
-            node which was away for a moment needs no snapshot. conflux log does not show what \
-            was given up.
+            node which was away for a moment needs no snapshot. conflux log does not show \
+            discarded entries.
             """,
         parameters: [
             bind, feed, data, memory, log,

@@ -116,8 +116,9 @@ struct SequencerTelling {
             environment.announce(
                 "logNearlyFull", ["retained": .string(retained)],
                 text:
-                    "the log has reached its bound: actions wait until older entries are given up. "
-                    + "Up to \(retained) are retained; if this lasts, raise the bound or retain less"
+                    "the log has reached its bound: actions wait until older entries are "
+                    + "discarded. Up to \(retained) are retained; if this lasts, raise the bound or "
+                    + "retain less"
             )
         case .logHasRoom:
             environment.announce("logHasRoom", text: "the log has room again")
@@ -129,21 +130,21 @@ struct SequencerTelling {
                     "message": .string(damage.message),
                 ],
                 text:
-                    "entries \(damage.first) to \(damage.last) can't be read; stores that need them "
-                    + "begin behind them: \(damage.message)")
+                    "entries \(damage.first) to \(damage.last) can't be read; stores that need "
+                    + "them start after them: \(damage.message)")
         case .snapshotsUnlisted(let message):
             environment.announce(
                 "snapshotsUnlisted", ["message": .string(message)],
-                text: "stores that this may concern can't be opened until a replica gives a "
+                text: "stores that this may affect can't be opened until a replica provides a "
                     + "snapshot; all others are served: \(message)")
         case .truncated(let floor):
             environment.announce(
                 "truncated", ["floor": .number(floor)],
-                text: "gave up the entries before \(floor): nobody needs them any more")
+                text: "discarded the entries before \(floor): nobody needs them any more")
         case .truncateFailed(let message):
             environment.announce(
                 "truncateFailed", ["message": .string(message)],
-                text: "entries that nobody needs any more could not be given up yet: \(message)")
+                text: "entries that nobody needs any more could not be discarded yet: \(message)")
         case .unreadable(let message):
             environment.announce(
                 "unreadable", ["message": .string(message)],
@@ -151,14 +152,14 @@ struct SequencerTelling {
         case .slowed(let lagging, let live):
             environment.announce(
                 "slowed", ["lagging": .number(UInt64(lagging)), "live": .number(UInt64(live))],
-                text: "\(lagging) of \(live) replicas lag; admitting slowly")
+                text: "\(lagging) of \(live) replicas lag; actions are admitted slowly")
         case .resumed:
-            environment.announce("resumed", text: "admitting as usual")
+            environment.announce("resumed", text: "actions are admitted as usual again")
         case .barred(let key, let pause):
             environment.announce(
                 "barred",
                 ["key": .string("\(key)"), "seconds": .number(UInt64(pause / .seconds(1)))],
-                text: "\(key) sent too many messages beyond what it may, and is barred for "
+                text: "\(key) kept exceeding its limits, and is barred for "
                     + "\(Int(pause / .seconds(1))) s. Stop the program that sends them, or remove the key"
             )
         case .challenged(let epoch):
@@ -172,7 +173,7 @@ struct SequencerTelling {
                 "historyLost", fields,
                 text: """
                     \(name.map { "\($0)" } ?? "a node") had entries \(from) to \(through), which \
-                    this log does not have; it loads its stores anew
+                    this log does not have; it reloads its stores
                     """)
         case .created, .dropped, .upgraded, .frozen, .thawed, .skipped, .snapshotTaken,
             .snapshotFailed, .asideFailed, .diverged, .converged:
@@ -226,8 +227,8 @@ struct SequencerTelling {
             announce(
                 "asideFailed", store, ["reason": .string(reason)],
                 """
-                the log is kept for \(store), which nobody hosts, since its entries can't be kept \
-                elsewhere: \(reason). Have a program open it, or drop it.
+                the log can't discard the entries of \(store), which nobody hosts, because they \
+                can't be kept aside: \(reason). Open the store in a program, or drop it.
                 """)
         case .diverged(let store, let status): tell(status, of: store)
         case .converged(let store, let sequence):
@@ -261,9 +262,9 @@ struct SequencerTelling {
 
     private static func words(_ reason: FreezeReason) -> String {
         switch reason {
-        case .abandoned: "which nobody hosts, and which would keep the log"
-        case .unconfirmed: "whose replicas did not agree for too long"
-        case .asked: "since somebody asked for it"
+        case .abandoned: "because nobody hosts it and its entries keep the log from shrinking"
+        case .unconfirmed: "because its replicas did not agree for too long"
+        case .asked: "on request"
         }
     }
 

@@ -21,8 +21,8 @@ enum DivergenceText {
         let place = status.path.map { $0.isEmpty ? "" : ", first at \($0)" } ?? ""
         let what =
             status.isMajority
-            ? "\(nodes) had another state than the majority, which they load"
-            : "\(nodes) have no majority for any state, and nobody reloads"
+            ? "\(nodes) differed from the majority, and load its state"
+            : "no state has a majority among \(nodes), so no replica reloads"
         return "\(store) diverged between entries \(status.lastEqual) and \(status.firstUnequal)"
             + "\(place): \(what)"
     }

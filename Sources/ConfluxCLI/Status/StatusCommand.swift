@@ -13,8 +13,8 @@ enum StatusCommand {
     static let description = Command(
         "status", summary: "Show the sequencer, its sessions and the stores.",
         discussion: """
-            Of a log on etcd it shows which sequencer serves, which ones stand by, and up to which \
-            entry each has the log.
+            For a log on etcd, it shows which sequencer serves, which ones stand by, and up to \
+            which entry each has the log.
 
             A session's lag is the number of entries that its replicas have not applied yet. A \
             session that hosts nothing, or has not reported yet, has no lag. The text leaves out \

@@ -16,8 +16,8 @@ enum DropCommand {
         "drop", summary: "End a store, in every process.",
         discussion: """
             Every node that hosts the store reports the drop and stops hosting it. Its entries \
-            stay in the log. Whoever opens the name afterwards begins another store, from its \
-            first state. You can't undo a drop.
+            stay in the log. Opening the name afterwards creates a new store, in its first state. \
+            You can't undo a drop.
             """,
         parameters: [store, yes] + Connection.parameters,
         examples: [.init("End a document", "conflux drop document/old")])

@@ -10,11 +10,11 @@ enum FreezeCommand {
         summary: "The store: state/instance, or a state's name for its shared store.")
 
     static let freeze = Command(
-        "freeze", summary: "Let no action reach a store, in every process.",
+        "freeze", summary: "Block all actions for a store, in every process.",
         discussion: """
             The store stays open, and you can observe it. An action for the store is rejected \
-            (frozen). An action for its whole state reaches the state's other stores only, and \
-            is not made up for. conflux thaw ends it, and conflux status shows which stores are \
+            (frozen). An action for its whole state reaches the state's other stores only, and is \
+            not delivered later. conflux thaw ends it, and conflux status shows which stores are \
             frozen. The sequencer itself freezes a store whose replicas did not agree for a long \
             time. It also freezes one that nobody hosts and that receives much, and thaws it \
             when it is opened.

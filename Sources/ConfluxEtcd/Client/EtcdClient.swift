@@ -88,7 +88,7 @@ final class EtcdClient: EtcdStore {
             guard answer.pairs.count == branch.count else { throw ProtobufReader.Malformed() }
             return answer
         } catch {
-            throw EtcdFailure(.foreign, "its answer is none of etcd's", mayHaveHappened: true)
+            throw EtcdFailure(.foreign, "its answer is not etcd's", mayHaveHappened: true)
         }
     }
 
@@ -119,7 +119,7 @@ final class EtcdClient: EtcdStore {
         do throws(ProtobufReader.Malformed) {
             return try EtcdStatus(body)
         } catch {
-            throw EtcdFailure(.foreign, "its answer is none of etcd's")
+            throw EtcdFailure(.foreign, "its answer is not etcd's")
         }
     }
 

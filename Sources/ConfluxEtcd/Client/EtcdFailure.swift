@@ -50,24 +50,24 @@ extension LogError {
             case .unreachable:
                 (
                     .unreachable,
-                    "See that etcd runs, that a majority of its members does, and that "
-                        + "the addresses are theirs"
+                    "Check that a majority of etcd's members is running, and that the addresses "
+                        + "are theirs"
                 )
             case .foreign: (.unreachable, "Name members of an etcd, version 3.4 or later")
             case .denied, .notEnabled:
                 (
                     .denied,
-                    "Check the certificates: that they are valid today, and that the other side trusts "
-                        + "their authority. Check the user, its password and its rights: it reads and writes "
-                        + "all keys below the prefix"
+                    "Check that the certificates are valid today, and that the other side trusts "
+                        + "their authority. Check the user's password and permissions: the "
+                        + "user must be able to read and write all keys below the prefix"
                 )
             case .full:
                 (
                     .full,
-                    "The space of etcd is used up. Raise --quota-backend-bytes or remove what "
-                        + "else it keeps; then have it give up history (etcdctl compact --physical) "
-                        + "and give back space (etcdctl defrag, each member), and end the alarm "
-                        + "(etcdctl alarm disarm)"
+                    "etcd has used up its space. Raise --quota-backend-bytes, or remove what "
+                        + "other programs keep in it; then compact its history (etcdctl compact "
+                        + "--physical), free the space (etcdctl defrag, on each member), and clear "
+                        + "the alarm (etcdctl alarm disarm)"
                 )
             case .tooLarge:
                 (
@@ -121,7 +121,7 @@ enum EtcdVerdict {
         case 3 where words.contains("revision of auth store is old"): self = .unknownToken
         case 3 where reply.wantsUser:
             self = .failed(
-                EtcdFailure(.denied, "\(words): it wants to know who asks; give credentials"))
+                EtcdFailure(.denied, "\(words): it asks for a user; give credentials"))
         case 8 where words.contains("space exceeded"): self = .failed(EtcdFailure(.full, words))
         // Too many requests: etcd did not accept it.
         case 8 where !words.contains("larger than"):
@@ -198,7 +198,9 @@ struct EtcdTrial {
 
     func failure(within limit: Duration) -> EtcdFailure {
         let words = faults.sorted { $0.key < $1.key }.map { "\($0.key): \($0.value.words)" }
-        let said = words.isEmpty ? "no member knows who asks" : words.joined(separator: "; ")
+        let said =
+            words.isEmpty
+            ? "no member accepts the credentials" : words.joined(separator: "; ")
         return EtcdFailure(
             areAllDenied || words.isEmpty ? .denied : .unreachable,
             areAllDenied ? said : "no answer within \(limit) (\(said))",

@@ -184,8 +184,9 @@ extension LogError {
     fileprivate static func perhapsAdopted(_ error: LogError) -> LogError {
         LogError(
             .unknownOutcome,
-            "The copy is whole, and may be the log by now: \(error.message) Run the same again before you "
-                + "start a sequencer: if it says that the log is there already, the new place has it."
+            "The copy is complete, and may already be the log: \(error.message) Run the same "
+                + "again before you start a sequencer: if it says that the log is there already, the "
+                + "new place has it."
         )
     }
 

@@ -162,7 +162,7 @@ final class LogFolder {
         guard size <= 1, size == 1 || Self.size(writeAheadPath) > 0 else { return }
         throw LogError(
             .damaged,
-            "\(databasePath), where there was a log, was cut to nothing or removed. Restore it from a "
+            "\(databasePath), where there was a log, was emptied or removed. Restore it from a "
                 + "backup.")
     }
 

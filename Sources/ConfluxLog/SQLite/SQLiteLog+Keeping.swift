@@ -79,7 +79,7 @@ extension SQLiteLog {
     /// - Parameter store: The store.
     /// - Throws: `notClaimed`, `superseded`, `full`, `failed`, `unknownOutcome`, `closed`.
     public func removeSnapshots(of store: StoreName) throws(LogError) {
-        try changing("Giving up the snapshots of \(store)") {
+        try changing("Discarding the snapshots of \(store)") {
             statements throws(DatabaseFailure) in
             try statements.snapshots.remove(store)
         }
@@ -99,7 +99,7 @@ extension SQLiteLog {
         below floor: SequenceNumber, limitBytes: Int
     ) throws(LogError) -> Bool {
         if floor > self.floor {
-            let raised = try changing("Giving up the entries below \(floor)") {
+            let raised = try changing("Discarding the entries below \(floor)") {
                 statements throws(DatabaseFailure) -> SequenceNumber?? in
                 guard try statements.checkpoints.permit(floor, endingAt: last) else { return nil }
                 return .some(
@@ -111,13 +111,13 @@ extension SQLiteLog {
                 return false
             }
         }
-        let isClean = try changing("Giving up retired snapshots") {
+        let isClean = try changing("Discarding retired snapshots") {
             statements throws(DatabaseFailure) in
             try statements.snapshots.collect(limitBytes: limitBytes)
         }
         guard isClean else { return false }
         let files = try writableFiles()
-        return try writing("Giving back space") { () throws(DatabaseFailure) in
+        return try writing("Freeing space") { () throws(DatabaseFailure) in
             try files.statements.truncation.shrink(limitBytes: limitBytes)
         }
     }

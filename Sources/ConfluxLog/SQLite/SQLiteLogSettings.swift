@@ -43,16 +43,17 @@ public struct SQLiteLogSettings: Sendable, Hashable {
     public func validate() throws(LogError) {
         guard (1 << 20...1 << 44).contains(limitBytes) else {
             throw LogError(
-                .invalidSetting, "limitBytes is \(limitBytes); it lies between 1 MiB and 16 TiB.")
+                .invalidSetting,
+                "limitBytes is \(limitBytes); it must be between 1 MiB and 16 TiB.")
         }
         guard (1 << 20...1 << 30).contains(writeAheadBytes) else {
             throw LogError(
                 .invalidSetting,
-                "writeAheadBytes is \(writeAheadBytes); it lies between 1 MiB and 1 GiB.")
+                "writeAheadBytes is \(writeAheadBytes); it must be between 1 MiB and 1 GiB.")
         }
         guard busyTimeout >= .zero, busyTimeout <= .seconds(60) else {
             throw LogError(
-                .invalidSetting, "busyTimeout is \(busyTimeout); it lies between 0 and 60 s.")
+                .invalidSetting, "busyTimeout is \(busyTimeout); it must be between 0 and 60 s.")
         }
     }
 }

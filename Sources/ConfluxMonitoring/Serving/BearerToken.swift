@@ -50,8 +50,8 @@ package struct BearerToken: Sendable {
             throw MonitoringError(
                 code: .invalidToken,
                 message: """
-                    \(path) holds no token: it has one line of 16 to 256 printable characters without \
-                    spaces, as from openssl rand -hex 32.
+                    \(path) does not hold a token: it must have one line of 16 to 256 printable \
+                    characters without spaces, as from openssl rand -hex 32.
                     """)
         }
         self = token

@@ -21,8 +21,8 @@ package struct MonitoringAddress: Sendable {
         let invalid = MonitoringError(
             code: .invalidAddress,
             message: """
-                '\(text)' is no address for HTTP. Give an IP address, or localhost, and a port, such as \
-                127.0.0.1:7480 or [::1]:7480.
+                '\(text)' is not an HTTP address. Give an IP address, or localhost, and a port, \
+                such as 127.0.0.1:7480 or [::1]:7480.
                 """)
         guard let colon = text.lastIndex(of: ":") else { throw invalid }
         let digits = text[text.index(after: colon)...]

@@ -99,8 +99,9 @@ extension Applier {
             announce(
                 .crashJournal(
                     message: """
-                        The crash journal has no place for \(store): what it dies of is not counted. \
-                        It has \(CrashJournal.slotsMax) places; host fewer stores in this process.
+                        The crash journal has no place for \(store): its crashes are not counted. \
+                        The journal has \(CrashJournal.slotsMax) places; host fewer stores in \
+                        this process.
                         """))
         }
         return record
@@ -119,7 +120,9 @@ extension Applier {
                 if replica.progress.phase == .parked { replica.progress.phase = .catchingUp }
             }
         } catch {
-            stop(replica, "what is kept of \(replica.name) beside the log can't be read: \(error)")
+            stop(
+                replica,
+                "the entries of \(replica.name) that are kept aside can't be read: \(error)")
         }
     }
 

@@ -201,7 +201,7 @@ final class CrashRecord: Sendable {
             """
         return """
             \(store) stopped before entry \(crashes.at): this program ended \(crashes.count) times \
-            in a row while it applied that entry.\(company) Get everyone past it with \
+            in a row while it applied that entry.\(company) Skip it in every process with \
             `conflux log skip \(crashes.at)`, or run a program that can apply it, and start this \
             process again. To have this program try once more, remove \(path) first.
             """

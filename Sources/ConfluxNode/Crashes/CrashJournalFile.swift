@@ -64,7 +64,7 @@ final class CrashJournalFile: @unchecked Sendable {
         self.opened = opened
         warning = """
             The crash journal \(path) was damaged (\(former)), and is now \(path).damaged. \
-            Crashes are counted anew.
+            Crashes are counted from zero.
             """
     }
 
@@ -185,7 +185,9 @@ final class CrashJournalFile: @unchecked Sendable {
     ) throws(NodeError) -> String? {
         var status = stat()
         guard fstat(descriptor, &status) == 0 else { throw unusable(path, errno) }
-        guard status.st_mode & S_IFMT == S_IFREG else { throw unusable(path, "it is no file") }
+        guard status.st_mode & S_IFMT == S_IFREG else {
+            throw unusable(path, "it is not a regular file")
+        }
         let expected = header(slotCount)
         guard status.st_size > 0 else {
             try make(descriptor, path, expected, fileBytes(slotCount))

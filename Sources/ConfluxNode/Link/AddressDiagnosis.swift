@@ -184,8 +184,9 @@ final class AddressDiagnosis: Sendable {
 
     private static func silent(_ endpoint: Endpoint) -> String {
         """
-        Whoever listens at \(endpoint) says nothing. It is not a sequencer, or it is stopped, cut off, or has as \
-        many connections as it may. Check the port, the process and the network.
+        Something listens at \(endpoint), but does not answer. It is not a sequencer, or it is \
+        stopped, cut off, or at its limit of connections. Check the port, the process and the \
+        network.
         """
     }
 

@@ -33,10 +33,10 @@ struct RefusedConnections {
             """
         case .denied(ConnectionFailure.full):
             """
-            The sequencer at \(address) has as many connections of this node's key, or of all keys, as \
-            it may, or has barred the key for a while since it sent too much beyond what it may. End \
-            other processes with this key, or raise its connections-max in the sequencer's file of \
-            authorised keys; the sequencer's log says when it bars a key.
+            The sequencer at \(address) has reached its limit of connections, for this node's key \
+            or for all keys, or has barred the key for a while, because it kept exceeding its \
+            limits. End other processes with this key, or raise its connections-max in the \
+            sequencer's file of authorised keys; the sequencer's log says when it bars a key.
             """
         case .denied:
             """

@@ -183,8 +183,8 @@ extension ReplicaMachine {
     private mutating func loseKeyedSession(into effects: inout [ReplicaEffect]) {
         effects.append(.event(.sessionForgotten))
         let text =
-            "the session of the key is not remembered any more, so that what has no outcome can't "
-            + "be submitted again; look at the log, and go on with another key"
+            "the sequencer no longer remembers the key's session, so actions without an outcome "
+            + "can't be submitted again; look at the log, and continue with another key"
         end(.refused(.forgotten, message: text), into: &effects)
     }
 

@@ -142,7 +142,7 @@ public struct SequencerMachine: Sendable {
         case .logFailed(let reason):
             end(reason, into: &effects)
         case .deposed(let reason):
-            sayBye(.superseded, "this sequencer serves no longer", into: &effects)
+            sayBye(.superseded, "this sequencer no longer serves", into: &effects)
             end(reason, into: &effects)
         case .standbys(let places): standbys = places.sorted { $0.address < $1.address }
         case .tenureConfirmed: confirmed(at: now, into: &effects)
@@ -259,7 +259,7 @@ public struct SequencerMachine: Sendable {
             self.visit(
                 visit, on: connection, as: principal, at: now.monotonic, into: &effects)
         case (.visit, .member):
-            let bye = Bye(code: .unsupported, message: "a member submits, and visits nobody")
+            let bye = Bye(code: .unsupported, message: "a member submits; only a visitor visits")
             effects.append(.send(.bye(bye), to: connection))
         case (.progress(let progress), .member(let incarnation)):
             self.progress(progress, of: incarnation)

@@ -24,7 +24,7 @@ public enum WireError: Error, Sendable, Hashable {
     public var message: String {
         switch self {
         case .notAFrame:
-            "These bytes are no frame of Conflux: they do not begin with “CFLX”. Check that the "
+            "These bytes are not a Conflux frame: they do not begin with “CFLX”. Check that the "
                 + "address is a sequencer's."
         case .truncated(let offset, let expected):
             "The bytes end at \(offset), within \(expected)."

@@ -207,9 +207,9 @@ public struct DeterminismChecker<State: ReplicatedState>: Sendable {
 
     private static var advice: String {
         """
-        Replicas would come to differ like this. What does it: an order that comes from a `Set` or a \
-        `Dictionary`, the clock, random numbers of the system's, the time zone or the locale, an address. Use \
-        the context's `timestamp` and `random`, and sort what has no order.
+        Replicas would differ like this. Typical causes: an order that comes from a `Set` or a \
+        `Dictionary`, the clock, the system's random numbers, the time zone or the locale, an \
+        address. Use the context's `timestamp` and `random`, and sort what has no order.
         """
     }
 

@@ -28,7 +28,7 @@ extension Work {
         self.init(from: snapshot)
         guard let name = StoreName(store) else {
             throw CheckFailure(
-                message: "\"\(store)\" is no store; expected one as in \"stock/north\"")
+                message: "\"\(store)\" is not a store; expected one as in \"stock/north\"")
         }
         var lines: [(number: Int, line: LogLine)] = []
         var skipped: Set<UInt64> = []

@@ -116,8 +116,8 @@ struct RepeatFolder {
         if case .exit = end, progress.isEmpty, reasons.isEmpty {
             parts.append(
                 """
-                It did not come to this check. Under `swift test` it would have run this test alone: does the \
-                test come here in every process?
+                It did not come to this check. Under `swift test` it would have run this test \
+                alone: does the test reach this check in every process?
                 """)
         }
         return parts.joined(separator: "\n\n")

@@ -29,8 +29,8 @@ enum Difference {
             return """
                     \(ValueText.line(of: actual))
 
-                The two are written alike and are not equal: does `==` look at something that is no stored \
-                property?
+                The two are written alike and are not equal: does `==` look at something that is \
+                not a stored property?
                 """
         }
         var lines = shorten(marked)

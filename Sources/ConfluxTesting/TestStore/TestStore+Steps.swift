@@ -64,7 +64,8 @@ extension TestStore {
             guard error.code == code else {
                 return reporter.report(
                     """
-                    \(Self.begun(name)) failed otherwise than the test says, which is `\(code)`: \(error)
+                    \(Self.begun(name)) failed with another error than the test says, which is \
+                    `\(code)`: \(error)
 
                     If that is right, say so: `failing: .\(error.code)`.
                     """, at: place)

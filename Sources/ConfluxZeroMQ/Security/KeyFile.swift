@@ -150,8 +150,8 @@ public enum KeyFile {
         KeyFileError(
             code: .notAKey,
             message: """
-                \(path) holds no key: it has two lines, \(title) and 40 characters, as conflux keygen \
-                writes them.
+                \(path) does not hold a key: it must have two lines, \(title) and 40 characters, \
+                as conflux keygen writes them.
                 """)
     }
 

@@ -208,7 +208,7 @@ struct ConnectionTable {
             connections.values[index].decoder.isReady, !establish(id)
         {
             events.removeSubrange(count...)
-            throw ZMTPFault("more connections than there may be")
+            throw ZMTPFault("more connections than the limit")
         }
         if before == 0 || events.count > count { connections.values[index].frameBegan = pieces }
     }

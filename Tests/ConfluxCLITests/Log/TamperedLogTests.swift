@@ -60,7 +60,7 @@ struct TamperedLogTests {
         let command = ["log", "--verify", log.path, "--expect", anchor.description]
         let text = try await Run.tool(command)
         #expect(text.exitCode == .success)
-        #expect(text.lines.first?.hasPrefix("whole, with the anchor of entry 14: ") == true)
+        #expect(text.lines.first?.hasPrefix("intact, with the anchor of entry 14: ") == true)
         #expect(text.lines.last?.hasPrefix("anchor: 20:") == true)
         let json = try await Run.tool(command + ["--json"])
         let line = try JSONValue(json: try #require(json.lines.first))

@@ -33,7 +33,7 @@ struct CrashJournalTests {
         #expect(
             message == """
                 tally/shared stopped before entry 7: this program ended 2 times in a row while it \
-                applied that entry. Get everyone past it with `conflux log skip 7`, or run a \
+                applied that entry. Skip it in every process with `conflux log skip 7`, or run a \
                 program that can apply it, and start this process again. To have this program try \
                 once more, remove \(setup.path) first.
                 """)

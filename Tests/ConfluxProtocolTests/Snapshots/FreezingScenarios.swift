@@ -117,7 +117,7 @@ struct FreezingScenarios {
         }
         let failures = cluster.notes.count {
             if case .snapshotFailed(_, let text) = $0 {
-                text.contains("said in time")
+                text.contains("reported its state in time")
             } else {
                 false
             }

@@ -94,7 +94,7 @@ struct MiddlewareTests {
             try await store.actions.dispatch(2).receipt()
         }
         #expect(error?.code == .intercepted)
-        #expect(error?.message.contains("Dispatch what that middleware lets pass") == true)
+        #expect(error?.message.contains("Dispatch an action that the middleware lets") == true)
         let global = scope.run { Store<TallyState>.actions.dispatch(2) }
         let other = await #expect(throws: DispatchError.self) { try await global.receipt() }
         #expect(other?.code == .intercepted)

@@ -65,7 +65,7 @@ struct StoreOrderTests {
             try scope.order(stores[0], after: stores[2])
         }
         #expect(error?.code == .cycle)
-        #expect(error?.message.contains("neither would ever go on") == true)
+        #expect(error?.message.contains("neither would ever continue") == true)
         #expect(throws: StoreError.self) { try scope.order(stores[0], after: stores[0]) }
         for store in stores { store.actions.tell(1) }
         #expect(stores.allSatisfy { $0.computed.numbers == [1] })

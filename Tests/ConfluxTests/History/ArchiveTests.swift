@@ -131,7 +131,7 @@ struct ArchiveTests {
         kept.dispose()
         let error = #expect(throws: StoreError.self) { try archive.keep(Storage(7), as: "x") }
         #expect(error?.code == .incompatible)
-        #expect(error?.message.contains("begin anew") == true)
+        #expect(error?.message.contains("start afresh") == true)
     }
 
     @Test func `a failed write is reported, and the file saved before stays`() async throws {

@@ -37,7 +37,7 @@ extension ProcessTests {
 
                 for words in [["observe", "counter"], ["observe", "counter", "--follow"]] {
                     let observing = try site.start(words + ["--timeout", "60s"] + options)
-                    _ = try await observing.errors.first { $0.contains("this waits for one") }
+                    _ = try await observing.errors.first { $0.contains("waiting for one") }
                     let next = try await site.worker("alpha", of: sequencer)
                     let line = try await observing.output.first { _ in true }.1
                     #expect(try Sighting(line, of: "counter").node == "alpha")

@@ -49,7 +49,7 @@ extension ProcessTests {
                 try Data("a letter to a friend, and longer than a header of a database is".utf8)
                     .write(to: site.database("copy"))
                 try await expectRefused(
-                    site, "copy", saying: "no database", site.database("copy").path)
+                    site, "copy", saying: "not a database", site.database("copy").path)
 
                 // The application id, by which SQLite tells whose file it is.
                 var other = whole

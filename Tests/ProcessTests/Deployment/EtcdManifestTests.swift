@@ -103,7 +103,7 @@
                     $0.key != "CONFLUX_LOG_CERT" && $0.key != "CONFLUX_LOG_KEY"
                 })
             let outcome = try await Tool.outcome(of: denied)
-            #expect(outcome.message.contains("Check the certificates"), "\(outcome)")
+            #expect(outcome.message.contains("Check that the certificates"), "\(outcome)")
         }
     }
 #endif

@@ -16,7 +16,7 @@
             try await cluster.run("sudo conflux backup /backup/2026-05-01 --data /var/lib/conflux")
             try await cluster.run("sudo cp -a /etc/conflux /backup/etc-conflux")
             let whole = try await cluster.run("sudo conflux log --verify /backup/2026-05-01")
-            #expect(whole.output.contains { $0.hasPrefix("whole: entries 1 to") })
+            #expect(whole.output.contains { $0.hasPrefix("intact: entries 1 to") })
             try await cluster.run("sudo scp -r /backup/2026-05-01 10.0.0.9:/backup/")
             try await cluster.run(
                 "sudo conflux log --verify /backup/2026-05-01", on: "10.0.0.9")
@@ -41,7 +41,7 @@
             let expecting = #"--expect "$(cat 2026-05-01.anchor)""#
             let log = "sudo conflux log --verify /var/lib/conflux \(expecting)"
             let whole = try await cluster.run(log)
-            #expect(whole.output.contains { $0.hasPrefix("whole, with the anchor of entry ") })
+            #expect(whole.output.contains { $0.hasPrefix("intact, with the anchor of entry ") })
             // An older copy, as if it had replaced the log.
             try await cluster.run("sudo conflux log --verify /backup/2026-05-01 \(expecting)")
             let anchor = cluster.site.path("\(Machine.sequencer)/home/2026-05-01.anchor")

@@ -199,7 +199,7 @@ extension Scope {
                     .cycle,
                     """
                     \(StoreIdentity(store.core)) can't wait for \(StoreIdentity(predecessor.core)), \
-                    which waits for it: neither would ever go on. End one of the two waits.
+                    which waits for it: neither would ever continue. End one of the two waits.
                     """)
             }
         }

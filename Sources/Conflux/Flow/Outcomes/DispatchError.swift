@@ -102,8 +102,8 @@ public struct DispatchError: Error, Sendable, CustomStringConvertible {
         DispatchError(
             code: .storeClosed,
             message: """
-                The store of \(state.title) was released before it came to the action, which changed \
-                nothing. Keep the store for as long as its actions are used.
+                The store of \(state.title) was released before it reached the action, which \
+                changed nothing. Keep the store as long as you use its actions.
                 """)
     }
 
@@ -112,7 +112,7 @@ public struct DispatchError: Error, Sendable, CustomStringConvertible {
         DispatchError(
             code: .noStore,
             message: """
-                No store of \(state.title) exists in this scope, so nobody heard of the action. Make \
+                No store of \(state.title) exists in this scope, so no store got the action. Make \
                 one first, or dispatch in the scope that has one.
                 """)
     }
@@ -122,8 +122,8 @@ public struct DispatchError: Error, Sendable, CustomStringConvertible {
         DispatchError(
             code: .noStore,
             message: """
-                No store in this scope handles \(event), so nobody heard of it. Make one whose state \
-                handles it first (EventHandling), or send it in the scope that has one.
+                No store in this scope handles \(event), so no store got it. First make one whose \
+                state handles it (EventHandling), or send it in the scope that has one.
                 """)
     }
 
@@ -150,24 +150,24 @@ public struct DispatchError: Error, Sendable, CustomStringConvertible {
     static let conflict = DispatchError(
         code: .conflict,
         message: """
-            A store that the transaction read was changed before it was committed, so nothing of it has \
-            an effect. Read again, and run it again.
+            A store that the transaction read was changed before the commit, so the transaction \
+            has no effect. Read again, and run it again.
             """)
 
     /// A store can't take part in a transaction.
     static let cannotTakePart = DispatchError(
         code: .rejected,
         message: """
-            A store of the transaction was released, or changes only through its node, so nothing of it \
-            has an effect. Take stores that no node replicates.
+            A store of the transaction was released, or changes only through its node, so the \
+            transaction has no effect. Use stores that no node replicates.
             """)
 
     /// Middleware stopped it.
     static let intercepted = DispatchError(
         code: .intercepted,
         message: """
-            Middleware stopped the action, and no store heard of it. Dispatch what that middleware \
-            lets pass, or end its registration.
+            Middleware stopped the action, so no store got it. Dispatch an action that the \
+            middleware lets pass, or end its registration.
             """)
 
     /// A synchronous dispatch from inside a commit or an observer.

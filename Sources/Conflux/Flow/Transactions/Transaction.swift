@@ -224,7 +224,7 @@ public final class Transaction: Sendable {
 
 extension Transaction.Content {
     fileprivate func checkOpen() {
-        precondition(!isResolved, "The transaction is resolved already. Begin another one.")
+        precondition(!isResolved, "The transaction has already ended. Begin another one.")
     }
 }
 

@@ -257,9 +257,12 @@ extension LogError {
                 SQLITE_SCHEMA, SQLITE_FORMAT:
                 (.damaged, "The database is damaged. Restore it from a backup.")
             case SQLITE_NOTADB:
-                (.notALog, "The file is no database. Choose another folder.")
+                (.notALog, "The file is not a database. Choose another folder.")
             case SQLITE_BUSY, SQLITE_LOCKED:
-                (.failed, "Another program holds the database. End its transaction; try again.")
+                (
+                    .failed,
+                    "Another program has locked the database. End its transaction, and try again."
+                )
             case SQLITE_CANTOPEN, SQLITE_PERM, SQLITE_READONLY, SQLITE_AUTH:
                 // A wrong byte in the header can also forbid writing, which SQLite reports the same way.
                 (

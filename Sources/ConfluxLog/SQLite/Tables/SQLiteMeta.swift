@@ -126,7 +126,7 @@ extension LogError {
     static func takesNothing(behind last: SequenceNumber) -> LogError {
         LogError(
             .damaged,
-            "The database takes no entry behind \(last), where the log ends: what it is told to take "
+            "The database takes no entry behind \(last), where the log ends: what it was given "
                 + "is not what was written. Restore it from a backup.")
     }
 

@@ -20,7 +20,7 @@ extension ReplicaMachine {
     mutating func loseVisit(into effects: inout [ReplicaEffect]) {
         effects.append(.event(.sessionForgotten))
         let text =
-            "the sequencer does not remember this visit, so that what has no outcome can't be "
+            "the sequencer does not remember this visit, so actions without an outcome can't be "
             + "dispatched again; look at the log"
         end(.refused(.forgotten, message: text), into: &effects)
     }

@@ -268,11 +268,11 @@ extension SequencerMachine {
         case .store(let name):
             guard let present = directory.admittedLife(of: name) else {
                 guard row.life != .zero else { return unknown(row.target) }
-                let text = "\(name) was dropped; open it again to begin it anew"
+                let text = "\(name) was dropped; open it again to create a new store"
                 return Fault(code: .otherLife, message: text)
             }
             if row.life != .zero, row.life != present.life {
-                let text = "\(name) is another store now: it was created anew at \(present.life)"
+                let text = "\(name) is another store now: it was created again at \(present.life)"
                 return Fault(code: .otherLife, message: text)
             }
             // A life that is about to begin is not frozen.

@@ -111,7 +111,7 @@ extension SequencerMachine {
         let text =
             "entries \(damage.first) to \(damage.last) of the log can't be read, and there is no "
             + "snapshot of \(name) behind them: \(damage.message) A snapshot is taken once a "
-            + "node that has the store is there"
+            + "node that hosts the store connects"
         let opened = Opened(request: opener.request, outcome: .failed(.damaged, message: text))
         effects.append(.send(.opened(opened), to: connection))
         return true

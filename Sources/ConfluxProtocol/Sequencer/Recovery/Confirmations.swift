@@ -95,7 +95,7 @@ extension SequencerMachine {
             confirmations.contains(question)
                 || confirmations.barrierCount < settings.barriersMax
         else {
-            let text = "the sequencer has as many barriers under way as it may; ask again later"
+            let text = "the sequencer has reached its limit of barriers; ask again later"
             refuse(.tableFull, text, to: question, into: &effects)
             return
         }

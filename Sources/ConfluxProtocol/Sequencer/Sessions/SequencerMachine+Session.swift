@@ -89,7 +89,7 @@ extension SequencerMachine {
             guard token.log == tenure.log, let found = sessions[token.incarnation],
                 found.nonce == hello.nonce, found.presence != .visit
             else {
-                let text = "the session is not remembered; join anew"
+                let text = "the session is not remembered; join again"
                 refuse(hello, .forgotten, text, to: connection, into: &effects)
                 return
             }
@@ -148,7 +148,7 @@ extension SequencerMachine {
             connections[connection] == .observer
                 || connections.observerCount < settings.observersMax
         else {
-            let text = "the sequencer has as many observers as it may; try again later"
+            let text = "the sequencer has reached its limit of observers; try again later"
             refuse(hello, .tableFull, text, to: connection, into: &effects)
             return
         }
@@ -218,9 +218,9 @@ extension SequencerMachine {
             while sessions.count(of: owner.name) >= most {
                 guard let oldest = sessions.longestAway(of: owner.name) else {
                     return """
-                        the key \(owner.name) has \(most) sessions, as many as it may, and all of them are \
-                        present: end one of its processes, or raise its sessions-max in the sequencer's \
-                        file of authorised keys
+                        the key \(owner.name) has \(most) sessions, which is its limit, and all \
+                        of them are present: end one of its processes, or raise its sessions-max \
+                        in the sequencer's file of authorised keys
                         """
                 }
                 forget(oldest)
@@ -230,7 +230,7 @@ extension SequencerMachine {
             return nil
         }
         guard let oldest = sessions.longestAway else {
-            return "the sequencer remembers as many sessions as it may; try again later"
+            return "the sequencer has reached its limit of sessions; try again later"
         }
         forget(oldest)
         return nil

@@ -117,8 +117,8 @@ extension SequencerMachine {
                 round.isSilent(at: now.monotonic)
             else { continue }
             let text =
-                "no replica said in time what its state is; one with a number that is not finite, for "
-                + "instance, can't be encoded"
+                "no replica reported its state in time; a state with a number that is not "
+                + "finite, for instance, can't be encoded"
             effects.append(.note(.snapshotFailed(round.place, text)))
             freezeUnconfirmed(name, round)
         }

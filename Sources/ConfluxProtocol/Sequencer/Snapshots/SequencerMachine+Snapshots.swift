@@ -53,7 +53,8 @@ extension SequencerMachine {
         guard result.byteCount <= settings.snapshotBytesMax else {
             let text =
                 "the state has \(result.byteCount) bytes and the limit is "
-                + "\(settings.snapshotBytesMax); raise it, or the log is kept for this store"
+                + "\(settings.snapshotBytesMax); raise it, or the log can't discard the store's "
+                + "entries"
             effects.append(.note(.snapshotFailed(round.place, text)))
             return
         }
@@ -92,7 +93,7 @@ extension SequencerMachine {
             }
             directory.change(name) { $0.passOverSource() }
         }
-        fail(name, "no replica that has this state is there any more", into: &effects)
+        fail(name, "no replica with this state is connected any more", into: &effects)
     }
 
     /// Gives an upload up. The next attempt is at the store's next point, and no sooner: an upload

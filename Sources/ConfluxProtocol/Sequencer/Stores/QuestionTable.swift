@@ -194,7 +194,7 @@ extension SequencerMachine {
             return
         }
         guard questions.count < settings.questionsMax else {
-            let text = "the sequencer forwards as many questions as it may; ask again later"
+            let text = "the sequencer has reached its limit of forwarded questions; ask again later"
             reply(.failed(.tableFull, message: text), into: &effects)
             return
         }
@@ -244,7 +244,7 @@ extension SequencerMachine {
     }
 
     private static let unreadText =
-        "this connection has more answers on the way than it may; read them, and ask again later"
+        "this connection has reached its limit of unread answers; read them, and ask again later"
 
     /// The nodes that can be asked, by incarnation.
     private func hosts(of target: Target) -> [Session] {

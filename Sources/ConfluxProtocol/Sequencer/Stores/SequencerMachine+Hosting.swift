@@ -80,7 +80,7 @@ extension SequencerMachine {
     private func refusal(of open: Open) -> (RejectionCode, String)? {
         let isFull = (
             RejectionCode.tableFull,
-            "the sequencer knows as many stores as it may; close and drop some, or raise its limit"
+            "the sequencer has reached its limit of stores; close and drop some, or raise the limit"
         )
         if open.schemaVersion < 1 { return (.schemaVersion, "schema versions begin with 1") }
         switch open.subject {

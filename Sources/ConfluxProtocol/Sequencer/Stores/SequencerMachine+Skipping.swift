@@ -25,7 +25,9 @@ extension SequencerMachine {
             return
         }
         guard directory.skips.isPending(entry) || !directory.skips.isFull else {
-            let text = "as many entries are skipped as may be; they are forgotten with the log"
+            let text =
+                "the limit of skipped entries is reached; they are forgotten when the log "
+                + "discards them"
             refuse(.tableFull, text, to: asker, into: &effects)
             return
         }
