@@ -197,6 +197,28 @@ import Testing
                 "90: no state has a majority among node 2, node 3, so no replica reloads"))
     }
 
+    @Test(arguments: [
+        (ExitCode.timedOut, ExitCode.terminated), (.interrupted, .terminated),
+        (.unknownOutcome, .unknownOutcome),
+    ])
+    func `an interruption explains a failure, but not an unknown outcome`(
+        failure: ExitCode, wanted: ExitCode
+    ) async throws {
+        guard case .run(let invocation) = try Tool.program.parse(["sequencer", "--memory"]) else {
+            return
+        }
+        for isService in [false, true] {
+            let interruption = Interruption()
+            interruption.fire(.terminated)
+            let environment = CommandEnvironment(
+                invocation, isJSON: true, isService: isService, interruption: interruption)
+            let exitCode = await environment.run { _ throws(CommandFailure) in
+                throw CommandFailure(failure, "The command failed.")
+            }
+            #expect(exitCode == (isService ? .success : wanted))
+        }
+    }
+
     @Test func `a sequencer reports a divergence once, and again when something is new`()
         async throws
     {

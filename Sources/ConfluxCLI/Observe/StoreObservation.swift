@@ -207,7 +207,10 @@ final class StoreObservation: Sendable {
             // waited for.
             if node == nil, after > .zero, answer.node == nil { break }
         }
-        if Task.isCancelled { throw CommandFailure(.interrupted, "Interrupted.") }
+        if Task.isCancelled {
+            throw CommandFailure(
+                .interrupted, "Interrupted before the state was read. Run the command again.")
+        }
     }
 
     // MARK: Lines

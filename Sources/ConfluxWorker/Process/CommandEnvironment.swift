@@ -71,6 +71,9 @@ package struct CommandEnvironment: Sendable {
     }
 
     /// Runs a command and returns the exit code.
+    ///
+    /// An interruption explains why a command has failed, so the failure is not reported. There are two
+    /// exceptions: the user must learn that an outcome is unknown, and what a command says of its interruption.
     package func run(
         _ command: (CommandEnvironment) async throws(CommandFailure) -> ExitCode
     ) async -> ExitCode {
@@ -79,10 +82,13 @@ package struct CommandEnvironment: Sendable {
             exitCode = try await command(self)
         } catch {
             output.flush()
-            if let reason = interruption.reason, reason != .outputClosed {
-                return isService ? .success : reason
+            guard let reason = interruption.reason, reason != .outputClosed else {
+                return end(with: error)
             }
-            return end(with: error)
+            if isService { return .success }
+            if error.exitCode == .unknownOutcome { return end(with: error) }
+            if error.code == "\(ExitCode.interrupted)" { diagnostics.report(error) }
+            return reason
         }
         output.flush()
         return exitCode == .success || exitCode == .outputClosed ? end(with: nil) : exitCode

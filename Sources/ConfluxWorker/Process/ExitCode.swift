@@ -68,7 +68,7 @@ package enum ExitCode: Int32, Error, Sendable, CaseIterable {
         case .superseded: "another sequencer has taken over the log"
         case .storeStopped: "an action is in the log, and a store stopped before it"
         case .concernedNobody: "an action is in the log, but no store took it"
-        case .interrupted: "interrupted by SIGINT before all was done"
+        case .interrupted: "interrupted by SIGINT before all was done, or not confirmed"
         case .outputClosed: "nobody reads the output any more"
         case .terminated: "ended by SIGTERM before all was done"
         }
