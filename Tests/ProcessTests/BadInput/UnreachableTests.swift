@@ -46,7 +46,7 @@ struct UnreachableTests {
             let silence = try Silence()
             let stranger = "tcp://127.0.0.1:\(silence.port)"
             for (address, words) in [
-                (sequencer.feed, "may be its feed's"), (stranger, "says nothing"),
+                (sequencer.feed, "may be its feed's"), (stranger, "does not answer"),
                 ("tcp://nobody.invalid:7400", "has no address"),
             ] {
                 let outcome = try await status(site, address)
