@@ -286,12 +286,17 @@ package final class LogWorker {
         if hasAppended { wishForRoom() }
     }
 
-    /// Asks for a checkpoint because the log has no room. If the log has no checkpoint, the first one is made
-    /// in its middle, so that there can be two without a further entry.
+    /// Asks for a checkpoint because the log has no room. Behind a checkpoint at the end, the log can discard
+    /// only what comes before the checkpoint that is the newest one now. If that is less than half of it, a
+    /// checkpoint is made in the middle first, and then the one at the end. Otherwise both could be too far
+    /// apart, and without a further entry, which needs room, there is no further checkpoint.
     private func wishForRoom() {
-        guard isNearlyFull, newestCheckpoint ?? .zero < last else { return }
-        if newestCheckpoint == nil {
-            let middle = log.floor.advanced(by: (last.rawValue - log.floor.rawValue) / 2)
+        let before = SequenceNumber(log.floor.rawValue - 1)
+        let newest = max(newestCheckpoint ?? .zero, before)
+        guard isNearlyFull, newest < last else { return }
+        let behindCount = last.rawValue - newest.rawValue
+        if behindCount > (last.rawValue - before.rawValue) / 2 {
+            let middle = newest.advanced(by: max(1, behindCount / 2))
             do throws(LogError) {
                 let first = try log.read(from: middle, limitBytes: 1).first
                 wishForCheckpoint(at: first?.last ?? last)

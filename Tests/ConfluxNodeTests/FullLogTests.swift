@@ -1,9 +1,10 @@
-import ConfluxLog
 import ConfluxNode
+import ConfluxVocabulary
 import ConfluxZeroMQ
 import Foundation
 import Testing
 
+@testable import ConfluxLog
 @testable import ConfluxProtocol
 @testable import ConfluxSequencer
 
@@ -79,6 +80,51 @@ struct FullLogTests {
         _ = try await first(of: setup.events, where: Self.isFull)
         _ = try await first(of: setup.events, where: Self.hasRoom)
         try await setup.close()
+    }
+
+    @Test func `a full log gets room even if all of it follows the newest checkpoint`() throws {
+        let folder = FileManager.default.temporaryDirectory
+            .appendingPathComponent("conflux-\(Identifier.random())")
+        defer { try? FileManager.default.removeItem(at: folder) }
+        var settings = SQLiteLogSettings(durability: .os)
+        settings.limitBytes = 2 << 20
+        let log = try SQLiteLog(directory: folder.path, settings: settings)
+        var wishes: [SequenceNumber] = []
+        var saved: [SequenceNumber] = []
+        let schedule = CheckpointSchedule(intervalBytes: 1 << 30) { due in
+            if case .success(let job) = due { wishes.append(job.last) }
+        }
+        let worker = LogWorker(log: log, checkpoints: schedule, answer: { _ in })
+        func append(_ byteCount: Int = 10_000) {
+            let frame = Array(repeating: UInt8(7), count: byteCount)[...]
+            let commit = Append.Commit(frame: frame, first: log.last.next, last: log.last.next)
+            worker.work(.append(Append(commits: [commit], isForced: false)))
+        }
+        func save(_ number: SequenceNumber) {
+            let piece = CheckpointPiece(sequence: number, index: 0, count: 1, bytes: [1, 2, 3])
+            worker.work(.save(piece) { error in #expect(error == nil) })
+            saved.append(number)
+        }
+        func discard() {
+            while case .rest? = worker.work(.truncate(below: saved[saved.count - 2].next)) {}
+        }
+        worker.work(.claim(.random()))
+        for _ in 1...2 {
+            append()
+            save(log.last)
+        }
+        discard()
+        // The checkpoints are at the beginning, and nobody makes another one until the log is full.
+        for _ in 1...90 { append() }
+        #expect(!log.isNearlyFull && wishes.isEmpty)
+        append(250_000)
+        #expect(log.isNearlyFull)
+        while let wish = wishes.last {
+            wishes.removeAll()
+            save(wish)
+        }
+        discard()
+        #expect(!log.isNearlyFull, "checkpoints at \(saved), and the log ends at \(log.last)")
     }
 
     @Test func `a log at its bound that may drop nothing says so, and serves what it has`()
