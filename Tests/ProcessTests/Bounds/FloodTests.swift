@@ -12,9 +12,9 @@ import Testing
             private static let duration = Duration.seconds(
                 2 * (ProcessInfo.processInfo.environment["CONFLUX_BOUNDS"].flatMap { Int($0) } ?? 1)
             )
-            /// The most memory that the sequencer may use: what frames in progress may hold, once more while
-            /// their buffers grow, and what it needs in any case.
-            private static let boundBytes = 160 << 20
+            /// The most memory that the sequencer may use: what frames in progress may hold, and what it
+            /// needs in any case.
+            private static let boundBytes = 128 << 20
             /// The longest median time in which another client's hello may be answered: in a debug build, on a
             /// machine that others use too, and in a release build.
             private static let medianMax: Duration =
