@@ -3,10 +3,10 @@ import Foundation
 /// The compact coding of one action type without a tape, directly between values and memory.
 ///
 /// *Invariant*: it writes what ``CompactWriter`` writes, and reads nothing that ``CompactReader`` refuses. In
-/// all other cases the tape is used, and reports what is wrong. This class itself leaves everything to the tape.
+/// all other cases the tape is used, and reports what is wrong.
 // Sendable: neither this class nor a subclass has mutable state.
 package class QuickCoding<Action>: @unchecked Sendable {
-    package init() {}
+    fileprivate init() {}
 
     /// Writes an action.
     ///
@@ -14,7 +14,9 @@ package class QuickCoding<Action>: @unchecked Sendable {
     ///   - action: The action.
     ///   - buffer: The memory to write to.
     /// - Returns: How many bytes were written; nil if the action can't be written there.
-    package func write(_ action: Action, to buffer: UnsafeMutableRawBufferPointer) -> Int? { nil }
+    package func write(_ action: Action, to buffer: UnsafeMutableRawBufferPointer) -> Int? {
+        preconditionFailure("a quick coding writes")
+    }
 
     /// Reads an action.
     ///
@@ -25,7 +27,7 @@ package class QuickCoding<Action>: @unchecked Sendable {
     package func read(
         _ bytes: UnsafeBufferPointer<UInt8>, into place: UnsafeMutablePointer<Action>
     ) -> Bool {
-        false
+        preconditionFailure("a quick coding reads")
     }
 
     /// The coding of a type; nil if it has none.
