@@ -171,6 +171,10 @@ let package = Package(
         .target(
             name: "FaultyDisk", dependencies: ["CSQLite"], path: "Tests/FaultyDisk",
             swiftSettings: strict),
+        // Changes the files of a log like a failing disk or an attacker, for the same.
+        .target(
+            name: "Forging", dependencies: ["ConfluxLog", "ConfluxVocabulary", "CSQLite"],
+            path: "Tests/Forging", swiftSettings: strict),
         // An etcd of a test's own, for the same.
         .target(
             name: "EtcdCluster", dependencies: ["Spawning"], path: "Tests/EtcdCluster",
@@ -181,7 +185,7 @@ let package = Package(
             name: "ConfluxLogTests",
             dependencies: [
                 "ConfluxEtcd", "ConfluxLog", "ConfluxVocabulary", "CSQLite", "EtcdCluster",
-                "FaultyDisk",
+                "FaultyDisk", "Forging",
             ],
             swiftSettings: strict),
         .testTarget(
@@ -215,7 +219,7 @@ let package = Package(
                 "ConfluxArguments", "ConfluxBuiltins", "ConfluxCLI", "ConfluxLog",
                 "ConfluxMonitoring", "ConfluxNode",
                 "ConfluxProtocol", "ConfluxSequencer", "ConfluxVocabulary", "ConfluxWorker",
-                "CSQLite", "FaultyDisk",
+                "CSQLite", "FaultyDisk", "Forging",
             ], swiftSettings: strict),
         .testTarget(
             name: "ConfluxBuiltinsTests", dependencies: ["ConfluxBuiltins"],

@@ -12,12 +12,13 @@ import Testing
 
     @Test(arguments: Engine.allCases)
     func `a new log is empty and its first claim has epoch 1`(_ engine: Engine) throws {
-        let (log, _) = try make(engine)
+        let (log, folder) = try make(engine)
         #expect(log.last == .zero)
         #expect(log.floor == SequenceNumber(1))
         #expect(log.id != .none)
         #expect(try log.readAll().isEmpty)
         #expect(try log.claim() == LogClaim(epoch: Epoch(1), last: .zero, lastEpoch: .none))
+        withExtendedLifetime(folder) {}
     }
 
     @Test(arguments: Engine.allCases)

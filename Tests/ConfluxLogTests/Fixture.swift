@@ -24,7 +24,9 @@ final class TemporaryFolder {
         let copy = TemporaryFolder()
         try FileManager.default.createDirectory(
             atPath: copy.path, withIntermediateDirectories: true)
-        for name in ["log.sqlite", "log.sqlite-wal"] {
+        let entries = try FileManager.default.contentsOfDirectory(atPath: path)
+            .filter { $0.hasPrefix("entries-") }
+        for name in ["log.sqlite", "log.sqlite-wal"] + entries {
             try FileManager.default.copyItem(
                 atPath: "\(path)/\(name)", toPath: "\(copy.path)/\(name)")
         }

@@ -1,18 +1,21 @@
 import CSQLite
 import ConfluxLog
 import ConfluxVocabulary
+import Forging
 import Foundation
 import Testing
 
 @Suite struct SQLiteDamageTests {
     private let folder = TemporaryFolder()
 
-    /// A log of 1–2, 3–4, 5–6, 7–8 that was changed by SQL and opened again.
-    private func damaged(by statements: String) throws -> (SQLiteLog, [LoggedCommit]) {
+    /// A log of 1–2, 3–4, 5–6, 7–8 whose files were changed, and that was opened again.
+    private func damaged(
+        by change: (EntryForger) throws -> Void
+    ) throws -> (SQLiteLog, [LoggedCommit]) {
         let log = try SQLiteLog(directory: folder.path, settings: .small())
         let commits = try log.fill(4)
         log.close()
-        try folder.run(statements)
+        try change(folder.forger)
         return (try SQLiteLog(directory: folder.path, settings: .small()), commits)
     }
 
@@ -25,12 +28,11 @@ import Testing
         }
     }
 
-    @Test(arguments: [
-        "bytes = zeroblob(10)", "bytes = CAST(bytes || x'00' AS BLOB)", "bytes = x''", "epoch = 2",
-        "checksum = checksum + 1",
-    ])
-    func `a damaged row is named, and intact rows around it are served`(_ change: String) throws {
-        let (log, commits) = try damaged(by: "UPDATE commits SET \(change) WHERE first = 5")
+    /// Of the header: the length, what was on disk, the mark, the flags, the numbers, the epoch, the checksum,
+    /// the hash, the seal. Then the commit's bytes.
+    @Test(arguments: [0, 4, 8, 15, 16, 24, 32, 40, 47, 48, 79, 80, 87, 88, 97])
+    func `a damaged commit is named, and intact ones around it are served`(offset: Int) throws {
+        let (log, commits) = try damaged { try $0.flip(5, at: offset) }
         #expect(try log.readAll() == Array(commits[..<2]))
         let error = try #require(failure(log, from: 5))
         #expect(error.code == .damaged)
@@ -42,14 +44,20 @@ import Testing
     }
 
     @Test func `a changed number is damage`() throws {
-        let (log, commits) = try damaged(by: "UPDATE commits SET last = 5 WHERE first = 5")
-        #expect(try log.readAll() == Array(commits[..<2]))
-        #expect(failure(log, from: 5)?.numbers == SequenceNumber(5)...SequenceNumber(6))
-        #expect(failure(log, from: 6)?.numbers?.contains(SequenceNumber(6)) == true)
+        let (log, commits) = try damaged { forger in
+            try forger.change { rows in
+                rows[2] = ChainedCommit(
+                    commit: LoggedCommit(
+                        first: SequenceNumber(5), last: SequenceNumber(5), epoch: Epoch(1),
+                        bytes: rows[2].commit.bytes), hash: rows[2].hash)
+            }
+        }
+        #expect(try log.readAll() == Array(commits[..<2]) + [.sample(5...5)])
+        #expect(failure(log, from: 6)?.numbers == SequenceNumber(6)...SequenceNumber(6))
     }
 
-    @Test func `a missing row is named, and intact rows around it are served`() throws {
-        let (log, commits) = try damaged(by: "DELETE FROM commits WHERE first = 3")
+    @Test func `a missing commit is named, and intact ones around it are served`() throws {
+        let (log, commits) = try damaged { try $0.change { rows in rows.remove(at: 1) } }
         #expect(try log.readAll() == [commits[0]])
         #expect(failure(log, from: 3)?.numbers == SequenceNumber(3)...SequenceNumber(4))
         #expect(failure(log, from: 4)?.numbers == SequenceNumber(3)...SequenceNumber(4))
@@ -58,36 +66,37 @@ import Testing
     }
 
     @Test func `missing first entries are named`() throws {
-        let (log, _) = try damaged(by: "DELETE FROM commits WHERE first < 5")
+        let (log, _) = try damaged { try $0.change { rows in rows.removeFirst(2) } }
         #expect(failure(log, from: 1)?.numbers == SequenceNumber(1)...SequenceNumber(4))
     }
 
-    @Test func `a damaged end prevents a claim`() throws {
-        let (log, commits) = try damaged(
-            by: "UPDATE commits SET bytes = zeroblob(10) WHERE first = 7")
-        #expect(code { _ = try log.claim() } == .damaged)
-        #expect(try folder.number("SELECT epoch FROM meta") == 1)
-        #expect(try log.readAll() == Array(commits[..<3]))
-    }
-
-    @Test func `the schema itself keeps another writer from leaving a hole`() throws {
+    @Test(arguments: [24, 90])
+    func `a log whose last commit is damaged is not opened, and stays as it is`(
+        offset: Int
+    ) throws {
         let log = try SQLiteLog(directory: folder.path, settings: .small())
-        try log.fill(2)
-        try folder.run("INSERT INTO commits VALUES (6, 6, 1, 0, x'', NULL)")
-        try folder.run("INSERT INTO commits VALUES (5, 5, 9, 0, x'', NULL)")
-        #expect(try folder.number("SELECT count(*) FROM commits") == 2)
+        let commits = try log.fill(4)
+        log.close()
+        let file = URL(filePath: try #require(try folder.forger.paths.first))
+        let intact = try Data(contentsOf: file)
+        try folder.forger.flip(7, at: offset)
+        let flipped = try Data(contentsOf: file)
+        #expect(
+            code { _ = try SQLiteLog(directory: folder.path, settings: .small()) } == .damaged)
+        #expect(code { _ = try SQLiteLogFile(directory: folder.path) } == .damaged)
+        #expect(try Data(contentsOf: file) == flipped)
+        try intact.write(to: file)
+        #expect(try SQLiteLog(directory: folder.path, settings: .small()).readAll() == commits)
     }
 
-    @Test func `a damaged page is damage`() throws {
+    @Test func `a damaged part of a file is damage`() throws {
         let log = try SQLiteLog(directory: folder.path, settings: .small())
         try log.fill(40, bytes: 12_000)
         log.close()
-        // Otherwise the page would be read from the write-ahead log, where it is intact.
-        try folder.run("PRAGMA wal_checkpoint(TRUNCATE)")
-        let url = URL(fileURLWithPath: folder.database)
-        let file = try FileHandle(forUpdating: url)
-        try file.seek(toOffset: UInt64(16_384 * 20))
-        try file.write(contentsOf: Data(repeating: 0xFF, count: 16_384 * 2))
+        let file = try FileHandle(
+            forUpdating: URL(filePath: try #require(try folder.forger.paths.first)))
+        try file.seek(toOffset: 200_000)
+        try file.write(contentsOf: Data(repeating: 0xFF, count: 32_768))
         try file.close()
         let again = try SQLiteLog(directory: folder.path, settings: .small())
         let reader = try again.makeReader()

@@ -1,5 +1,6 @@
 import ConfluxLog
 import ConfluxVocabulary
+import Forging
 import Foundation
 import Testing
 
@@ -83,7 +84,7 @@ import Testing
         let log = try SQLiteLog(directory: folder.path, settings: .small())
         try log.fill(4)
         log.close()
-        try folder.run("UPDATE commits SET checksum = checksum + 1 WHERE first = 5")
+        try folder.forger.flip(5, at: 40)
         let file = try SQLiteLogFile(directory: folder.path)
         let rest = code { () throws(LogError) in
             _ = try file.read(from: SequenceNumber(5), through: file.last, limitBytes: .max)

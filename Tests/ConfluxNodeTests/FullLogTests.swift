@@ -117,7 +117,7 @@ struct FullLogTests {
         // The checkpoints are at the beginning, and nobody makes another one until the log is full.
         for _ in 1...90 { append() }
         #expect(!log.isNearlyFull && wishes.isEmpty)
-        append(250_000)
+        append(850_000)
         #expect(log.isNearlyFull)
         while let wish = wishes.last {
             wishes.removeAll()

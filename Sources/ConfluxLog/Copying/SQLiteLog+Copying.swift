@@ -39,20 +39,20 @@ extension SQLiteLog {
     /// - Throws: `unusableFolder`, `full`, `failed`, `notClaimed`, `closed`; `unknownOutcome` if it has the
     ///   name but a power failure may undo that.
     public func adopt(after confirm: () throws(LogError) -> Void) throws(LogError) {
-        let folder = try gatherInOneFile()
+        let folder = try gatherDatabase()
         disconnect()
         try folder.makeCopyDurable()
         try confirm()
         try folder.adoptCopy()
     }
 
-    private func gatherInOneFile() throws(LogError) -> LogFolder {
+    private func gatherDatabase() throws(LogError) -> LogFolder {
         let files = try writableFiles()
-        guard let tenure else { throw .notClaimed }
+        guard tenure != nil else { throw .notClaimed }
         try writing("Ending the copy") { () throws(DatabaseFailure) in
+            try files.entries.sync()
             try files.database.setSynchronous(full: true)
-            files.statements.reach.bind(Int64(tenure.epoch.rawValue), at: 1)
-            try files.statements.reach.run()
+            try noteEnd(files)
             try files.database.execute("PRAGMA journal_mode = DELETE")
         }
         return files.folder

@@ -14,13 +14,16 @@ struct DatabaseFailure: Error {
 /// A connection to one database file. Owned by one thread at a time.
 final class Database {
     private let connection: OpaquePointer
+    /// These begin and end a transaction.
+    private var begin: OpaquePointer?
+    private var commit: OpaquePointer?
 
     /// What a connection may do.
     enum Access {
         case read
         case write
 
-        fileprivate var flags: Int32 {
+        var flags: Int32 {
             switch self {
             case .read: SQLITE_OPEN_READONLY
             case .write: SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE
@@ -45,9 +48,13 @@ final class Database {
             throw DatabaseFailure(code: code, words: words)
         }
         self.connection = connection
+        begin = try compile("BEGIN IMMEDIATE")
+        commit = try compile("COMMIT")
     }
 
     deinit {
+        sqlite3_finalize(begin)
+        sqlite3_finalize(commit)
         sqlite3_close_v2(connection)
     }
 
@@ -63,10 +70,10 @@ final class Database {
     func transaction<Result>(
         _ body: () throws(DatabaseFailure) -> Result
     ) throws(DatabaseFailure) -> Result {
-        try execute("BEGIN IMMEDIATE")
+        try run(begin)
         do throws(DatabaseFailure) {
             let result = try body()
-            try execute("COMMIT")
+            try run(commit)
             return result
         } catch {
             // After some failures SQLite rolls back by itself. A transaction that can't be ended would
@@ -95,11 +102,22 @@ final class Database {
     func pageBytes() throws(DatabaseFailure) -> Int { Int(try number("PRAGMA page_size")) }
 
     func prepare(_ text: String) throws(DatabaseFailure) -> Statement {
+        Statement(try compile(text), of: self)
+    }
+
+    private func compile(_ text: String) throws(DatabaseFailure) -> OpaquePointer {
         var statement: OpaquePointer?
         let code = sqlite3_prepare_v3(
             connection, text, -1, UInt32(SQLITE_PREPARE_PERSISTENT), &statement, nil)
         guard code == SQLITE_OK, let statement else { throw failure(code) }
-        return Statement(statement, of: self)
+        return statement
+    }
+
+    /// Runs a statement that takes no values and returns no rows.
+    private func run(_ statement: OpaquePointer?) throws(DatabaseFailure) {
+        let code = sqlite3_step(statement)
+        defer { sqlite3_reset(statement) }
+        guard code == SQLITE_DONE else { throw failure(code) }
     }
 
     /// How many rows the last statement changed.

@@ -1,3 +1,5 @@
+import ConfluxVocabulary
+
 #if canImport(Darwin)
     import Darwin
 #else
@@ -71,17 +73,43 @@ final class LogFolder {
         // not be replayed into this one.
         for found in [logPath, logPath + "-wal", logPath + "-journal"]
         where access(found, F_OK) == 0 {
-            throw LogError(
-                .inUse,
-                "There is a log in \(path) already, or a part of one: \(found). Give a folder without "
-                    + "one.")
+            throw Self.taken(path, by: found)
         }
+        // Entries beside the remains of a copy belong to them.
+        if access(databasePath, F_OK) != 0, let found = try entries().first {
+            throw Self.taken(path, by: found)
+        }
+        try removeEntries()
         for left in [databasePath, writeAheadPath, journalPath, databasePath + "-shm"]
         where unlink(left) != 0 && errno != ENOENT {
             throw LogError(
                 .unusableFolder,
                 "\(left), which an interrupted copy left, can't be removed: "
                     + "\(String(cString: strerror(errno))). Remove it, and copy again.")
+        }
+    }
+
+    private static func taken(_ path: String, by found: String) -> LogError {
+        LogError(
+            .inUse,
+            "There is a log in \(path) already, or a part of one: \(found). Give a folder without one."
+        )
+    }
+
+    /// The files of entries in the folder.
+    private func entries() throws(LogError) -> [String] {
+        let files = EntryFiles(folder: path, salt: 0, vfs: nil)
+        return try SQLiteFormat.reading("Listing \(path)") { () throws(DatabaseFailure) in
+            try files.firsts().map { files.path($0) }
+        }
+    }
+
+    /// Removes all files of entries, which belong to no log.
+    ///
+    /// - Throws: `unusableFolder`.
+    func removeEntries() throws(LogError) {
+        for left in try entries() where unlink(left) != 0 && errno != ENOENT {
+            throw Self.unusable(path, errno)
         }
     }
 
@@ -120,7 +148,16 @@ final class LogFolder {
         close(descriptor)
     }
 
-    /// Syncs the copy, as one file.
+    /// The floor of the copy, according to its database.
+    func copiedFloor() throws(LogError) -> SequenceNumber {
+        let database = try SQLiteFormat.reading("Reading \(databasePath)") {
+            () throws(DatabaseFailure) in
+            try Database(path: databasePath, vfs: nil, access: .read)
+        }
+        return try SQLiteMeta(database, version: SQLiteFormat.version, in: path).floor
+    }
+
+    /// Syncs the copy's database, as one file.
     func makeCopyDurable() throws(LogError) {
         let descriptor = open(databasePath, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else { throw Self.unusable(path, errno) }
@@ -152,15 +189,27 @@ final class LogFolder {
         try Self.synchronize(path)
     }
 
-    /// Refuses an empty database beside a write-ahead log: it was truncated or removed. SQLite would remove
-    /// the write-ahead log, too, and a new log would replace the old one. SQLite also treats a file of one
+    /// Refuses an empty database beside a write-ahead log or entries: it was truncated or removed. SQLite would
+    /// remove the write-ahead log, too, and a new log would replace the old one. SQLite also treats a file of one
     /// byte as empty.
     ///
     /// - Throws: `damaged`.
     func refuseCutDatabase() throws(LogError) {
         let size = Self.size(databasePath)
-        guard size <= 1, size == 1 || Self.size(writeAheadPath) > 0 else { return }
-        throw LogError(
+        guard size <= 1 else { return }
+        guard size == 0, Self.size(writeAheadPath) == 0 else { throw cutDatabase }
+        try refuseEntries()
+    }
+
+    /// Refuses entries where there is no log: its database was removed.
+    ///
+    /// - Throws: `damaged`.
+    func refuseEntries() throws(LogError) {
+        guard try entries().isEmpty else { throw cutDatabase }
+    }
+
+    private var cutDatabase: LogError {
+        LogError(
             .damaged,
             "\(databasePath), where there was a log, was emptied or removed. Restore it from a "
                 + "backup.")
@@ -175,7 +224,7 @@ final class LogFolder {
         throw LogError(
             .notALog,
             "In \(path) there is a copy of a log that was not finished: \(copy). Make the copy again; or "
-                + "remove that file, and a new log begins here.")
+                + "empty the folder, and a new log begins here.")
     }
 
     private static func size(_ path: String) -> Int {

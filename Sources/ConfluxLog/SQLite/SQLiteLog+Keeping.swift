@@ -10,7 +10,8 @@ extension SQLiteLog {
     public func save(_ piece: CheckpointPiece) throws(LogError) {
         try piece.validate(from: floor, endingAt: last)
         let attempt = "Saving the checkpoint at \(piece.sequence)"
-        let saved = try changing(attempt) { statements throws(DatabaseFailure) in
+        let saved = try changing(attempt, adding: piece.bytes.count) {
+            statements throws(DatabaseFailure) in
             if piece.index == 0 { try statements.checkpoints.begin(piece) }
             let saved = try statements.checkpoints.savedCount(piece)
             if saved == Int(piece.index) { try statements.checkpoints.add(piece) }
@@ -36,7 +37,8 @@ extension SQLiteLog {
     public func save(_ piece: SnapshotPiece) throws(LogError) {
         let attempt = "Saving the snapshot of \(piece.snapshot.key)"
         try piece.validate(endingAt: last)
-        let isSaved = try changing(attempt) { statements throws(DatabaseFailure) in
+        let isSaved = try changing(attempt, adding: piece.bytes.count) {
+            statements throws(DatabaseFailure) in
             // Twice as much as is added, so that the backlog of retired pieces shrinks.
             _ = try statements.snapshots.collect(limitBytes: 2 * piece.bytes.count)
             return try statements.snapshots.save(piece)
@@ -99,15 +101,23 @@ extension SQLiteLog {
         below floor: SequenceNumber, limitBytes: Int
     ) throws(LogError) -> Bool {
         if floor > self.floor {
-            let raised = try changing("Discarding the entries below \(floor)") {
-                statements throws(DatabaseFailure) -> SequenceNumber?? in
-                guard try statements.checkpoints.permit(floor, endingAt: last) else { return nil }
-                return .some(
-                    try statements.truncation.truncate(below: floor, limitBytes: limitBytes))
+            let files = try writableFiles()
+            let beginning = try beginning(
+                at: min(floor, files.entries.floor(discarding: limitBytes)), files)
+            let isPermitted = try changing("Discarding the entries below \(floor)", forced: true) {
+                statements throws(DatabaseFailure) in
+                guard try statements.checkpoints.permit(floor, endingAt: last) else { return false }
+                if let beginning {
+                    try statements.truncation.raise(
+                        to: beginning.first, behind: beginning.hash, endingAt: last)
+                }
+                return true
             }
-            guard let raised else { throw .invalidFloor(floor) }
-            if let raised {
-                rise(to: raised)
+            guard isPermitted else { throw .invalidFloor(floor) }
+            if let beginning {
+                rise(to: beginning.first)
+                // The floor is on disk.
+                files.entries.discard(below: beginning.first)
                 return false
             }
         }
@@ -118,21 +128,50 @@ extension SQLiteLog {
         guard isClean else { return false }
         let files = try writableFiles()
         return try writing("Freeing space") { () throws(DatabaseFailure) in
-            try files.statements.truncation.shrink(limitBytes: limitBytes)
+            let isDone = try files.statements.truncation.shrink(limitBytes: limitBytes)
+            try measure(files)
+            return isDone
         }
     }
 
-    /// Changes the data beside the commits, in one transaction, if no newer claim exists (rule 1).
+    /// The beginning of the commit that contains a number, and the hash before it; nil if the log begins
+    /// there. If that commit is damaged, the log begins with the damage.
+    private func beginning(
+        at number: SequenceNumber, _ files: Files
+    ) throws(LogError) -> (first: SequenceNumber, hash: ChainHash?)? {
+        func commit(_ number: SequenceNumber) throws(LogError) -> (SequenceNumber, ChainHash?)? {
+            do throws(LogError) {
+                return try files.commits.read(from: number, through: number, limitBytes: 1).first
+                    .map { ($0.commit.first, $0.hash) }
+            } catch {
+                guard error.code == .damaged else { throw error }
+                return error.numbers.map { ($0.lowerBound, nil) }
+            }
+        }
+        guard let first = try commit(min(number, last))?.0, first > floor else { return nil }
+        return (first, try commit(SequenceNumber(first.rawValue - 1))?.1)
+    }
+
+    /// Changes the data beside the commits, in one transaction, if no newer claim exists (rule 1). All commits
+    /// are on disk before.
     private func changing<Result>(
-        _ attempt: String, _ body: (SQLiteLogStatements) throws(DatabaseFailure) -> Result
+        _ attempt: String, adding bytes: Int = 0, forced: Bool = false,
+        _ body: (SQLiteLogStatements) throws(DatabaseFailure) -> Result
     ) throws(LogError) -> Result {
         let files = try writableFiles()
         guard let claimed = tenure?.epoch else { throw .notClaimed }
+        let raisesDurability = forced && settings.durability == .os
         let changed = try writing(attempt) { () throws(DatabaseFailure) -> Result? in
-            try files.database.transaction { () throws(DatabaseFailure) -> Result? in
+            try requireRoom(bytes)
+            try files.entries.sync()
+            if raisesDurability { try files.database.setSynchronous(full: true) }
+            let changed = try files.database.transaction { () throws(DatabaseFailure) -> Result? in
                 guard try newestEpoch(files) == claimed else { return nil }
                 return try body(files.statements)
             }
+            if raisesDurability { try files.database.setSynchronous(full: false) }
+            try measure(files)
+            return changed
         }
         guard let changed else { throw .superseded(claimed, by: try readEpoch(files)) }
         return changed

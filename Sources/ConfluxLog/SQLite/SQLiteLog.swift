@@ -1,21 +1,20 @@
 import CSQLite
 import ConfluxVocabulary
 
-/// The log on this machine's disk: a SQLite database in a folder of its own.
+/// The log on this machine's disk: files of entries and a SQLite database, in a folder of their own.
 ///
-/// - Each commit is a row in the table `commits`, with a checksum and a hash that covers the commit and the
-///   hash before it (``LogChain``). The table `meta` has the log's id, the format's version, the epoch, the
-///   floor and the beginning of the chain, each of them twice. `sqlite3 FOLDER/log.sqlite` opens it for
-///   reading at any time. A reader that keeps a transaction open for long makes the write-ahead log grow.
+/// - Commits are in the files `entries-*.log`, one behind the other, each with a checksum and a hash that
+///   covers the commit and the hash before it (``LogChain``). The database has everything else: checkpoints,
+///   snapshots, and in the table `meta` the log's id, the format's version, the epoch, the floor and the
+///   beginning of the chain, each of them twice. Nothing in the database is ahead of the entries on disk.
 /// - One owner: the folder is locked, and the system releases the lock when the process ends,
 ///   however it ends.
-/// - An append is one statement, conditional on the epoch and on the log's end. After a disk error its
-///   outcome is unknown. This object then accepts no more appends, since the data that the system still holds
+/// - An append is one write and one sync, if the epoch is the newest and the log ends where expected. After a
+///   disk error its outcome is unknown. This object then accepts no more appends, since the data that the system still holds
 ///   in memory can't be trusted: open the log anew and read its end.
 /// - Every read verifies checksums, and that no number is missing. Damage is found when it is read; intact
 ///   commits around it are served. The chain is verified only on request: `SQLiteLogFile.chain()`.
-/// - Copying the write-ahead log into the database stalls one append now and then; see
-///   `SQLiteLogSettings.writeAheadBytes`.
+/// - A part of an append that a crash left behind is removed when the log is opened.
 ///
 /// Owned by one thread at a time.
 public final class SQLiteLog: CopiedLog {
@@ -26,7 +25,7 @@ public final class SQLiteLog: CopiedLog {
     /// The lowest number that the log still holds.
     public private(set) var floor: SequenceNumber
 
-    private let settings: SQLiteLogSettings
+    let settings: SQLiteLogSettings
     /// The chain's beginning when the log was opened.
     private let chain: LogChain
     /// Whether every commit has a hash.
@@ -45,12 +44,16 @@ public final class SQLiteLog: CopiedLog {
     struct Files {
         let statements: SQLiteLogStatements
         let database: Database
+        let entries: EntryWriter
+        let commits: EntryReader
         // The last property, so that the folder is unlocked after the database is closed.
         let folder: LogFolder
     }
 
     /// nil once closed.
     private var files: Files?
+    /// How many bytes of the database are in use.
+    private var databaseBytes = 0
 
     /// Opens the log in a folder, and creates both if they are absent.
     ///
@@ -64,8 +67,8 @@ public final class SQLiteLog: CopiedLog {
     ) throws(LogError) {
         try settings.validate()
         let folder = try LogFolder(directory)
-        try folder.refuseCutDatabase()
         try folder.refuseUnfinishedCopy()
+        try folder.refuseCutDatabase()
         try self.init(in: folder, settings, origin: nil)
     }
 
@@ -85,26 +88,51 @@ public final class SQLiteLog: CopiedLog {
         let former = try version.map { version throws(LogError) in
             try SQLiteMeta(database, version: version, in: folder.path)
         }
+        let isCurrent = version == SQLiteFormat.version
+        let salt = isCurrent ? former?.salt ?? 0 : .random(in: 1...UInt64.max)
+        let files = EntryFiles(folder: folder.path, salt: salt, vfs: settings.vfs)
+        if version == nil {
+            try folder.refuseEntries()
+        } else if !isCurrent {
+            // An interrupted upgrade left them.
+            try folder.removeEntries()
+        }
+        let entries = try SQLiteFormat.reporting(attempt) { () throws(DatabaseFailure) in
+            try EntryWriter(files, fileBytes: settings.fileBytes, makeFile: folder.makeFile)
+        }
+        if let version, let former, !isCurrent {
+            let rows = try SQLiteFormat.reporting(attempt) { () throws(DatabaseFailure) in
+                try SQLiteRowStatements(database, version: version)
+            }
+            try former.check(former.lastRow, in: folder.path)
+            try EntryUpgrade.move(
+                rows, from: former.floor, through: former.lastRow, into: entries)
+            try folder.synchronize()
+        }
         try SQLiteFormat.reporting(attempt) { () throws(DatabaseFailure) in
             try SQLiteFormat.prepare(
                 database, version: version, origin: origin ?? .new(former?.log ?? .random()),
-                settings: settings)
+                salt: salt, settings: settings)
             try database.renewWriteAheadFile()
         }
         let meta = try SQLiteMeta(database, version: SQLiteFormat.version, in: folder.path)
-        // A quarter more, since the commit that reaches the limit exceeds it.
+        // A quarter more, since the transaction that reaches the limit exceeds it.
         try folder.extendWriteAheadFile(to: settings.writeAheadBytes * 5 / 4)
         try folder.synchronize()
         id = meta.log
         self.settings = settings
-        last = meta.last
         floor = meta.floor
+        last =
+            try EntryReader(files).end(meta, in: folder.path)?.last
+            ?? SequenceNumber(meta.floor.rawValue - 1)
         chain = meta.chain
-        files = try SQLiteFormat.reporting(attempt) { () throws(DatabaseFailure) in
-            let files = Files(
-                statements: try SQLiteLogStatements(database), database: database, folder: folder)
-            try files.database.setSynchronous(full: settings.durability == .fsync)
-            return files
+        self.files = try SQLiteFormat.reporting(attempt) { () throws(DatabaseFailure) in
+            try database.setSynchronous(full: settings.durability == .fsync)
+            let statements = try SQLiteLogStatements(database)
+            databaseBytes = try statements.truncation.usedBytes()
+            return Files(
+                statements: statements, database: database,
+                entries: entries, commits: EntryReader(files), folder: folder)
         }
     }
 
@@ -125,15 +153,7 @@ public final class SQLiteLog: CopiedLog {
     }
 
     /// Whether seven eighths of the bound are used.
-    public var isNearlyFull: Bool {
-        guard let files else { return false }
-        do throws(DatabaseFailure) {
-            return try files.statements.truncation.usedBytes() > settings.limitBytes / 8 * 7
-        } catch {
-            // If this fails, the next append meets the same error.
-            return false
-        }
-    }
+    public var isNearlyFull: Bool { usedBytes > settings.limitBytes / 8 * 7 }
 
     /// Begins a tenure; the new epoch is on disk when this returns.
     ///
@@ -143,19 +163,22 @@ public final class SQLiteLog: CopiedLog {
     ///   up; `full`, `failed`, `closed`.
     public func claim(raisingEpochBy step: UInt64) throws(LogError) -> LogClaim {
         let files = try writableFiles()
-        let end = try readEnd(files)
-        let epoch = try writing("Claiming the log") { () throws(DatabaseFailure) -> Int64 in
-            defer { files.statements.claim.reset() }
-            try files.statements.snapshots.cut(to: end.last)
+        let claimed = try writing("Claiming the log") {
+            () throws(DatabaseFailure) -> Result<(End, Int64), LogError> in
             try files.database.setSynchronous(full: true)
-            files.statements.claim.bind(Int64(clamping: step), at: 1)
-            guard try files.statements.claim.step() else { return 0 }
-            let epoch = files.statements.claim.integer(0)
-            // The row comes first; the step that ends the statement commits the change.
-            while try files.statements.claim.step() {}
+            let claimed = try files.database.transaction {
+                () throws(DatabaseFailure) -> Result<(End, Int64), LogError> in
+                let end: End
+                do throws(LogError) { end = try readEnd(files) } catch { return .failure(error) }
+                try files.entries.resume(at: end.place)
+                files.entries.discard(below: floor)
+                try files.statements.snapshots.cut(to: end.last)
+                return .success((end, try files.statements.claim(step, endingAt: end.last)))
+            }
             try files.database.setSynchronous(full: settings.durability == .fsync)
-            return epoch
+            return claimed
         }
+        let (end, epoch) = try claimed.get()
         guard epoch > 0 else { throw .epochLost }
         let claim = LogClaim(
             epoch: Epoch(UInt64(epoch)), last: end.last, lastEpoch: end.commit?.epoch ?? .none)
@@ -164,7 +187,7 @@ public final class SQLiteLog: CopiedLog {
         return claim
     }
 
-    /// Appends commits, in one transaction.
+    /// Appends commits, with one write.
     ///
     /// - Parameters:
     ///   - commits: The commits to add.
@@ -178,20 +201,24 @@ public final class SQLiteLog: CopiedLog {
         let files = try writableFiles()
         guard let tenure else { throw .notClaimed }
         let newest = try commits.validate(expecting: last)
+        let mustSync = forced || settings.durability == .fsync
         var head = tenure.head
-        let raisesDurability = forced && settings.durability == .os
+        let chained = commits.map { commit in
+            head = head.next(commit)
+            return ChainedCommit(commit: commit, hash: head)
+        }
         let attempt = "Appending entries \(last.next) to \(newest.last)"
-        let isAppended = try writing(attempt) { () throws(DatabaseFailure) -> Bool in
-            if raisesDurability { try files.database.setSynchronous(full: true) }
-            // One statement is a transaction by itself.
-            let isAppended =
-                commits.count == 1
-                ? try insert(newest, behind: &head, into: files)
-                : try files.database.transaction { () throws(DatabaseFailure) in
-                    try insert(commits, behind: &head, into: files)
+        let isAppended = try writing(attempt) { () throws(DatabaseFailure) in
+            // The transaction changes nothing. It keeps out other claims.
+            try files.database.transaction { () throws(DatabaseFailure) in
+                guard self.last == last, try newestEpoch(files) == newest.epoch else {
+                    return false
                 }
-            if raisesDurability { try files.database.setSynchronous(full: false) }
-            return isAppended
+                try requireRoom(EntryWriter.size(chained))
+                try files.entries.append(chained)
+                if mustSync { try files.entries.sync() }
+                return true
+            }
         }
         if isAppended {
             self.last = newest.last
@@ -199,16 +226,15 @@ public final class SQLiteLog: CopiedLog {
             return
         }
         let end = try readEnd(files)
-        self.last = end.last
-        self.tenure?.head = end.head
         guard end.commit == newest else {
             let epoch = try readEpoch(files)
             if newest.epoch != epoch { throw .superseded(newest.epoch, by: epoch) }
-            if self.last == last { throw .takesNothing(behind: last) }
-            throw .endDiffers(expected: last, found: self.last)
+            throw .endDiffers(expected: last, found: end.last)
         }
         // The commits are in the log already, perhaps without being forced.
-        if raisesDurability { try makeDurable(files) }
+        if mustSync {
+            try writing(attempt) { () throws(DatabaseFailure) in try files.entries.sync() }
+        }
     }
 
     /// Confirms that there is no newer claim.
@@ -234,8 +260,8 @@ public final class SQLiteLog: CopiedLog {
         let files = try openFiles()
         let from = max(from, floor)
         guard from <= last else { return [] }
-        return try LogScan.read(
-            files.statements.reading, from: from, through: last, limitBytes: limitBytes)
+        return try files.commits.read(from: from, through: last, limitBytes: limitBytes)
+            .map(\.commit)
     }
 
     /// Makes a reader for another thread, with a connection of its own.
@@ -243,7 +269,9 @@ public final class SQLiteLog: CopiedLog {
     /// - Returns: The reader.
     /// - Throws: `failed`, `unusableFolder`, `closed`.
     public func makeReader() throws(LogError) -> any LogReader {
-        try SQLiteLogReader(path: openFiles().folder.databasePath, settings: settings)
+        let files = try openFiles()
+        return try SQLiteLogReader(
+            path: files.folder.databasePath, entries: files.entries.files, settings: settings)
     }
 
     /// Closes the database and unlocks the folder. What was appended is then on disk, unless the disk fails.
@@ -251,12 +279,12 @@ public final class SQLiteLog: CopiedLog {
     public func close() {
         guard let files else { return }
         // Errors here can't be reported. They lose no more than a crash would.
-        if let tenure, diskFailure == nil {
-            files.statements.reach.bind(Int64(tenure.epoch.rawValue), at: 1)
-            _ = try? files.statements.reach.run()
-        }
-        if settings.durability == .os && diskFailure == nil {
-            _ = try? makeDurable(files)
+        if diskFailure == nil {
+            _ = try? writing("Closing the log") { () throws(DatabaseFailure) in
+                try files.entries.sync()
+                if settings.durability == .os { try files.database.setSynchronous(full: true) }
+                try noteEnd(files)
+            }
         }
         disconnect()
     }
@@ -295,77 +323,55 @@ public final class SQLiteLog: CopiedLog {
         self.floor = floor
     }
 
-    /// - Returns: Whether they follow the log's end; if not, none is inserted.
-    private func insert(
-        _ commits: [LoggedCommit], behind head: inout ChainHash, into files: Files
-    ) throws(DatabaseFailure) -> Bool {
-        for (index, commit) in commits.enumerated()
-        where try !insert(commit, behind: &head, into: files) {
-            guard index == 0 else {
-                throw DatabaseFailure(code: SQLITE_ABORT, words: "a part of an append follows")
-            }
-            return false
-        }
-        return true
+    /// How many bytes of the disk are in use.
+    private var usedBytes: Int { databaseBytes + (files?.entries.usedBytes ?? 0) }
+
+    /// Notes how many bytes of the database are in use after a change.
+    func measure(_ files: Files) throws(DatabaseFailure) {
+        databaseBytes = try files.statements.truncation.usedBytes()
     }
 
-    /// - Returns: Whether it follows the log's end; if not, it is not inserted.
-    private func insert(
-        _ commit: LoggedCommit, behind head: inout ChainHash, into files: Files
-    ) throws(DatabaseFailure) -> Bool {
-        head = head.next(commit)
-        let statement = files.statements.append
-        statement.bind(Int64(commit.first.rawValue), at: 1)
-        statement.bind(Int64(commit.last.rawValue), at: 2)
-        statement.bind(Int64(commit.epoch.rawValue), at: 3)
-        statement.bind(Int64(bitPattern: Checksum.of(commit)), at: 4)
-        try commit.bytes.withUnsafeBufferPointer { buffer throws(DatabaseFailure) in
-            try head.bytes.withUnsafeBufferPointer { hash throws(DatabaseFailure) in
-                statement.bind(UnsafeRawBufferPointer(buffer), at: 5)
-                statement.bind(UnsafeRawBufferPointer(hash), at: 6)
-                try statement.run()
-            }
-        }
-        return files.database.changes == 1
+    /// Fails if the bound has no room for more bytes.
+    func requireRoom(_ bytes: Int) throws(DatabaseFailure) {
+        guard usedBytes + bytes > settings.limitBytes else { return }
+        throw DatabaseFailure(
+            code: SQLITE_FULL, words: "the log may have \(settings.limitBytes) bytes")
     }
 
-    /// Makes a write that changes nothing, so that everything before it reaches the disk.
-    private func makeDurable(_ files: Files) throws(LogError) {
-        try writing("Writing to the disk") { () throws(DatabaseFailure) in
-            try files.database.setSynchronous(full: true)
-            // SQLite always writes this, unlike a row that is set to its present value.
-            try files.database.execute("PRAGMA user_version = \(SQLiteFormat.version)")
-            try files.database.setSynchronous(full: settings.durability == .fsync)
-        }
+    /// Records that the log has reached its end, which is on disk.
+    func noteEnd(_ files: Files) throws(DatabaseFailure) {
+        guard let tenure else { return }
+        files.statements.reach.bind(Int64(tenure.epoch.rawValue), at: 1)
+        files.statements.reach.bind(Int64(clamping: last.rawValue), at: 2)
+        try files.statements.reach.run()
     }
 
-    /// Where the log ends: the last commit, nil if there is none, and the hash to which the next one is
+    /// Where the log ends now: the last commit, nil if there is none, and the hash to which the next one is
     /// chained.
     private struct End {
         var commit: LoggedCommit?
-        /// The next number.
-        let before: SequenceNumber
+        let last: SequenceNumber
         let head: ChainHash
-
-        var last: SequenceNumber { SequenceNumber(before.rawValue - 1) }
+        /// nil if there are no entries.
+        let place: EntryEnd?
     }
 
     private func readEnd(_ files: Files) throws(LogError) -> End {
-        defer { files.statements.end.reset() }
-        let hasRow = try SQLiteFormat.reporting("Reading the end of the log") {
-            () throws(DatabaseFailure) in try files.statements.end.step()
+        let meta = try SQLiteMeta(
+            files.database, version: SQLiteFormat.version, in: files.folder.path)
+        let place = try files.commits.end(meta, in: files.folder.path)
+        let last = place?.last ?? SequenceNumber(meta.floor.rawValue - 1)
+        guard last >= meta.floor else {
+            return End(last: last, head: meta.chain.end.hash, place: place)
         }
-        guard hasRow else { return End(before: floor, head: chain.end.hash) }
-        let row = SQLiteLogRow(files.statements.end)
-        let hash = SQLiteLogRow.hash(files.statements.end)
-        guard let commit = row.commit(),
-            let head = commit.first < chain.first ? chain.end.hash : hash
-        else {
-            throw .damaged(
-                row.first, row.first, "the last commit, whose bytes are not those that were written"
-            )
+        let found = try files.commits.read(from: last, through: last, limitBytes: 1).last
+        guard let found, found.commit.last == last,
+            let head = found.commit.first < meta.chain.first ? meta.chain.end.hash : found.hash
+        else { throw .damaged(last, last, "the last commit has lost its hash") }
+        guard found.commit.epoch <= meta.epoch else {
+            throw .databaseBehind(found.commit.epoch, meta.epoch, in: files.folder.path)
         }
-        return End(commit: commit, before: commit.last.next, head: head)
+        return End(commit: found.commit, last: last, head: head, place: place)
     }
 
     func readEpoch(_ files: Files) throws(LogError) -> Epoch {

@@ -20,6 +20,8 @@ public final class SQLiteLogFile: LogReader {
     /// The epoch of the log's newest claim when it was opened.
     public let epoch: Epoch
     private let folder: String
+    /// The files of its entries; nil in a former format.
+    private let entries: EntryFiles?
     /// nil once closed.
     private var reader: SQLiteLogReader?
 
@@ -45,14 +47,25 @@ public final class SQLiteLogFile: LogReader {
                 .notALog,
                 "The log in \(directory) is empty: no sequencer has used it. Name another folder.")
         }
+        // The entries are read after what the database says of them, so they are not behind it.
         let meta = try SQLiteMeta(database, version: version, in: directory)
+        if version == SQLiteFormat.version {
+            let files = EntryFiles(folder: directory, salt: meta.salt, vfs: nil)
+            last =
+                try EntryReader(files).end(meta, in: directory)?.last
+                ?? SequenceNumber(meta.floor.rawValue - 1)
+            entries = files
+        } else {
+            try meta.check(meta.lastRow, in: directory)
+            last = meta.lastRow
+            entries = nil
+        }
         id = meta.log
-        last = meta.last
         floor = meta.floor
         epoch = meta.epoch
         folder = directory
         reader = try SQLiteLogReader(
-            path: path, version: version, settings: SQLiteLogSettings())
+            path: path, entries: entries, version: version, settings: SQLiteLogSettings())
     }
 
     /// Reads and verifies commits, as described in `LogReader`.
@@ -145,8 +158,7 @@ public final class SQLiteLogFile: LogReader {
     ) throws(LogError) {
         guard let reader else { throw .closed }
         let target = try LogFolder(directory, forCopy: true)
-        try target.makeFile(target.databasePath)
-        try reader.vacuum(into: target.databasePath)
+        try copyFiles(reader, to: target)
         let copy = try SQLiteLogFile(path: target.databasePath, in: directory)
         let isAdopted = isWhole(copy)
         copy.close()
@@ -155,7 +167,28 @@ public final class SQLiteLogFile: LogReader {
             try target.adoptCopy()
         } else {
             // If this fails, the remains are not a log, and the next copy removes them.
+            try target.removeEntries()
             unlink(target.databasePath)
         }
     }
+
+    private func copyFiles(_ reader: SQLiteLogReader, to target: LogFolder) throws(LogError) {
+        for _ in 0..<Self.attempts {
+            try target.makeFile(target.databasePath)
+            try reader.vacuum(into: target.databasePath)
+            guard let entries else { return }
+            // The database is copied first, so that the copied entries are not behind it.
+            if try entries.copy(from: target.copiedFloor(), to: target) { return }
+            // The owner has discarded entries that the copied database still begins with.
+            try target.removeEntries()
+            unlink(target.databasePath)
+        }
+        throw LogError(
+            .failed,
+            "The log was truncated \(Self.attempts) times while it was copied. Copy it when less is written."
+        )
+    }
+
+    /// How often a copy begins anew.
+    private static let attempts = 10
 }

@@ -5,6 +5,7 @@ import ConfluxVocabulary
 final class SQLiteLogReader: LogReader {
     private struct Connection {
         let statements: SQLiteReadStatements
+        let commits: any CommitReader
         let database: Database
     }
 
@@ -13,31 +14,36 @@ final class SQLiteLogReader: LogReader {
     private var connection: Connection?
 
     /// - Parameters:
-    ///   - path: The file.
+    ///   - path: The database.
+    ///   - entries: The files of its entries; nil if its commits are rows, as in former formats.
     ///   - version: Its format.
     ///   - settings: How long to wait, and the VFS.
     /// - Throws: `failed`, `unusableFolder`.
     init(
-        path: String, version: Int64 = SQLiteFormat.version, settings: SQLiteLogSettings
+        path: String, entries: EntryFiles?, version: Int64 = SQLiteFormat.version,
+        settings: SQLiteLogSettings
     ) throws(LogError) {
         self.version = version
         connection = try SQLiteFormat.reading("Opening \(path) for reading") {
             () throws(DatabaseFailure) in
             let database = try Database(path: path, vfs: settings.vfs, access: .read)
             database.setBusyTimeout(settings.busyTimeout)
+            let commits: any CommitReader =
+                if let entries {
+                    EntryReader(entries)
+                } else {
+                    try SQLiteRowStatements(database, version: version)
+                }
             return Connection(
-                statements: try SQLiteReadStatements(database, version: version), database: database
-            )
+                statements: try SQLiteReadStatements(database, version: version),
+                commits: commits, database: database)
         }
     }
 
     func read(
         from: SequenceNumber, through last: SequenceNumber, limitBytes: Int
     ) throws(LogError) -> [LoggedCommit] {
-        guard let connection else { throw .closed }
-        guard from <= last else { return [] }
-        return try LogScan.read(
-            connection.statements, from: from, through: last, limitBytes: limitBytes)
+        try readChained(from: from, through: last, limitBytes: limitBytes).map(\.commit)
     }
 
     func readChained(
@@ -45,8 +51,20 @@ final class SQLiteLogReader: LogReader {
     ) throws(LogError) -> [ChainedCommit] {
         guard let connection else { throw .closed }
         guard from <= last else { return [] }
-        return try LogScan.readChained(
-            connection.statements, from: from, through: last, limitBytes: limitBytes)
+        var floor = try connection.statements.currentFloor()
+        while true {
+            let from = max(from, floor)
+            guard from <= last else { return [] }
+            do throws(LogError) {
+                return try connection.commits.read(
+                    from: from, through: last, limitBytes: limitBytes)
+            } catch {
+                // Perhaps the entries were discarded meanwhile.
+                let risen = try connection.statements.currentFloor()
+                guard risen > floor else { throw error }
+                floor = risen
+            }
+        }
     }
 
     /// The log's current `meta` row.

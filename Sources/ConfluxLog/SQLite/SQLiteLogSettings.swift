@@ -12,20 +12,22 @@ public struct SQLiteLogSettings: Sendable, Hashable {
     /// What an append guarantees when it returns. Claims and forced appends always reach the disk.
     public var durability: Durability
 
-    /// The largest size of the database, 1 MiB to 16 TiB. At the bound `append` throws `full`. The last
+    /// The largest size of the log, 1 MiB to 16 TiB. At the bound `append` throws `full`. The last
     /// eighth is a reserve: while it is in use, a sequencer admits no actions until checkpoints and
     /// truncation have made room. 64 GiB hold some hundred million small actions.
     public var limitBytes = 64 << 30
 
-    /// The size at which the write-ahead log is copied into the database, 1 MiB to 1 GiB. The append that
-    /// reaches it makes the copy, and waits for it: seldom but long if the size is large, often but briefly
-    /// if it is small. With 16 MiB that is one in 4,000 small appends, or one in 240 of 64 KiB. The file is
-    /// created at this size.
-    public var writeAheadBytes = 16 << 20
+    /// The size at which the database's write-ahead log is copied into the database, 1 MiB to 1 GiB. The piece
+    /// of a checkpoint or snapshot that reaches it waits for the copy. The file is created at this size.
+    public var writeAheadBytes = 4 << 20
 
     /// How long to wait for another program that holds SQLite's lock, 0 to 60 s. Readers need no lock; a
-    /// program that writes with `sqlite3` makes appends wait.
+    /// program that writes with `sqlite3` makes claims, checkpoints and snapshots wait.
     public var busyTimeout = Duration.seconds(5)
+
+    /// The size at which a file of entries is full: 16 MiB, less under a low bound, more under a high one. The
+    /// oldest entries are discarded a file at a time.
+    var fileBytes: Int { max(limitBytes >> 12, min(16 << 20, limitBytes >> 4)) }
 
     /// The SQLite VFS to use; nil for the system's. Tests inject faults there.
     package var vfs: String?

@@ -1,6 +1,7 @@
 import CSQLite
 import ConfluxLog
 import ConfluxVocabulary
+import Forging
 import Foundation
 import Testing
 
@@ -60,6 +61,11 @@ final class KeptLog {
         for piece in SavedCheckpoint(sequence: sequence, bytes: fold[...]).pieces() {
             try log.save(piece)
         }
+    }
+
+    /// Changes the log's entries like a failing disk or an attacker.
+    var forger: EntryForger {
+        get throws { try EntryForger(path) }
     }
 
     /// Runs SQL like another program.

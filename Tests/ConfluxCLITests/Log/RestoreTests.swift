@@ -56,10 +56,7 @@ struct RestoreTests {
 
     @Test func `a log can't start from a checkpoint below its floor`() throws {
         let log = try KeptLog(from: 17)
-        try log.run(
-            "DELETE FROM checkpoints; UPDATE meta SET floor = 19; DELETE FROM commits WHERE first < 19"
-        )
-        try log.run("UPDATE meta SET floor = 19")
+        try log.run("DELETE FROM checkpoints; UPDATE meta SET floor = 19")
         #expect(try failure(of: log)?.message.contains("begins at entry 19") == true)
     }
 
@@ -71,10 +68,21 @@ struct RestoreTests {
         #expect(try failure(of: log)?.message.contains("no checkpoint says") == true)
     }
 
-    @Test(arguments: [11, 15, 17, 19] as [UInt64])
+    @Test func `a damaged last entry is named, and no log is made of it`() async throws {
+        let log = try KeptLog(from: 11)
+        log.log.close()
+        try log.forger.flip(19, at: 100)
+        let words = ["restore", log.path, "--data", log.root + "/back"]
+        let failure = try await Run.failure(of: words, RestoreCommand.run)
+        #expect(failure?.code == "damaged")
+        #expect(failure?.message.contains("ends at 18, and had entry 20") == true)
+        #expect(!log.holdsLog("back"))
+    }
+
+    @Test(arguments: [11, 15, 17] as [UInt64])
     func `a damaged entry is named, before the checkpoint and after it`(first: UInt64) throws {
         let log = try KeptLog(from: 11)
-        try log.run("UPDATE commits SET bytes = zeroblob(70) WHERE first = \(first)")
+        try log.forger.flip(first, at: 100)
         let damaged = try #require(try failure(of: log))
         #expect(damaged.code == "damaged")
         #expect(damaged.message.contains("Entries \(first) to \(first + 1)"))
@@ -113,14 +121,14 @@ struct RestoreTests {
 
     @Test func `no log is made of a damaged or missing backup`() async throws {
         let log = try KeptLog(from: 11)
-        try log.run("UPDATE commits SET checksum = checksum + 1 WHERE first = 19")
+        try log.forger.flip(17, at: 100)
         log.log.close()
         let arguments = ["restore", log.path, "--data", log.root + "/back"]
         #expect(try await Run.tool(arguments).exitCode == .logFailed)
         #expect(!log.holdsLog("back"))
         #expect(
             !FileManager.default.fileExists(atPath: log.root + "/back/log.sqlite.partial"))
-        try log.run("UPDATE commits SET checksum = checksum - 1 WHERE first = 19")
+        try log.forger.flip(17, at: 100)
         #expect(try await Run.tool(arguments).exitCode == .success)
         let none = try await Run.tool(
             ["restore", log.root + "/nowhere", "--data", log.root + "/other"])

@@ -128,7 +128,7 @@ struct TamperedLogTests {
     @Test func `the anchor reveals entries removed from the end`() throws {
         let log = try KeptLog()
         let anchor = try #require(try anchors(of: log).last)
-        try log.run("DELETE FROM commits WHERE first > 17")
+        try log.forger.change { $0.removeLast() }
         try log.run("UPDATE meta SET reached = 18")
         #expect(try failure(of: log) == nil)
         let failure = try failure(of: log, expecting: anchor)
@@ -148,11 +148,13 @@ struct TamperedLogTests {
         let log = try KeptLog()
         let genesis = ChainHash.genesis(of: log.log.id)
         func chain(from first: Int) throws {
-            try log.run(
-                """
-                UPDATE commits SET chain = NULL WHERE first < \(first);
-                UPDATE meta SET chained = \(first), base = x'\(genesis)';
-                """)
+            try log.forger.change { commits in
+                commits = commits.map { link in
+                    link.commit.first.rawValue < first
+                        ? ChainedCommit(commit: link.commit, hash: nil) : link
+                }
+            }
+            try log.run("UPDATE meta SET chained = \(first), base = x'\(genesis)'")
         }
         try chain(from: 13)
         #expect(try failure(of: log)?.message.hasPrefix("Entries 13 to 14 do not have") == true)
@@ -272,13 +274,7 @@ extension KeptLog {
             LogClaim(
                 epoch: commits[index].epoch, last: SequenceNumber(first - 1), lastEpoch: former))
         try #require(forged.last == commits[index].last && forged != commits[index])
-        let bytes = forged.bytes.map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }
-        try run(
-            """
-            UPDATE commits SET bytes = x'\(bytes.joined())',
-                checksum = \(Int64(bitPattern: Checksum.of(forged)))
-            WHERE first = \(first)
-            """)
+        try forger.change { $0[index] = ChainedCommit(commit: forged, hash: $0[index].hash) }
     }
 
     /// Computes the hashes again, starting at a number.
@@ -286,13 +282,15 @@ extension KeptLog {
         let file = try SQLiteLogFile(directory: path)
         var hash = try file.chain().end.hash
         file.close()
-        for link in try links {
-            if link.commit.first.rawValue < first {
-                hash = link.hash ?? hash
-                continue
+        try forger.change { commits in
+            commits = commits.map { link in
+                if link.commit.first.rawValue < first {
+                    hash = link.hash ?? hash
+                    return link
+                }
+                hash = hash.next(link.commit)
+                return ChainedCommit(commit: link.commit, hash: hash)
             }
-            hash = hash.next(link.commit)
-            try run("UPDATE commits SET chain = x'\(hash)' WHERE first = \(link.commit.first)")
         }
     }
 }

@@ -1,90 +1,42 @@
-import CSQLite
 import ConfluxVocabulary
+import Forging
 import Testing
 
 @testable import ConfluxLog
 
-/// An attacker who may write the file, and can compute checksums and hashes.
-final class Forger {
-    private let database: Database
-
-    /// Opens the log's file.
-    init(_ path: String) throws {
-        database = try Database(path: path, vfs: nil, access: .write)
-        database.setBusyTimeout(.seconds(5))
-    }
-
-    struct Row {
-        var commit: LoggedCommit
-        var hash: ChainHash?
-    }
-
-    /// All rows, in order.
-    var rows: [Row] {
-        get throws {
-            let select = try database.prepare(
-                "SELECT first, last, epoch, checksum, bytes, chain FROM commits ORDER BY first")
-            defer { select.reset() }
-            var rows: [Row] = []
-            while try select.step() {
-                rows.append(
-                    Row(
-                        commit: try #require(SQLiteLogRow(select).commit()),
-                        hash: SQLiteLogRow.hash(select)))
-            }
-            return rows
-        }
-    }
-
-    /// Replaces all rows by others, with correct checksums.
-    func replace(by rows: [Row]) throws {
-        // Otherwise the fence would reject rows of former tenures.
-        let fence = try fence()
-        try database.execute("DROP TRIGGER commits_follow; DELETE FROM commits")
-        let insert = try database.prepare("INSERT INTO commits VALUES (?1, ?2, ?3, ?4, ?5, ?6)")
-        for row in rows {
-            insert.bind(Int64(row.commit.first.rawValue), at: 1)
-            insert.bind(Int64(row.commit.last.rawValue), at: 2)
-            insert.bind(Int64(row.commit.epoch.rawValue), at: 3)
-            insert.bind(Int64(bitPattern: Checksum.of(row.commit)), at: 4)
-            let hash = row.hash?.bytes ?? []
-            try row.commit.bytes.withUnsafeBytes { bytes in
-                try hash.withUnsafeBytes { hash in
-                    insert.bind(bytes, at: 5)
-                    if !hash.isEmpty { insert.bind(hash, at: 6) }
-                    try insert.run()
-                }
-            }
-        }
-        try database.execute(fence)
-    }
-
-    private func fence() throws -> String {
-        let select = try database.prepare(
-            "SELECT sql FROM sqlite_schema WHERE name = 'commits_follow'")
-        defer { select.reset() }
-        try #require(try select.step())
-        return select.text(0)
+extension TemporaryFolder {
+    /// Changes the log's entries like a failing disk or an attacker.
+    var forger: EntryForger {
+        get throws { try EntryForger(path) }
     }
 
     /// Makes the log claim that its present end is the highest that it ever had.
     func hideEnd() throws {
-        try database.execute(
-            """
-            UPDATE meta SET reached =
-                coalesce((SELECT last FROM commits ORDER BY first DESC LIMIT 1), 0)
-            """)
+        let last = try forger.commits.last?.commit.last ?? .zero
+        try run("UPDATE meta SET reached = \(last)")
     }
 }
 
-extension [Forger.Row] {
+extension [ChainedCommit] {
     /// Computes the hashes of all rows from an index on.
-    func rehashed(from index: Int) -> [Forger.Row] {
+    func rehashed(from index: Int) -> [ChainedCommit] {
         var rows = self
         for index in Swift.max(1, index)..<rows.count {
-            rows[index].hash = rows[index - 1].hash?.next(rows[index].commit)
+            rows[index] = rows[index].rehashed(rows[index - 1].hash?.next(rows[index].commit))
         }
         return rows
+    }
+}
+
+extension ChainedCommit {
+    /// The same commit with another hash.
+    func rehashed(_ hash: ChainHash?) -> ChainedCommit {
+        ChainedCommit(commit: commit, hash: hash)
+    }
+
+    /// The same hash with another commit.
+    func changed(by distance: Int64 = 0, bytes: Bytes? = nil) -> ChainedCommit {
+        ChainedCommit(commit: commit.changed(by: distance, bytes: bytes), hash: hash)
     }
 }
 

@@ -1,15 +1,20 @@
 import ConfluxLog
 import ConfluxVocabulary
+import Forging
 import Foundation
 import Testing
 
-/// A small log with rows in each table, as one file, and a folder for copies of it that are
-/// damaged.
+/// A small log with rows in each table, as a database and a file of entries, and a folder for copies of it
+/// that are damaged.
 final class DamageSample {
     static let pageBytes = 16_384
 
     let folder = TemporaryFolder(isQuick: true)
+    /// The database.
     let bytes: [UInt8]
+    /// The file of entries, and its name.
+    let entries: [UInt8]
+    private let entriesName: String
     private let id: LogID
     private let commits: [LoggedCommit]
     private let snapshots: [SavedSnapshot]
@@ -50,9 +55,14 @@ final class DamageSample {
         self.snapshots = snapshots
         self.checkpoints = checkpoints
         log.close()
-        // Afterwards everything is in one file.
+        // Afterwards the database is one file.
         try origin.run("PRAGMA wal_checkpoint(TRUNCATE)")
         bytes = [UInt8](try Data(contentsOf: URL(fileURLWithPath: origin.database)))
+        let file = URL(filePath: try #require(try origin.forger.paths.first))
+        let padded = [UInt8](try Data(contentsOf: file))
+        // The zeros that were written ahead.
+        entries = Array(padded.prefix((padded.lastIndex { $0 != 0 } ?? 0) + 1))
+        entriesName = file.lastPathComponent
         try FileManager.default.createDirectory(
             atPath: folder.path, withIntermediateDirectories: true)
         try write(bytes)
@@ -70,12 +80,14 @@ final class DamageSample {
         }
     }
 
-    /// Makes these bytes the log's file, without other files beside it.
-    func write(_ bytes: some Sequence<UInt8>) throws {
+    /// Makes these bytes the log's database, with these entries, and without other files beside it.
+    func write(_ bytes: some Sequence<UInt8>, entries: [UInt8]? = nil) throws {
         for name in try FileManager.default.contentsOfDirectory(atPath: folder.path) {
             try FileManager.default.removeItem(atPath: "\(folder.path)/\(name)")
         }
         try Data(bytes).write(to: URL(fileURLWithPath: folder.database))
+        try Data(entries ?? self.entries).write(
+            to: URL(filePath: "\(folder.path)/\(entriesName)"))
     }
 
     // MARK: Reading

@@ -1,5 +1,6 @@
 import ConfluxLog
 import ConfluxVocabulary
+import Forging
 import Foundation
 import Testing
 
@@ -57,38 +58,63 @@ import Testing
         #expect(codes["told", default: 0] > places.count / 3, "seed \(seed), \(codes)")
     }
 
-    @Test func `a page whose rows are out of order is reported, and no entry is skipped`() throws {
-        var told = 0
-        for start in stride(from: 0, to: sample.bytes.count, by: DamageSample.pageBytes) {
-            // A leaf page of a table has the number of its rows, and the place of each row.
-            let rows = Int(sample.bytes[start + 4])
-            guard sample.bytes[start] == 0x0D, rows > 0 else { continue }
-            let pointer = start + 6 + 2 * rows
-            var key = start + Int(sample.bytes[pointer]) << 8 + Int(sample.bytes[pointer + 1])
-            // The row's number comes after its size.
-            while sample.bytes[key] > 0x7F { key += 1 }
-            for bit in 0..<7 {
-                var bytes = sample.bytes
-                bytes[key + 1] ^= 1 << UInt8(bit)
-                try sample.write(bytes)
-                let found = sample.readEach()
-                #expect(found.problems.isEmpty, "bit \(bit) of byte \(key + 1)")
-                told += found.errors.isEmpty ? 0 : 1
-            }
-        }
-        #expect(told > 10)
-    }
-
     @Test func `a truncated file is reported, wherever it was cut`() throws {
         let page = DamageSample.pageBytes
         let pages = sample.bytes.count / page
-        let odd = [1, 15, 16, 99, 100, 511, 512, 1_000, page - 1, page + 1, pages * page - 1]
+        let odd = [1, 15, 16, 99, 100, 511, 512, 1_000, page - 1, page + 1, (pages - 1) * page - 1]
         for length in odd + (1..<pages).map({ $0 * page }) {
             try sample.write(sample.bytes.prefix(length))
             let found = sample.read()
             #expect(found.problems.isEmpty, "cut to \(length)")
             #expect(!found.errors.isEmpty, "cut to \(length)")
         }
+    }
+
+    @Test func `a flipped bit in the entries is reported with its place`() throws {
+        let seed = UInt64.random(in: 0...UInt64(UInt32.max))
+        var random = Generator(state: seed)
+        let entries = sample.entries
+        // Each bit of the header of a commit in the middle, and of the last one; and some of all.
+        try sample.write(sample.bytes)
+        let commits = try sample.folder.forger.places
+        var places = (0..<200).map { _ in Int.random(in: 0..<entries.count * 8, using: &random) }
+        for commit in [commits[commits.count / 2], commits[commits.count - 1]] {
+            places += (commit * 8..<(commit + 88) * 8).shuffled(using: &random).prefix(100)
+        }
+        for place in places {
+            var bytes = entries
+            bytes[place / 8] ^= 1 << UInt8(place % 8)
+            try sample.write(sample.bytes, entries: bytes)
+            for found in [sample.readEach(), sample.read()] {
+                #expect(found.problems.isEmpty, "seed \(seed), bit \(place)")
+                // Commits below the floor are not read.
+                let isRead = place / 8 >= commits[2]
+                #expect(!found.errors.isEmpty || !isRead, "seed \(seed), bit \(place)")
+            }
+        }
+    }
+
+    @Test func `a truncated file of entries is reported, wherever it was cut`() throws {
+        let count = sample.entries.count
+        for length in [0, 1, 87, 88, 89, 3_000] + stride(from: 4_096, to: count - 8, by: 4_096) {
+            try sample.write(sample.bytes, entries: Array(sample.entries.prefix(length)))
+            let found = sample.read()
+            #expect(found.problems.isEmpty, "cut to \(length)")
+            #expect(!found.errors.isEmpty, "cut to \(length)")
+        }
+    }
+
+    @Test func `no new log replaces entries whose database was removed`() throws {
+        try sample.write(sample.bytes)
+        try FileManager.default.removeItem(atPath: sample.folder.database)
+        #expect(
+            code { _ = try SQLiteLog(directory: sample.folder.path, settings: .small()) }
+                == .damaged)
+        let copied = TemporaryFolder(isQuick: true)
+        let log = try SQLiteLog(directory: copied.path, settings: .small())
+        log.close()
+        let file = try SQLiteLogFile(directory: copied.path)
+        #expect(code { try file.copy(to: sample.folder.path) } == .inUse)
     }
 
     @Test func `no new log replaces a file that was emptied or removed`() throws {

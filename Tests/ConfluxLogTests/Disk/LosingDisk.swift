@@ -13,11 +13,16 @@ import Foundation
 final class LosingDisk {
     static let name = "conflux-losing"
 
-    enum Part: Hashable, CaseIterable {
+    enum Part: Hashable {
         case database, writeAhead, journal
+        /// The file of entries with this name.
+        case entries(String)
 
-        fileprivate init?(flags: Int32) {
-            if flags & SQLITE_OPEN_MAIN_DB != 0 {
+        fileprivate init?(_ path: String, flags: Int32) {
+            let name = path.split(separator: "/").last.map(String.init) ?? ""
+            if name.hasPrefix("entries-") {
+                self = .entries(name)
+            } else if flags & SQLITE_OPEN_MAIN_DB != 0 {
                 self = .database
             } else if flags & SQLITE_OPEN_WAL != 0 {
                 self = .writeAhead
@@ -28,11 +33,13 @@ final class LosingDisk {
             }
         }
 
-        fileprivate var suffix: String {
+        /// The file's name.
+        var name: String {
             switch self {
-            case .database: ""
-            case .writeAhead: "-wal"
-            case .journal: "-journal"
+            case .database: "log.sqlite"
+            case .writeAhead: "log.sqlite-wal"
+            case .journal: "log.sqlite-journal"
+            case .entries(let name): name
             }
         }
     }
@@ -139,7 +146,7 @@ final class LosingDisk {
     }
 
     fileprivate func removed(_ path: String) {
-        if path.hasSuffix(Part.journal.suffix) {
+        if path.hasSuffix(Part.journal.name) {
             image.durable[.journal] = nil
             image.pending[.journal] = nil
         }
@@ -169,7 +176,9 @@ final class LosingDisk {
         own.pointee.xOpen = { _, path, file, flags, outFlags in
             guard let system = LosingDisk.system, let file else { return SQLITE_ERROR }
             let code = system.pointee.xOpen(system, path, file, flags, outFlags)
-            if code == SQLITE_OK, let part = Part(flags: flags) { LosingDisk.wrap(file, part) }
+            if code == SQLITE_OK, let path, let part = Part(String(cString: path), flags: flags) {
+                LosingDisk.wrap(file, part)
+            }
             return code
         }
         own.pointee.xDelete = { _, path, syncsFolder in

@@ -62,13 +62,7 @@ extension TemporaryFolder {
         try FileManager.default.createDirectory(
             atPath: path, withIntermediateDirectories: true)
         for (part, bytes) in files {
-            let suffix =
-                switch part {
-                case .database: ""
-                case .writeAhead: "-wal"
-                case .journal: "-journal"
-                }
-            try Data(bytes).write(to: URL(fileURLWithPath: database + suffix))
+            try Data(bytes).write(to: URL(fileURLWithPath: "\(path)/\(part.name)"))
         }
     }
 }

@@ -8,7 +8,7 @@ extension Site {
         URL(filePath: path("\(folder)/log.sqlite"))
     }
 
-    /// Ends processes and makes a backup, `copy`, of the log in `log`. The backup is a single file.
+    /// Ends processes and makes a backup, `copy`, of the log in `log`.
     func backUp(ending children: [Child]) async throws {
         for child in children {
             child.signal(SIGTERM)
@@ -18,15 +18,23 @@ extension Site {
         #expect(backup.end == .exited(0), "\(backup.message)")
     }
 
-    /// Copies the file of the backup to another folder's log, with one bit flipped in the given bytes.
+    /// Copies the files of the backup to another folder, with one bit flipped in the given bytes.
     func flip(
         _ bytes: some Collection<UInt8>, of source: String = "copy", to name: String
     ) throws {
-        var file = try Data(contentsOf: database(source))
-        let place = try #require(file.range(of: Data(bytes)))
-        file[place.lowerBound + place.count / 2] ^= 1
-        try FileManager.default.createDirectory(
-            atPath: path(name), withIntermediateDirectories: true)
-        try file.write(to: database(name))
+        let target = URL(filePath: path(name))
+        try FileManager.default.createDirectory(at: target, withIntermediateDirectories: true)
+        var isFlipped = false
+        for file in try FileManager.default.contentsOfDirectory(
+            at: URL(filePath: path(source)), includingPropertiesForKeys: nil)
+        where file.lastPathComponent != "lock" {
+            var contents = try Data(contentsOf: file)
+            if let place = contents.range(of: Data(bytes)) {
+                contents[place.lowerBound + place.count / 2] ^= 1
+                isFlipped = true
+            }
+            try contents.write(to: target.appending(path: file.lastPathComponent))
+        }
+        try #require(isFlipped)
     }
 }

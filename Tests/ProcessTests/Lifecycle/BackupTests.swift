@@ -116,12 +116,8 @@ extension ProcessTests {
                 let backup = try await site.run(
                     "backup", site.path("copy"), "--data", site.path("log"))
                 #expect(backup.end == .exited(0), "\(backup.message)")
-                let file = URL(filePath: site.path("copy/log.sqlite"))
-                var bytes = try Data(contentsOf: file)
-                let place = try #require(bytes.range(of: Data("1013".utf8)))
-                bytes.replaceSubrange(place, with: Data("9013".utf8))
-                try bytes.write(to: file)
-                let changed = try await site.run("log", "--verify", site.path("copy"), "--json")
+                try site.flip("1013".utf8, to: "changed")
+                let changed = try await site.run("log", "--verify", site.path("changed"), "--json")
                 #expect(changed.end == .exited(74), "\(changed.message)")
                 let error = try object(try #require(changed.errors.last))[key: "error"]
                 #expect(error?[key: "code"] == "damaged")

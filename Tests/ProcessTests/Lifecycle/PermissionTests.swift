@@ -26,10 +26,14 @@ extension ProcessTests {
                 try await run(site, "keygen", site.path("ops"))
                 // While the log is open, all of its files are there.
                 let files = try permissions(site)
-                for name in ["log.sqlite", "log.sqlite-wal", "log.sqlite-shm", "lock"] {
+                let entries = "entries-0000000000000000001.log"
+                for name in ["log.sqlite", "log.sqlite-wal", "log.sqlite-shm", entries, "lock"] {
                     #expect(files["made/log/\(name)"] == 0o600, "\(name)")
                 }
-                for name in ["copy/log.sqlite", "back/log.sqlite", "journal", "ops.secret"] {
+                for name in [
+                    "copy/log.sqlite", "copy/\(entries)", "back/log.sqlite", "back/\(entries)",
+                    "journal", "ops.secret",
+                ] {
                     #expect(files[name] == 0o600, "\(name)")
                 }
                 for folder in ["made", "made/log", "copy", "back"] {

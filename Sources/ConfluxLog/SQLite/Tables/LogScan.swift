@@ -1,18 +1,15 @@
 import CSQLite
 import ConfluxVocabulary
 
-/// One read of a log on disk. It walks the rows from the one that contains a number, and stops at the limit,
+/// One read of a log in a former format, which has a row for each commit. It walks the rows from the one that contains a number, and stops at the limit,
 /// at the end, or at a row that is damaged or missing.
 struct LogScan {
     private var from: SequenceNumber
     private let last: SequenceNumber
     private let limitBytes: Int
-    private let isChained: Bool
 
     /// The commits that were read, intact, in order and without gaps.
-    private var commits: [LoggedCommit] = []
-    /// Their hashes, if they are wanted.
-    private var hashes: [ChainHash?] = []
+    private var commits: [ChainedCommit] = []
     /// The number that the next row must begin with.
     private var next: SequenceNumber
 
@@ -21,27 +18,10 @@ struct LogScan {
     /// - Throws: `damaged` if the first of them can't be read. The error's numbers contain `from`, and end
     ///   before the next row that the database still finds, so that a reader can continue there.
     static func read(
-        _ statements: SQLiteReadStatements, from: SequenceNumber, through last: SequenceNumber,
-        limitBytes: Int
-    ) throws(LogError) -> [LoggedCommit] {
-        try scan(statements, from, last, limitBytes, isChained: false).commits
-    }
-
-    /// The same, with hashes.
-    static func readChained(
-        _ statements: SQLiteReadStatements, from: SequenceNumber, through last: SequenceNumber,
+        _ statements: SQLiteRowStatements, from: SequenceNumber, through last: SequenceNumber,
         limitBytes: Int
     ) throws(LogError) -> [ChainedCommit] {
-        let scan = try scan(statements, from, last, limitBytes, isChained: true)
-        return zip(scan.commits, scan.hashes).map { ChainedCommit(commit: $0, hash: $1) }
-    }
-
-    private static func scan(
-        _ statements: SQLiteReadStatements, _ from: SequenceNumber, _ last: SequenceNumber,
-        _ limitBytes: Int, isChained: Bool
-    ) throws(LogError) -> LogScan {
-        var scan = LogScan(
-            from: from, last: last, limitBytes: limitBytes, isChained: isChained, next: from)
+        var scan = LogScan(from: from, last: last, limitBytes: limitBytes, next: from)
         let fault: String?
         do throws(DatabaseFailure) {
             fault = try scan.run(statements)
@@ -52,14 +32,14 @@ struct LogScan {
             }
             fault = "the database says \"\(error.words)\" there"
         }
-        guard let fault, scan.commits.isEmpty else { return scan }
+        guard let fault, scan.commits.isEmpty else { return scan.commits }
         let end = statements.endOfDamage(at: max(scan.next, from), through: last)
         throw .damaged(scan.next, end, fault)
     }
 
     /// - Returns: The fault at which it stopped; nil at the limit or the end.
     private mutating func run(
-        _ statements: SQLiteReadStatements
+        _ statements: SQLiteRowStatements
     ) throws(DatabaseFailure) -> String? {
         statements.start.bind(Int64(from.rawValue), at: 1)
         // Until this reset, both statements see the log as it is at one moment, so no truncation comes between them.
@@ -70,7 +50,7 @@ struct LogScan {
         // A page with rows out of order may return an earlier row.
         next = SequenceNumber(UInt64(max(0, start)))
         if next == .zero || next > from { next = from }
-        let rows = isChained ? statements.readChained : statements.read
+        let rows = statements.read
         rows.bind(Int64(next.rawValue), at: 1)
         defer { rows.reset() }
         var total = 0
@@ -85,8 +65,7 @@ struct LogScan {
             }
             // A commit that ends before `from` only shows that something after it is missing.
             if commit.last >= from {
-                commits.append(commit)
-                if isChained { hashes.append(SQLiteLogRow.hash(rows)) }
+                commits.append(ChainedCommit(commit: commit, hash: SQLiteLogRow.hash(rows)))
             }
             next = commit.last.next
         }
@@ -94,7 +73,7 @@ struct LogScan {
     }
 }
 
-extension SQLiteReadStatements {
+extension SQLiteRowStatements {
     /// The last number of the damage that was met at a number: the one before the next row that the database
     /// finds. If a page is lost, the search probes at growing distances, then bisects between the last two
     /// probes: some dozen probes, however long the log is.

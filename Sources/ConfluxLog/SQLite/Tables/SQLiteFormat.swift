@@ -10,9 +10,9 @@ import ConfluxVocabulary
 /// The format of a log's database: its tables, and how a file is recognised and set up.
 enum SQLiteFormat {
     /// The version that this program writes. 2: a log begins at its floor, and has snapshots. 3: the
-    /// descriptions of the log and of its snapshots are stored twice. 4: commits are chained by hashes. A log
-    /// of an older version is upgraded when it is opened for writing; its existing commits stay as they are.
-    static let version: Int64 = 4
+    /// descriptions of the log and of its snapshots are stored twice. 4: commits are chained by hashes. 5: commits
+    /// are in files of their own. A log of an older version is upgraded when it is opened for writing.
+    static let version: Int64 = 5
     /// "CFLX": identifies the file as a log.
     static let applicationID: Int64 = 0x4346_4C58
     /// SQLite's page size in a new file; an older file keeps its own (``Database/pageBytes()``). Measured
@@ -20,38 +20,17 @@ enum SQLiteFormat {
     /// action in flight takes 407, 391 and 417 µs.
     private static let newPageBytes = 16_384
 
-    // A trigger checks each insert. So an append is one statement that copies nothing, and no writer can
-    // leave a gap or bypass a newer claim. An insert that the trigger ignores changes no row.
-    private static let tables = """
-        CREATE TABLE commits (
-            first INTEGER PRIMARY KEY,
-            last INTEGER NOT NULL,
-            epoch INTEGER NOT NULL,
-            checksum INTEGER NOT NULL,
-            bytes BLOB NOT NULL,
-            chain BLOB
-        ) STRICT;
-        """
-    // `IS NOT`, so that an unknown claim admits no insert.
-    private static let trigger = """
-        CREATE TRIGGER commits_follow BEFORE INSERT ON commits
-        WHEN NEW.epoch IS NOT (SELECT epoch FROM meta WHERE \(SQLiteMeta.isIntact()))
-            OR NEW.first <> 1 + \(SQLiteMeta.end)
-        BEGIN
-            SELECT RAISE(IGNORE);
-        END;
-        """
-
-    private static func upgrade(from former: Int64, _ log: LogID) -> String {
-        let snapshots = [SQLiteSnapshots.tables, SQLiteSnapshots.upgrade, ""][Int(former) - 1]
+    private static func upgrade(from former: Int64, _ log: LogID, salt: UInt64) -> String {
+        let snapshots = [SQLiteSnapshots.tables, SQLiteSnapshots.upgrade, "", ""][Int(former) - 1]
+        let chain = """
+            , chained = 1 + \(SQLiteMeta.end), base = x'\(ChainHash.genesis(of: log))'
+            """
         return """
             \(SQLiteMeta.upgrade(from: former))
             \(snapshots)
-            ALTER TABLE commits ADD COLUMN chain BLOB;
-            DROP TRIGGER commits_follow;
-            \(trigger)
-            UPDATE meta SET format = \(version), reached = \(SQLiteMeta.end),
-                chained = 1 + \(SQLiteMeta.end), base = x'\(ChainHash.genesis(of: log))';
+            UPDATE meta SET format = \(version), salt = \(Int64(bitPattern: salt)),
+                reached = \(SQLiteMeta.end)\(former > 3 ? "" : chain);
+            DROP TABLE commits;
             PRAGMA user_version = \(version);
             """
     }
@@ -102,10 +81,12 @@ enum SQLiteFormat {
     ///   - database: The connection.
     ///   - version: The file's format; nil if it is empty.
     ///   - origin: The log's id, and the origin of a new file.
+    ///   - salt: The salt of a log that gets one.
     ///   - settings: The bounds.
     /// - Throws: SQLite's failure.
     static func prepare(
-        _ database: Database, version: Int64?, origin: LogOrigin, settings: SQLiteLogSettings
+        _ database: Database, version: Int64?, origin: LogOrigin, salt: UInt64,
+        settings: SQLiteLogSettings
     ) throws(DatabaseFailure) {
         // Neither can change once there is a table. The second one lets the file shrink.
         if version == nil {
@@ -128,18 +109,16 @@ enum SQLiteFormat {
                 try database.execute(
                     """
                     \(SQLiteMeta.table)
-                    \(tables)
-                    \(trigger)
                     \(SQLiteSnapshots.tables)
                     INSERT INTO meta (only, format, log, epoch)
                     VALUES (1, \(self.version), '\(origin.log)', 0);
-                    UPDATE meta SET floor = \(origin.floor), reached = \(SQLiteMeta.end),
-                        chained = \(origin.floor), base = x'\(origin.hash)';
+                    UPDATE meta SET floor = \(origin.floor), reached = \(origin.floor.rawValue - 1),
+                        salt = \(Int64(bitPattern: salt)), chained = \(origin.floor), base = x'\(origin.hash)';
                     PRAGMA application_id = \(applicationID);
                     PRAGMA user_version = \(self.version);
                     """)
             } else if let version, version < self.version {
-                try database.execute(upgrade(from: version, origin.log))
+                try database.execute(upgrade(from: version, origin.log, salt: salt))
             }
             try database.execute(SQLiteCheckpoints.table)
         }
@@ -154,7 +133,7 @@ enum SQLiteFormat {
         do { return try body() } catch { throw LogError(error, attempt()) }
     }
 
-    /// Runs a function that only reads, and turns its failure into a `LogError`.
+    /// Runs a function that changes no log, and turns its failure into a `LogError`.
     static func reading<Result>(
         _ attempt: @autoclosure () -> String, _ body: () throws(DatabaseFailure) -> Result
     ) throws(LogError) -> Result {
@@ -170,12 +149,10 @@ enum SQLiteFormat {
 
 /// The statements of a log, prepared once.
 struct SQLiteLogStatements {
-    let claim: Statement
+    private let claim: Statement
     /// Records how far the log has come.
     let reach: Statement
-    let append: Statement
     let epoch: Statement
-    let end: Statement
     let reading: SQLiteReadStatements
     let checkpoints: SQLiteCheckpointStatements
     let snapshots: SQLiteSnapshotStatements
@@ -185,28 +162,35 @@ struct SQLiteLogStatements {
         let isIntact = SQLiteMeta.isIntact()
         claim = try database.prepare(
             """
-            UPDATE meta SET epoch = epoch + ?1, reached = \(SQLiteMeta.end)
+            UPDATE meta SET epoch = epoch + ?1, reached = ?2
             WHERE \(isIntact) RETURNING epoch
             """)
         reach = try database.prepare(
-            "UPDATE meta SET reached = \(SQLiteMeta.end) WHERE \(isIntact) AND epoch = ?1")
-        append = try database.prepare(
-            "INSERT INTO commits (\(SQLiteLogRow.columns), chain) VALUES (?1, ?2, ?3, ?4, ?5, ?6)")
+            "UPDATE meta SET reached = ?2 WHERE \(isIntact) AND epoch = ?1")
         epoch = try database.prepare("SELECT epoch FROM meta WHERE \(isIntact)")
-        end = try database.prepare(
-            "SELECT \(SQLiteLogRow.columns), chain FROM commits ORDER BY first DESC LIMIT 1")
         reading = try SQLiteReadStatements(database, version: SQLiteFormat.version)
         checkpoints = try SQLiteCheckpointStatements(database)
         snapshots = try SQLiteSnapshotStatements(database)
         truncation = try SQLiteTruncationStatements(database)
     }
+
+    /// Raises the epoch, and records where the log ends.
+    ///
+    /// - Returns: The new epoch; 0 if the present one is lost.
+    func claim(_ step: UInt64, endingAt last: SequenceNumber) throws(DatabaseFailure) -> Int64 {
+        claim.bind(Int64(clamping: step), at: 1)
+        claim.bind(Int64(clamping: last.rawValue), at: 2)
+        defer { claim.reset() }
+        guard try claim.step() else { return 0 }
+        let epoch = claim.integer(0)
+        // The row comes first; the step that ends the statement makes the change.
+        while try claim.step() {}
+        return epoch
+    }
 }
 
-/// A row of `commits`, as stored in the file. Its bytes are valid until the statement steps.
+/// A row of `commits`, a table of former formats, as stored in the file. Its bytes are valid until the statement steps.
 struct SQLiteLogRow {
-    /// In the order in which they are read.
-    static let columns = "first, last, epoch, checksum, bytes"
-
     let first: SequenceNumber
     let last: SequenceNumber
     let epoch: Epoch

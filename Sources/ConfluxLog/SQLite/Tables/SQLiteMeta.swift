@@ -10,14 +10,15 @@ struct SQLiteMeta {
     private static let formerValues = """
         format || ' ' || log || ' ' || epoch || ' ' || floor || ' ' || reached
         """
-    private static let values = """
+    private static let chainedValues = """
         \(formerValues) || ' ' || chained || ' ' || hex(base)
         """
+    private static let values = "\(chainedValues) || ' ' || salt"
     /// `chained` is the first number that has a hash, and `base` is the hash before it (``LogChain``).
     ///
-    /// `reached` is a number that the log has reached, so that the loss of a page's last rows is noticed. It
-    /// is updated together with other writes, not with each append, and never before the commits that it
-    /// covers.
+    /// `reached` is a number that the log has reached, so that the loss of its end is noticed. It is updated
+    /// together with other writes, not with each append, and never before the commits that it covers are on
+    /// disk. `salt` protects the headers of entries (``EntryHeader``).
     static let table = """
         CREATE TABLE meta (
             only INTEGER PRIMARY KEY CHECK (only = 1),
@@ -28,19 +29,21 @@ struct SQLiteMeta {
             reached INTEGER NOT NULL DEFAULT 0,
             copy TEXT NOT NULL DEFAULT '',
             \(chained),
-            \(base)
+            \(base),
+            \(salt)
         ) STRICT;
         \(trigger)
         """
     private static let chained = "chained INTEGER NOT NULL DEFAULT 1"
     private static let base = "base BLOB NOT NULL DEFAULT x''"
+    private static let salt = "salt INTEGER NOT NULL DEFAULT 0"
     /// The upgrade from an older format, without the trigger.
     static func upgrade(from version: Int64) -> String {
         """
         \(version > 1 ? "" : "ALTER TABLE meta ADD COLUMN floor INTEGER NOT NULL DEFAULT 1;")
         \(version > 2 ? "DROP TRIGGER meta_copied;" : copied)
-        ALTER TABLE meta ADD COLUMN \(chained);
-        ALTER TABLE meta ADD COLUMN \(base);
+        \(version > 3 ? "" : hashed)
+        ALTER TABLE meta ADD COLUMN \(salt);
         \(trigger)
         """
     }
@@ -49,15 +52,21 @@ struct SQLiteMeta {
         ALTER TABLE meta ADD COLUMN reached INTEGER NOT NULL DEFAULT 0;
         ALTER TABLE meta ADD COLUMN copy TEXT NOT NULL DEFAULT '';
         """
+    /// The part that the fourth format added.
+    private static let hashed = """
+        ALTER TABLE meta ADD COLUMN \(chained);
+        ALTER TABLE meta ADD COLUMN \(base);
+        """
     // Not a generated column: `VACUUM INTO` of some SQLite versions can't copy it.
     private static let trigger = """
         CREATE TRIGGER meta_copied
-        AFTER UPDATE OF format, log, epoch, floor, reached, chained, base ON meta
+        AFTER UPDATE OF format, log, epoch, floor, reached, chained, base, salt ON meta
         BEGIN
             UPDATE meta SET copy = \(values);
         END;
         """
-    /// Where the log ends; `reached` is set from it. A copy that has no entry yet ends before its floor.
+    /// Where a log in a former format ends: its commits are rows. A copy that has no entry yet ends before its
+    /// floor.
     static let end = "coalesce((\(newest)), (SELECT floor - 1 FROM meta))"
     private static let newest = "SELECT last FROM commits ORDER BY first DESC LIMIT 1"
     /// The same for a format without a floor.
@@ -65,14 +74,27 @@ struct SQLiteMeta {
 
     /// The condition for an intact row.
     static func isIntact(_ version: Int64 = SQLiteFormat.version) -> String {
-        version > 3 ? "copy = \(values)" : version > 2 ? "copy = \(formerValues)" : "true"
+        version > 4
+            ? "copy = \(values)"
+            : version > 3
+                ? "copy = \(chainedValues)" : version > 2 ? "copy = \(formerValues)" : "true"
+    }
+
+    /// The floor. If `meta` is lost, the log is read from its first entry, as in the format without a floor.
+    static func floor(_ version: Int64) -> String {
+        version > 1
+            ? "coalesce((SELECT floor FROM meta WHERE \(isIntact(version))), 1)" : "1"
     }
 
     let log: LogID
     let epoch: Epoch
     let floor: SequenceNumber
-    /// Where the log ends, according to its last row, which may itself be damaged.
-    let last: SequenceNumber
+    /// A number that the log has reached.
+    let reached: SequenceNumber
+    /// Where a log in a former format ends, according to its last row, which may itself be damaged.
+    let lastRow: SequenceNumber
+    /// Protects the headers of entries.
+    let salt: UInt64
     /// Where the chain begins.
     let chain: LogChain
 
@@ -82,38 +104,54 @@ struct SQLiteMeta {
     init(_ database: Database, version: Int64, in folder: String) throws(LogError) {
         let columns = version > 2 ? "floor, reached" : version > 1 ? "floor, 0" : "1, 0"
         // When a log without hashes is upgraded, it is chained from its end on.
-        let end = version > 1 ? Self.end : Self.firstEnd
+        let end = version > 4 ? "0" : version > 1 ? Self.end : Self.firstEnd
         let chain = version > 3 ? "chained, base" : "1 + \(end), x''"
         let found = try SQLiteFormat.reporting("Opening \(LogFolder.databasePath(in: folder))") {
-            () throws(DatabaseFailure) -> (name: String, numbers: [UInt64?], base: ChainHash?)? in
+            () throws(DatabaseFailure) -> Values? in
             let row = try database.prepare(
                 """
-                SELECT log, epoch, \(columns), \(end), \(chain) FROM meta
+                SELECT log, epoch, \(columns), \(end), \(chain), \(version > 4 ? "salt" : "0") FROM meta
                 WHERE \(Self.isIntact(version))
                 """)
             defer { row.reset() }
             guard try row.step() else { return nil }
             let numbers = (1...5).map { UInt64(exactly: row.integer($0)) }
-            return (row.text(0), numbers, ChainHash(row.bytes(6)))
+            return Values(
+                name: row.text(0), numbers: numbers, base: ChainHash(row.bytes(6)),
+                salt: UInt64(bitPattern: row.integer(7)))
         }
         guard let found, let log = Identifier(found.name), let epoch = found.numbers[0],
             let floor = found.numbers[1], let reached = found.numbers[2],
             let last = found.numbers[3], let first = found.numbers[4]
         else { throw .identityLost(in: folder) }
-        guard last >= reached else {
-            throw LogError(
-                .damaged,
-                "The log in \(folder) ends at \(last), and had entry \(reached): its end is "
-                    + "missing. Restore it from a backup.",
-                numbers: SequenceNumber(last + 1)...SequenceNumber(reached))
-        }
         self.log = log
         self.epoch = Epoch(epoch)
         self.floor = SequenceNumber(max(1, floor))
-        self.last = SequenceNumber(last)
+        self.reached = SequenceNumber(reached)
+        lastRow = SequenceNumber(last)
+        salt = found.salt
         self.chain = LogChain(
             from: SequenceNumber(max(1, first)),
             behind: version > 3 ? found.base ?? .lost : .genesis(of: log))
+    }
+
+    /// The row as it was read.
+    private struct Values {
+        let name: String
+        let numbers: [UInt64?]
+        let base: ChainHash?
+        let salt: UInt64
+    }
+
+    /// Checks where the log was found to end.
+    ///
+    /// - Throws: `damaged` if its end is missing.
+    func check(_ last: SequenceNumber, in folder: String) throws(LogError) {
+        guard last < reached else { return }
+        throw LogError(
+            .damaged,
+            "The log in \(folder) ends at \(last), and had entry \(reached): its end is "
+                + "missing. Restore it from a backup.", numbers: last.next...reached)
     }
 }
 
@@ -123,11 +161,19 @@ extension LogError {
         "The log's epoch and floor are not those that were written, so nothing more is appended. "
             + "Restore it from a backup.")
 
-    static func takesNothing(behind last: SequenceNumber) -> LogError {
+    static func databaseBehind(
+        _ found: Epoch, _ epoch: Epoch, in folder: String
+    ) -> LogError {
         LogError(
             .damaged,
-            "The database takes no entry behind \(last), where the log ends: what it was given "
-                + "is not what was written. Restore it from a backup.")
+            "The log in \(folder) ends in epoch \(found), and its database says \(epoch): it is older "
+                + "than the entries. Restore all files of a backup together.")
+    }
+
+    static func endLost(in folder: String) -> LogError {
+        LogError(
+            .damaged,
+            "The end of the log in \(folder) is not what was written. Restore it from a backup.")
     }
 
     fileprivate static func identityLost(in folder: String) -> LogError {

@@ -2,12 +2,7 @@ import ConfluxVocabulary
 
 /// The statements that read, prepared once.
 struct SQLiteReadStatements {
-    let start: Statement
-    let read: Statement
-    /// The same, with hashes.
-    let readChained: Statement
-    /// The first number of the row after a number.
-    let following: Statement
+    private let floor: Statement
     private let newest: Statement
     private let pieces: Statement
     /// nil if the log's format has no snapshots.
@@ -18,25 +13,7 @@ struct SQLiteReadStatements {
     ///   - version: The format of the file.
     /// - Throws: SQLite's failure to prepare them.
     init(_ database: Database, version: Int64) throws(DatabaseFailure) {
-        // If `meta` is lost, the log is read from its first row, as in the format without a floor.
-        let meta = "(SELECT floor FROM meta WHERE \(SQLiteMeta.isIntact(version)))"
-        let floor = version > 1 ? "coalesce(\(meta), 1)" : "1"
-        start = try database.prepare(
-            """
-            SELECT coalesce((
-                SELECT first FROM commits WHERE first <= max(?1, floor)
-                ORDER BY first DESC LIMIT 1), 0), floor
-            FROM (SELECT \(floor) AS floor)
-            """)
-        read = try database.prepare(
-            "SELECT \(SQLiteLogRow.columns) FROM commits WHERE first >= ?1 ORDER BY first")
-        readChained = try database.prepare(
-            """
-            SELECT \(SQLiteLogRow.columns), \(version > 3 ? "chain" : "NULL") FROM commits
-            WHERE first >= ?1 ORDER BY first
-            """)
-        following = try database.prepare(
-            "SELECT first FROM commits WHERE first > ?1 ORDER BY first LIMIT 1")
+        floor = try database.prepare("SELECT \(SQLiteMeta.floor(version))")
         newest = try database.prepare(
             """
             SELECT sequence FROM checkpoints WHERE sequence <= ?1
@@ -48,6 +25,15 @@ struct SQLiteReadStatements {
             WHERE sequence = ?1 ORDER BY piece
             """)
         snapshots = version > 1 ? try SQLiteSnapshotReading(database, version: version) : nil
+    }
+
+    /// The lowest number that the log holds now.
+    func currentFloor() throws(LogError) -> SequenceNumber {
+        try SQLiteFormat.reading("Reading the log's floor") { () throws(DatabaseFailure) in
+            defer { floor.reset() }
+            return try floor.step()
+                ? SequenceNumber(UInt64(max(1, floor.integer(0)))) : SequenceNumber(1)
+        }
     }
 
     func checkpoint(through last: SequenceNumber) throws(LogError) -> SavedCheckpoint? {

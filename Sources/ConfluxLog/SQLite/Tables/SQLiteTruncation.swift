@@ -1,13 +1,8 @@
 import ConfluxVocabulary
 
-/// The statements that discard commits and free space, prepared once.
+/// The statements that raise the floor and free space, prepared once.
 struct SQLiteTruncationStatements {
-    /// How many bytes a row counts towards the limit of a step besides its own.
-    private static let rowBytes = 64
-
     private let database: Database
-    private let rows: Statement
-    private let delete: Statement
     private let raise: Statement
     private let pages: Statement
     private let freePages: Statement
@@ -17,14 +12,11 @@ struct SQLiteTruncationStatements {
 
     init(_ database: Database) throws(DatabaseFailure) {
         self.database = database
-        rows = try database.prepare("SELECT first, length(bytes) FROM commits ORDER BY first")
-        delete = try database.prepare("DELETE FROM commits WHERE first < ?1")
         // Before the beginning of the chain there is no hash to begin with.
         raise = try database.prepare(
             """
-            UPDATE meta SET floor = ?1, reached = \(SQLiteMeta.end), chained = max(chained, ?1),
-                base = CASE WHEN ?1 <= chained THEN base ELSE coalesce((
-                    SELECT chain FROM commits WHERE first < ?1 ORDER BY first DESC LIMIT 1), x'') END
+            UPDATE meta SET floor = ?1, reached = max(reached, ?2), chained = max(chained, ?1),
+                base = CASE WHEN ?1 <= chained THEN base ELSE ?3 END
             WHERE \(SQLiteMeta.isIntact())
             """)
         pages = try database.prepare("PRAGMA page_count")
@@ -34,40 +26,24 @@ struct SQLiteTruncationStatements {
         shrinks = try database.number("PRAGMA auto_vacuum") == 2
     }
 
-    /// Discards commits whose entries are all below a number, at least one, and saves the new floor and the
-    /// hash before it. Call it in a transaction.
+    /// Saves a new floor and the hash before it.
     ///
-    /// - Returns: The new floor; nil if there is nothing to discard.
-    func truncate(
-        below floor: SequenceNumber, limitBytes: Int
-    ) throws(DatabaseFailure) -> SequenceNumber? {
-        guard let first = try beginning(below: floor, limitBytes: limitBytes) else { return nil }
-        raise.bind(first, at: 1)
-        try raise.run()
-        delete.bind(first, at: 1)
-        try delete.run()
-        return SequenceNumber(UInt64(bitPattern: first))
+    /// - Parameters:
+    ///   - floor: The new floor.
+    ///   - hash: The hash of the commit before it; nil if that is lost, or has none.
+    ///   - last: Where the log ends.
+    func raise(
+        to floor: SequenceNumber, behind hash: ChainHash?, endingAt last: SequenceNumber
+    ) throws(DatabaseFailure) {
+        raise.bind(Int64(clamping: floor.rawValue), at: 1)
+        raise.bind(Int64(clamping: last.rawValue), at: 2)
+        try (hash?.bytes ?? []).withUnsafeBufferPointer { bytes throws(DatabaseFailure) in
+            raise.bind(UnsafeRawBufferPointer(bytes), at: 3)
+            try raise.run()
+        }
     }
 
-    /// The first number of the oldest commit that stays. That commit exists, so the log has a beginning even
-    /// if other rows are missing. The last commit always stays, since the next append is checked against it.
-    private func beginning(
-        below floor: SequenceNumber, limitBytes: Int
-    ) throws(DatabaseFailure) -> Int64? {
-        defer { rows.reset() }
-        guard try rows.step() else { return nil }
-        var bytes = 0
-        var first: Int64?
-        repeat {
-            bytes += Int(rows.integer(1)) + Self.rowBytes
-            // Rows before a commit that begins at or below the floor are entirely below the floor.
-            guard try rows.step(), rows.integer(0) <= Int64(clamping: floor.rawValue) else { break }
-            first = rows.integer(0)
-        } while bytes < limitBytes
-        return first
-    }
-
-    /// How many bytes of the file are in use.
+    /// How many bytes of the database are in use.
     func usedBytes() throws(DatabaseFailure) -> Int {
         defer {
             pages.reset()

@@ -1,0 +1,70 @@
+import CSQLite
+import ConfluxVocabulary
+
+#if canImport(Darwin)
+    import Darwin
+#else
+    import Glibc
+#endif
+
+/// The files that hold the entries of a log on disk. Each is named after the first number that it holds, and
+/// holds what follows, up to the first number of the next file.
+package struct EntryFiles {
+    private static let prefix = "entries-"
+    private static let suffix = ".log"
+    /// As many as the largest number has, so that the names are in the order of the numbers.
+    private static let digits = 19
+
+    package let folder: String
+    /// Protects the headers; see ``EntryHeader``.
+    package let salt: UInt64
+    /// The SQLite VFS to use; nil for the system's.
+    let vfs: String?
+
+    package init(folder: String, salt: UInt64, vfs: String?) {
+        self.folder = folder
+        self.salt = salt
+        self.vfs = vfs
+    }
+
+    package func path(_ first: SequenceNumber) -> String {
+        let number = String(first.rawValue)
+        let zeros = String(repeating: "0", count: max(0, Self.digits - number.utf8.count))
+        return "\(folder)/\(Self.prefix)\(zeros)\(number)\(Self.suffix)"
+    }
+
+    package func place(_ file: SequenceNumber, _ offset: Int) -> EntryPlace {
+        EntryPlace(salt: salt, file: file, offset: offset)
+    }
+
+    func open(_ first: SequenceNumber, _ access: Database.Access) throws(DatabaseFailure)
+        -> DiskFile
+    {
+        try DiskFile(path: path(first), vfs: vfs, access: access)
+    }
+
+    /// The first numbers of all files, ascending.
+    func firsts() throws(DatabaseFailure) -> [SequenceNumber] {
+        try Self.firsts(in: folder)
+    }
+
+    static func firsts(in folder: String) throws(DatabaseFailure) -> [SequenceNumber] {
+        guard let directory = opendir(folder) else {
+            throw DatabaseFailure(
+                code: SQLITE_CANTOPEN, words: String(cString: strerror(errno)))
+        }
+        defer { closedir(directory) }
+        var firsts: [SequenceNumber] = []
+        while let entry = readdir(directory) {
+            let name = withUnsafePointer(to: &entry.pointee.d_name) {
+                $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+            }
+            guard name.hasPrefix(prefix), name.hasSuffix(suffix),
+                name.utf8.count == prefix.utf8.count + digits + suffix.utf8.count,
+                let number = UInt64(name.dropFirst(prefix.count).dropLast(suffix.count)), number > 0
+            else { continue }
+            firsts.append(SequenceNumber(number))
+        }
+        return firsts.sorted()
+    }
+}

@@ -1,0 +1,165 @@
+import CSQLite
+import ConfluxVocabulary
+
+/// Reads commits from the files of a log's entries, while another object or program appends.
+final class EntryReader: CommitReader {
+    /// The distance between the places that are remembered in a file.
+    private static let placeBytes = 1 << 18
+
+    private let files: EntryFiles
+    /// The first numbers of the files, when they were last listed.
+    private var firsts: [SequenceNumber] = []
+    private var window: EntryWindow?
+    /// Where commits begin, by the first number of their file, ascending.
+    private var places: [SequenceNumber: [Place]] = [:]
+    /// Where the last read stopped.
+    private var stop: Place?
+
+    /// Where a commit begins.
+    private struct Place {
+        /// The first number of the file.
+        var file: SequenceNumber
+        var offset: Int
+        /// The commit's first number.
+        var next: SequenceNumber
+    }
+
+    init(_ files: EntryFiles) {
+        self.files = files
+    }
+
+    /// Where the entries end; nil if there are none.
+    ///
+    /// - Parameters:
+    ///   - meta: What the database said of them before.
+    ///   - folder: The log's folder.
+    /// - Throws: `damaged` if the end is lost; `failed`.
+    func end(_ meta: SQLiteMeta, in folder: String) throws(LogError) -> EntryEnd? {
+        let end = try SQLiteFormat.reading("Reading the end of the log in \(folder)") {
+            () throws(DatabaseFailure) -> EntryEnd? in
+            guard let last = try files.firsts().last else { return nil }
+            return try EntryEnd.find(in: EntryWindow(last, of: files))
+        }
+        if let end, end.last == nil { throw .endLost(in: folder) }
+        try meta.check(end?.last ?? SequenceNumber(meta.floor.rawValue - 1), in: folder)
+        return end
+    }
+
+    func read(
+        from: SequenceNumber, through last: SequenceNumber, limitBytes: Int
+    ) throws(LogError) -> [ChainedCommit] {
+        // What is remembered may be outdated: files come and go, and a new owner may have cut the end.
+        if !firsts.isEmpty, case .success(.success(let commits)) = attempt(from, last, limitBytes) {
+            return commits
+        }
+        firsts = []
+        switch attempt(from, last, limitBytes) {
+        case .success(let found): return try found.get()
+        case .failure(let failure):
+            throw SQLiteFormat.readError(failure, "Reading the log from entry \(from)")
+        }
+    }
+
+    private func attempt(
+        _ from: SequenceNumber, _ last: SequenceNumber, _ limitBytes: Int
+    ) -> Result<Result<[ChainedCommit], LogError>, DatabaseFailure> {
+        do throws(DatabaseFailure) {
+            if firsts.isEmpty {
+                firsts = try files.firsts()
+                window = nil
+                places = [:]
+                stop = nil
+            }
+            window?.renew()
+            return .success(try scan(from, last, limitBytes))
+        } catch {
+            return .failure(error)
+        }
+    }
+
+    private func scan(
+        _ from: SequenceNumber, _ last: SequenceNumber, _ limitBytes: Int
+    ) throws(DatabaseFailure) -> Result<[ChainedCommit], LogError> {
+        guard var place = start(from) else {
+            let end = firsts.first.map { SequenceNumber($0.rawValue - 1) } ?? last
+            return .failure(.damaged(from, min(end, last), "missing"))
+        }
+        var commits: [ChainedCommit] = []
+        var total = 0
+        while place.next <= last {
+            let window = try open(place.file)
+            if let header = try window.header(at: place.offset), header.first == place.next {
+                if header.last >= from {
+                    total += header.length
+                    if !commits.isEmpty, total > limitBytes { break }
+                    guard let commit = try window.commit(header, at: place.offset) else {
+                        guard commits.isEmpty else { break }
+                        return .failure(
+                            .damaged(
+                                place.next, header.last,
+                                fault ?? "its bytes are not those that were written"))
+                    }
+                    commits.append(commit)
+                }
+                place.offset += header.size
+                place.next = header.last.next
+                remember(place)
+                continue
+            }
+            if let next = firsts.first(where: { $0 > place.file }), next == place.next {
+                place = Place(file: next, offset: 0, next: next)
+                continue
+            }
+            guard commits.isEmpty else { break }
+            let found = try search(behind: place)
+            // What is missing before `from` is not asked for.
+            if let found, found.next <= from {
+                place = found
+                continue
+            }
+            let end = found.map { SequenceNumber($0.next.rawValue - 1) } ?? last
+            return .failure(.damaged(place.next, min(end, last), fault ?? "missing"))
+        }
+        stop = place
+        return .success(commits)
+    }
+
+    private var fault: String? { window?.complaint.map { "the disk says \"\($0)\" there" } }
+
+    /// The nearest known place at or before a number.
+    private func start(_ from: SequenceNumber) -> Place? {
+        guard let file = firsts.last(where: { $0 <= from }) else { return nil }
+        var place = Place(file: file, offset: 0, next: file)
+        if let known = places[file]?.last(where: { $0.next <= from }) { place = known }
+        if let stop, stop.file == file, stop.next <= from, stop.offset > place.offset {
+            return stop
+        }
+        return place
+    }
+
+    private func remember(_ place: Place) {
+        let known = places[place.file]?.last?.offset ?? 0
+        if place.offset - known >= Self.placeBytes { places[place.file, default: []].append(place) }
+    }
+
+    /// The next commit that can be found.
+    private func search(behind place: Place) throws(DatabaseFailure) -> Place? {
+        let window = try open(place.file)
+        var offset = place.offset
+        while let found = try window.header(from: offset) {
+            if found.header.first > place.next {
+                return Place(file: place.file, offset: found.offset, next: found.header.first)
+            }
+            offset = found.offset + found.header.size
+        }
+        return firsts.first { $0 > place.file && $0 > place.next }
+            .map { Place(file: $0, offset: 0, next: $0) }
+    }
+
+    private func open(_ first: SequenceNumber) throws(DatabaseFailure) -> EntryWindow {
+        if let window, window.first == first { return window }
+        let next = try EntryWindow(first, of: files, skippingErrors: true)
+        window = next
+        return next
+    }
+}
