@@ -16,6 +16,7 @@ package struct EntryForger {
     /// Reads what the database says of the entries.
     ///
     /// - Parameter folder: The folder of the log.
+    /// - Throws: ``Failure`` if there is no such database.
     package init(_ folder: String) throws {
         var connection: OpaquePointer?
         var statement: OpaquePointer?
@@ -108,6 +109,7 @@ package struct EntryForger {
     /// - Parameters:
     ///   - first: The commit's first number.
     ///   - offset: The byte, counted from the header's beginning.
+    /// - Throws: ``Failure`` if there is no such commit; errors of the files.
     package func flip(_ first: UInt64, at offset: Int) throws {
         var found: (path: String, place: Int)?
         try walk { path, place, header, _ in

@@ -17,6 +17,8 @@ struct EntryEnd {
     /// Finds the end in the last file.
     ///
     /// - Parameter window: The last file.
+    /// - Returns: The end.
+    /// - Throws: The disk's failure.
     static func find(in window: EntryWindow) throws(DatabaseFailure) -> EntryEnd {
         var durable = 0
         var ends: [Int: SequenceNumber] = [0: SequenceNumber(window.first.rawValue - 1)]

@@ -33,12 +33,18 @@ final class EntryReader: CommitReader {
     /// - Parameters:
     ///   - meta: What the database said of them before.
     ///   - folder: The log's folder.
+    /// - Returns: The end.
     /// - Throws: `damaged` if the end is lost; `failed`.
     func end(_ meta: SQLiteMeta, in folder: String) throws(LogError) -> EntryEnd? {
         let end = try SQLiteFormat.reading("Reading the end of the log in \(folder)") {
             () throws(DatabaseFailure) -> EntryEnd? in
-            guard let last = try files.firsts().last else { return nil }
-            return try EntryEnd.find(in: EntryWindow(last, of: files))
+            var end: EntryEnd?
+            // An owner who appends meanwhile can hide the last commit from this reader, but not again and again.
+            for _ in 0..<3 where end?.last == nil {
+                guard let last = try files.firsts().last else { return nil }
+                end = try EntryEnd.find(in: EntryWindow(last, of: files))
+            }
+            return end
         }
         if let end, end.last == nil { throw .endLost(in: folder) }
         try meta.check(end?.last ?? SequenceNumber(meta.floor.rawValue - 1), in: folder)
@@ -139,7 +145,8 @@ final class EntryReader: CommitReader {
 
     private func remember(_ place: Place) {
         let known = places[place.file]?.last?.offset ?? 0
-        if place.offset - known >= Self.placeBytes { places[place.file, default: []].append(place) }
+        guard place.offset - known >= Self.placeBytes else { return }
+        places[place.file, default: []].append(place)
     }
 
     /// The next commit that can be found.

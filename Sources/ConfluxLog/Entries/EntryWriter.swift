@@ -42,6 +42,7 @@ final class EntryWriter {
     ///   - files: The files.
     ///   - fileBytes: The size at which a file is full.
     ///   - makeFile: Creates an empty file.
+    /// - Throws: The disk's failure.
     init(
         _ files: EntryFiles, fileBytes: Int, makeFile: @escaping (String) throws(LogError) -> Void
     ) throws(DatabaseFailure) {
@@ -55,6 +56,7 @@ final class EntryWriter {
     /// again: after a failed sync, the system may take data for written that it could not write.
     ///
     /// - Parameter end: Where the entries end; nil if there are none.
+    /// - Throws: The disk's failure.
     func resume(at end: EntryEnd?) throws(DatabaseFailure) {
         try measure()
         file = nil

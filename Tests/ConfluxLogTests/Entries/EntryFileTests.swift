@@ -146,6 +146,8 @@ import Testing
     /// - Parameters:
     ///   - commit: The index of a commit.
     ///   - offset: From where on bytes are lost, counted from the commit's header.
+    /// - Returns: The folder.
+    /// - Throws: Errors of the files.
     private func crashed(losing commit: Int, from offset: Int) throws -> TemporaryFolder {
         let copy = try killed(folder)
         let forger = try copy.forger

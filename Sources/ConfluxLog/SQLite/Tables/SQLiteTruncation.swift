@@ -32,6 +32,7 @@ struct SQLiteTruncationStatements {
     ///   - floor: The new floor.
     ///   - hash: The hash of the commit before it; nil if that is lost, or has none.
     ///   - last: Where the log ends.
+    /// - Throws: SQLite's failure.
     func raise(
         to floor: SequenceNumber, behind hash: ChainHash?, endingAt last: SequenceNumber
     ) throws(DatabaseFailure) {
