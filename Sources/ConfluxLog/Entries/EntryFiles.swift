@@ -43,6 +43,16 @@ package struct EntryFiles {
         try DiskFile(path: path(first), vfs: vfs, access: access)
     }
 
+    /// Removes a file.
+    ///
+    /// - Returns: Whether it is gone.
+    func remove(_ first: SequenceNumber) -> Bool {
+        guard let system = sqlite3_vfs_find(vfs) else { return false }
+        // SQLITE_IOERR_DELETE_NOENT, a macro that Swift does not import.
+        let isAbsent = SQLITE_IOERR | 23 << 8
+        return [SQLITE_OK, isAbsent].contains(system.pointee.xDelete(system, path(first), 0))
+    }
+
     /// The first numbers of all files, ascending.
     func firsts() throws(DatabaseFailure) -> [SequenceNumber] {
         try Self.firsts(in: folder)

@@ -127,9 +127,7 @@ final class EntryWriter {
 
     /// Removes files whose entries are all below a number. What can't be removed now is removed later.
     func discard(below floor: SequenceNumber) {
-        while sizes.count > 1, sizes[1].first <= floor,
-            unlink(files.path(sizes[0].first)) == 0 || errno == ENOENT
-        {
+        while sizes.count > 1, sizes[1].first <= floor, files.remove(sizes[0].first) {
             usedBytes -= sizes.removeFirst().bytes
         }
     }

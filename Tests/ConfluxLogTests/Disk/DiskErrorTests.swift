@@ -20,6 +20,8 @@ extension DiskTests {
             init(_ folder: TemporaryFolder, _ durability: SQLiteLogSettings.Durability) {
                 self.folder = folder
                 var settings = SQLiteLogSettings.small(durability)
+                // Files of 64 KiB.
+                settings.limitBytes = 1 << 20
                 settings.vfs = LosingDisk.name
                 self.settings = settings
             }

@@ -36,6 +36,8 @@ extension DiskTests {
             init(_ folder: TemporaryFolder, _ durability: SQLiteLogSettings.Durability) {
                 path = folder.path
                 var settings = SQLiteLogSettings.small(durability)
+                // Files of 64 KiB.
+                settings.limitBytes = 1 << 20
                 settings.vfs = LosingDisk.name
                 self.settings = settings
             }

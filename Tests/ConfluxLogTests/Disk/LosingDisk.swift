@@ -150,6 +150,11 @@ final class LosingDisk {
             image.durable[.journal] = nil
             image.pending[.journal] = nil
         }
+        // A file that was removed is gone at once: nothing syncs the folder, and nothing keeps it either.
+        if let name = path.split(separator: "/").last, name.hasPrefix("entries-") {
+            image.durable[.entries(String(name))] = nil
+            image.pending[.entries(String(name))] = nil
+        }
     }
 
     // MARK: SQLite

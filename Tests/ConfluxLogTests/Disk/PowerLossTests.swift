@@ -28,6 +28,8 @@ extension DiskTests {
             let folder = TemporaryFolder(isQuick: true)
             let disk = LosingDisk()
             var settings = SQLiteLogSettings.small(durability)
+            // Files of 64 KiB.
+            settings.limitBytes = 1 << 20
             settings.vfs = LosingDisk.name
             var run = Run()
             var promised = 0

@@ -185,7 +185,13 @@ import Testing
         for offset in [0, 96] {
             let again = try open(try crashed(losing: torn, from: offset))
             #expect(try again.readAll() == commits)
-            #expect(try again.claim().last == SequenceNumber(4))
+            let claim = try again.claim()
+            #expect(claim.last == SequenceNumber(4))
+            // It takes exactly the place of the first, and the others must not follow it.
+            let next = LoggedCommit.sample(5...5, epoch: claim.epoch.rawValue, bytes: 100)
+            try again.append(next)
+            let copy = try #require(copies.last)
+            #expect(try open(killed(copy)).readAll() == commits + [next])
         }
     }
 
@@ -227,9 +233,15 @@ import Testing
     @Test func `what an action contains is not taken for an entry`() throws {
         let log = try open(folder)
         try log.fill(2, bytes: 100)
-        let file = URL(filePath: try #require(try folder.forger.paths.first))
-        let entry = [UInt8](try Data(contentsOf: file).prefix(200))
-        // The bytes of another entry, wherever they are.
+        // An entry as it would be written later, with the right seal for its own place.
+        let copy = try killed(folder)
+        let later = try open(copy)
+        try later.fill(4, bytes: 100)
+        let forger = try copy.forger
+        let place = try #require(try forger.places.last)
+        let entry = [UInt8](
+            try Data(contentsOf: URL(filePath: try #require(try forger.paths.first)))[
+                place..<place + 192])
         try log.append(
             LoggedCommit(
                 first: SequenceNumber(5), last: SequenceNumber(5), epoch: Epoch(1),
