@@ -117,6 +117,9 @@ final class LosingDisk {
         return try body()
     }
 
+    /// Makes files durable that were written without this disk.
+    func hold(_ files: [Part: [UInt8]]) { image.durable = files }
+
     fileprivate func fails(_ call: Call) -> Int32? {
         defer { callCount += 1 }
         if call != .read { beforeChange?(self) }
