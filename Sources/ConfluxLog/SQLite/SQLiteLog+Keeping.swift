@@ -93,7 +93,7 @@ extension SQLiteLog {
     ///
     /// - Parameters:
     ///   - floor: The lowest number to keep.
-    ///   - limitBytes: About the most bytes to discard.
+    ///   - limitBytes: About the most bytes to discard. Entries are discarded by whole files, one at least.
     /// - Returns: Whether it is done.
     /// - Throws: `invalidFloor`, `notClaimed`, `superseded`, `full`, `failed`, `unknownOutcome`,
     ///   `closed`.

@@ -9,12 +9,12 @@ import ConfluxVocabulary
 ///   beginning of the chain, each of them twice. Nothing in the database is ahead of the entries on disk.
 /// - One owner: the folder is locked, and the system releases the lock when the process ends,
 ///   however it ends.
-/// - An append is one write and one sync, if the epoch is the newest and the log ends where expected. After a
+/// - An append is written behind the last one and synced, if the epoch is the newest and the log ends where expected. After a
 ///   disk error its outcome is unknown. This object then accepts no more appends, since the data that the system still holds
 ///   in memory can't be trusted: open the log anew and read its end.
 /// - Every read verifies checksums, and that no number is missing. Damage is found when it is read; intact
 ///   commits around it are served. The chain is verified only on request: `SQLiteLogFile.chain()`.
-/// - A part of an append that a crash left behind is removed when the log is opened.
+/// - A part of an append that a crash left behind is removed by the next claim.
 ///
 /// Owned by one thread at a time.
 public final class SQLiteLog: CopiedLog {
@@ -187,7 +187,7 @@ public final class SQLiteLog: CopiedLog {
         return claim
     }
 
-    /// Appends commits, with one write.
+    /// Appends commits: all of them, or none.
     ///
     /// - Parameters:
     ///   - commits: The commits to add.
@@ -208,19 +208,23 @@ public final class SQLiteLog: CopiedLog {
             return ChainedCommit(commit: commit, hash: head)
         }
         let attempt = "Appending entries \(last.next) to \(newest.last)"
-        let isAppended = try writing(attempt) { () throws(DatabaseFailure) in
-            // The transaction changes nothing. It keeps out other claims.
-            try files.database.transaction { () throws(DatabaseFailure) in
-                guard self.last == last, try newestEpoch(files) == newest.epoch else {
-                    return false
+        var isWritten = false
+        try writing(attempt) { () throws(DatabaseFailure) in
+            do throws(DatabaseFailure) {
+                // The transaction changes nothing. It keeps out other claims.
+                try files.database.transaction { () throws(DatabaseFailure) in
+                    guard self.last == last, try newestEpoch(files) == newest.epoch else { return }
+                    try requireRoom(EntryWriter.size(chained))
+                    try files.entries.append(chained)
+                    isWritten = true
+                    if mustSync { try files.entries.sync() }
                 }
-                try requireRoom(EntryWriter.size(chained))
-                try files.entries.append(chained)
-                if mustSync { try files.entries.sync() }
-                return true
+            } catch {
+                // Whatever failed after the write, the entries may be in the log.
+                throw isWritten ? DatabaseFailure(code: SQLITE_IOERR, words: error.words) : error
             }
         }
-        if isAppended {
+        if isWritten {
             self.last = newest.last
             self.tenure?.head = head
             return

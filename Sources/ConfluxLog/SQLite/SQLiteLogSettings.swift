@@ -18,11 +18,11 @@ public struct SQLiteLogSettings: Sendable, Hashable {
     public var limitBytes = 64 << 30
 
     /// The size at which the database's write-ahead log is copied into the database, 1 MiB to 1 GiB. The piece
-    /// of a checkpoint or snapshot that reaches it waits for the copy. The file is created at this size.
+    /// of a checkpoint or snapshot that reaches it waits for the copy. The file is created a quarter larger.
     public var writeAheadBytes = 4 << 20
 
     /// How long to wait for another program that holds SQLite's lock, 0 to 60 s. Readers need no lock; a
-    /// program that writes with `sqlite3` makes claims, checkpoints and snapshots wait.
+    /// program that writes with `sqlite3` makes every change wait.
     public var busyTimeout = Duration.seconds(5)
 
     /// The size at which a file of entries is full: 16 MiB, less under a low bound, more under a high one. The
