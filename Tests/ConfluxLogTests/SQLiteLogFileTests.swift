@@ -67,6 +67,22 @@ import Testing
         log.close()
     }
 
+    @Test func `a copy without its entries is damaged`() throws {
+        let log = try SQLiteLog(directory: folder.path, settings: .small())
+        // The log was claimed when it was empty, and nothing but entries was written since.
+        try log.fill(3)
+        try SQLiteLogFile(directory: folder.path).copy(to: other.path)
+        log.close()
+        for path in try other.forger.paths { try FileManager.default.removeItem(atPath: path) }
+        #expect(
+            code { () throws(LogError) in _ = try SQLiteLogFile(directory: other.path) }
+                == .damaged)
+        #expect(
+            code { () throws(LogError) in
+                _ = try SQLiteLog(directory: other.path, settings: .small())
+            } == .damaged)
+    }
+
     @Test func `a folder may have a quote in its name`() throws {
         let log = try SQLiteLog(directory: folder.path, settings: .small())
         let commits = try log.fill(1)

@@ -178,7 +178,9 @@ public final class SQLiteLogFile: LogReader {
             try reader.vacuum(into: target.databasePath)
             guard let entries else { return }
             // The database is copied first, so that the copied entries are not behind it.
-            if try entries.copy(from: target.copiedFloor(), to: target) { return }
+            if try entries.copy(from: target.copiedFloor(), to: target) {
+                return try target.noteCopiedEnd()
+            }
             // The owner has discarded entries that the copied database still begins with.
             try target.removeEntries()
             unlink(target.databasePath)
