@@ -28,14 +28,14 @@ final class DiskFile {
     /// - Throws: SQLite's failure to open it.
     init(path: String, vfs: String?, access: Database.Access) throws(DatabaseFailure) {
         guard let system = sqlite3_vfs_find(vfs), let name = strdup(path) else {
-            throw DatabaseFailure(code: SQLITE_CANTOPEN, words: "there is no way to \(path)")
+            throw DatabaseFailure(code: SQLITE_CANTOPEN, words: "SQLite has no VFS for \(path)")
         }
         let memory = UnsafeMutableRawPointer.allocate(
             byteCount: Int(system.pointee.szOsFile), alignment: 16)
         let file = memory.assumingMemoryBound(to: sqlite3_file.self)
         file.pointee.pMethods = nil
-        // The kind of file whose name SQLite makes durable together with its first bytes.
         var granted: Int32 = 0
+        // SQLite makes the name of such a file durable together with its first bytes.
         let code = system.pointee.xOpen(
             system, name, file, access.flags | SQLITE_OPEN_WAL, &granted)
         guard code == SQLITE_OK, let methods = file.pointee.pMethods?.pointee else {

@@ -19,7 +19,7 @@ extension EntryFiles {
         }
         guard firsts.first ?? floor <= floor else { return false }
         for first in firsts {
-            // It has the owner's permissions only.
+            // Only its owner may read the copy, whatever the umask is.
             try target.makeFile(copies.path(first))
             let isThere = try SQLiteFormat.reading(attempt) {
                 () throws(DatabaseFailure) -> Bool in

@@ -55,10 +55,6 @@ package struct EntryFiles {
 
     /// The first numbers of all files, ascending.
     func firsts() throws(DatabaseFailure) -> [SequenceNumber] {
-        try Self.firsts(in: folder)
-    }
-
-    static func firsts(in folder: String) throws(DatabaseFailure) -> [SequenceNumber] {
         guard let directory = opendir(folder) else {
             throw DatabaseFailure(
                 code: SQLITE_CANTOPEN, words: String(cString: strerror(errno)))
@@ -69,9 +65,10 @@ package struct EntryFiles {
             let name = withUnsafePointer(to: &entry.pointee.d_name) {
                 $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
             }
-            guard name.hasPrefix(prefix), name.hasSuffix(suffix),
-                name.utf8.count == prefix.utf8.count + digits + suffix.utf8.count,
-                let number = UInt64(name.dropFirst(prefix.count).dropLast(suffix.count)), number > 0
+            guard name.hasPrefix(Self.prefix), name.hasSuffix(Self.suffix),
+                let number = UInt64(
+                    name.dropFirst(Self.prefix.count).dropLast(Self.suffix.count)),
+                number > 0, path(SequenceNumber(number)) == "\(folder)/\(name)"
             else { continue }
             firsts.append(SequenceNumber(number))
         }

@@ -92,6 +92,7 @@ final class EntryReader: CommitReader {
         }
         var commits: [ChainedCommit] = []
         var total = 0
+        var isListed = false
         while place.next <= last {
             let window = try open(place.file)
             if let header = try window.header(at: place.offset), header.first == place.next {
@@ -114,6 +115,12 @@ final class EntryReader: CommitReader {
             }
             if let next = firsts.first(where: { $0 > place.file }), next == place.next {
                 place = Place(file: next, offset: 0, next: next)
+                continue
+            }
+            // Perhaps the owner has begun another file.
+            if !isListed {
+                firsts = try files.firsts()
+                isListed = true
                 continue
             }
             guard commits.isEmpty else { break }

@@ -42,14 +42,12 @@ final class EntryWriter {
     ///   - files: The files.
     ///   - fileBytes: The size at which a file is full.
     ///   - makeFile: Creates an empty file.
-    /// - Throws: The disk's failure.
     init(
         _ files: EntryFiles, fileBytes: Int, makeFile: @escaping (String) throws(LogError) -> Void
-    ) throws(DatabaseFailure) {
+    ) {
         self.files = files
         self.fileBytes = fileBytes
         self.makeFile = makeFile
-        try measure()
     }
 
     /// Continues behind the end, and removes what a crash left there. What may not be on disk is written
@@ -58,7 +56,11 @@ final class EntryWriter {
     /// - Parameter end: Where the entries end; nil if there are none.
     /// - Throws: The disk's failure.
     func resume(at end: EntryEnd?) throws(DatabaseFailure) {
-        try measure()
+        sizes = []
+        for first in try files.firsts() {
+            sizes.append((first, try files.open(first, .read).size()))
+        }
+        usedBytes = sizes.reduce(0) { $0 + $1.bytes }
         file = nil
         guard let last = sizes.last, let end else { return }
         let file = try files.open(last.first, .write)
@@ -72,14 +74,6 @@ final class EntryWriter {
         self.file = file
     }
 
-    private func measure() throws(DatabaseFailure) {
-        sizes = []
-        for first in try files.firsts() {
-            sizes.append((first, try files.open(first, .read).size()))
-        }
-        usedBytes = sizes.reduce(0) { $0 + $1.bytes }
-    }
-
     deinit { piece.deallocate() }
 
     /// Writes commits behind the last one, as one append.
@@ -89,8 +83,12 @@ final class EntryWriter {
     func append(_ commits: [ChainedCommit]) throws(DatabaseFailure) {
         let size = Self.size(commits)
         guard let first = commits.first?.commit.first else { return }
-        if file == nil || offset > 0 && offset + size > fileBytes { try begin(first) }
-        guard let file else { return }
+        let file: DiskFile
+        if let current = self.file, offset == 0 || offset + size <= fileBytes {
+            file = current
+        } else {
+            file = try begin(first)
+        }
         do throws(DatabaseFailure) {
             try write(commits, to: file)
         } catch {
@@ -144,20 +142,19 @@ final class EntryWriter {
 
     // MARK: Parts
 
-    private func begin(_ first: SequenceNumber) throws(DatabaseFailure) {
+    private func begin(_ first: SequenceNumber) throws(DatabaseFailure) -> DiskFile {
         // Files that are no longer written are on disk.
         try sync()
-        if sizes.last?.first != first {
-            do throws(LogError) { try makeFile(files.path(first)) } catch {
-                throw DatabaseFailure(code: SQLITE_CANTOPEN, words: error.message)
-            }
-            let next = try files.open(first, .write)
-            sizes.append((first, 0))
-            file = next
+        do throws(LogError) { try makeFile(files.path(first)) } catch {
+            throw DatabaseFailure(code: SQLITE_CANTOPEN, words: error.message)
         }
+        let next = try files.open(first, .write)
+        sizes.append((first, 0))
+        file = next
         offset = 0
         durable = 0
         extent = 0
+        return next
     }
 
     private func write(_ commits: [ChainedCommit], to file: DiskFile) throws(DatabaseFailure) {

@@ -1,5 +1,3 @@
-import ConfluxVocabulary
-
 #if canImport(Darwin)
     import Darwin
 #else
@@ -146,30 +144,6 @@ final class LogFolder {
         let descriptor = open(file, O_RDWR | O_CREAT | O_CLOEXEC, Self.fileMode)
         guard descriptor >= 0 else { throw Self.unusable(path, errno) }
         close(descriptor)
-    }
-
-    /// Records in the copy's database where its entries end, so that it is not whole without them.
-    func noteCopiedEnd() throws(LogError) {
-        let attempt = "Completing \(databasePath)"
-        let database = try SQLiteFormat.reading(attempt) { () throws(DatabaseFailure) in
-            try Database(path: databasePath, vfs: nil, access: .write)
-        }
-        let meta = try SQLiteMeta(database, version: SQLiteFormat.version, in: path)
-        let entries = EntryReader(EntryFiles(folder: path, salt: meta.salt, vfs: nil))
-        guard let last = try entries.end(meta, in: path)?.last else { return }
-        try SQLiteFormat.reading(attempt) { () throws(DatabaseFailure) in
-            try database.execute(
-                "UPDATE meta SET reached = \(last) WHERE \(SQLiteMeta.isIntact())")
-        }
-    }
-
-    /// The floor of the copy, according to its database.
-    func copiedFloor() throws(LogError) -> SequenceNumber {
-        let database = try SQLiteFormat.reading("Reading \(databasePath)") {
-            () throws(DatabaseFailure) in
-            try Database(path: databasePath, vfs: nil, access: .read)
-        }
-        return try SQLiteMeta(database, version: SQLiteFormat.version, in: path).floor
     }
 
     /// Syncs the copy's database, as one file.

@@ -162,7 +162,8 @@ extension SQLiteLog {
         guard let claimed = tenure?.epoch else { throw .notClaimed }
         let raisesDurability = forced && settings.durability == .os
         let changed = try writing(attempt) { () throws(DatabaseFailure) -> Result? in
-            try requireRoom(bytes)
+            // What adds nothing may be what makes room.
+            if bytes > 0 { try requireRoom(bytes) }
             try files.entries.sync()
             if raisesDurability { try files.database.setSynchronous(full: true) }
             let changed = try files.database.transaction { () throws(DatabaseFailure) -> Result? in

@@ -97,9 +97,7 @@ public final class SQLiteLog: CopiedLog {
             // An interrupted upgrade left them.
             try folder.removeEntries()
         }
-        let entries = try SQLiteFormat.reporting(attempt) { () throws(DatabaseFailure) in
-            try EntryWriter(files, fileBytes: settings.fileBytes, makeFile: folder.makeFile)
-        }
+        let entries = EntryWriter(files, fileBytes: settings.fileBytes, makeFile: folder.makeFile)
         if let version, let former, !isCurrent {
             let rows = try SQLiteFormat.reporting(attempt) { () throws(DatabaseFailure) in
                 try SQLiteRowStatements(database, version: version)
@@ -152,7 +150,7 @@ public final class SQLiteLog: CopiedLog {
         close()
     }
 
-    /// Whether seven eighths of the bound are used.
+    /// Whether seven eighths of the bound are used. Before a claim, only the database is counted.
     public var isNearlyFull: Bool { usedBytes > settings.limitBytes / 8 * 7 }
 
     /// Begins a tenure; the new epoch is on disk when this returns.
@@ -339,7 +337,7 @@ public final class SQLiteLog: CopiedLog {
     func requireRoom(_ bytes: Int) throws(DatabaseFailure) {
         guard usedBytes + bytes > settings.limitBytes else { return }
         throw DatabaseFailure(
-            code: SQLITE_FULL, words: "the log may have \(settings.limitBytes) bytes")
+            code: SQLITE_FULL, words: "the log may take \(settings.limitBytes) bytes")
     }
 
     /// Records that the log has reached its end, which is on disk.

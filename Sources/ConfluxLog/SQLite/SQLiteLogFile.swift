@@ -178,9 +178,7 @@ public final class SQLiteLogFile: LogReader {
             try reader.vacuum(into: target.databasePath)
             guard let entries else { return }
             // The database is copied first, so that the copied entries are not behind it.
-            if try entries.copy(from: target.copiedFloor(), to: target) {
-                return try target.noteCopiedEnd()
-            }
+            if try Self.complete(target, with: entries) { return }
             // The owner has discarded entries that the copied database still begins with.
             try target.removeEntries()
             unlink(target.databasePath)
@@ -189,6 +187,30 @@ public final class SQLiteLogFile: LogReader {
             .failed,
             "The log was truncated \(Self.attempts) times while it was copied. Copy it when less is written."
         )
+    }
+
+    /// Copies the entries to a copy of the database, and records there where they end. So a copy that loses
+    /// them is not taken for a log with fewer entries.
+    ///
+    /// - Returns: Whether all entries with which the copied database begins were still there.
+    private static func complete(
+        _ target: LogFolder, with entries: EntryFiles
+    ) throws(LogError) -> Bool {
+        let attempt = "Completing \(target.databasePath)"
+        let database = try SQLiteFormat.reading(attempt) { () throws(DatabaseFailure) in
+            try Database(path: target.databasePath, vfs: nil, access: .write)
+        }
+        let meta = try SQLiteMeta(database, version: SQLiteFormat.version, in: target.path)
+        guard try entries.copy(from: meta.floor, to: target) else { return false }
+        let copied = EntryFiles(folder: target.path, salt: meta.salt, vfs: nil)
+        guard let last = try EntryReader(copied).end(meta, in: target.path)?.last else {
+            return true
+        }
+        try SQLiteFormat.reading(attempt) { () throws(DatabaseFailure) in
+            try database.execute(
+                "UPDATE meta SET reached = \(last) WHERE \(SQLiteMeta.isIntact())")
+        }
+        return true
     }
 
     /// How often a copy begins anew.

@@ -29,12 +29,18 @@ import Testing
     @Test func `entries go on in another file when one is full, and are read across files`() throws
     {
         let log = try open(folder)
-        let commits = try log.fill(50, bytes: 10_000)
+        var commits = try log.fill(50, bytes: 10_000)
         #expect(try folder.forger.paths.count == 9)
+        // A reader finds files that were begun after its last read.
+        #expect(try log.readAll() == commits)
+        let more = LoggedCommit.sample(101...102, bytes: 60_000)
+        try log.append(more)
+        commits.append(more)
+        #expect(try log.readAll() == commits)
         let reader = try log.makeReader()
         for limit in [1, 35_000, Int.max] {
             var next: UInt64 = 1
-            while next <= 100 {
+            while next <= 102 {
                 let right = commits.drop { $0.last.rawValue < next }
                 let found = try log.read(from: SequenceNumber(next), limitBytes: limit)
                 let again = try reader.read(
@@ -54,7 +60,7 @@ import Testing
         let again = try open(folder)
         #expect(try again.readAll() == commits)
         try again.fill(1)
-        #expect(again.last == SequenceNumber(102))
+        #expect(again.last == SequenceNumber(104))
     }
 
     @Test func `an append that is larger than a file has one of its own`() throws {

@@ -45,6 +45,18 @@ import Testing
     func `a log with a damaged row is not moved, and stays as it is`(first: Int) throws {
         let (commits, _) = try fill()
         try folder.run("UPDATE commits SET checksum = checksum + 1 WHERE first = \(first)")
+        // Before it is moved, all other commits can be read.
+        let file = try SQLiteLogFile(directory: folder.path)
+        let damaged = #expect(throws: LogError.self) {
+            try file.read(
+                from: SequenceNumber(UInt64(first)), through: file.last, limitBytes: .max)
+        }
+        let numbers = SequenceNumber(UInt64(first))...SequenceNumber(UInt64(first + 1))
+        #expect(damaged?.numbers == numbers)
+        let rest = try file.read(
+            from: numbers.upperBound.next, through: file.last, limitBytes: .max)
+        #expect(rest == commits.filter { $0.first > numbers.upperBound })
+        file.close()
         let error = #expect(throws: LogError.self) { try open() }
         #expect(error?.code == .damaged)
         #expect(error?.message.contains("Entries \(first) to \(first + 1)") == true)

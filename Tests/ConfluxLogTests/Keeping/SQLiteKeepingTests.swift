@@ -277,6 +277,26 @@ import Testing
         #expect(try log.readAll().count == 8)
     }
 
+    @Test func `a log above its bound takes nothing, and can still discard`() throws {
+        var settings = SQLiteLogSettings.small()
+        settings.limitBytes = 4 << 20
+        let log = try SQLiteLog(directory: folder.path, settings: settings)
+        try log.fill(100, bytes: 20_000)
+        for number in [198, 200] as [UInt64] { try log.save(.sample(number)) }
+        log.close()
+        settings.limitBytes = 1 << 20
+        let again = try SQLiteLog(directory: folder.path, settings: settings)
+        let epoch = try again.claim().epoch.rawValue
+        #expect(again.isNearlyFull)
+        let next = LoggedCommit.sample(201...201, epoch: epoch)
+        #expect(code { try again.append(next) } == .full)
+        #expect(code { try again.save(.sample(200)) } == .full)
+        try again.truncateAll(below: 199)
+        #expect(!again.isNearlyFull)
+        try again.append(next)
+        #expect(try again.readAll().count == 2)
+    }
+
     @Test func `a log that can't shrink does so in a copy`() throws {
         try open().close()
         try folder.run("PRAGMA auto_vacuum = NONE; VACUUM")

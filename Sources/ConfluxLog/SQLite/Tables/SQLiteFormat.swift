@@ -122,8 +122,6 @@ enum SQLiteFormat {
             }
             try database.execute(SQLiteCheckpoints.table)
         }
-        // After the tables: a log at its bound must open, too.
-        try database.execute("PRAGMA max_page_count = \(settings.limitBytes / pageBytes)")
     }
 
     /// Runs a function on the database, and turns its failure into a `LogError`.

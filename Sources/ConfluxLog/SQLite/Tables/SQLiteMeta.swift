@@ -74,10 +74,12 @@ struct SQLiteMeta {
 
     /// The condition for an intact row.
     static func isIntact(_ version: Int64 = SQLiteFormat.version) -> String {
-        version > 4
-            ? "copy = \(values)"
-            : version > 3
-                ? "copy = \(chainedValues)" : version > 2 ? "copy = \(formerValues)" : "true"
+        switch version {
+        case ...2: "true"
+        case 3: "copy = \(formerValues)"
+        case 4: "copy = \(chainedValues)"
+        default: "copy = \(values)"
+        }
     }
 
     /// The floor. If `meta` is lost, the log is read from its first entry, as in the format without a floor.
