@@ -121,6 +121,8 @@ final class ServingThread {
             gate.ask()
             jobs.post(.renew(.random()))
             reason = serveTenure()
+            // That the log fails is known. A tenure that has served nobody adds nothing to that.
+            if case .logFailed = reason, isStopping, !isServing, !isCutOff { reason = .stopped }
         }
         return reason
     }

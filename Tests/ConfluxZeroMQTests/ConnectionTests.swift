@@ -122,6 +122,31 @@ import Testing
         #expect(table.heldBytes == 0)
     }
 
+    @Test(arguments: [100, 10_000, 65_536])
+    func `an incomplete frame holds little more than has arrived of it`(pieceBytes: Int) throws {
+        var limits = Self.limits
+        (limits.type, limits.messageBytesMax, limits.heldBytesMax) = (.router, 4 << 20, .max)
+        var table = ConnectionTable(limits: limits)
+        table.add(id(1), at: .zero)
+        let handshake = Array(Self.handshake.dropLast(3)) + Array("REQ".utf8)
+        _ = try read(&table, handshake, from: 1)
+        let body = (0..<3 << 20).map { UInt8(truncatingIfNeeded: $0 &* 2_654_435_761 >> 11) }
+        let frame = ZMTP.header(bodyBytes: body.count) + body
+        var events: [ZMTPDecoder.Event] = []
+        var arrived = 0
+        while arrived < frame.count {
+            #expect(events.isEmpty)
+            let piece = frame[arrived...].prefix(pieceBytes)
+            arrived += piece.count
+            try piece.withRawBytes { piece throws(ZMTPFault) in
+                try table.read(piece, from: id(1), at: .zero, into: &events)
+            }
+            #expect(table.heldBytes <= min(2 * arrived, arrived + PartialFrame.partBytesMax) + 128)
+        }
+        #expect(events == [.message(body[...])])
+        #expect(table.heldBytes == 0)
+    }
+
     @Test func `peers that are silent or dribble for too long are found`() throws {
         var limits = Self.limits
         limits.type = .router

@@ -31,7 +31,7 @@ struct ZMTPDecoder {
     let curve: CurveSession?
     private var phase = Phase.greeting
     /// What has arrived of the greeting, or of the incomplete frame with its header.
-    private var unit: [UInt8] = []
+    private var unit = PartialFrame()
     /// Reuses the memory of large frames.
     private let pool: FramePool?
     /// How many frames of an incomplete message of several frames were discarded.
@@ -71,7 +71,7 @@ struct ZMTPDecoder {
     }
 
     /// How many bytes are reserved for the incomplete frame.
-    var heldBytes: Int { unit.capacity }
+    var heldBytes: Int { unit.heldBytes }
 
     /// Whether the handshake is complete.
     var isReady: Bool { phase == .traffic }
@@ -97,18 +97,20 @@ struct ZMTPDecoder {
                     rest = UnsafeRawBufferPointer(rebasing: rest[layout.wholeBytes...])
                     continue
                 }
-                if let pool { unit = pool.take(byteCount: layout.wholeBytes) }
+                if let pool {
+                    unit = PartialFrame(memory: pool.take(byteCount: layout.wholeBytes))
+                }
             }
             let needed = try neededBytes()
             if unit.count < needed {
                 let count = min(needed - unit.count, rest.count)
                 guard count > 0 else { return }
-                unit.append(contentsOf: UnsafeRawBufferPointer(rebasing: rest[..<count]))
+                unit.append(
+                    UnsafeRawBufferPointer(rebasing: rest[..<count]), missing: needed - unit.count)
                 rest = UnsafeRawBufferPointer(rebasing: rest[count...])
                 continue
             }
-            let whole = unit
-            unit = []
+            let whole = unit.take()
             if phase == .greeting {
                 try checkGreeting(whole)
                 phase = .handshake
@@ -154,12 +156,12 @@ struct ZMTPDecoder {
     /// How many bytes `unit` needs for the next step: a header, or the whole unit.
     private func neededBytes() throws(ZMTPFault) -> Int {
         if phase == .greeting {
-            if let first = unit.first, first != 0xFF {
+            if let first = unit.beginning.first, first != 0xFF {
                 throw ZMTPFault("a greeting that is not of ZMTP 3", failure: .stranger)
             }
             return ZMTP.greetingBytes
         }
-        let layout: Layout? = try unit[...].withRawBytes { bytes throws(ZMTPFault) in
+        let layout: Layout? = try unit.beginning.withRawBytes { bytes throws(ZMTPFault) in
             try readLayout(of: bytes)
         }
         return layout?.wholeBytes ?? (unit.count < 2 ? 2 : ZMTP.headerBytesMax)

@@ -14,7 +14,7 @@ import Testing
             )
             /// The most memory that the sequencer may use: what frames in progress may hold, and what it
             /// needs in any case.
-            private static let boundBytes = 128 << 20
+            private static let boundBytes = 96 << 20
             /// The longest median time in which another client's hello may be answered: in a debug build, on a
             /// machine that others use too, and in a release build.
             private static let medianMax: Duration =
