@@ -114,6 +114,7 @@ package final class NodeCore: Sendable {
             let link = try LinkThread(
                 addresses: addresses, machine: machine, port: port, outbox: outbox, jobs: jobs,
                 apply: apply, jobsMax: max(1, settings.jobsMax), progress: progress, shelf: shelf,
+                busyPollMax: settings.busyPollMax,
                 security: settings.keys?.security ?? .none, meter: meter,
                 diagnosis: diagnosis,
                 events: { [weak self] event in

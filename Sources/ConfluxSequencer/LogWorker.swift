@@ -74,8 +74,9 @@ package final class LogWorker {
     /// The fold of a log that another sequencer appends to.
     var follower = LogFollower()
 
-    /// How many bytes of commits to read at once when the state is rebuilt.
-    static let rebuildBytes = 8 << 20
+    /// How many bytes of commits to read at once when the state is rebuilt. More would leave the processor's cache
+    /// before they are folded.
+    static let rebuildBytes = 1 << 20
     /// How many bytes of commits to discard at once, so that no append waits long.
     static let truncateBytes = 1 << 20
     /// The checkpoint interval in bytes if the log has no room.

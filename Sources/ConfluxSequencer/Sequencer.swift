@@ -202,6 +202,7 @@ public final class Sequencer: Sendable {
                     router: router, feed: feed,
                     waker: waker, answers: answers, jobs: jobs, appender: appender, reads: reads,
                     pace: pace, isMemory: storage.isMemory,
+                    busyPollMax: configuration.busyPollMax,
                     renewal: TenureRenewal(pauseMax: configuration.renewalPauseMax),
                     standby: heralds.map { ServingThread.Standby(of: $0) },
                     authorized: keys,

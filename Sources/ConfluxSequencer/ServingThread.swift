@@ -47,6 +47,7 @@ final class ServingThread {
     var renewal: TenureRenewal
     /// Whether the log is in memory, so that appends are always fast.
     let isMemory: Bool
+    private let busyPollMax: Duration
     /// How many messages this turn has taken.
     var takenCount = 0
     /// The append that this thread does itself after the turn.
@@ -65,7 +66,8 @@ final class ServingThread {
     init(
         machine: SequencerMachine, router: RouterSocket, feed: PublisherSocket, waker: Waker,
         answers: Mailbox<ServingInput>, jobs: Mailbox<LogJob>, appender: LogThread,
-        reads: Mailbox<ReadTask>, pace: ReadPace, isMemory: Bool, renewal: TenureRenewal,
+        reads: Mailbox<ReadTask>, pace: ReadPace, isMemory: Bool, busyPollMax: Duration,
+        renewal: TenureRenewal,
         standby: Standby?, authorized: AuthorizedKeys?, reloads: KeyReloads,
         meter: SequencerMeter, events: @escaping @Sendable (SequencerEvent) -> Void
     ) throws(ZeroMQError) {
@@ -78,6 +80,7 @@ final class ServingThread {
         self.reads = reads
         self.pace = pace
         self.isMemory = isMemory
+        self.busyPollMax = busyPollMax
         self.renewal = renewal
         self.standby = standby
         self.reloads = reloads
@@ -140,7 +143,7 @@ final class ServingThread {
     func turn() {
         takenCount = 0
         do {
-            let readiness = try poller.wait(timeout: timeout) { wait in
+            let readiness = try poller.wait(timeout: timeout, pollingFor: busyPollMax) { wait in
                 lead.letGo()
                 wait()
                 lead.take()

@@ -81,21 +81,27 @@ open class Store<State: Conflux.State>: @unchecked Sendable {
 /// It may outlive its store, which then commits nothing.
 public struct Actions<State: Conflux.State>: Sendable {
     private enum Destination {
-        case store(StoreCore<State>)
-        /// With the scope, since the channel doesn't keep it.
-        case all(GlobalChannel<State>, Scope)
-        /// To a route. This process need not have a store of the state.
-        case elsewhere(RouteOnly<State>)
+        /// The target is a `StoreCore`.
+        case store
+        /// The target is a `GlobalChannel`.
+        case all
+        /// The target is a `RouteOnly`. This process need not have a store of the state.
+        case elsewhere
     }
 
     private let destination: Destination
+    // Apart from the enum, since a switch over an enum with the object would retain it for each dispatch.
+    private let target: any AnyObject & Sendable
+    /// *Use*: keeps the scope of a channel, which does not keep it.
+    private let scope: Scope?
 
     init(core: StoreCore<State>) {
-        destination = .store(core)
+        (destination, target, scope) = (.store, core, nil)
     }
 
     init(scope: Scope) {
-        destination = .all(scope.channel(), scope)
+        let channel: GlobalChannel<State> = scope.channel()
+        (destination, target, self.scope) = (.all, channel, scope)
     }
 
     /// Makes actions that take a route, whatever stores there are here.
@@ -104,7 +110,15 @@ public struct Actions<State: Conflux.State>: Sendable {
     ///   - route: The route.
     ///   - scope: The scope whose middleware and locks the actions pass.
     package init(by route: any ActionRoute<State>, in scope: Scope) {
-        destination = .elsewhere(RouteOnly(route: route, scope: scope))
+        let way = RouteOnly<State>(route: route, scope: scope)
+        (destination, target, self.scope) = (.elsewhere, way, nil)
+    }
+
+    @inline(__always)
+    private func with<Target: AnyObject, Result>(
+        _ type: Target.Type, _ body: (Target) -> Result
+    ) -> Result {
+        Unmanaged.passUnretained(unsafeDowncast(target, to: type))._withUnsafeGuaranteedRef(body)
     }
 
     /// Dispatches an action. May be called on any thread, also inside a commit or an observer.
@@ -120,9 +134,9 @@ public struct Actions<State: Conflux.State>: Sendable {
     /// - Parameter action: What happens.
     public func dispatch(action: State.Action) {
         switch destination {
-        case .store(let core): core.dispatch(action)
-        case .all(let channel, _): channel.dispatch(action)
-        case .elsewhere(let way): _ = way.dispatch(action)
+        case .store: with(StoreCore<State>.self) { $0.dispatch(action) }
+        case .all: with(GlobalChannel<State>.self) { $0.dispatch(action) }
+        case .elsewhere: with(RouteOnly<State>.self) { _ = $0.dispatch(action) }
         }
     }
 
@@ -134,9 +148,9 @@ public struct Actions<State: Conflux.State>: Sendable {
     @discardableResult
     public func dispatch(_ action: State.Action) -> DispatchHandle {
         switch destination {
-        case .store(let core): core.dispatchTracked(action)
-        case .all(let channel, _): channel.dispatchTracked(action)
-        case .elsewhere(let way): way.dispatch(action)
+        case .store: with(StoreCore<State>.self) { $0.dispatchTracked(action) }
+        case .all: with(GlobalChannel<State>.self) { $0.dispatchTracked(action) }
+        case .elsewhere: with(RouteOnly<State>.self) { $0.dispatch(action) }
         }
     }
 }

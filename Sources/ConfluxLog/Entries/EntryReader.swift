@@ -10,6 +10,7 @@ final class EntryReader: CommitReader {
     /// The first numbers of the files, when they were last listed.
     private var firsts: [SequenceNumber] = []
     private var window: EntryWindow?
+    private let pool = BufferPool()
     /// Where commits begin, by the first number of their file, ascending.
     private var places: [SequenceNumber: [Place]] = [:]
     /// Where the last read stopped.
@@ -172,7 +173,7 @@ final class EntryReader: CommitReader {
 
     private func open(_ first: SequenceNumber) throws(DatabaseFailure) -> EntryWindow {
         if let window, window.first == first { return window }
-        let next = try EntryWindow(first, of: files, skippingErrors: true)
+        let next = try EntryWindow(first, of: files, skippingErrors: true, pool: pool)
         window = next
         return next
     }

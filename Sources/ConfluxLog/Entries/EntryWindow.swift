@@ -13,15 +13,19 @@ final class EntryWindow {
         byteCount: windowBytes, alignment: 8)
     /// Whether to take what the disk can't read for zeros.
     private let skipsErrors: Bool
+    /// Reuses the memory of large commits.
+    private let pool: BufferPool
     /// What the disk said when it could not read something.
     private(set) var complaint: String?
     /// The offsets of the bytes in `memory`.
     private var held = 0..<0
 
     init(
-        _ first: SequenceNumber, of files: EntryFiles, skippingErrors skipsErrors: Bool = false
+        _ first: SequenceNumber, of files: EntryFiles, skippingErrors skipsErrors: Bool = false,
+        pool: BufferPool = BufferPool()
     ) throws(DatabaseFailure) {
         self.first = first
+        self.pool = pool
         self.skipsErrors = skipsErrors
         self.files = files
         file = try files.open(first, .read)
@@ -69,27 +73,24 @@ final class EntryWindow {
         let hash = header.hash(in: try bytes(at: offset, EntryHeader.byteCount))
         let start = offset + EntryHeader.byteCount
         guard header.length <= LoggedCommit.bytesMax else { return nil }
-        var failure: DatabaseFailure?
-        let contents = [UInt8](unsafeUninitializedCapacity: header.length) { free, count in
-            let buffer = UnsafeMutableRawBufferPointer(
-                rebasing: UnsafeMutableRawBufferPointer(free)[..<header.length])
-            do throws(DatabaseFailure) {
-                if header.length <= Self.windowBytes {
-                    buffer.copyMemory(from: try bytes(at: start, header.length))
-                } else {
-                    try read(into: buffer, at: start)
-                }
-            } catch {
-                buffer.zero()
-                failure = error
-            }
-            count = header.length
-        }
-        if let failure { throw failure }
+        let contents = try contents(header.length, at: start)
         let commit = LoggedCommit(
             first: header.first, last: header.last, epoch: header.epoch, bytes: contents[...])
         return Checksum.of(commit) == header.checksum
             ? ChainedCommit(commit: commit, hash: hash) : nil
+    }
+
+    /// The bytes of a commit.
+    private func contents(_ count: Int, at start: Int) throws(DatabaseFailure) -> [UInt8] {
+        if count <= Self.windowBytes { return Array(try bytes(at: start, count)) }
+        var contents = pool.take(byteCount: count)
+        contents.reserveCapacity(count)
+        _ = try contents.append(atMost: count) { memory throws(DatabaseFailure) in
+            try read(into: memory, at: start)
+            return count
+        }
+        pool.keep(contents)
+        return contents
     }
 
     /// Bytes of the file, valid until the next call.

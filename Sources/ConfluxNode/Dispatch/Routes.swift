@@ -9,8 +9,9 @@ package final class OutboxRoute<S: BridgedState>: ActionRoute {
     private let aim: Outbox.Aim
     private let coder: ActionCoder<S.Action>
     private let coding: PayloadCoding
-    /// The coding without a tape, if the actions have one.
-    private let quick: QuickCoding<S.Action>?
+    /// The coding without a tape. Actions that have none need the tape. (As an optional it would be retained for each
+    /// action.)
+    private let quick: QuickCoding<S.Action>
 
     package init(outbox: Outbox, target: Target) {
         self.outbox = outbox
@@ -21,7 +22,7 @@ package final class OutboxRoute<S: BridgedState>: ActionRoute {
                 coding: S.coding))
         coder = ActionCoder(sizeBytesMax: outbox.limits.payloadBytesMax)
         coding = S.coding
-        quick = coding == .compact ? coder.quick : nil
+        quick = (coding == .compact ? coder.quick : nil) ?? QuickCoding()
     }
 
     /// Whether the node takes no more actions.
@@ -35,7 +36,7 @@ package final class OutboxRoute<S: BridgedState>: ActionRoute {
     }
 
     package func submit(_ action: S.Action, mayWait: Bool) -> DispatchHandle {
-        if let quick, let handle = submit(action, quick, mayWait: mayWait) { return handle }
+        if let handle = submitQuickly(action, mayWait: mayWait) { return handle }
         do throws(CodingFailure) {
             return outbox.submit(aim, try coder.encode(action, as: coding), mayWait: mayWait)
         } catch {
@@ -56,9 +57,7 @@ extension OutboxRoute {
     /// Encodes an action on this thread's stack and copies it into the outbox. Nothing is allocated.
     ///
     /// - Returns: A handle of the outcome; nil if the action is too large for this, or can't be encoded.
-    private func submit(
-        _ action: S.Action, _ quick: QuickCoding<S.Action>, mayWait: Bool
-    ) -> DispatchHandle? {
+    private func submitQuickly(_ action: S.Action, mayWait: Bool) -> DispatchHandle? {
         withUnsafeTemporaryAllocation(byteCount: QuickCodingLimits.bytesMax, alignment: 8) {
             buffer -> DispatchHandle? in
             guard let count = quick.write(action, to: buffer), count <= coder.sizeBytesMax else {

@@ -17,6 +17,7 @@ final class LinkThread: @unchecked Sendable {
     var machine: ReplicaMachine
     let dealer: ClientSocket
     let poller: Poller
+    private let busyPollMax: Duration
     private let dealerToken: Poller.Token
     var feed: Feed?
     let security: SocketSecurity
@@ -63,7 +64,7 @@ final class LinkThread: @unchecked Sendable {
     init(
         addresses: [Endpoint], machine: ReplicaMachine, port: LinkPort, outbox: Outbox,
         jobs: Mailbox<ApplyJob>, apply: ApplyThread, jobsMax: Int, progress: SharedProgress,
-        shelf: EncodingShelf,
+        shelf: EncodingShelf, busyPollMax: Duration,
         security: SocketSecurity, meter: NodeMeter,
         diagnosis: AddressDiagnosis, events: @escaping @Sendable (NodeEvent) -> Void
     ) throws(ZeroMQError) {
@@ -76,6 +77,7 @@ final class LinkThread: @unchecked Sendable {
         self.jobsMax = jobsMax
         self.progress = progress
         self.shelf = shelf
+        self.busyPollMax = busyPollMax
         self.events = events
         self.meter = meter
         var settings = SocketSettings()
@@ -106,7 +108,10 @@ final class LinkThread: @unchecked Sendable {
     /// Waits until something happens, and handles it.
     func turn() {
         do {
-            let readiness = try poller.wait(timeout: timeout) { letLead(during: $0) }
+            let busyMax = machine.isAnswerDue ? busyPollMax : .zero
+            let readiness = try poller.wait(timeout: timeout, pollingFor: busyMax) {
+                letLead(during: $0)
+            }
             takeCommands()
             if readiness.isReadable(dealerToken) { try takeMessages() }
             if let feed, readiness.isReadable(feed.token) { try takeFeed(feed) }

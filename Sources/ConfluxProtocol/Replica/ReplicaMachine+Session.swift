@@ -314,7 +314,7 @@ extension ReplicaMachine {
     }
 
     /// Whether the sequencer owes this node an answer.
-    var isAnswerDue: Bool {
+    package var isAnswerDue: Bool {
         submissions.isAwaiting || isConfirmationDue || hosting.isAsking
     }
 

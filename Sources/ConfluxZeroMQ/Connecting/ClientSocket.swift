@@ -73,7 +73,7 @@ public final class ClientSocket: PolledSocket {
     /// Whether the last read took all that the system had. *Use*: `receive()` returns nil before it reads again.
     private var isDrained = false
     private var messages: [ZMTPDecoder.Event] = []
-    private let pool = FramePool()
+    private let pool = BufferPool()
     private let budget = OutboundQueue.Budget(bytesMax: 2 * ClientSocket.sendBytesMax)
     private let piece: UnsafeMutableRawBufferPointer
 
@@ -343,14 +343,19 @@ public final class ClientSocket: PolledSocket {
         guard connection.outbound.write(to: connection.descriptor, atMost: Self.pieceBytes) else {
             return end(connection)
         }
-        let count = conflux_receive(connection.descriptor, piece.baseAddress, piece.count)
+        func receive(_ memory: UnsafeMutableRawBufferPointer) -> Int {
+            conflux_receive(connection.descriptor, memory.baseAddress, memory.count)
+        }
+        let direct = connection.decoder.receive(receive)
+        let (room, count) = direct ?? (piece.count, receive(piece))
         guard count > 0 else {
             if count < 0, errno == EAGAIN || errno == EWOULDBLOCK { return false }
             return end(connection)
         }
-        // A read that doesn't fill the buffer took everything. The poller reports what arrives later.
-        isDrained = count < piece.count
-        take(UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(piece)[..<count]), connection)
+        // A read that doesn't fill the memory took everything. The poller reports what arrives later.
+        isDrained = count < room
+        let bytes = UnsafeRawBufferPointer(piece)[..<(direct == nil ? count : 0)]
+        take(UnsafeRawBufferPointer(rebasing: bytes), connection)
         return true
     }
 

@@ -40,19 +40,36 @@ struct PartialFrame {
     mutating func append(_ bytes: UnsafeRawBufferPointer, missing: Int) {
         var rest = bytes
         while !rest.isEmpty {
-            if parts.last.map({ $0.count == $0.capacity }) ?? true {
-                let expected = max(rest.count, min(count, Self.partBytesMax))
-                var part: [UInt8] = []
-                part.reserveCapacity(max(Self.partBytesMin, min(expected, missing)))
-                heldBytes += part.capacity
-                parts.append(part)
+            let taken = append(missing: missing, reserving: rest.count) { memory in
+                let piece = UnsafeRawBufferPointer(rebasing: rest.prefix(memory.count))
+                memory.copyMemory(from: piece)
+                return piece.count
             }
-            let last = parts.count - 1
-            let taken = min(rest.count, parts[last].capacity - parts[last].count)
-            parts[last].append(contentsOf: UnsafeRawBufferPointer(rebasing: rest[..<taken]))
-            count += taken
             rest = UnsafeRawBufferPointer(rebasing: rest[taken...])
         }
+    }
+
+    /// Adds bytes that a function writes into the memory of the last part, or of a new one if that is full.
+    ///
+    /// - Parameters:
+    ///   - missing: How many bytes are missing. At most so many are written.
+    ///   - least: How much room a new part has at least, unless fewer bytes are missing.
+    ///   - write: Writes bytes and returns how many.
+    /// - Returns: What `write` returned.
+    mutating func append(
+        missing: Int, reserving least: Int = 0,
+        writtenBy write: (UnsafeMutableRawBufferPointer) -> Int
+    ) -> Int {
+        if parts.last.map({ $0.count == $0.capacity }) ?? true {
+            let expected = max(least, min(count, Self.partBytesMax))
+            var part: [UInt8] = []
+            part.reserveCapacity(max(Self.partBytesMin, min(expected, missing)))
+            heldBytes += part.capacity
+            parts.append(part)
+        }
+        let written = parts[parts.count - 1].append(atMost: missing, writtenBy: write)
+        count += max(0, written)
+        return written
     }
 
     /// Takes all bytes out, and frees each part as soon as it is copied.

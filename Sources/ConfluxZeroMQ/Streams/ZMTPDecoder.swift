@@ -4,7 +4,7 @@ import ConfluxVocabulary
 ///
 /// It keeps only the incomplete frame. Without a pool it reserves memory only for bytes that have
 /// arrived, whatever length the frame announces; with a pool it may reserve the whole frame's, up
-/// to ``FramePool/frameBytesMax``.
+/// to ``BufferPool/bufferBytesMax``.
 struct ZMTPDecoder {
     /// What was decoded.
     enum Event: Equatable {
@@ -33,9 +33,11 @@ struct ZMTPDecoder {
     /// What has arrived of the greeting, or of the incomplete frame with its header.
     private var unit = PartialFrame()
     /// Reuses the memory of large frames.
-    private let pool: FramePool?
+    private let pool: BufferPool?
     /// How many frames of an incomplete message of several frames were discarded.
     private var framesPassed = 0
+    /// If fewer bytes are missing, they are received together with those of the next frame.
+    private static let directBytesMin = 16 << 10
     /// A message of more frames than this ends the connection: no peer sends one by mistake.
     static let framesMax = 64
 
@@ -48,7 +50,7 @@ struct ZMTPDecoder {
     ///   - pool: Reuses the memory of earlier frames; nil for new memory each time.
     init(
         _ type: ZMTP.SocketType, messageBytesMax: Int, curve: CurveSession? = nil,
-        pool: FramePool? = nil
+        pool: BufferPool? = nil
     ) {
         self.type = type
         self.messageBytesMax = messageBytesMax + (curve == nil ? 0 : CurveSession.overheadBytes)
@@ -78,6 +80,28 @@ struct ZMTPDecoder {
 
     /// Whether the peer has sent its greeting.
     var isGreeted: Bool { phase != .greeting }
+
+    /// Receives bytes of a large frame where they stay, so that they are not copied. Then call
+    /// ``decode(_:into:)``, even without other bytes: the frame may be complete.
+    ///
+    /// - Parameter receive: Writes bytes and returns how many; not more than 0 if there are none.
+    /// - Returns: How much room there was, and what `receive` returned; nil if it was not called, since little of a
+    ///   large frame has arrived, or is missing.
+    mutating func receive(
+        _ receive: (UnsafeMutableRawBufferPointer) -> Int
+    ) -> (room: Int, count: Int)? {
+        // The header was checked when it arrived.
+        guard phase == .traffic, unit.count >= Self.directBytesMin,
+            let needed = try? neededBytes(),
+            case let missing = needed - unit.count, missing >= Self.directBytesMin
+        else { return nil }
+        var room = 0
+        let count = unit.append(missing: missing) {
+            room = $0.count
+            return receive($0)
+        }
+        return (room, count)
+    }
 
     /// Takes the next bytes.
     ///

@@ -34,6 +34,8 @@ public final class Poller {
     private var sockets: [PolledSocket?] = []
     /// The waker's item, then one for each of `sockets`.
     private var items: [pollfd]
+    /// Whether the last wait that might have polled was short enough for that.
+    private var wasShort = false
 
     /// Makes a poller without sockets.
     ///
@@ -79,19 +81,28 @@ public final class Poller {
 
     /// Sleeps until a socket is ready, the waker is called, or the time is over.
     ///
+    /// A thread that sleeps is woken late: its processor has to wake, too, and its caches are cold. So if the last wait
+    /// was short, this one begins with polling. Meanwhile other threads have the processor if they need it. A thread
+    /// that waits for long sleeps at once.
+    ///
     /// - Parameters:
     ///   - timeout: How long at most, rounded up to milliseconds; nil for any time; zero to check
     ///     without waiting.
+    ///   - busyMax: How long to poll before sleeping, if the last such wait took no longer; zero for not at all.
     ///   - around: Called with a function that sleeps, which it must call. During the sleep the poller does not touch
     ///     the sockets. So `around` may release a lock for that time, and other threads may use the sockets under
     ///     this lock. A thread that does so must wake this one if it leaves a socket readable.
     /// - Returns: What is ready.
     /// - Throws: `closed` if a socket was closed and not removed.
     public func wait(
-        timeout: Duration? = nil, around: (_ wait: () -> Void) -> Void = { $0() }
+        timeout: Duration? = nil, pollingFor busyMax: Duration = .zero,
+        around: (_ wait: () -> Void) -> Void = { $0() }
     ) throws(ZeroMQError) -> Readiness {
         for socket in sockets where socket?.isClosed == true { throw .socketClosed }
-        let deadline = timeout.map { Moment.now.monotonic + $0 }
+        let begun = Moment.now.monotonic
+        let deadline = timeout.map { begun + $0 }
+        let busyMax = Self.hasProcessorToSpare ? min(busyMax, Self.busyMaxMost) : .zero
+        defer { if busyMax > .zero { wasShort = Moment.now.monotonic - begun <= busyMax } }
         while true {
             var readiness = Readiness()
             let next = lookAtSockets(into: &readiness)
@@ -101,7 +112,17 @@ public final class Poller {
             var number: Int32 = 0
             items.withUnsafeMutableBufferPointer { items in
                 let (first, count) = (items.baseAddress, nfds_t(items.count))
-                func look() { if poll(first, count, milliseconds) < 0 { number = errno } }
+                func look() {
+                    var found: Int32 = 0
+                    if milliseconds != 0, wasShort, busyMax > .zero {
+                        repeat {
+                            found = poll(first, count, 0)
+                            if found == 0 { sched_yield() }
+                        } while found == 0 && Moment.now.monotonic - begun < busyMax
+                    }
+                    if found == 0 { found = poll(first, count, milliseconds) }
+                    if found < 0 { number = errno }
+                }
                 if milliseconds == 0 { look() } else { around(look) }
             }
             readiness.isWoken = waker.endSleep(isSignalled: items[0].revents != 0)
@@ -115,6 +136,11 @@ public final class Poller {
             if let deadline, Moment.now.monotonic >= deadline { return readiness }
         }
     }
+
+    /// The longest time for which a wait polls.
+    public static let busyMaxMost = Duration.milliseconds(10)
+    /// Whether a thread can poll without keeping all others from running.
+    private static let hasProcessorToSpare = sysconf(Int32(_SC_NPROCESSORS_ONLN)) > 1
 
     /// Asks each socket what to wait for, and whether it is ready by itself.
     ///

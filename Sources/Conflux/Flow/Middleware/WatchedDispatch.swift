@@ -146,9 +146,13 @@ extension GlobalChannel {
 }
 
 /// Dispatches by one route. This process need not have a store of the state.
-struct RouteOnly<S: State>: Sendable {
+final class RouteOnly<S: State>: Sendable {
     let route: any ActionRoute<S>
     let scope: Scope
+
+    init(route: any ActionRoute<S>, scope: Scope) {
+        (self.route, self.scope) = (route, scope)
+    }
 
     /// Sends an action by the route, after it has passed the scope's middleware and locks.
     func dispatch(_ action: S.Action) -> DispatchHandle {

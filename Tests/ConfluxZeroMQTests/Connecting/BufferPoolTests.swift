@@ -4,11 +4,11 @@ import Testing
 @testable import ConfluxZeroMQ
 
 /// The reuse of memory for large frames.
-@Suite struct FramePoolTests {
+@Suite struct BufferPoolTests {
     private static let beginning =
         ZMTP.greeting(.null) + ZMTP.command("READY", ZMTP.metadata(.router))
 
-    private func decoder(_ pool: FramePool) throws -> ZMTPDecoder {
+    private func decoder(_ pool: BufferPool) throws -> ZMTPDecoder {
         var decoder = ZMTPDecoder(.dealer, messageBytesMax: 1 << 24, pool: pool)
         var events: [ZMTPDecoder.Event] = []
         try Self.beginning[...].withRawBytes { try decoder.decode($0, into: &events) }
@@ -31,7 +31,7 @@ import Testing
 
     @Test(arguments: [1_000, 65_536, .max])
     func `keeping a frame keeps its content`(pieceBytes: Int) throws {
-        let pool = FramePool()
+        let pool = BufferPool()
         var decoder = try decoder(pool)
         var kept: [(body: Bytes, expected: [UInt8])] = []
         for round in 0..<24 {
@@ -49,7 +49,7 @@ import Testing
     }
 
     @Test func `a released frame's memory is reused for a frame that fits`() throws {
-        let pool = FramePool()
+        let pool = BufferPool()
         var decoder = try decoder(pool)
         func place(_ count: Int) throws -> UInt {
             let body = try #require(
@@ -59,7 +59,7 @@ import Testing
         }
         var places: Set<UInt> = []
         for _ in 0..<100 { places.insert(try place(200_000)) }
-        #expect(places.count <= FramePool.framesMax)
+        #expect(places.count <= BufferPool.buffersMax)
         // A much smaller frame gets other memory.
         #expect(try !places.contains(place(40_000)))
     }
