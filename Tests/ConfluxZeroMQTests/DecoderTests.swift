@@ -42,6 +42,48 @@ import Testing
         return (events, nil)
     }
 
+    /// A client receives large frames where they stay. With a pool, their memory is used again.
+    @Test(arguments: [true, false])
+    func `messages are whole, however much of them is received where it stays`(hasPool: Bool) throws {
+        let seed = UInt64.random(in: 0 ... .max)
+        var random = SplitMix64(seed: seed)
+        var decoder = ZMTPDecoder(
+            .dealer, messageBytesMax: 4 << 20, pool: hasPool ? BufferPool() : nil)
+        var bodies: [[UInt8]] = []
+        for _ in 0..<60 {
+            let size = [100, 20_000, 300_000, 300_000, 1_500_000].randomElement(using: &random)!
+            let first = UInt64.random(in: 0 ... .max, using: &random)
+            bodies.append(
+                (0..<UInt64.random(in: 0...UInt64(size), using: &random)).map {
+                    UInt8(truncatingIfNeeded: (first &+ $0) &* 0x9E37_79B9_7F4A_7C15 >> 29)
+                })
+        }
+        var rest = (Self.greeting + Self.ready("ROUTER") + bodies.flatMap {
+            ZMTP.header(bodyBytes: $0.count) + $0
+        })[...]
+        var events: [ZMTPDecoder.Event] = []
+        var directCount = 0
+        while !rest.isEmpty {
+            let most = Int.random(in: 1...200_000, using: &random)
+            let direct = decoder.receive { memory in
+                let piece = rest.prefix(min(most, memory.count))
+                rest = rest.dropFirst(piece.count)
+                memory.copyBytes(from: piece)
+                return piece.count
+            }
+            directCount += direct?.count ?? 0
+            let piece = direct == nil ? rest.prefix(min(most, 65_536)) : []
+            rest = rest.dropFirst(piece.count)
+            try piece.withRawBytes { piece throws(ZMTPFault) in
+                try decoder.decode(piece, into: &events)
+            }
+        }
+        let received = events.compactMap { if case .message(let body) = $0 { body } else { nil } }
+        #expect(received == bodies.map { $0[...] }, "seed \(seed)")
+        #expect(directCount > bodies.reduce(0) { $0 + $1.count } / 4, "seed \(seed)")
+        #expect(decoder.heldBytes == 0)
+    }
+
     @Test(arguments: [1, 2, 3, 7, 64, 100, .max])
     func `a peer's messages do not depend on how the bytes are split`(pieceBytes: Int) {
         let long = [UInt8](repeating: 7, count: 700)

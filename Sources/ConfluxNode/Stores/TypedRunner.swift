@@ -14,6 +14,8 @@ final class TypedRunner<S: BridgedState>: EntryRunner {
     private var commit = SequenceNumber.zero...SequenceNumber.zero
     private var recipients = Recipients.attached
     private var stopped: [Replica] = []
+    /// The seed of the stores that are not replicated, and its log.
+    private var localSeed: (log: LogID, seed: UInt64)?
     /// An empty run whose memory is used again.
     private var spare: OrderedRun<S>?
     /// Whether the runs of the present commit include every store of the state.
@@ -75,20 +77,27 @@ final class TypedRunner<S: BridgedState>: EntryRunner {
         guard stores.isBridged, recipients.include(stores.locals) else { return }
         let replicated = Set(
             stores.replicas.values.compactMap { cores[$0.name].map(ObjectIdentifier.init) })
-        let seed = StoreName(state: stores.name, instance: .shared)
+        let seed = seedOfLocals(log)
         let former = runs.count
         for core in scope.cores(of: S.self)
         where !replicated.contains(ObjectIdentifier(core)) && !core.isRouted {
             runs.append(
                 StoreRun<S>(
-                    core, replica: nil, stores.locals,
-                    seed: ActionContext.seed(log: log, store: seed), takeSpare()))
+                    core, replica: nil, stores.locals, seed: seed, takeSpare()))
         }
         if runs.count > former {
             stores.locals.comeBack(at: commit.lowerBound)
         } else {
             stores.locals.leave(at: commit.lowerBound)
         }
+    }
+
+    private func seedOfLocals(_ log: LogID) -> UInt64 {
+        if let localSeed, localSeed.log == log { return localSeed.seed }
+        let store = StoreName(state: stores.name, instance: .shared)
+        let seed = ActionContext.seed(log: log, store: store)
+        localSeed = (log, seed)
+        return seed
     }
 
     func add(_ batch: Batch, at first: EntryPlace) {

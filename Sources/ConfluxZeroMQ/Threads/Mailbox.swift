@@ -15,16 +15,21 @@ public enum PostOutcome: Sendable, Hashable {
 /// Elements of one thread arrive in the order in which it posted them. Posting takes a lock for
 /// some nanoseconds, and wakes the owner only if the mailbox was empty and the owner sleeps.
 /// Several mailboxes of one owner may share its waker; when it is woken, it must drain them all.
+///
+/// Its methods are inlinable, so that they are compiled for the elements of each mailbox. Without that, they look up
+/// the elements' types each time they are called.
 public final class Mailbox<Element: Sendable>: Sendable {
-    private struct State {
-        var waiting: [Element] = []
-        var isClosed = false
+    @usableFromInline struct State {
+        @usableFromInline var waiting: [Element] = []
+        @usableFromInline var isClosed = false
         /// Whether the owner was woken for the waiting elements, or is about to be.
-        var isAnnounced = false
+        @usableFromInline var isAnnounced = false
+
+        @usableFromInline init() {}
     }
 
-    private let state = Mutex(State())
-    private let waker: Waker
+    @usableFromInline let state = Mutex(State())
+    @usableFromInline let waker: Waker
 
     /// The most elements that may wait.
     public let capacity: Int
@@ -48,7 +53,7 @@ public final class Mailbox<Element: Sendable>: Sendable {
     ///     for ``announce()``.
     /// - Returns: Whether it was taken, and if not, why.
     @discardableResult
-    public func post(_ element: Element, quietly isQuiet: Bool = false) -> PostOutcome {
+    @inlinable public func post(_ element: Element, quietly isQuiet: Bool = false) -> PostOutcome {
         let (outcome, mustWake) = state.withLock { state -> (PostOutcome, Bool) in
             if state.isClosed { return (.closed, false) }
             if state.waiting.count >= capacity { return (.full, false) }
@@ -62,7 +67,7 @@ public final class Mailbox<Element: Sendable>: Sendable {
     }
 
     /// Wakes the owner, unless it was already woken for the waiting elements.
-    public func announce() {
+    @inlinable public func announce() {
         let mustWake = state.withLock { state in
             defer { state.isAnnounced = true }
             return !state.isAnnounced
@@ -74,7 +79,7 @@ public final class Mailbox<Element: Sendable>: Sendable {
     public func wake() { waker.wake() }
 
     /// Whether elements wait for which the owner was woken, or is about to be.
-    public var isAnnounced: Bool { state.withLock { $0.isAnnounced && !$0.waiting.isEmpty } }
+    @inlinable public var isAnnounced: Bool { state.withLock { $0.isAnnounced && !$0.waiting.isEmpty } }
 
     /// Waits until an element is announced or the time is over, and takes nothing. For an owner that has no sockets,
     /// and no other mailbox with the same waker.
@@ -88,7 +93,7 @@ public final class Mailbox<Element: Sendable>: Sendable {
     ///   each time: it is exchanged with the mailbox's own, so that neither allocates.
     /// - Returns: Whether more may come: false once the mailbox is closed.
     @discardableResult
-    public func drain(into batch: inout [Element]) -> Bool {
+    @inlinable public func drain(into batch: inout [Element]) -> Bool {
         batch.removeAll(keepingCapacity: true)
         return state.withLock { state in
             swap(&state.waiting, &batch)
@@ -105,7 +110,7 @@ public final class Mailbox<Element: Sendable>: Sendable {
     ///   - timeout: How long to sleep at most; nil for any time.
     /// - Returns: Whether more may come: false once the mailbox is closed.
     @discardableResult
-    public func wait(into batch: inout [Element], timeout: Duration? = nil) -> Bool {
+    @inlinable public func wait(into batch: inout [Element], timeout: Duration? = nil) -> Bool {
         let deadline = timeout.map { ContinuousClock.now + $0 }
         while true {
             let isOpen = drain(into: &batch)
@@ -118,11 +123,11 @@ public final class Mailbox<Element: Sendable>: Sendable {
 
     /// Takes no more elements from now on, and wakes the owner. Waiting elements can still be
     /// drained. You may call it repeatedly.
-    public func close() {
+    @inlinable public func close() {
         state.withLock { $0.isClosed = true }
         waker.wake()
     }
 
     /// How many elements are waiting now.
-    public var count: Int { state.withLock { $0.waiting.count } }
+    @inlinable public var count: Int { state.withLock { $0.waiting.count } }
 }

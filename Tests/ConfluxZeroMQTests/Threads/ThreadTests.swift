@@ -27,7 +27,8 @@ import Testing
         #expect(ContinuousClock.now - start >= .milliseconds(20))
     }
 
-    @Test func `a poller ends for a call, a message, or the time`() throws {
+    @Test(arguments: [Duration.zero, Poller.busyMaxMost])
+    func `a poller ends for a call, a message, or the time`(busyMax: Duration) throws {
         let pair = try Pair()
         _ = try pair.greet()
         let waker = try Waker()
@@ -35,22 +36,66 @@ import Testing
         let router = try poller.add(pair.router)
         let dealer = try poller.add(pair.dealer)
         #expect(try poller.wait(timeout: .zero).isTimeout)
+        waker.wake()
+        let woken = try poller.wait(timeout: deadline, pollingFor: busyMax)
+        #expect(woken.isWoken && !woken.isReadable(router))
+        #expect(try !poller.wait(timeout: .zero, pollingFor: busyMax).isWoken)
+        // The last wait was short, so this one begins with polling if it may.
         let start = ContinuousClock.now
-        #expect(try poller.wait(timeout: .milliseconds(20)).isTimeout)
+        #expect(try poller.wait(timeout: .milliseconds(20), pollingFor: busyMax).isTimeout)
         #expect(ContinuousClock.now - start >= .milliseconds(20))
 
-        waker.wake()
-        let woken = try poller.wait(timeout: deadline)
-        #expect(woken.isWoken && !woken.isReadable(router))
-        #expect(try !poller.wait(timeout: .zero).isWoken)
-
         #expect(try pair.dealer.send([1]) == .sent)
-        let readable = try poller.wait(timeout: deadline)
+        let readable = try poller.wait(timeout: deadline, pollingFor: busyMax)
         #expect(readable.isReadable(router) && !readable.isWoken && !readable.isReadable(dealer))
         // It was not taken, so it is still ready, even with a call.
         waker.wake()
-        let both = try poller.wait(timeout: deadline)
+        let both = try poller.wait(timeout: deadline, pollingFor: busyMax)
         #expect(both.isWoken && both.isReadable(router))
+    }
+
+    @Test func `a thread whose waits are long does not poll`() throws {
+        let poller = Poller(waker: try Waker())
+        func processorTime() -> Duration {
+            var time = timespec()
+            clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
+            return .seconds(time.tv_sec) + .nanoseconds(time.tv_nsec)
+        }
+        let begun = processorTime()
+        for _ in 0..<30 {
+            let readiness = try poller.wait(
+                timeout: .milliseconds(20), pollingFor: Poller.busyMaxMost)
+            #expect(readiness.isTimeout)
+        }
+        #expect(processorTime() - begun < Poller.busyMaxMost * 15)
+    }
+
+    /// The calls arrive while the threads poll, while they sleep, and in between.
+    @Test(arguments: [Duration.zero, .microseconds(1), .microseconds(30), Poller.busyMaxMost])
+    func `no call is lost between threads that poll before they sleep`(busyMax: Duration) throws {
+        let wakers = [try Waker(), try Waker()]
+        let count = 4_000
+        func exchange(_ mine: Int) -> Int {
+            let poller = Poller(waker: wakers[mine])
+            var calls = 0
+            while calls < count {
+                guard
+                    let readiness = try? poller.wait(timeout: deadline, pollingFor: busyMax),
+                    readiness.isWoken
+                else { break }
+                calls += 1
+                wakers[1 - mine].wake()
+            }
+            return calls
+        }
+        let answered = Atomic(0)
+        let thread = try NamedThread("answerer") {
+            answered.store(exchange(1), ordering: .relaxed)
+        }
+        wakers[1].wake()
+        #expect(exchange(0) == count)
+        thread.join()
+        #expect(answered.load(ordering: .relaxed) == count)
     }
 
     @Test func `a poller forgets removed sockets and refuses closed ones`() throws {
