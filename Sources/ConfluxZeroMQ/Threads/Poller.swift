@@ -101,7 +101,7 @@ public final class Poller {
         for socket in sockets where socket?.isClosed == true { throw .socketClosed }
         let begun = Moment.now.monotonic
         let deadline = timeout.map { begun + $0 }
-        let busyMax = Self.hasProcessorToSpare ? min(busyMax, Self.busyMaxMost) : .zero
+        let busyMax = Self.hasProcessorToSpare ? min(busyMax, Self.pollingMax) : .zero
         defer { if busyMax > .zero { wasShort = Moment.now.monotonic - begun <= busyMax } }
         while true {
             var readiness = Readiness()
@@ -138,7 +138,7 @@ public final class Poller {
     }
 
     /// The longest time for which a wait polls.
-    public static let busyMaxMost = Duration.milliseconds(10)
+    public static let pollingMax = Duration.milliseconds(10)
     /// Whether a thread can poll without keeping all others from running.
     private static let hasProcessorToSpare = sysconf(Int32(_SC_NPROCESSORS_ONLN)) > 1
 

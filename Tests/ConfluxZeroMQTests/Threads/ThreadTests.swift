@@ -27,7 +27,7 @@ import Testing
         #expect(ContinuousClock.now - start >= .milliseconds(20))
     }
 
-    @Test(arguments: [Duration.zero, Poller.busyMaxMost])
+    @Test(arguments: [Duration.zero, Poller.pollingMax])
     func `a poller ends for a call, a message, or the time`(busyMax: Duration) throws {
         let pair = try Pair()
         _ = try pair.greet()
@@ -64,14 +64,14 @@ import Testing
         let begun = processorTime()
         for _ in 0..<30 {
             let readiness = try poller.wait(
-                timeout: .milliseconds(20), pollingFor: Poller.busyMaxMost)
+                timeout: .milliseconds(20), pollingFor: Poller.pollingMax)
             #expect(readiness.isTimeout)
         }
-        #expect(processorTime() - begun < Poller.busyMaxMost * 15)
+        #expect(processorTime() - begun < Poller.pollingMax * 15)
     }
 
     /// The calls arrive while the threads poll, while they sleep, and in between.
-    @Test(arguments: [Duration.zero, .microseconds(1), .microseconds(30), Poller.busyMaxMost])
+    @Test(arguments: [Duration.zero, .microseconds(1), .microseconds(30), Poller.pollingMax])
     func `no call is lost between threads that poll before they sleep`(busyMax: Duration) throws {
         let wakers = [try Waker(), try Waker()]
         let count = 4_000
