@@ -67,8 +67,7 @@ final class ServingThread {
         machine: SequencerMachine, router: RouterSocket, feed: PublisherSocket, waker: Waker,
         answers: Mailbox<ServingInput>, jobs: Mailbox<LogJob>, appender: LogThread,
         reads: Mailbox<ReadTask>, pace: ReadPace, isMemory: Bool, busyPollMax: Duration,
-        renewal: TenureRenewal,
-        standby: Standby?, authorized: AuthorizedKeys?, reloads: KeyReloads,
+        renewal: TenureRenewal, standby: Standby?, authorized: AuthorizedKeys?, reloads: KeyReloads,
         meter: SequencerMeter, events: @escaping @Sendable (SequencerEvent) -> Void
     ) throws(ZeroMQError) {
         self.machine = machine
@@ -102,31 +101,6 @@ final class ServingThread {
         let reason = standby == nil ? runAlone() : runStandingBy()
         router.close()
         feed.close()
-        return reason
-    }
-
-    private func runAlone() -> SequencerEnd {
-        jobs.post(.claim(.random()))
-        var reason = serveTenure()
-        while case .logFailed(let message, let summary) = reason, !isCutOff, !isStopping,
-            let pause = renewal.pause(after: .now)
-        {
-            failure =
-                "its log fails: \(summary). It tries again by itself; what it prints says more"
-            events(.tenureFailed(message: message, pause: pause))
-            guard rest(for: pause) else {
-                reason = isCutOff ? end ?? reason : .stopped
-                break
-            }
-            let tally = machine.tally
-            machine = SequencerMachine(settings: machine.settings, secret: .random())
-            machine.tally = tally
-            gate.ask()
-            jobs.post(.renew(.random()))
-            reason = serveTenure()
-            // That the log fails is known. A tenure that has served nobody adds nothing to that.
-            if case .logFailed = reason, isStopping, !isServing, !isCutOff { reason = .stopped }
-        }
         return reason
     }
 

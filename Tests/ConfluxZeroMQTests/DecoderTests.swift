@@ -44,7 +44,8 @@ import Testing
 
     /// A client receives large frames where they stay. With a pool, their memory is used again.
     @Test(arguments: [true, false])
-    func `messages are whole, however much of them is received where it stays`(hasPool: Bool) throws {
+    func `messages are whole, however much of them is received where it stays`(hasPool: Bool) throws
+    {
         let seed = UInt64.random(in: 0 ... .max)
         var random = SplitMix64(seed: seed)
         var decoder = ZMTPDecoder(
@@ -58,9 +59,11 @@ import Testing
                     UInt8(truncatingIfNeeded: (first &+ $0) &* 0x9E37_79B9_7F4A_7C15 >> 29)
                 })
         }
-        var rest = (Self.greeting + Self.ready("ROUTER") + bodies.flatMap {
-            ZMTP.header(bodyBytes: $0.count) + $0
-        })[...]
+        var rest =
+            (Self.greeting + Self.ready("ROUTER")
+            + bodies.flatMap {
+                ZMTP.header(bodyBytes: $0.count) + $0
+            })[...]
         var events: [ZMTPDecoder.Event] = []
         var directCount = 0
         while !rest.isEmpty {

@@ -144,6 +144,7 @@ struct DocumentRuleTests {
 
     @Test(arguments: [
         ("64 << 20", "64 MiB"), ("1_024", "1,024"), (".milliseconds(2_000)", "2 s"),
+        (".milliseconds(10)", "10 ms"), ("Duration.microseconds(400)", "400 µs"),
         ("Duration.seconds(60)", "60 s"), ("1 + 2 * 3", "7"), ("((2 + 1) * 2) << 1", "12"),
     ])
     func `an amount is the same in the code and in a document`(source: String, stated: String) {

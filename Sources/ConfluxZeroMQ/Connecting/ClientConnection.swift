@@ -41,6 +41,13 @@ final class ClientConnection {
         return outbound.send(&frame, counting: queue, to: descriptor) != .broken
     }
 
+    /// Reads what the peer has sent, once.
+    ///
+    /// - Returns: How many bytes; 0 at the end; -1 on failure, with `errno` set.
+    func receive(_ memory: UnsafeMutableRawBufferPointer) -> Int {
+        conflux_receive(descriptor, memory.baseAddress, memory.count)
+    }
+
     /// Sends bytes of the handshake.
     func say(_ bytes: [UInt8]) {
         var frame = OutgoingFrame(handshake: bytes, in: budget)

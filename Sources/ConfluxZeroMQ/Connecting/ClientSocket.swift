@@ -343,11 +343,8 @@ public final class ClientSocket: PolledSocket {
         guard connection.outbound.write(to: connection.descriptor, atMost: Self.pieceBytes) else {
             return end(connection)
         }
-        func receive(_ memory: UnsafeMutableRawBufferPointer) -> Int {
-            conflux_receive(connection.descriptor, memory.baseAddress, memory.count)
-        }
-        let direct = connection.decoder.receive(receive)
-        let (room, count) = direct ?? (piece.count, receive(piece))
+        let direct = connection.decoder.receive(connection.receive)
+        let (room, count) = direct ?? (piece.count, connection.receive(piece))
         guard count > 0 else {
             if count < 0, errno == EAGAIN || errno == EWOULDBLOCK { return false }
             return end(connection)

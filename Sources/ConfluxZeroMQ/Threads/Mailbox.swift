@@ -79,7 +79,9 @@ public final class Mailbox<Element: Sendable>: Sendable {
     public func wake() { waker.wake() }
 
     /// Whether elements wait for which the owner was woken, or is about to be.
-    @inlinable public var isAnnounced: Bool { state.withLock { $0.isAnnounced && !$0.waiting.isEmpty } }
+    @inlinable public var isAnnounced: Bool {
+        state.withLock { $0.isAnnounced && !$0.waiting.isEmpty }
+    }
 
     /// Waits until an element is announced or the time is over, and takes nothing. For an owner that has no sockets,
     /// and no other mailbox with the same waker.

@@ -23,25 +23,27 @@ struct Amount: Equatable {
             case "KiB": sum += number * 1_024
             case "MiB": sum += number * 1_048_576
             case "GiB": sum += number * 1_073_741_824
-            case "s":
-                sum += number
+            case let unit?:
+                guard let seconds = Self.seconds[String(unit)] else { return nil }
+                sum += number * seconds
                 isTime = true
-            default: return nil
             }
         }
         self.init(sum, isTime: isTime)
     }
+
+    private static let seconds = ["s": 1, "ms": 0.001, "µs": 0.000_001]
 
     /// Parses `(1 << 20) + (1 << 16)`, `10_000`, `.seconds(7 * 86_400)` and the like; nil for anything
     /// else.
     init?(source text: String) {
         var rest = text.filter { !$0.isWhitespace && $0 != "_" }[...]
         if rest.hasPrefix("Duration") { rest.removeFirst("Duration".count) }
-        for (unit, seconds) in [(".seconds", 1.0), (".milliseconds", 0.001)]
-        where rest.hasPrefix(unit) {
-            rest.removeFirst(unit.count)
+        for (name, unit) in [(".seconds", "s"), (".milliseconds", "ms"), (".microseconds", "µs")]
+        where rest.hasPrefix(name) {
+            rest.removeFirst(name.count)
             guard let number = Self.sum(&rest), rest.isEmpty else { return nil }
-            self.init(Double(number) * seconds, isTime: true)
+            self.init(Double(number) * (Self.seconds[unit] ?? 1), isTime: true)
             return
         }
         guard let number = Self.sum(&rest), rest.isEmpty else { return nil }
