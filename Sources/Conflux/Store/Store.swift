@@ -114,6 +114,7 @@ public struct Actions<State: Conflux.State>: Sendable {
         (destination, target, self.scope) = (.elsewhere, way, nil)
     }
 
+    /// Passes the target on without retaining it: this value does.
     @inline(__always)
     private func with<Target: AnyObject, Result>(
         _ type: Target.Type, _ body: (Target) -> Result

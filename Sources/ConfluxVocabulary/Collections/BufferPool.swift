@@ -39,7 +39,7 @@ package final class BufferPool {
 
     /// Keeps a buffer's memory, for reuse when nobody has the buffer any more.
     package func keep(_ buffer: [UInt8]) {
-        guard buffer.capacity >= Self.bufferBytesMin, buffer.capacity <= Self.bufferBytesMax else {
+        guard buffer.count >= Self.bufferBytesMin, buffer.count <= Self.bufferBytesMax else {
             return
         }
         if buffers.count == Self.buffersMax { buffers.removeFirst() }
