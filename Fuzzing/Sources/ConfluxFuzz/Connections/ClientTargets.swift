@@ -1,4 +1,4 @@
-import ConfluxVocabulary
+@testable import ConfluxVocabulary
 
 @testable import ConfluxZeroMQ
 
@@ -27,7 +27,7 @@ private struct ClientRun {
     private static let ready = ZMTP.command("READY", ZMTP.metadata(.router))
     private static let messageBytesMax = 4_096
     // The targets run on one thread.
-    nonisolated(unsafe) static let pool = FramePool()
+    nonisolated(unsafe) static let pool = BufferPool()
 
     private let session = CurveSession(server)
     private var decoder = ZMTPDecoder(
@@ -40,7 +40,7 @@ private struct ClientRun {
 
     /// The events of an unencrypted connection with these bytes.
     static func events(
-        of bytes: [UInt8], pieceBytes: Int, pool: FramePool?
+        of bytes: [UInt8], pieceBytes: Int, pool: BufferPool?
     ) -> (events: [ZMTPDecoder.Event], fault: ZMTPFault?) {
         var decoder = ZMTPDecoder(.dealer, messageBytesMax: messageBytesMax, pool: pool)
         var events: [ZMTPDecoder.Event] = []
