@@ -55,11 +55,11 @@ public struct NodeSettings: Sendable {
     /// reports ``NodeEvent/storeStopped(_:at:message:)``, instead of dying again. Each node needs
     /// a file of its own, on a disk that outlives the process.
     public var crashJournal: String?
-    /// How long the node's thread polls for the outcome of an action before it sleeps; zero if it sleeps at once. Polling
-    /// halves the time to an outcome, and keeps a processor busy meanwhile, unless other threads need it. A node polls
-    /// only while it awaits an outcome, and if the last one took no longer than this; one that only follows the log
-    /// never does. Set it to zero in a container with a quota of processor time. With one processor it has no effect. More than
-    /// 10 ms count as 10 ms.
+    /// How long the node's thread polls for the outcome of an action before it sleeps, 10 ms at most; zero if it
+    /// sleeps at once. Polling shortens the time to an outcome, and keeps a processor busy meanwhile, unless other
+    /// threads need it. A node polls only while it awaits an outcome, and if the last one took no longer than this; one
+    /// that only follows the log never does. Set it to zero in a container with a quota of processor time. With one
+    /// processor it has no effect.
     public var busyPollMax = Duration.microseconds(400)
     /// Bounds and intervals of the protocol. The node sets their name and role.
     public var replica = ReplicaSettings(name: nil, role: .member)

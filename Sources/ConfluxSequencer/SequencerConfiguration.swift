@@ -89,10 +89,10 @@ public struct SequencerConfiguration: Sendable {
     /// outcome. If nil, the sequencer ends at the first failure. It always ends if another one has taken
     /// over, if the log is damaged, or if the log fails before the first tenure serves.
     public var renewalPauseMax: Duration? = .seconds(5)
-    /// How long the serving thread polls for the next message before it sleeps; zero if it sleeps at once. Polling
-    /// shortens the time to an outcome, and keeps a processor busy meanwhile, unless other threads need it. The thread
-    /// polls only if the last message took no longer than this to arrive. Set it to zero in a container with a quota
-    /// of processor time. With one processor it has no effect. More than 10 ms count as 10 ms.
+    /// How long the serving thread polls for the next message before it sleeps, 10 ms at most; zero if it sleeps at
+    /// once. Polling shortens the time to an outcome, and keeps a processor busy meanwhile, unless other threads need
+    /// it. The thread polls only if the last message took no longer than this to arrive. Set it to zero in a container
+    /// with a quota of processor time. With one processor it has no effect.
     public var busyPollMax = Duration.microseconds(200)
     /// Changes the protocol's bounds, after all other settings are applied.
     public var adjust: @Sendable (inout SequencerSettings) -> Void = { _ in }

@@ -67,10 +67,11 @@ enum SequencerCommand {
         "--busy-poll", default: .microseconds(200),
         parse: .duration(in: .zero ... .milliseconds(10)),
         summary: """
-            How long to poll for the next message before sleeping, while messages follow each other so fast. It \
-            shortens the time to an outcome, and keeps a processor busy. Use 0s in a container with a quota of \
-            processor time.
+            How long to poll for the next message before sleeping, if the last one arrived within that time. \
+            Polling shortens the time to an outcome, and keeps a processor busy. Use 0s in a container with a \
+            quota of processor time.
             """)
+
     private static let exitOnFailure = Flag(
         "--exit-on-log-failure",
         summary: "End when the log fails, instead of trying again until the disk works.")

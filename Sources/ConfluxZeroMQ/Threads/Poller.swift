@@ -29,6 +29,10 @@ public final class Poller {
 
     /// The most sockets of a poller: one for each bit of a word.
     public static let socketsMax = 64
+    /// The longest time for which a wait polls.
+    public static let pollingMax = Duration.milliseconds(10)
+    /// Whether a thread can poll without keeping all others from running.
+    private static let hasProcessorToSpare = sysconf(Int32(_SC_NPROCESSORS_ONLN)) > 1
 
     private let waker: Waker
     private var sockets: [PolledSocket?] = []
@@ -136,11 +140,6 @@ public final class Poller {
             if let deadline, Moment.now.monotonic >= deadline { return readiness }
         }
     }
-
-    /// The longest time for which a wait polls.
-    public static let pollingMax = Duration.milliseconds(10)
-    /// Whether a thread can poll without keeping all others from running.
-    private static let hasProcessorToSpare = sysconf(Int32(_SC_NPROCESSORS_ONLN)) > 1
 
     /// Asks each socket what to wait for, and whether it is ready by itself.
     ///
