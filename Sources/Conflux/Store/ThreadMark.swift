@@ -1,4 +1,5 @@
 import Foundation
+import Synchronization
 
 /// What the current thread is in the middle of.
 ///
@@ -42,11 +43,17 @@ struct ThreadMark {
         return key
     }()
 
+    /// One more than ``key``, or 0 until a mark was made. *Use*: whether ``key`` is there must be asked
+    /// at each access, which takes as long as the access. This one is a constant of the program.
+    private static let knownKey = Atomic<UInt>(0)
+
     /// The current thread's mark; valid on this thread alone, as long as it lives.
     @usableFromInline
     static var current: UnsafeMutablePointer<ThreadMark> {
-        guard let known = pthread_getspecific(key) else { return makeCurrent() }
-        return known.assumingMemoryBound(to: ThreadMark.self)
+        let known = knownKey.load(ordering: .relaxed)
+        guard known != 0, let mark = pthread_getspecific(pthread_key_t(truncatingIfNeeded: known &- 1))
+        else { return makeCurrent() }
+        return mark.assumingMemoryBound(to: ThreadMark.self)
     }
 
     /// Lets some ten nanoseconds pass, for a thread that polls for something that comes soon.
@@ -68,6 +75,7 @@ struct ThreadMark {
         let mark = UnsafeMutablePointer<ThreadMark>.allocate(capacity: 1)
         mark.initialize(to: ThreadMark())
         pthread_setspecific(key, mark)
+        knownKey.store(UInt(key) + 1, ordering: .relaxed)
         return mark
     }
 

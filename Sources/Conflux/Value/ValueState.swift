@@ -34,6 +34,9 @@ public final class ValueState<Value: Sendable, Action>: ValueHolder, @unchecked 
         case onCopy(Reducer)
     }
 
+    // These two come first, so that they are at the same place whatever the value is.
+    private let registrar = ObservationRegistrar()
+    private let probe = TrackingProbe.shared
     @usableFromInline let value: Mutex<Value>
     /// How often the value was changed; raised under the lock.
     private let version = Atomic<UInt64>(0)
@@ -45,13 +48,11 @@ public final class ValueState<Value: Sendable, Action>: ValueHolder, @unchecked 
     private let observers = Mutex(IdentityList<any ValueObserver<Value>>())
     /// *Use*: a commit without observers takes no lock.
     private let hasObservers = Atomic(false)
-    private let registrar: ObservationRegistrar
     private let tracking: ValueTracking<Value>
 
     init(_ value: Value, _ reduction: Reduction) {
         self.value = Mutex(value)
         self.reduction = reduction
-        registrar = ObservationRegistrar()
         tracking = ValueTracking(registrar)
     }
 
@@ -86,7 +87,7 @@ public final class ValueState<Value: Sendable, Action>: ValueHolder, @unchecked 
     /// The thread's mark, which says whether it tracks what it reads.
     @usableFromInline
     func markOfReader() -> UnsafeMutablePointer<ThreadMark> {
-        TrackingProbe.read(registrar)
+        probe.read(registrar)
         return ThreadMark.current
     }
 

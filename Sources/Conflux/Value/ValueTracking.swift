@@ -34,26 +34,26 @@ final class TrackingProbe: Observable, Sendable {
         }
     }
 
+    /// A probe and a key path through it. Never released: counting references would be most of the cost of a read.
     // Sendable: a key path is immutable, and what this one holds is Sendable.
-    private struct Content: @unchecked Sendable {
-        let probe = Unmanaged.passRetained(TrackingProbe())
-        let path: Unmanaged<KeyPath<TrackingProbe, Void>> = Unmanaged.passRetained(
+    struct Reader: @unchecked Sendable {
+        fileprivate let probe = Unmanaged.passRetained(TrackingProbe())
+        fileprivate let path: Unmanaged<KeyPath<TrackingProbe, Void>> = Unmanaged.passRetained(
             \TrackingProbe.[Marking()])
-    }
 
-    /// Never released: counting references would be most of the cost of a read.
-    private static let content = Content()
-
-    private subscript(marking: Marking) -> Void { () }
-
-    /// Marks the thread if it tracks what it reads.
-    ///
-    /// - Parameter registrar: The registrar of what will be read; notifying it has no effect.
-    static func read(_ registrar: ObservationRegistrar) {
-        content.probe._withUnsafeGuaranteedRef { probe in
-            content.path._withUnsafeGuaranteedRef { registrar.access(probe, keyPath: $0) }
+        /// Marks the thread if it tracks what it reads.
+        ///
+        /// - Parameter registrar: The registrar of what will be read; notifying it has no effect.
+        func read(_ registrar: ObservationRegistrar) {
+            probe._withUnsafeGuaranteedRef { probe in
+                path._withUnsafeGuaranteedRef { registrar.access(probe, keyPath: $0) }
+            }
         }
     }
+
+    static let shared = Reader()
+
+    private subscript(marking: Marking) -> Void { () }
 }
 
 /// The parts of one value that somebody tracks, or tracked until they changed. The key paths of
