@@ -51,7 +51,8 @@ struct ThreadMark {
     @usableFromInline
     static var current: UnsafeMutablePointer<ThreadMark> {
         let known = knownKey.load(ordering: .relaxed)
-        guard known != 0, let mark = pthread_getspecific(pthread_key_t(truncatingIfNeeded: known &- 1))
+        guard known != 0,
+            let mark = pthread_getspecific(pthread_key_t(truncatingIfNeeded: known &- 1))
         else { return makeCurrent() }
         return mark.assumingMemoryBound(to: ThreadMark.self)
     }

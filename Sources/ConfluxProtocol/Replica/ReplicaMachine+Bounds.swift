@@ -38,6 +38,8 @@ extension ReplicaMachine {
     /// Whether something waits until more of the delivered bytes are handed to the stores. Then
     /// ``ReplicaInput/applied(_:)`` is due as soon as there is news.
     public var isDeliveryBlocked: Bool {
-        isDeliveryFull || catchUps.outstandingBytes >= settings.catchUpBytesMax
+        mutating get {
+            isDeliveryFull || catchUps.outstandingBytes >= settings.catchUpBytesMax
+        }
     }
 }

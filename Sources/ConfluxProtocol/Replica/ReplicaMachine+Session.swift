@@ -296,26 +296,28 @@ extension ReplicaMachine {
 
     /// When ``ReplicaInput/tick`` is due, on the monotonic clock; nil if nothing is awaited.
     public var nextDeadline: Duration? {
-        switch phase {
-        case .idle, .ended: return nil
-        case .greeting(let greeting): return greeting.nextHelloAt
-        case .joined: break
+        mutating get {
+            switch phase {
+            case .idle, .ended: return nil
+            case .greeting(let greeting): return greeting.nextHelloAt
+            case .joined: break
+            }
+            var deadline = progressDue
+            if let silentSince { deadline = min(deadline, silentSince + settings.feedSilenceMax) }
+            if isAnswerDue { deadline = min(deadline, owedSince + settings.answerPatience) }
+            if let until = submissions.pausedUntil { deadline = min(deadline, until) }
+            if let fetch = holeFetch { deadline = min(deadline, fetch.deadline) }
+            if let due = catchUps.nextDeadline { deadline = min(deadline, due) }
+            if let due = waitDeadline { deadline = min(deadline, due) }
+            if let due = hearingDue { deadline = min(deadline, due) }
+            if let due = loads.nextDeadline { deadline = min(deadline, due) }
+            return deadline
         }
-        var deadline = progressDue
-        if let silentSince { deadline = min(deadline, silentSince + settings.feedSilenceMax) }
-        if isAnswerDue { deadline = min(deadline, owedSince + settings.answerPatience) }
-        if let until = submissions.pausedUntil { deadline = min(deadline, until) }
-        if let fetch = holeFetch { deadline = min(deadline, fetch.deadline) }
-        if let due = catchUps.nextDeadline { deadline = min(deadline, due) }
-        if let due = waitDeadline { deadline = min(deadline, due) }
-        if let due = hearingDue { deadline = min(deadline, due) }
-        if let due = loads.nextDeadline { deadline = min(deadline, due) }
-        return deadline
     }
 
     /// Whether the sequencer owes this node an answer.
     package var isAnswerDue: Bool {
-        submissions.isAwaiting || isConfirmationDue || hosting.isAsking
+        mutating get { submissions.isAwaiting || isConfirmationDue || hosting.isAsking }
     }
 
     /// When the next progress is due: soon if there is news, otherwise as a sign of life.

@@ -20,6 +20,9 @@ import ConfluxVocabulary
 ///
 /// **The contract.** One thread calls ``handle(_:at:into:)``, and carries out the effects in their order before the
 /// next input. The same state and the same inputs give the same effects.
+///
+/// *Use*: what a shell asks in each turn is `mutating`, although it changes nothing: the machine is then read in place.
+/// Otherwise Swift copies it first.
 public struct ReplicaMachine: Sendable {
     enum Phase: Sendable, Equatable {
         case idle
@@ -182,7 +185,9 @@ public struct ReplicaMachine: Sendable {
     public var incarnation: Incarnation { session?.incarnation ?? .none }
 
     /// The sender that this node's frames name: the tenure and the session of its last welcome.
-    public var speaker: Speaker { Speaker(epoch: epoch, session: incarnation) }
+    public var speaker: Speaker {
+        mutating get { Speaker(epoch: epoch, session: incarnation) }
+    }
 
     /// The log of the session; `Identifier.none` before the first welcome.
     public var log: LogID { welcome?.log ?? .none }
@@ -197,7 +202,7 @@ public struct ReplicaMachine: Sendable {
     /// Whether a batch of this size may be dispatched now: there is a session, everything before the batch is on its
     /// way, and the window has room (rule 27). A batch larger than the whole window is sent alone, so that the
     /// sequencer can reject it.
-    public func canSubmit(bytes: Int) -> Bool {
+    public mutating func canSubmit(bytes: Int) -> Bool {
         guard phase == .joined, settings.role != .observer, let limits = welcome?.limits else {
             return false
         }

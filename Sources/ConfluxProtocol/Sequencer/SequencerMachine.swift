@@ -21,6 +21,9 @@ import ConfluxVocabulary
 /// which the inputs happened. It carries out the effects in order before the next input. At
 /// ``nextDeadline`` the shell sends ``SequencerInput/tick``. The same state and the same inputs
 /// give the same effects: there is no clock, no randomness and no I/O inside.
+///
+/// *Use*: what a shell asks in each turn is `mutating`, although it changes nothing: the machine is then read in place.
+/// Otherwise Swift copies it first.
 public struct SequencerMachine: Sendable {
     enum Phase: Sendable, Equatable {
         case unclaimed
@@ -183,12 +186,14 @@ public struct SequencerMachine: Sendable {
 
     /// When ``SequencerInput/tick`` is due, on the monotonic clock; nil if nothing is due.
     public var nextDeadline: Duration? {
-        guard phase == .serving else { return nil }
-        var deadline = min(publishedAt + settings.beatInterval, sweepAt, floorReviewAt)
-        if let due = questions.nextDeadline { deadline = min(deadline, due) }
-        for inquiry in inquiries.values { deadline = min(deadline, inquiry.deadline) }
-        if let due = directory.lives.nextDeadline { deadline = min(deadline, due) }
-        return deadline
+        mutating get {
+            guard phase == .serving else { return nil }
+            var deadline = min(publishedAt + settings.beatInterval, sweepAt, floorReviewAt)
+            if let due = questions.nextDeadline { deadline = min(deadline, due) }
+            for inquiry in inquiries.values { deadline = min(deadline, inquiry.deadline) }
+            if let due = directory.lives.nextDeadline { deadline = min(deadline, due) }
+            return deadline
+        }
     }
 
     func refuse(_ connection: ConnectionID, into effects: inout [SequencerEffect]) {

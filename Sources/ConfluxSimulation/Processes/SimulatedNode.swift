@@ -159,12 +159,8 @@ final class SimulatedNode {
             sliceBytesMax: 200)
     }
 
-    /// The machine's next deadline. Read in place: otherwise each step would copy the whole machine.
-    var nextDeadline: Duration? { Self.deadline(of: &machine) }
-
-    private static func deadline(of machine: inout ReplicaMachine) -> Duration? {
-        machine.nextDeadline
-    }
+    /// The machine's next deadline.
+    var nextDeadline: Duration? { machine.nextDeadline }
 
     /// The present session, or the last one.
     var session: DispatchRecord.Session {

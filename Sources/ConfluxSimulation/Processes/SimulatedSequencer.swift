@@ -86,12 +86,8 @@ final class SimulatedSequencer {
         self.clockOffset = clockOffset
     }
 
-    /// The machine's next deadline. Read in place: otherwise each step would copy the whole machine.
-    var nextDeadline: Duration? { Self.deadline(of: &machine) }
-
-    private static func deadline(of machine: inout SequencerMachine) -> Duration? {
-        machine.nextDeadline
-    }
+    /// The machine's next deadline.
+    var nextDeadline: Duration? { machine.nextDeadline }
 
     /// Whether the first of the log's jobs is under way.
     var isLogAsked: Bool {
