@@ -5,6 +5,7 @@ struct Settings {
     enum Workload: String, CaseIterable {
         case stream
         case typed
+        case stopped
         case latency
         case readers
         case neighbours
@@ -43,6 +44,7 @@ struct Settings {
 
           stream            actions dispatched as fast as possible, beside plain libzmq
           typed             a stream of typed actions, beside Foundation's JSON alone
+          stopped           a stream while one of three replicas is stopped, beside all running
           latency           one action in flight, beside plain libzmq
           readers           one action in flight while 64 observers read the log, beside none
           neighbours        one action in flight while another store of the node is in trouble
@@ -128,6 +130,7 @@ struct Settings {
                 try deliver(TypedWorkload(count: streamCount).measure(self))
             case .latency:
                 for latency in latencies { try deliver(latency.measure(self)) }
+            case .stopped: try deliver(StoppedWorkload(count: streamCount).measure(self))
             case .readers:
                 try deliver(
                     ReadersWorkload(

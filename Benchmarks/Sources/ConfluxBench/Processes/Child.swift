@@ -29,6 +29,15 @@ final class Child {
     /// Tells the process to begin.
     func go() throws { try tell("go") }
 
+    /// Stops the process, as SIGSTOP does, until it is resumed.
+    func suspend() throws {
+        guard process.suspend() else { throw BenchError("\(name) can't be stopped") }
+    }
+
+    func resume() throws {
+        guard process.resume() else { throw BenchError("\(name) can't be resumed") }
+    }
+
     /// The processor time that the process has used.
     func usedProcessorNanoseconds() throws -> UInt64 {
         try tell("usage")

@@ -48,6 +48,8 @@ struct StreamWorkload {
         var sequencer: Child?
         var watching: [Child]
         var sending: [Child]
+        /// A replica that is stopped until the others have applied everything.
+        var stopped: Child?
     }
 
     /// How many actions a producer dispatches.
@@ -101,9 +103,11 @@ struct StreamWorkload {
     private func awaitReady(_ cast: Cast) throws {
         try cast.sequencer?.awaitReady()
         for child in cast.watching + cast.sending { try child.awaitReady() }
+        try cast.stopped?.awaitReady()
     }
 
     private func rateWhenReady(_ cast: Cast) throws -> Double {
+        try cast.stopped?.suspend()
         for child in cast.sending { try child.go() }
         let start = try cast.sending.map { child -> UInt64 in
             guard case .produced(let start, _, _) = try child.next() else {
@@ -111,17 +115,20 @@ struct StreamWorkload {
             }
             return start
         }.min()
-        let sightings = try cast.watching.map { child -> Sighting in
-            guard case .replicated(let sighting) = try child.next() else {
-                throw BenchError("a replica told something else")
-            }
-            return sighting
-        }
-        try check(sightings)
+        let sightings = try cast.watching.map { try sighting(of: $0) }
+        try cast.stopped?.resume()
+        try check(sightings + (cast.stopped.map { [try sighting(of: $0)] } ?? []))
         guard let start, let end = sightings.map(\.end).max(), end > start else {
             throw BenchError("nothing was measured")
         }
         return Double(count) / (Double(end - start) / 1e9)
+    }
+
+    private func sighting(of replica: Child) throws -> Sighting {
+        guard case .replicated(let sighting) = try replica.next() else {
+            throw BenchError("a replica told something else")
+        }
+        return sighting
     }
 
     /// All replicas saw every action, in one order, and each producer's in its own.
