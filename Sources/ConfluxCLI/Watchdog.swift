@@ -3,12 +3,13 @@ import Synchronization
 
 /// Fires once when a wait takes too long.
 ///
-/// To begin and to end a wait takes no system call: the timer is set when none is pending, and looks at the wait that
-/// there is when its time has come.
+/// Beginning and ending a wait takes no system call: the timer is set only if it is not set already. When its time has
+/// come, it looks at the wait that there is then.
 final class Watchdog: Sendable {
-    private struct State {
-        /// When the present wait has taken too long; nil if there is none.
+    private struct Wait {
+        /// When it has taken too long; nil if nothing is awaited.
         var deadline: DispatchTime?
+        /// Whether the timer is set.
         var isPending = false
         var hasFired = false
     }
@@ -16,7 +17,7 @@ final class Watchdog: Sendable {
     let timeout: Duration
     // A dispatch source may be used from any thread. It is set once.
     private nonisolated(unsafe) let timer: any DispatchSourceTimer
-    private let state = Mutex(State())
+    private let wait = Mutex(Wait())
 
     init(_ timeout: Duration, whenFired: @escaping @Sendable () -> Void) {
         self.timeout = timeout
@@ -32,23 +33,23 @@ final class Watchdog: Sendable {
         timer.cancel()
     }
 
-    var hasFired: Bool { state.withLock(\.hasFired) }
+    var hasFired: Bool { wait.withLock(\.hasFired) }
 
     /// Begins a wait.
     func arm() {
         let nanoseconds = Int(clamping: Int64(timeout / .nanoseconds(1)))
         let deadline = DispatchTime.now() + .nanoseconds(nanoseconds)
-        let mustSchedule = state.withLock { state in
-            state.deadline = deadline
-            defer { state.isPending = true }
-            return !state.isPending
+        let mustSchedule = wait.withLock { wait in
+            wait.deadline = deadline
+            defer { wait.isPending = true }
+            return !wait.isPending
         }
         if mustSchedule { timer.schedule(deadline: deadline) }
     }
 
     /// Ends the wait.
     func disarm() {
-        state.withLock { $0.deadline = nil }
+        wait.withLock { $0.deadline = nil }
     }
 
     func cancel() {
@@ -59,13 +60,13 @@ final class Watchdog: Sendable {
     ///
     /// - Returns: Whether it has taken too long, for the first time.
     private func look() -> Bool {
-        let (isLate, next) = state.withLock { state -> (Bool, DispatchTime?) in
-            guard let deadline = state.deadline, !state.hasFired else {
-                state.isPending = false
+        let (isLate, next) = wait.withLock { wait -> (Bool, DispatchTime?) in
+            guard let deadline = wait.deadline, !wait.hasFired else {
+                wait.isPending = false
                 return (false, nil)
             }
             if deadline > .now() { return (false, deadline) }
-            state.hasFired = true
+            wait.hasFired = true
             return (true, nil)
         }
         if let next { timer.schedule(deadline: next) }

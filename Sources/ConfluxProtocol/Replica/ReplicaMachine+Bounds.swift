@@ -28,6 +28,18 @@ extension ReplicaMachine {
     /// Whether the node follows the feed, or is going to.
     package var wantsFeed: Bool { feed != .unwanted }
 
+    /// Whether a batch of this size may be dispatched now: there is a session, everything before the batch is on its
+    /// way, and the window has room (rule 27). A batch larger than the whole window is sent alone, so that the
+    /// sequencer can reject it.
+    public mutating func canSubmit(bytes: Int) -> Bool {
+        guard phase == .joined, settings.role != .observer, let limits = welcome?.limits else {
+            return false
+        }
+        return !submissions.isSendDue
+            && (!submissions.isAwaiting
+                || submissions.unsettledBytes + bytes <= Int(limits.windowBytes))
+    }
+
     /// The bytes that wait behind a hole in the feed.
     package var bufferedBytes: Int { buffer.byteCount }
 

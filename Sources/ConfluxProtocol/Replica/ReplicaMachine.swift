@@ -199,18 +199,6 @@ public struct ReplicaMachine: Sendable {
     /// How many actions of this node have no outcome yet.
     public var unsettledCount: UInt64 { submissions.unsettledCount }
 
-    /// Whether a batch of this size may be dispatched now: there is a session, everything before the batch is on its
-    /// way, and the window has room (rule 27). A batch larger than the whole window is sent alone, so that the
-    /// sequencer can reject it.
-    public mutating func canSubmit(bytes: Int) -> Bool {
-        guard phase == .joined, settings.role != .observer, let limits = welcome?.limits else {
-            return false
-        }
-        return !submissions.isSendDue
-            && (!submissions.isAwaiting
-                || submissions.unsettledBytes + bytes <= Int(limits.windowBytes))
-    }
-
     /// Handles one input.
     ///
     /// - Parameters:

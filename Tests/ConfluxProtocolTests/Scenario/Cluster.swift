@@ -452,8 +452,8 @@ struct Cluster {
             run()
             var next = end
             if let due = sequencer?.nextDeadline { next = min(next, max(due, now)) }
-            for node in nodes.values {
-                if let due = node.machine.nextDeadline { next = min(next, max(due, now)) }
+            for id in nodes.keys {
+                if let due = nodes[id]?.machine.nextDeadline { next = min(next, max(due, now)) }
             }
             if let due = late.first?.due { next = min(next, max(due, now)) }
             guard next < end else { break }

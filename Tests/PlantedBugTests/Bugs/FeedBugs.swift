@@ -131,7 +131,7 @@ extension PlantedBug {
                 """),
         PlantedBug(
             name: "a node exceeds its window", rule: 27,
-            file: "ConfluxProtocol/Replica/ReplicaMachine.swift",
+            file: "ConfluxProtocol/Replica/ReplicaMachine+Bounds.swift",
             original: """
                                 || submissions.unsettledBytes + bytes
                 """,
