@@ -1,4 +1,5 @@
 import Conflux
+import Dispatch
 import Observation
 import Synchronization
 import Testing
@@ -180,26 +181,32 @@ struct TrackingTests {
         }
     }
 
-    @Test func `observers track while threads dispatch, and see the last value`() async {
+    /// On threads, since the tests beside this one can keep the tasks' threads busy for a long time.
+    @Test func `observers track while threads dispatch, and see the last value`() {
         let stock = ModelStore<Stock>(executor: .queue(.global()))
-        let (changes, told) = AsyncStream.makeStream(of: Void.self)
-        await withTaskGroup(of: Void.self) { group in
-            group.addTask {
-                for _ in 0..<500 { _ = try? await stock.dispatch(.add(amount: 1)).receipt() }
-                told.yield()
+        let (isTracking, changed) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        onThreads(2) { index in
+            if index == 0 {
+                isTracking.wait()
+                for _ in 0..<500 { stock.dispatch(.add(amount: 1)) }
+                awaitCondition { stock.left == 500 }
+                // The last change may have come before tracking began.
+                changed.signal()
+                return
             }
-            group.addTask {
-                var last = -1
-                var iterator = changes.makeAsyncIterator()
-                while last < 500 {
-                    let left = withObservationTracking {
-                        stock.left
-                    } onChange: {
-                        told.yield()
-                    }
-                    #expect(left >= last)
-                    last = left
-                    if last < 500 { await iterator.next() }
+            var last = -1
+            while last < 500 {
+                let left = withObservationTracking {
+                    stock.left
+                } onChange: {
+                    changed.signal()
+                }
+                #expect(left >= last)
+                if last < 0 { isTracking.signal() }
+                last = left
+                guard last == 500 || changed.wait(timeout: .now() + 30) == .success else {
+                    Issue.record("the change from \(last) to \(stock.left) was not reported")
+                    return
                 }
             }
         }
