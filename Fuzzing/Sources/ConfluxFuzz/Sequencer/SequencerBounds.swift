@@ -4,7 +4,7 @@ import ConfluxVocabulary
 
 extension SequencerMachine {
     /// Checks every bound of the settings, and every invariant that is cheap to check (P7).
-    func checkBounds() {
+    mutating func checkBounds() {
         for bound in bounds { require(bound.level <= bound.most, "\(bound)") }
         let rejoining = joining.keys.count { sessions.incarnation(of: $0) != nil }
         require(
