@@ -43,8 +43,8 @@ struct ThreadMark {
         return key
     }()
 
-    /// One more than ``key``, or 0 until a mark was made. *Use*: whether ``key`` is there must be asked
-    /// at each access, which takes as long as the access. This one is a constant of the program.
+    /// One more than ``key``, or 0 until a mark was made. *Use*: each access to ``key`` asks whether it is
+    /// initialised, which takes as long as the access. This variable is initialised by the compiler.
     private static let knownKey = Atomic<UInt>(0)
 
     /// The current thread's mark; valid on this thread alone, as long as it lives.
