@@ -3,6 +3,9 @@ import ConfluxProtocol
 /// Lets stores catch up. Their entries are applied in slices. Jobs that arrive meanwhile run between two
 /// slices, so that a receipt of another store waits for one slice at most.
 ///
+/// While a store's snapshot is decoded, its slices are, too; their actions enter its lane after the snapshot, again
+/// slice by slice.
+///
 /// *Invariants*: a store that catches up gets its slices in order. Only jobs that concern other stores
 /// overtake them (``ApplyJob/mayOvertake``). All other jobs run after the last slice.
 extension Applier {
@@ -22,16 +25,28 @@ extension Applier {
                     commit: part, subjects: Set(subjects),
                     byteCount: index == parts.count - 1 ? byteCount : 0))
         }
-        guard !isGoingOn else { return }
-        isGoingOn = true
-        post(.goOn)
+        continueLater()
+    }
+
+    /// Lets what a replica held while its snapshot was decoded enter its lane.
+    func enter(_ replica: Replica) {
+        guard replica.mayEnter, !entering.contains(where: { $0 === replica }) else { return }
+        entering.append(replica)
+        continueLater()
     }
 
     /// Applies the next slice.
     func goOn() {
+        entering.removeAll { !$0.enterNext() }
         if !slices.isEmpty { apply(slices.removeFirst()) }
-        isGoingOn = !slices.isEmpty
-        if isGoingOn { post(.goOn) }
+        isGoingOn = false
+        continueLater()
+    }
+
+    private func continueLater() {
+        guard !isGoingOn, !slices.isEmpty || !entering.isEmpty else { return }
+        isGoingOn = true
+        post(.goOn)
     }
 
     /// Applies all slices at once.

@@ -112,13 +112,18 @@ extension Applier {
         case .ran(let serial, let failures):
             progress.ran(serial, failures, own: outcomes.isEmpty ? [] : incarnations)
         case .decoded(let request, let snapshot):
-            guard case .store(let store) = progress.subject else { break }
-            replica(store)?.put(snapshot, request)
+            guard case .store(let store) = progress.subject, let replica = replica(store) else {
+                break
+            }
+            replica.put(snapshot, request)
+            enter(replica)
         case .restored(let request, let error):
-            guard request == progress.request, case .store(let store) = progress.subject,
+            guard request == progress.request, progress.awaitsState else { break }
+            progress.haveState()
+            guard let error, case .store(let store) = progress.subject,
                 let replica = replica(store), replica.progress === progress
             else { break }
-            restored(replica, error)
+            stop(replica, "the snapshot of \(store) can't be read: \(error)")
         case .copied(let request, let place, let encoding):
             // Reports on a former state no longer count, and neither do its refusals.
             guard request == progress.request else { break }

@@ -47,6 +47,7 @@ extension Applier {
         }
         awaited.removeAll { $0 === progress }
         busy.removeAll { $0 === progress }
+        entering.removeAll { $0.progress === progress }
     }
 
     func restore(
@@ -57,34 +58,23 @@ extension Applier {
         guard let replica = replica(store) else { return }
         replica.skips = Set(skipped)
         replica.begin(
-            with: snapshot, life: life, log: log, following: following, request: request,
+            with: snapshot, life: life, log: log, request: request,
             crashes: crashRecord(of: store, life, log, at: snapshot.sequence),
             background: background, inPlaceBytesMax: inPlaceBytesMax)
-        collect(replica.progress)
-    }
-
-    /// Continues once a store has its snapshot, or could not load it.
-    func restored(_ replica: Replica, _ error: (any Error)?) {
         let progress = replica.progress
-        guard progress.phase == .empty else { return }
-        if let error {
-            stop(replica, "the snapshot of \(replica.name) can't be read: \(error)")
-        } else if let aside = replica.following.aside {
-            follow(replica, aside)
-        }
-        let through = replica.endFollowing()
+        if let aside = following.aside { follow(replica, aside) }
         if progress.phase != .ended {
             progress.phase = .ready
-            progress.delivered = max(progress.delivered, through)
+            progress.delivered = max(progress.delivered, following.through)
         }
-        report(.ready(progress.subject, through: through, request: progress.request))
+        report(.ready(progress.subject, through: following.through, request: request))
+        collect(progress)
     }
 
     /// Stops a replica before it has a state.
-    private func stop(_ replica: Replica, _ message: String) {
-        replica.progress.stop = (nil, message)
-        replica.progress.delivered = .zero
-        replica.progress.phase = .ended
+    func stop(_ replica: Replica, _ message: String) {
+        replica.progress.stopWithoutState(message)
+        replica.discardHeld()
     }
 
     /// The place where the store records what it applies from this snapshot on.

@@ -27,7 +27,7 @@ extension Applier {
         else { return false }
         let position = replica.lastChange
         let (tell, background) = (tell, background)
-        replica.lane.copy { encoding in
+        replica.copy { encoding in
             background {
                 let body = Self.stateAnswer(store, position, encoding)
                 tell(.answer(Answer(number: number, isLast: true, node: nil, body: body)))

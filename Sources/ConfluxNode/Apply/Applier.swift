@@ -67,7 +67,9 @@ package final class Applier {
     private var questions = PendingQuestions()
     /// The slices that stores have not applied yet, in order.
     var slices: [Slice] = []
-    /// Whether a job to continue with them was posted.
+    /// The replicas whose lanes have not got everything that they held.
+    var entering: [Replica] = []
+    /// Whether a job to continue with these and the slices was posted.
     var isGoingOn = false
     /// The progress, for the machine. The caller passes it on.
     package internal(set) var progress = ApplyProgress()
@@ -205,6 +207,7 @@ package final class Applier {
                 }
                 progress.forget()
             }
+            for replica in stores.replicas.values { replica.discardHeld() }
         }
         awaited = []
         busy = []
@@ -309,6 +312,8 @@ package final class Applier {
         package let position: SequenceNumber
         /// Whether it gets the feed's commits. Before that, it catches up.
         package let isAttached: Bool
+        /// Whether its lane has everything up to the position, too.
+        package let hasCaughtUp: Bool
         /// Whether it has a state of the present history.
         package let hasBegun: Bool
         /// Why it takes no more entries; nil if it takes them.
@@ -321,7 +326,9 @@ package final class Applier {
             ReplicaPlace(
                 life: $0.life, position: $0.lastChange,
                 isAttached: $0.isAttached || $0.progress.stop != nil,
-                hasBegun: $0.progress.phase != .empty, stopped: $0.progress.stop?.message)
+                hasCaughtUp: $0.hasCaughtUp || $0.progress.stop != nil,
+                hasBegun: $0.progress.phase != .empty && !$0.progress.awaitsState,
+                stopped: $0.progress.stop?.message)
         }
     }
 

@@ -10,7 +10,7 @@ extension Applier {
         guard let replica = replica(place.store) else { return }
         let (reports, request) = (replica.progress.reports, replica.progress.request)
         reports.expect()
-        replica.lane.copy { reports.add(.copied(request: request, place, $0)) }
+        replica.copy { reports.add(.copied(request: request, place, $0)) }
         collect(replica.progress)
     }
 
@@ -20,7 +20,7 @@ extension Applier {
             return
         }
         let (tell, shelf, resets) = (tell, shelf, progress.resets)
-        let schemaVersion = replica.lane.schemaVersion
+        let schemaVersion = replica.schemaVersion
         background {
             // A state that can't be encoded has no vote. If no replica has one, the sequencer reports it.
             guard let bytes = try? encoding(), !bytes.isEmpty else { return }

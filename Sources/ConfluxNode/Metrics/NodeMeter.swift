@@ -140,7 +140,7 @@ extension Applier {
             for replica in stores.replicas.values {
                 if replica.progress.stop != nil {
                     stopped += 1
-                } else if !replica.isAttached {
+                } else if !replica.hasCaughtUp {
                     catchingUp += 1
                 }
             }

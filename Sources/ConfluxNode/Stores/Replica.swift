@@ -50,7 +50,7 @@ extension ReplicaLane {
 final class Replica {
     let name: StoreName
     let progress: StoreProgress
-    let lane: ReplicaLane
+    private let lane: ReplicaLane
     /// The number of the last entry that concerned it.
     var lastChange = SequenceNumber.zero
     /// The record of processes that died while they applied entries of the store; nil without a journal.
@@ -60,8 +60,17 @@ final class Replica {
     /// The skipped entries above its snapshot (rule 38).
     var skips: Set<SequenceNumber> = []
     private(set) var seed: UInt64 = 0
-    /// The entries that it gets first after its snapshot, and the number that it has reached then.
-    private(set) var following: (aside: Bytes?, through: SequenceNumber) = (nil, .zero)
+    /// What enters the lane after the snapshot, while ``holding`` says so.
+    private var held = HeldWork()
+    private var holding = Holding.nothing
+
+    private enum Holding {
+        case nothing
+        /// The snapshot is not in the lane.
+        case everything
+        /// The snapshot is in the lane, and what is held enters bit by bit.
+        case theRest
+    }
 
     init(_ name: StoreName, lane: ReplicaLane, progress: StoreProgress) {
         self.name = name
@@ -70,33 +79,36 @@ final class Replica {
     }
 
     var life: SequenceNumber { progress.life }
+    /// The schema version of the state in this program.
+    var schemaVersion: UInt32 { lane.schemaVersion }
     var isAttached: Bool { progress.phase == .attached }
+    /// Whether it gets the feed's commits, and its lane has everything before.
+    var hasCaughtUp: Bool { isAttached && !progress.awaitsState && holding == .nothing }
     /// Whether it is frozen, so that no entry reaches it (rule 37).
     var isFrozen: Bool { progress.isAway }
 
-    /// Begins with a snapshot. ``LaneReport/restored(request:_:)`` reports that it was put in.
+    /// Begins with a snapshot. ``LaneReport/restored(request:_:)`` reports that it was put in. Meanwhile the store takes
+    /// entries: they are decoded while the snapshot is.
     ///
     /// - Parameters:
     ///   - snapshot: The snapshot.
     ///   - life: The life that it belongs to.
     ///   - log: The log of that life.
-    ///   - following: The entries that it gets first after the snapshot, and the number that it has reached then.
     ///   - request: The request that the snapshot belongs to.
     ///   - crashes: Records what the store applies from then on; nil if nothing is recorded.
     ///   - background: Decodes a large snapshot.
     ///   - inPlaceBytesMax: The size from which on a snapshot is large.
     func begin(
-        with snapshot: Snapshot, life: SequenceNumber, log: LogID,
-        following: (aside: Bytes?, through: SequenceNumber), request: UInt64,
+        with snapshot: Snapshot, life: SequenceNumber, log: LogID, request: UInt64,
         crashes: CrashRecord?, background: Background, inPlaceBytesMax: Int
     ) {
+        discardHeld()
         progress.begin(life: life, at: snapshot.sequence, request: request)
         lane.mean(life)
         seed = ActionContext.seed(log: log, store: name)
         lastChange = snapshot.sequence
         isDropped = false
         self.crashes = crashes
-        self.following = following
         let (decode, reports) = (lane.decode, progress.reports)
         if snapshot.state.bytes.count > inPlaceBytesMax {
             background {
@@ -107,9 +119,10 @@ final class Replica {
         }
     }
 
-    /// Puts a decoded snapshot into the state, unless the store has a newer one.
+    /// Puts a decoded snapshot into the lane, unless it is no longer awaited. If something was held meanwhile, call
+    /// ``enterNext()`` from then on.
     func put(_ snapshot: Result<ReplicaLane.Putting, any Error>, _ request: UInt64) {
-        guard request == progress.request else { return }
+        guard request == progress.request, progress.awaitsState else { return }
         let reports = progress.reports
         reports.expect()
         switch snapshot {
@@ -117,16 +130,62 @@ final class Replica {
             put(crashes?.commitMark()) { isDone in
                 reports.add(.restored(request: request, isDone ? nil : NodeError.closed))
             }
+            holding = held.isEmpty ? .nothing : .theRest
         case .failure(let error): reports.add(.restored(request: request, error))
         }
     }
 
-    /// Ends the part that follows its snapshot.
+    // MARK: The lane's work
+
+    /// Does something that puts work into the lane: at once, or after the snapshot and everything else that is held.
+    func enter(_ work: @escaping () -> Void) {
+        if holding == .nothing { work() } else { held.add(work) }
+    }
+
+    /// Copies the state after the lane's present work.
     ///
-    /// - Returns: The number up to which it has everything.
-    func endFollowing() -> SequenceNumber {
-        defer { following = (nil, .zero) }
-        return following.through
+    /// - Parameter body: Called once, in the lane; with nil if the store was released.
+    func copy(_ body: @escaping @Sendable (Encoding?) -> Void) {
+        let copy = lane.copy
+        enter { copy(body) }
+    }
+
+    /// Lets the first of what is held enter the lane, if the snapshot is there.
+    ///
+    /// - Returns: Whether there is more to let in.
+    func enterNext() -> Bool {
+        guard mayEnter else { return false }
+        held.takeNext()?()
+        if held.isEmpty { holding = .nothing }
+        return mayEnter
+    }
+
+    /// Whether ``enterNext()`` is due.
+    var mayEnter: Bool { holding == .theRest }
+
+    /// Discards what is held. Nothing more enters the lane before the next snapshot.
+    func discardHeld() {
+        held = HeldWork()
+        holding = .everything
+    }
+}
+
+/// Work in order. Taking the first part has the same small cost, however much there is.
+private struct HeldWork {
+    /// The first parts, in reverse order.
+    private var first: [() -> Void] = []
+    private var rest: [() -> Void] = []
+
+    var isEmpty: Bool { first.isEmpty && rest.isEmpty }
+
+    mutating func add(_ work: @escaping () -> Void) { rest.append(work) }
+
+    mutating func takeNext() -> (() -> Void)? {
+        if first.isEmpty {
+            swap(&first, &rest)
+            first.reverse()
+        }
+        return first.popLast()
     }
 }
 

@@ -21,7 +21,7 @@ final class StoreProgress {
     enum Phase {
         /// It has no state yet, or none that counts: its position is unknown.
         case empty
-        /// It has everything up to ``delivered``, and gets nothing until the machine says so.
+        /// It was given everything up to ``delivered``, and gets nothing until the machine says so.
         case ready
         case catchingUp
         case attached
@@ -62,8 +62,10 @@ final class StoreProgress {
     let reports: LaneReports
     var phase = Phase.empty
     var delivered = SequenceNumber.zero
-    /// The request of its last snapshot; zero for local stores.
-    var request: UInt64 = 0
+    /// The request of its last snapshot; zero for local stores, and before the first snapshot of a history.
+    private(set) var request: UInt64 = 0
+    /// Whether its snapshot is not in the state yet, so that its position is unknown. It takes entries nevertheless.
+    private(set) var awaitsState = false
     /// The present life; zero until it is known, and always for local stores.
     var life = SequenceNumber.zero
     /// Why it stopped, and the entry that it did not apply, if an entry was the reason.
@@ -94,7 +96,7 @@ final class StoreProgress {
     /// The number up to which everything that concerns it is applied; nil while it is unknown. `live` is the last
     /// number that the whole node was given.
     func position(_ live: SequenceNumber) -> SequenceNumber? {
-        guard phase != .empty else { return nil }
+        guard phase != .empty, !awaitsState else { return nil }
         if let first = openRuns.first { return first.before }
         return phase == .attached ? max(delivered, live) : delivered
     }
@@ -102,7 +104,7 @@ final class StoreProgress {
     /// Whether nothing up to this number has to be waited for.
     func hasReached(_ sequence: SequenceNumber, _ live: SequenceNumber) -> Bool {
         // Runs that its lane got before it ended are still applied.
-        if phase == .ended, sequence > delivered { return openRuns.isEmpty }
+        if phase == .ended, sequence > delivered { return openRuns.isEmpty && !awaitsState }
         return position(live).map { $0 >= sequence } ?? false
     }
 
@@ -196,6 +198,7 @@ final class StoreProgress {
     func letGo() {
         phase = .empty
         stop = nil
+        awaitsState = false
     }
 
     /// Begins with a snapshot, in this life.
@@ -204,20 +207,38 @@ final class StoreProgress {
         self.life = life
         self.request = request
         phase = .empty
+        awaitsState = true
         stop = nil
         delivered = sequence
         // Missing reports concern the former state.
+        dropRuns()
+        jump(through: sequence)
+    }
+
+    /// Notes that its snapshot is in the state.
+    func haveState() { awaitsState = false }
+
+    /// Ends it: it gets no state.
+    func stopWithoutState(_ message: String) {
+        stop = (nil, message)
+        delivered = .zero
+        phase = .ended
+        awaitsState = false
+        dropRuns()
+    }
+
+    private func dropRuns() {
         openRuns = []
         openBytes = 0
-        jump(through: sequence)
     }
 
     /// Forgets everything about entries: the history was lost, or another life begins, so the same numbers may mean
     /// other entries.
     func forget() {
         effects = effects.emptied
-        openRuns = []
-        openBytes = 0
+        dropRuns()
+        request = 0
+        awaitsState = false
         absences = RangeSet()
         awaySince = nil
         delivered = .zero

@@ -243,7 +243,9 @@ final class TypedRunner<S: BridgedState>: EntryRunner {
             // A replica's position rises with every commit that concerns it.
             guard !hasEnded || run.taken.count > 0 || !run.failures.isEmpty else { continue }
             let serial = progress.beginRun(of: commit, lanes: 1, bytes: run.bytes)
-            deliver(run, through: hasEnded ? .zero : commit.upperBound, serial, progress.reports)
+            let give = giving(
+                run, through: hasEnded ? .zero : commit.upperBound, serial, progress.reports)
+            replica.enter(give)
             keep(run)
             given.append(progress)
         }
@@ -251,7 +253,7 @@ final class TypedRunner<S: BridgedState>: EntryRunner {
             let bytes = local.reduce(0) { $0 + $1.bytes }
             let serial = stores.locals.beginRun(of: commit, lanes: local.count, bytes: bytes)
             for run in local {
-                deliver(run, through: .zero, serial, stores.locals.reports)
+                giving(run, through: .zero, serial, stores.locals.reports)()
                 keep(run)
             }
             given.append(stores.locals)
@@ -262,23 +264,27 @@ final class TypedRunner<S: BridgedState>: EntryRunner {
         return (given, stopped)
     }
 
-    private func deliver(
+    /// - Returns: A function that gives a run to its store's lane.
+    private func giving(
         _ run: StoreRun<S>, through: SequenceNumber, _ serial: UInt64, _ reports: LaneReports
-    ) {
-        let (taken, failures) = (run.taken, run.failures)
-        run.core.deliver(taken, through: through) { report in
-            guard !report.refusals.isEmpty || !failures.isEmpty else {
-                return reports.add(.ran(serial: serial, []))
+    ) -> () -> Void {
+        let (core, taken, failures) = (run.core, run.taken, run.failures)
+        return {
+            core.deliver(taken, through: through) { report in
+                guard !report.refusals.isEmpty || !failures.isEmpty else {
+                    return reports.add(.ran(serial: serial, []))
+                }
+                let refused = report.refusals.map { refusal in
+                    let context = taken.context(at: refusal.index)
+                    return NoEffect(
+                        sequence: context.sequence, why: .refused(refusal.error),
+                        incarnation: context.origin?.incarnation ?? .none)
+                }
+                reports.add(
+                    .ran(
+                        serial: serial,
+                        (failures + refused).sorted { $0.sequence < $1.sequence }))
             }
-            let refused = report.refusals.map { refusal in
-                let context = taken.context(at: refusal.index)
-                return NoEffect(
-                    sequence: context.sequence, why: .refused(refusal.error),
-                    incarnation: context.origin?.incarnation ?? .none)
-            }
-            reports.add(
-                .ran(
-                    serial: serial, (failures + refused).sorted { $0.sequence < $1.sequence }))
         }
     }
 

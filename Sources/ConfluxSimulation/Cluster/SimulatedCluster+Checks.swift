@@ -166,7 +166,7 @@ extension SimulatedCluster {
         }
         for store in node.stores {
             guard let place = node.applier.place(of: store.name) else { continue }
-            guard place.isAttached else { continue }
+            guard place.hasCaughtUp else { continue }
             if let message = place.stopped { try checkStopped(store, message, node) }
             guard isFinal || node.compared[store.name] != place.position else { continue }
             // While it still has work to do, its state is not that of its position.

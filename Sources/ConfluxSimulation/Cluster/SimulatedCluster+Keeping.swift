@@ -160,7 +160,7 @@ extension SimulatedCluster {
             guard let store = node.store(history.name), store.schemaVersion == history.version,
                 let place = node.applier.place(of: history.name)
             else { return false }
-            return place.isAttached && place.life == history.life && place.stopped == nil
+            return place.hasCaughtUp && place.life == history.life && place.stopped == nil
         }
     }
 

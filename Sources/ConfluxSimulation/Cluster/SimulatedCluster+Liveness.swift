@@ -42,8 +42,8 @@ extension SimulatedCluster {
             return "it has not applied everything"
         }
         if node.role == .member, node.machine.applied != last { return "it has not applied all" }
-        for store in node.stores where node.applier.place(of: store.name)?.isAttached != true {
-            return "\(store.name) is not attached"
+        for store in node.stores where node.applier.place(of: store.name)?.hasCaughtUp != true {
+            return "\(store.name) has not caught up"
         }
         return nil
     }

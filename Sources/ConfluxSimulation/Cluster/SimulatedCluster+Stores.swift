@@ -51,7 +51,7 @@ extension SimulatedCluster {
         guard let node = pick(hosts).flatMap({ nodes[$0] }) else { return }
         let store = random.pick(node.stores)
         guard let change = states.first(where: { $0.name == store.name.state })?.corrupt,
-            let place = node.applier.place(of: store.name), place.isAttached,
+            let place = node.applier.place(of: store.name), place.hasCaughtUp,
             place.stopped == nil, !store.isLate
         else { return }
         marks.hit(.spoilt)

@@ -101,7 +101,7 @@ final class ApplierSetup {
         }
     }
 
-    private func takePosted() -> [ApplyJob] {
+    func takePosted() -> [ApplyJob] {
         told.posted.withLock { jobs in
             defer { jobs = [] }
             return jobs

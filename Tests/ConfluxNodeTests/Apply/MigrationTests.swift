@@ -39,8 +39,7 @@ struct MigrationTests {
             with: Snapshot(
                 sequence: SequenceNumber(7), schemaVersion: version,
                 state: EncodedState(coding: .json, bytes: Array(json.utf8)[...])),
-            life: SequenceNumber(2), log: LogID(high: 1, low: 1),
-            following: (nil, SequenceNumber(7)), request: 1, crashes: nil,
+            life: SequenceNumber(2), log: LogID(high: 1, low: 1), request: 1, crashes: nil,
             background: { $0() }, inPlaceBytesMax: .max)
         guard case .restored(request: 1, let error)? = replica.progress.reports.take().first else {
             Issue.record("it was not restored")
