@@ -120,10 +120,8 @@ extension Applier {
         case .restored(let request, let error):
             guard request == progress.request, progress.awaitsState else { break }
             progress.haveState()
-            guard let error, case .store(let store) = progress.subject,
-                let replica = replica(store), replica.progress === progress
-            else { break }
-            stop(replica, "the snapshot of \(store) can't be read: \(error)")
+            guard let error, case .store(let store) = progress.subject else { break }
+            progress.stopWithoutState("the snapshot of \(store) can't be read: \(error)")
         case .copied(let request, let place, let encoding):
             // Reports on a former state no longer count, and neither do its refusals.
             guard request == progress.request else { break }

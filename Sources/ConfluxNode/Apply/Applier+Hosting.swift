@@ -71,12 +71,6 @@ extension Applier {
         collect(progress)
     }
 
-    /// Stops a replica before it has a state.
-    func stop(_ replica: Replica, _ message: String) {
-        replica.progress.stopWithoutState(message)
-        replica.discardHeld()
-    }
-
     /// The place where the store records what it applies from this snapshot on.
     private func crashRecord(
         of store: StoreName, _ life: SequenceNumber, _ log: LogID, at sequence: SequenceNumber
@@ -110,8 +104,7 @@ extension Applier {
                 if replica.progress.phase == .parked { replica.progress.phase = .catchingUp }
             }
         } catch {
-            stop(
-                replica,
+            replica.progress.stopWithoutState(
                 "the entries of \(replica.name) that are kept aside can't be read: \(error)")
         }
     }

@@ -104,7 +104,7 @@ final class StoreProgress {
     /// Whether nothing up to this number has to be waited for.
     func hasReached(_ sequence: SequenceNumber, _ live: SequenceNumber) -> Bool {
         // Runs that its lane got before it ended are still applied.
-        if phase == .ended, sequence > delivered { return openRuns.isEmpty && !awaitsState }
+        if phase == .ended, sequence > delivered { return openRuns.isEmpty }
         return position(live).map { $0 >= sequence } ?? false
     }
 

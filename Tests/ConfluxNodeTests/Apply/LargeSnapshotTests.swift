@@ -43,6 +43,13 @@ struct LargeSnapshotTests {
         setup.deliver(.catchUp(commit, byteCount: 100, to: [.store(name)]))
     }
 
+    private func takeBackground() -> [@Sendable () -> Void] {
+        setup.told.background.withLock { bodies in
+            defer { bodies = [] }
+            return bodies
+        }
+    }
+
     /// Does the jobs that were posted.
     private func workPosted() {
         while case let jobs = setup.takePosted(), !jobs.isEmpty {
@@ -132,11 +139,7 @@ struct LargeSnapshotTests {
         begin(large(5), at: 7)
         for sequence in 8...10 as ClosedRange<UInt64> { catchUp(countingOn: 100, at: sequence) }
         workPosted()
-        let bodies = setup.told.background.withLock { bodies in
-            defer { bodies = [] }
-            return bodies
-        }
-        for body in bodies { body() }
+        for body in takeBackground() { body() }
         var counts: [Int] = []
         while case let jobs = setup.takePosted(), !jobs.isEmpty {
             for job in jobs { setup.applier.perform(job) }
@@ -198,14 +201,20 @@ struct LargeSnapshotTests {
         #expect(setup.applier.place(of: name)?.hasBegun == false)
     }
 
-    @Test func `a store that was closed gets nothing more`() {
+    @Test(arguments: [
+        ApplyJob.unregister(.store(StoreName(state: Name("tally")!, instance: .shared))),
+        .deliver(.reset, log: LogID(high: 1, low: 1)),
+    ])
+    func `a store that is closed, or has lost its history, gets no more of them`(
+        _ job: ApplyJob
+    ) {
         begin(large(5), at: 7)
         for sequence in 8...10 as ClosedRange<UInt64> { catchUp(countingOn: 100, at: sequence) }
         workPosted()
-        for body in setup.told.background.withLock({ $0 }) { body() }
+        for body in takeBackground() { body() }
         for job in setup.takePosted() { setup.applier.perform(job) }
         #expect(setup.store.computed.count == 5)
-        setup.applier.perform(.unregister(.store(name)))
+        setup.applier.perform(job)
         workPosted()
         #expect(setup.store.computed.count == 5)
     }
