@@ -3,8 +3,8 @@ import ConfluxProtocol
 /// Lets stores catch up. Their entries are applied in slices. Jobs that arrive meanwhile run between two
 /// slices, so that a receipt of another store waits for one slice at most.
 ///
-/// While a store's snapshot is decoded, its slices are, too; their actions enter its lane after the snapshot, again
-/// slice by slice.
+/// Slices are decoded while the store's snapshot is. Their actions then enter its lane behind the snapshot
+/// (``Replica/enter(_:)``), again slice by slice.
 ///
 /// *Invariants*: a store that catches up gets its slices in order. Only jobs that concern other stores
 /// overtake them (``ApplyJob/mayOvertake``). All other jobs run after the last slice.
@@ -28,8 +28,8 @@ extension Applier {
         continueLater()
     }
 
-    /// Lets what a replica held while its snapshot was decoded enter its lane.
-    func enter(_ replica: Replica) {
+    /// Lets what a replica held while its snapshot was decoded enter its lane, slice by slice.
+    func letEnter(_ replica: Replica) {
         guard replica.mayEnter, !entering.contains(where: { $0 === replica }) else { return }
         entering.append(replica)
         continueLater()

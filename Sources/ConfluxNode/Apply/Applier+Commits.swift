@@ -116,10 +116,10 @@ extension Applier {
                 break
             }
             replica.put(snapshot, request)
-            enter(replica)
+            letEnter(replica)
         case .restored(let request, let error):
             guard request == progress.request, progress.awaitsState else { break }
-            progress.haveState()
+            progress.gotState()
             guard let error, case .store(let store) = progress.subject else { break }
             progress.stopWithoutState("the snapshot of \(store) can't be read: \(error)")
         case .copied(let request, let place, let encoding):

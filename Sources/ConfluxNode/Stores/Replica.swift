@@ -87,8 +87,8 @@ final class Replica {
     /// Whether it is frozen, so that no entry reaches it (rule 37).
     var isFrozen: Bool { progress.isAway }
 
-    /// Begins with a snapshot. ``LaneReport/restored(request:_:)`` reports that it was put in. Meanwhile the store takes
-    /// entries: they are decoded while the snapshot is.
+    /// Begins with a snapshot. ``LaneReport/restored(request:_:)`` reports that it was put in. The store takes entries
+    /// before that.
     ///
     /// - Parameters:
     ///   - snapshot: The snapshot.

@@ -216,7 +216,7 @@ final class StoreProgress {
     }
 
     /// Notes that its snapshot is in the state.
-    func haveState() { awaitsState = false }
+    func gotState() { awaitsState = false }
 
     /// Ends it: it gets no state.
     func stopWithoutState(_ message: String) {

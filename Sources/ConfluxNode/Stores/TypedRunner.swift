@@ -243,9 +243,9 @@ final class TypedRunner<S: BridgedState>: EntryRunner {
             // A replica's position rises with every commit that concerns it.
             guard !hasEnded || run.taken.count > 0 || !run.failures.isEmpty else { continue }
             let serial = progress.beginRun(of: commit, lanes: 1, bytes: run.bytes)
-            let give = giving(
-                run, through: hasEnded ? .zero : commit.upperBound, serial, progress.reports)
-            replica.enter(give)
+            replica.enter(
+                giving(
+                    run, through: hasEnded ? .zero : commit.upperBound, serial, progress.reports))
             keep(run)
             given.append(progress)
         }
