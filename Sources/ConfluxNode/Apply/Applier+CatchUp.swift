@@ -1,4 +1,5 @@
 import ConfluxProtocol
+import ConfluxVocabulary
 
 /// Lets stores catch up. Their entries are applied in slices. Jobs that arrive meanwhile run between two
 /// slices, so that a receipt of another store waits for one slice at most.
@@ -25,28 +26,21 @@ extension Applier {
                     commit: part, subjects: Set(subjects),
                     byteCount: index == parts.count - 1 ? byteCount : 0))
         }
-        continueLater()
-    }
-
-    /// Lets what a replica held while its snapshot was decoded enter its lane, slice by slice.
-    func letEnter(_ replica: Replica) {
-        guard replica.mayEnter, !entering.contains(where: { $0 === replica }) else { return }
-        entering.append(replica)
-        continueLater()
+        guard !isGoingOn else { return }
+        isGoingOn = true
+        post(.goOn)
     }
 
     /// Applies the next slice.
     func goOn() {
-        entering.removeAll { !$0.enterNext() }
         if !slices.isEmpty { apply(slices.removeFirst()) }
-        isGoingOn = false
-        continueLater()
+        isGoingOn = !slices.isEmpty
+        if isGoingOn { post(.goOn) }
     }
 
-    private func continueLater() {
-        guard !isGoingOn, !slices.isEmpty || !entering.isEmpty else { return }
-        isGoingOn = true
-        post(.goOn)
+    /// Lets the next part of what a store held while its snapshot was decoded enter its lane.
+    func enter(_ store: StoreName) {
+        if replica(store)?.enterNext() == true { post(.enter(store)) }
     }
 
     /// Applies all slices at once.
@@ -70,7 +64,7 @@ extension ApplyJob {
             case .commit, .catchUp, .settle, .reach: true
             default: false
             }
-        case .goOn, .submitted, .abandoned, .inhabited, .asked, .wait, .giveUp, .reported,
+        case .goOn, .enter, .submitted, .abandoned, .inhabited, .asked, .wait, .giveUp, .reported,
             .identified, .probe,
             .stop:
             true

@@ -112,11 +112,9 @@ extension Applier {
         case .ran(let serial, let failures):
             progress.ran(serial, failures, own: outcomes.isEmpty ? [] : incarnations)
         case .decoded(let request, let snapshot):
-            guard case .store(let store) = progress.subject, let replica = replica(store) else {
-                break
-            }
-            replica.put(snapshot, request)
-            letEnter(replica)
+            guard case .store(let store) = progress.subject else { break }
+            replica(store)?.put(snapshot, request)
+            post(.enter(store))
         case .restored(let request, let error):
             guard request == progress.request, progress.awaitsState else { break }
             progress.gotState()

@@ -47,7 +47,6 @@ extension Applier {
         }
         awaited.removeAll { $0 === progress }
         busy.removeAll { $0 === progress }
-        entering.removeAll { $0.progress === progress }
     }
 
     func restore(

@@ -67,9 +67,7 @@ package final class Applier {
     private var questions = PendingQuestions()
     /// The slices that stores have not applied yet, in order.
     var slices: [Slice] = []
-    /// The replicas whose lanes have not got everything that they held.
-    var entering: [Replica] = []
-    /// Whether a job to continue with these and the slices was posted.
+    /// Whether a job to continue with them was posted.
     var isGoingOn = false
     /// The progress, for the machine. The caller passes it on.
     package internal(set) var progress = ApplyProgress()
@@ -128,6 +126,7 @@ package final class Applier {
         switch job {
         case .deliver(let delivery, let log): perform(delivery, log)
         case .goOn: goOn()
+        case .enter(let store): enter(store)
         case .submitted(let batch): outcomes.submit(batch)
         case .abandoned(let block, let count):
             block.settle(from: 0, count: count, with: .failed(.nodeClosed))

@@ -8,6 +8,8 @@ package enum ApplyJob: Sendable {
     case deliver(Delivery, log: LogID)
     /// Apply the next slice of stores that catch up.
     case goOn
+    /// Let the next part of what a store held while its snapshot was decoded enter its lane.
+    case enter(StoreName)
     /// These actions of this node were submitted.
     case submitted(SubmittedBatch)
     /// A batch will never be submitted.

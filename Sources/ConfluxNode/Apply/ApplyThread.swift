@@ -108,7 +108,10 @@ final class ApplyThread: @unchecked Sendable {
             meter.jobEnds()
             progress.update(from: applier)
             // More slices may follow at once. Let threads that deliver receipts run in between.
-            if case .goOn = job { NamedThread.yield() }
+            switch job {
+            case .goOn, .enter: NamedThread.yield()
+            default: break
+            }
         }
         return !batch.isEmpty
     }

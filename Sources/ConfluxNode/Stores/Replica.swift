@@ -60,17 +60,10 @@ final class Replica {
     /// The skipped entries above its snapshot (rule 38).
     var skips: Set<SequenceNumber> = []
     private(set) var seed: UInt64 = 0
-    /// What enters the lane after the snapshot, while ``holding`` says so.
-    private var held = HeldWork()
-    private var holding = Holding.nothing
-
-    private enum Holding {
-        case nothing
-        /// The snapshot is not in the lane.
-        case everything
-        /// The snapshot is in the lane, and what is held enters bit by bit.
-        case theRest
-    }
+    /// Whether the lane has the snapshot.
+    private var hasSnapshot = false
+    /// What enters the lane behind the snapshot, bit by bit.
+    private var held = Line<() -> Void>()
 
     init(_ name: StoreName, lane: ReplicaLane, progress: StoreProgress) {
         self.name = name
@@ -83,7 +76,7 @@ final class Replica {
     var schemaVersion: UInt32 { lane.schemaVersion }
     var isAttached: Bool { progress.phase == .attached }
     /// Whether it gets the feed's commits, and its lane has everything before.
-    var hasCaughtUp: Bool { isAttached && !progress.awaitsState && holding == .nothing }
+    var hasCaughtUp: Bool { isAttached && !progress.awaitsState && held.isEmpty }
     /// Whether it is frozen, so that no entry reaches it (rule 37).
     var isFrozen: Bool { progress.isAway }
 
@@ -119,8 +112,8 @@ final class Replica {
         }
     }
 
-    /// Puts a decoded snapshot into the lane, unless it is no longer awaited. If something was held meanwhile, call
-    /// ``enterNext()`` from then on.
+    /// Puts a decoded snapshot into the lane, unless it is no longer awaited. What was held meanwhile enters by
+    /// ``enterNext()``.
     func put(_ snapshot: Result<ReplicaLane.Putting, any Error>, _ request: UInt64) {
         guard request == progress.request, progress.awaitsState else { return }
         let reports = progress.reports
@@ -130,7 +123,7 @@ final class Replica {
             put(crashes?.commitMark()) { isDone in
                 reports.add(.restored(request: request, isDone ? nil : NodeError.closed))
             }
-            holding = held.isEmpty ? .nothing : .theRest
+            hasSnapshot = true
         case .failure(let error): reports.add(.restored(request: request, error))
         }
     }
@@ -139,7 +132,7 @@ final class Replica {
 
     /// Does something that puts work into the lane: at once, or after the snapshot and everything else that is held.
     func enter(_ work: @escaping () -> Void) {
-        if holding == .nothing { work() } else { held.add(work) }
+        if hasSnapshot, held.isEmpty { work() } else { held.append(work) }
     }
 
     /// Copies the state after the lane's present work.
@@ -154,38 +147,15 @@ final class Replica {
     ///
     /// - Returns: Whether there is more to let in.
     func enterNext() -> Bool {
-        guard mayEnter else { return false }
-        held.takeNext()?()
-        if held.isEmpty { holding = .nothing }
-        return mayEnter
+        guard hasSnapshot else { return false }
+        held.removeFirst()?()
+        return !held.isEmpty
     }
-
-    /// Whether ``enterNext()`` is due.
-    var mayEnter: Bool { holding == .theRest }
 
     /// Discards what is held. Nothing more enters the lane before the next snapshot.
     func discardHeld() {
-        held = HeldWork()
-        holding = .everything
-    }
-}
-
-/// Work in order. Taking the first part has the same small cost, however much there is.
-private struct HeldWork {
-    /// The first parts, in reverse order.
-    private var first: [() -> Void] = []
-    private var rest: [() -> Void] = []
-
-    var isEmpty: Bool { first.isEmpty && rest.isEmpty }
-
-    mutating func add(_ work: @escaping () -> Void) { rest.append(work) }
-
-    mutating func takeNext() -> (() -> Void)? {
-        if first.isEmpty {
-            swap(&first, &rest)
-            first.reverse()
-        }
-        return first.popLast()
+        hasSnapshot = false
+        held = Line()
     }
 }
 

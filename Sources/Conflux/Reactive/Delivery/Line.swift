@@ -1,20 +1,23 @@
 /// First in, first out. Each element is put in and taken out in constant time on average.
-struct Line<Element> {
+package struct Line<Element> {
     private var incoming: [Element] = []
     /// The next element to come out is last.
     private var outgoing: [Element] = []
 
+    /// Makes an empty line.
+    package init() {}
+
     var count: Int { incoming.count + outgoing.count }
-    var isEmpty: Bool { incoming.isEmpty && outgoing.isEmpty }
+    package var isEmpty: Bool { incoming.isEmpty && outgoing.isEmpty }
 
     /// The next element to come out.
     var first: Element? { outgoing.last ?? incoming.first }
 
-    mutating func append(_ element: Element) {
+    package mutating func append(_ element: Element) {
         incoming.append(element)
     }
 
-    mutating func removeFirst() -> Element? {
+    package mutating func removeFirst() -> Element? {
         if outgoing.isEmpty {
             swap(&incoming, &outgoing)
             outgoing.reverse()
