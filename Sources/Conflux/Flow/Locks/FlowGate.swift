@@ -48,7 +48,7 @@ package final class FlowGate: Sendable {
         state.withLock { state in state.machine.lockInForce.flatMap { state.locks[$0] } }?.lock
     }
 
-    /// Whether a lock has been taken and has not ended.
+    /// Whether a lock has been taken and not released.
     func isHeld(_ id: UInt64) -> Bool { state.withLock { $0.machine.isHeld(id) } }
 
     /// Whether a dispatch by the current code would wait for a lock that the same code has taken.
@@ -121,8 +121,8 @@ package final class FlowGate: Sendable {
         }
     }
 
-    /// Ends a lock, and resumes the dispatches that waited for it. Does nothing if the lock has
-    /// ended.
+    /// Releases a lock, and resumes the dispatches that waited for it. Does nothing if it has been
+    /// released.
     func release(_ id: UInt64) {
         let places = state.withLock { state in
             state.machine.release(id)

@@ -4,15 +4,18 @@
 /// next. The ``FlowGate`` keeps it under a mutex, and acts on what it returns.
 ///
 /// **Invariants.** The oldest lock is in force. Its holder's dispatches pass once the gate is
-/// quiet, that is, once every dispatch that found the gate open has its place. The holder of a
-/// younger lock waits until that lock is in force. Everybody else waits until there is no lock.
-/// Waiting dispatches are parked. They pass in the order of dispatch, a holder's before all others.
-/// One thread resumes them, one after the other. Dispatches that come meanwhile wait behind them.
+/// quiet, that is, once every dispatch that found the gate open has its place. A lock ends once it is
+/// released and all that its holder dispatched has passed, so nothing comes in between. The
+/// holder of a younger lock waits until that lock is in force. Everybody else waits until there is no
+/// lock. Waiting dispatches are parked. They pass in the order of dispatch. One thread resumes them, one
+/// after the other. Dispatches that come meanwhile wait behind them.
 struct FlowGateMachine<Job> {
     struct Lock {
         let id: UInt64
         /// *Use*: what the holder dispatched and could not pass yet.
         fileprivate(set) var parked = Line<Job>()
+        fileprivate(set) var isReleased = false
+        fileprivate var hasEnded: Bool { isReleased && parked.isEmpty }
     }
 
     /// Oldest first.
@@ -31,20 +34,24 @@ struct FlowGateMachine<Job> {
     /// The lock that is in force.
     var lockInForce: UInt64? { locks.first?.id }
 
-    /// Whether a lock has been taken and has not ended.
-    func isHeld(_ id: UInt64) -> Bool { locks.contains { $0.id == id } }
+    /// Whether a lock has been taken and not released.
+    func isHeld(_ id: UInt64) -> Bool { position(of: id) != nil }
+
+    private func position(of held: UInt64?) -> Int? {
+        locks.firstIndex { $0.id == held && !$0.isReleased }
+    }
 
     /// Takes a lock, behind the locks that are already held.
     mutating func take(_ id: UInt64) {
         locks.append(Lock(id: id))
     }
 
-    /// Ends a lock; does nothing if it has ended. The caller then drains the jobs that waited for
-    /// it.
+    /// Releases a lock; does nothing if it has been released. The caller then drains the jobs that waited
+    /// for it.
     mutating func release(_ id: UInt64) {
-        guard let position = locks.firstIndex(where: { $0.id == id }) else { return }
-        // The holder's parked dispatches come before all others.
-        parked.prepend(locks.remove(at: position).parked)
+        guard let position = position(of: id) else { return }
+        locks[position].isReleased = true
+        if locks[position].hasEnded { locks.remove(at: position) }
     }
 
     /// Lets a dispatch pass, or parks it.
@@ -56,7 +63,7 @@ struct FlowGateMachine<Job> {
     /// - Returns: How many jobs are now parked in its line; nil if it passes.
     mutating func pass(_ job: Job, holding holder: UInt64?, isQuiet: Bool) -> Int? {
         if !isClosed { return nil }
-        guard let position = locks.firstIndex(where: { $0.id == holder }) else {
+        guard let position = position(of: holder) else {
             parked.append(job)
             return parked.count
         }
@@ -79,7 +86,9 @@ struct FlowGateMachine<Job> {
     mutating func next(isQuiet: Bool) -> Job? {
         isDraining = mayResume(isQuiet)
         guard isDraining else { return nil }
-        return locks.isEmpty ? parked.removeFirst() : locks[0].parked.removeFirst()
+        if locks.isEmpty { return parked.removeFirst() }
+        defer { if locks[0].hasEnded { locks.removeFirst() } }
+        return locks[0].parked.removeFirst()
     }
 
     /// Whether any parked job may pass: one of the holder's, or, without a lock, one of anybody's.

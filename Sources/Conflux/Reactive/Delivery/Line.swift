@@ -24,10 +24,4 @@ package struct Line<Element> {
         }
         return outgoing.popLast()
     }
-
-    /// Puts the elements of another line before all that are here.
-    mutating func prepend(_ other: Line) {
-        outgoing += other.incoming.reversed()
-        outgoing += other.outgoing
-    }
 }

@@ -11,6 +11,8 @@ import Testing
         [.passes(1), .locks(2)],
         [.locks(1), .locks(1)],
         [.passes(1), .locks(1), .locks(0)],
+        [.locks(2), .locks(1)],
+        [.passes(1), .locks(2), .locks(0)],
     ])
     func `every dispatch passes once and in order, and none between those of a holder`(
         roles: [GateWorld.Role]
@@ -116,6 +118,12 @@ struct GateWorld: ExploredWorld {
         }
         // Dispatches that were parked without a lock pass in the order in which they were parked.
         let others = placed.filter { $0.holder == nil }.map(\.number)
+        for id in participants.indices.map({ UInt64($0 + 1) }) {
+            let places = placed.indices.filter { placed[$0].holder == id }
+            if let first = places.first, let last = places.last, last - first >= places.count {
+                faults.append("\(numbers): something comes between those of \(id)'s holder")
+            }
+        }
         let resumed = others.filter { parked.contains($0) }
         if resumed != parked.filter({ resumed.contains($0) }) {
             faults.append("\(resumed) overtook")
@@ -141,7 +149,7 @@ struct GateWorld: ExploredWorld {
         case .looking(let job):
             participants[index].doing = closed ? .backing(job) : .placing(job)
         case .placing(let job):
-            place(job)
+            place(job, under: machine.lockInForce)
             participants[index].doing = .leaving
         case .leaving:
             passing -= 1
@@ -199,16 +207,19 @@ struct GateWorld: ExploredWorld {
     }
 
     private mutating func resume() -> Bool {
+        let inForce = machine.lockInForce
         let job = machine.next(isQuiet: passing == 0)
         closed = machine.isClosed
-        if let job { place(job) }
+        if let job { place(job, under: inForce) }
         return job != nil
     }
 
-    private mutating func place(_ job: Job) {
+    private mutating func place(_ job: Job, under inForce: UInt64?) {
         placed.append(job)
-        guard let inForce = machine.lockInForce else { return }
-        if inForce != held.first { problem = "\(inForce) is in force among \(held)" }
+        guard let inForce else { return }
+        if held.contains(inForce), inForce != held.first {
+            problem = "\(inForce) is in force among \(held)"
+        }
         if job.holder == inForce {
             used.insert(inForce)
         } else if used.contains(inForce) {
