@@ -152,7 +152,7 @@ let package = Package(
             name: "PollModelTests", dependencies: ["Conflux", "ConfluxTesting", "PollModel"],
             path: "Tests/Tutorial/PollModelTests", swiftSettings: strict),
         .testTarget(
-            name: "ConfluxTestingTests", dependencies: ["Conflux", "ConfluxTesting"],
+            name: "ConfluxTestingTests", dependencies: ["Conflux", "ConfluxTesting", "Spawning"],
             swiftSettings: strict),
         .testTarget(
             name: "ConfluxArgumentsTests", dependencies: ["ConfluxArguments"],
@@ -180,7 +180,9 @@ let package = Package(
             name: "EtcdCluster", dependencies: ["Spawning"], path: "Tests/EtcdCluster",
             swiftSettings: strict),
         // Processes that inherit nothing from the one that tests.
-        .target(name: "Spawning", path: "Tests/Spawning", swiftSettings: strict),
+        .target(
+            name: "Spawning", dependencies: ["CSockets"], path: "Tests/Spawning",
+            swiftSettings: strict),
         .testTarget(
             name: "ConfluxLogTests",
             dependencies: [

@@ -2,6 +2,7 @@
     import Conflux
     import ConfluxTesting
     import Foundation
+    import Spawning
     import Testing
     import XCTest
 
@@ -66,21 +67,22 @@
     /// Failures in tests of XCTest: they must fail these tests.
     @Suite(.timeLimit(.minutes(10)))
     struct XCTestRunTests {
-        /// Runs a test of XCTest in a new process.
-        private func run(_ name: String) throws -> (status: Int32, output: String) {
-            let process = Process()
-            let pipe = Pipe()
-            process.executableURL = Bundle.main.executableURL
-            process.arguments = ["ConfluxTestingTests.FailingOnPurpose/\(name)"]
-            process.environment = ProcessInfo.processInfo.environment
+        /// Runs a test of XCTest in a new process, on a thread that may wait for it.
+        private func run(_ name: String) async throws -> (status: Int32, output: String) {
+            let program = try #require(Bundle.main.executablePath)
+            let environment = ProcessInfo.processInfo.environment
                 .merging([FailingOnPurpose.variable: "1"]) { $1 }
-            process.standardInput = FileHandle.nullDevice
-            process.standardOutput = pipe
-            process.standardError = pipe
-            try process.run()
-            let output = try pipe.fileHandleForReading.readToEnd() ?? Data()
-            process.waitUntilExit()
-            return (process.terminationStatus, String(decoding: output, as: UTF8.self))
+            let ended = try await withCheckedThrowingContinuation { continuation in
+                Thread {
+                    continuation.resume(
+                        with: Result {
+                            try Spawning.run(
+                                program, ["ConfluxTestingTests.FailingOnPurpose/\(name)"],
+                                environment)
+                        })
+                }.start()
+            }
+            return (ended.status, ended.output + ended.errors)
         }
 
         /// The number of the line in this file that ends with this comment.
@@ -98,8 +100,8 @@
         ])
         func `a failure fails the test, at its line`(
             test: String, comment: String, message: String
-        ) throws {
-            let (status, output) = try run(test)
+        ) async throws {
+            let (status, output) = try await run(test)
             #expect(status == 1)
             let place =
                 "XCTestRunTests.swift:\(try line(comment)): error: FailingOnPurpose.\(test) : failed - "
@@ -108,8 +110,8 @@
         }
 
         @Test(arguments: ["testNothingWrong", "testOwnScope", "testDeterministic"])
-        func `a correct compact form passes`(test: String) throws {
-            let (status, output) = try run(test)
+        func `a correct compact form passes`(test: String) async throws {
+            let (status, output) = try await run(test)
             #expect(status == 0, "\(output)")
             #expect(output.contains("Executed 1 test, with 0 failures"))
         }

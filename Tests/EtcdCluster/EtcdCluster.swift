@@ -240,7 +240,7 @@ private final class EtcdMember: @unchecked Sendable {
 
     init(folder: String, behind prefix: [String], arguments: [String]) throws {
         guard let program = program("etcd") else { throw Failure("no etcd") }
-        let (feed, answer) = (try uninheritedPipe(), try uninheritedPipe())
+        let (feed, answer) = (try makePipe(), try makePipe())
         input = feed.writeEnd
         let output = FileHandle(fileDescriptor: answer.readEnd, closeOnDealloc: true)
         defer { for end in [feed.readEnd, answer.writeEnd] { close(end) } }

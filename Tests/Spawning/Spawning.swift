@@ -1,22 +1,15 @@
+import CSockets
 import Foundation
-import Synchronization
 
-/// Held while a process starts, and while a new pipe can still be inherited: a process that inherits an end would
-/// keep the pipe open.
-private let starting = Mutex(())
-
-/// Makes a pipe that no process inherits.
-package func uninheritedPipe() throws -> (readEnd: Int32, writeEnd: Int32) {
-    try starting.withLock { _ in
-        var ends: [Int32] = [-1, -1]
-        guard pipe(&ends) == 0 else { throw Failure("no pipe: \(systemError())") }
-        for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
-        return (ends[0], ends[1])
-    }
+/// Makes a pipe.
+package func makePipe() throws -> (readEnd: Int32, writeEnd: Int32) {
+    var ends: [Int32] = [-1, -1]
+    guard pipe(&ends) == 0 else { throw Failure("no pipe: \(systemError())") }
+    return (ends[0], ends[1])
 }
 
-/// Starts a process with its descriptors 0, 1, 2 and so on. A group leader doesn't get signals from the
-/// terminal.
+/// Starts a process with its descriptors 0, 1, 2 and so on. It inherits no others: an end of a pipe would keep that
+/// pipe open. A group leader doesn't get signals from the terminal.
 package func spawn(
     _ executable: String, _ arguments: [String], _ environment: [String: String],
     descriptors: [Int32], isGroupLeader: Bool = false
@@ -35,6 +28,7 @@ package func spawn(
     for (number, descriptor) in descriptors.enumerated() {
         posix_spawn_file_actions_adddup2(&actions, descriptor, Int32(number))
     }
+    _ = conflux_spawn_close_from(&actions, Int32(descriptors.count))
 
     // The process starts with the signals as a shell would set them, whatever this process has set.
     posix_spawnattr_init(&attributes)
@@ -52,9 +46,7 @@ package func spawn(
     var processID: pid_t = 0
     let failure = withStrings([executable] + arguments) { arguments in
         withStrings(environment.map { "\($0)=\($1)" }) { environment in
-            starting.withLock { _ in
-                posix_spawn(&processID, executable, &actions, &attributes, arguments, environment)
-            }
+            posix_spawn(&processID, executable, &actions, &attributes, arguments, environment)
         }
     }
     guard failure == 0 else {
@@ -71,8 +63,8 @@ package func run(
     _ executable: String, _ arguments: [String], _ environment: [String: String] = [:],
     input: String = ""
 ) throws -> (status: Int32, output: String, errors: String) {
-    let (read, write) = (try uninheritedPipe(), try uninheritedPipe())
-    let errors = try uninheritedPipe()
+    let (read, write) = (try makePipe(), try makePipe())
+    let errors = try makePipe()
     var given = [read.readEnd, write.writeEnd, errors.writeEnd]
     let feed = FileHandle(fileDescriptor: read.writeEnd, closeOnDealloc: true)
     let output = FileHandle(fileDescriptor: write.readEnd, closeOnDealloc: true)

@@ -57,16 +57,16 @@ final class Child: Sendable {
         self.output = Lines(of: title)
         errors = Lines(of: "the diagnostics of \(title)")
 
-        let errorPipe = try uninheritedPipe()
+        let errorPipe = try makePipe()
         let standardInput: Source
         let standardOutput: Source
         switch input {
         case .nothing: standardInput = try Source(opening: "/dev/null", O_RDONLY)
         case .file(let path): standardInput = try Source(opening: path, O_RDONLY)
-        case .pipe: standardInput = Source(reading: try uninheritedPipe())
+        case .pipe: standardInput = Source(reading: try makePipe())
         }
         switch output {
-        case .lines: standardOutput = Source(writing: try uninheritedPipe())
+        case .lines: standardOutput = Source(writing: try makePipe())
         case .file(let path):
             standardOutput = try Source(opening: path, O_WRONLY | O_CREAT | O_TRUNC)
         }

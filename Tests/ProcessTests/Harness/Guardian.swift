@@ -28,7 +28,7 @@ final class Guardian: Sendable {
         let nothing = open("/dev/null", O_WRONLY | O_CLOEXEC)
         defer { close(nothing) }
         do {
-            let pipe = try uninheritedPipe()
+            let pipe = try makePipe()
             _ = try spawn(
                 "/bin/sh", ["-c", Self.script], ["PATH": "/usr/bin:/bin"],
                 descriptors: [pipe.readEnd, nothing, nothing], isGroupLeader: true)
