@@ -33,7 +33,7 @@ struct FlowRaceTests {
             }
             isOver.value = true
         }.start()
-        while isOver.value != true { _ = try? await other().receipt() }
+        repeat { _ = try? await other().receipt() } while isOver.value != true
     }
 
     /// How often there is a number between a 1 and its 2.

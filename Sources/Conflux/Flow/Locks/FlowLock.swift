@@ -18,8 +18,8 @@ import Synchronization
 /// that returns at once (``DispatchMode``), these are the actions that had joined their store's line by then.
 ///
 /// A lock may be released at any time and on any thread, even inside an observer. It is also released with
-/// its last reference; a waiting action of its holder counts as one. What its holder dispatched before
-/// comes before the actions that waited.
+/// its last reference; a waiting action of its holder counts as one. What its holder dispatched before the
+/// release comes before the actions that waited.
 ///
 /// A lock pauses actions dispatched in this process. Entries that a node's stores get from the log still
 /// pass, and so do actions that another thread was sending to the log when the lock was taken.

@@ -116,14 +116,14 @@ struct GateWorld: ExploredWorld {
             let mine = numbers.filter { $0 / 10 == index }
             if mine != mine.sorted() { faults.append("\(mine) are not in order") }
         }
-        // Dispatches that were parked without a lock pass in the order in which they were parked.
-        let others = placed.filter { $0.holder == nil }.map(\.number)
         for id in participants.indices.map({ UInt64($0 + 1) }) {
             let places = placed.indices.filter { placed[$0].holder == id }
             if let first = places.first, let last = places.last, last - first >= places.count {
                 faults.append("\(numbers): something comes between those of \(id)'s holder")
             }
         }
+        // Dispatches that were parked without a lock pass in the order in which they were parked.
+        let others = placed.filter { $0.holder == nil }.map(\.number)
         let resumed = others.filter { parked.contains($0) }
         if resumed != parked.filter({ resumed.contains($0) }) {
             faults.append("\(resumed) overtook")
