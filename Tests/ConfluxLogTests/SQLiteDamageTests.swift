@@ -141,9 +141,12 @@ final class OtherConnection {
         try #require(sqlite3_open_v2(path, &connection, SQLITE_OPEN_READWRITE, nil) == SQLITE_OK)
     }
 
-    func run(_ statements: String) throws {
-        try #require(sqlite3_exec(connection, statements, nil, nil, nil) == SQLITE_OK)
-    }
+    func run(_ statements: String) throws { try #require(code(statements) == SQLITE_OK) }
+
+    /// Runs statements.
+    ///
+    /// - Returns: SQLite's result.
+    func code(_ statements: String) -> Int32 { sqlite3_exec(connection, statements, nil, nil, nil) }
 
     deinit { sqlite3_close_v2(connection) }
 }

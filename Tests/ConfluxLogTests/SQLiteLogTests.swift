@@ -1,3 +1,4 @@
+import CSQLite
 import ConfluxLog
 import ConfluxVocabulary
 import Forging
@@ -149,6 +150,7 @@ import Testing
         settings.busyTimeout = .zero
         let log = try SQLiteLog(directory: folder.path, settings: settings)
         try log.fill(1)
+        try log.releaseWriteLock()
         let writer = try OtherConnection(folder.database)
         try writer.run("BEGIN IMMEDIATE")
         #expect(code { try log.append(.sample(3...3)) } == .failed)
@@ -161,10 +163,41 @@ import Testing
         let log = try open()
         try log.fill(1)
         try log.confirm()
+        try log.releaseWriteLock()
         try folder.run("UPDATE meta SET epoch = epoch + 1")
         #expect(code { try log.confirm() } == .superseded)
         #expect(code { try log.append(.sample(3...3)) } == .superseded)
         #expect(try log.readAll().count == 1)
+    }
+
+    @Test func `after an append no other program can claim until the log changes the database`()
+        throws
+    {
+        let log = try open()
+        let other = try OtherConnection(folder.database)
+        let claim = "UPDATE meta SET epoch = epoch + 1"
+        _ = try log.claim()
+        #expect(other.code(claim) == SQLITE_OK)
+        // The append that finds a newer claim holds nothing.
+        #expect(code { try log.append(.sample(1...2)) } == .superseded)
+        #expect(other.code(claim) == SQLITE_OK)
+        let commits = try log.fill(2)
+        #expect(other.code(claim) == SQLITE_BUSY)
+        // Neither does a read release it, nor an append that fails.
+        #expect(try log.readAll() == commits)
+        #expect(code { try log.append(.sample(9...9, epoch: 4)) } == .endDiffers)
+        #expect(other.code(claim) == SQLITE_BUSY)
+        try log.confirm()
+        try log.save(.sample(4))
+        #expect(other.code(claim) == SQLITE_OK)
+        #expect(code { try log.append(.sample(5...5, epoch: 4)) } == .superseded)
+    }
+
+    @Test func `a log that is closed after an append can be claimed`() throws {
+        let log = try open()
+        try log.fill(1)
+        log.close()
+        #expect(try open().claim().last == SequenceNumber(2))
     }
 
     @Test func `a superseded owner changes nothing besides commits`() throws {

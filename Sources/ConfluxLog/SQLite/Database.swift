@@ -71,17 +71,45 @@ final class Database {
         _ body: () throws(DatabaseFailure) -> Result
     ) throws(DatabaseFailure) -> Result {
         try run(begin)
-        do throws(DatabaseFailure) {
+        return try rollingBack { () throws(DatabaseFailure) in
             let result = try body()
             try run(commit)
             return result
-        } catch {
+        }
+    }
+
+    /// Takes the write lock if a condition holds, and keeps it until ``releaseWriteLock()``. While the lock is
+    /// held nobody changes the database, so the condition is not checked again.
+    ///
+    /// - Returns: Whether the condition holds.
+    func holdWriteLock(
+        if condition: () throws(DatabaseFailure) -> Bool
+    ) throws(DatabaseFailure) -> Bool {
+        guard !isInTransaction else { return true }
+        try run(begin)
+        return try rollingBack { () throws(DatabaseFailure) in
+            let holds = try condition()
+            if !holds { try run(commit) }
+            return holds
+        }
+    }
+
+    /// Releases the write lock, if it is held. Every change of the database comes after this.
+    func releaseWriteLock() throws(DatabaseFailure) {
+        guard isInTransaction else { return }
+        try rollingBack { () throws(DatabaseFailure) in try run(commit) }
+    }
+
+    private var isInTransaction: Bool { sqlite3_get_autocommit(connection) == 0 }
+
+    private func rollingBack<Result>(
+        _ body: () throws(DatabaseFailure) -> Result
+    ) throws(DatabaseFailure) -> Result {
+        do throws(DatabaseFailure) { return try body() } catch {
             // After some failures SQLite rolls back by itself. A transaction that can't be ended would
-            // swallow the next append, which would still get a receipt.
-            if sqlite3_get_autocommit(connection) == 0 {
-                sqlite3_exec(connection, "ROLLBACK", nil, nil, nil)
-            }
-            guard sqlite3_get_autocommit(connection) != 0 else {
+            // swallow the next change, which would still get a receipt.
+            if isInTransaction { sqlite3_exec(connection, "ROLLBACK", nil, nil, nil) }
+            guard !isInTransaction else {
                 throw DatabaseFailure(code: SQLITE_IOERR, words: error.words)
             }
             throw error

@@ -207,16 +207,18 @@ public final class SQLiteLog: CopiedLog {
         }
         let attempt = "Appending entries \(last.next) to \(newest.last)"
         var isWritten = false
-        try writing(attempt) { () throws(DatabaseFailure) in
+        try noting(attempt) { () throws(DatabaseFailure) in
             do throws(DatabaseFailure) {
-                // The transaction changes nothing. It keeps out other claims.
-                try files.database.transaction { () throws(DatabaseFailure) in
-                    guard self.last == last, try newestEpoch(files) == newest.epoch else { return }
-                    try requireRoom(EntryWriter.size(chained))
-                    try files.entries.append(chained)
-                    isWritten = true
-                    if mustSync { try files.entries.sync() }
-                }
+                guard self.last == last, newest.epoch == tenure.epoch,
+                    // Keeps other claims out, until this log changes the database.
+                    try files.database.holdWriteLock(if: { () throws(DatabaseFailure) in
+                        try newestEpoch(files) == tenure.epoch
+                    })
+                else { return }
+                try requireRoom(EntryWriter.size(chained))
+                try files.entries.append(chained)
+                isWritten = true
+                if mustSync { try files.entries.sync() }
             } catch {
                 // Whatever failed after the write, the entries may be in the log.
                 throw isWritten ? DatabaseFailure(code: SQLITE_IOERR, words: error.words) : error
@@ -235,7 +237,7 @@ public final class SQLiteLog: CopiedLog {
         }
         // The commits are in the log already, perhaps without being forced.
         if mustSync {
-            try writing(attempt) { () throws(DatabaseFailure) in try files.entries.sync() }
+            try noting(attempt) { () throws(DatabaseFailure) in try files.entries.sync() }
         }
     }
 
@@ -309,8 +311,18 @@ public final class SQLiteLog: CopiedLog {
         return files
     }
 
-    /// Runs a function that writes, and remembers a disk error.
+    /// Runs a function that writes to the database, and remembers a disk error.
     func writing<Result>(
+        _ attempt: @autoclosure () -> String, _ body: () throws(DatabaseFailure) -> Result
+    ) throws(LogError) -> Result {
+        try noting(attempt()) { () throws(DatabaseFailure) in
+            try files?.database.releaseWriteLock()
+            return try body()
+        }
+    }
+
+    /// Runs a function that writes, and remembers a disk error.
+    private func noting<Result>(
         _ attempt: @autoclosure () -> String, _ body: () throws(DatabaseFailure) -> Result
     ) throws(LogError) -> Result {
         do { return try body() } catch {

@@ -145,6 +145,7 @@ import Testing
         settings.limitBytes = 1 << 20
         let log = try SQLiteLog(directory: folder.path, settings: settings)
         try log.fill(2)
+        try log.releaseWriteLock()
         let writer = try OtherConnection(folder.database)
         // The next commit must follow the actual end, not the failed append.
         func expectFailure(_ code: LogError.Code, _ append: () throws -> Void) throws {
@@ -182,21 +183,25 @@ import Testing
 
     @Test func `an owner that was superseded continues from the new end, not from its own`() throws
     {
+        func fill(_ log: SQLiteLog, _ count: Int) throws {
+            try log.fill(count)
+            try log.releaseWriteLock()
+        }
         let former = try open()
-        try former.fill(2)
+        try fill(former, 2)
         // Like on another machine, where the lock has no effect.
         try FileManager.default.removeItem(atPath: folder.path + "/lock")
         let newer = try open()
-        try newer.fill(2)
+        try fill(newer, 2)
         #expect(code { try former.append(.sample(5...6)) } == .superseded)
         #expect(code { try former.append(.sample(9...9)) } == .superseded)
         #expect(try followed().end?.number == SequenceNumber(8))
-        try former.fill(1)
+        try fill(former, 1)
         #expect(code { try newer.append(.sample(11...11, epoch: 2)) } == .superseded)
         #expect(try followed().end?.number == SequenceNumber(10))
         // An owner that has not learned that it was superseded must do the same.
-        try newer.fill(1)
-        try former.fill(1)
+        try fill(newer, 1)
+        try fill(former, 1)
         #expect(try followed().end?.number == SequenceNumber(14))
     }
 
