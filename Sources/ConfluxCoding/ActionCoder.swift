@@ -139,6 +139,53 @@ package struct ActionCoder<Action: Codable & Sendable>: Sendable {
         }
     }
 
+    /// Decodes actions through `Codable`, on several threads at a time.
+    ///
+    /// - Parameters:
+    ///   - payloads: Where the payloads are in `bytes`.
+    ///   - bytes: The payloads, among other things.
+    ///   - coding: Their coding.
+    ///   - actions: Uninitialised memory for as many actions.
+    /// - Returns: How many are initialised: those before the first that can't be decoded.
+    package func decode(
+        _ payloads: [Range<Int>], of bytes: UnsafeBufferPointer<UInt8>, as coding: PayloadCoding,
+        into actions: UnsafeMutablePointer<Action>
+    ) -> Int {
+        let size = Self.shareCount
+        let shareCount = (payloads.count + size - 1) / size
+        return withUnsafeTemporaryAllocation(of: Int.self, capacity: shareCount) { decoded in
+            // Each share has its own payloads, actions and count, and all are done when the call returns.
+            nonisolated(unsafe) let (bytes, actions, decoded) = (bytes, actions, decoded)
+            DispatchQueue.concurrentPerform(iterations: shareCount) { share in
+                let first = share * size
+                var next = first
+                while next < min(first + size, payloads.count),
+                    let action = try? decodeByTape(
+                        UnsafeBufferPointer(rebasing: bytes[payloads[next]]), as: coding)
+                {
+                    (actions + next).initialize(to: action)
+                    next += 1
+                }
+                (decoded.baseAddress! + share).initialize(to: next - first)
+            }
+            var count = 0
+            var isWhole = true
+            for (share, some) in decoded.enumerated() {
+                if isWhole {
+                    count += some
+                } else {
+                    (actions + share * size).deinitialize(count: some)
+                }
+                isWhole = isWhole && count == min((share + 1) * size, payloads.count)
+            }
+            return count
+        }
+    }
+
+    /// How many actions one thread decodes before it takes others: so many that handing them to another thread is
+    /// worth it.
+    package static var shareCount: Int { 16 }
+
     /// Decodes an action from a command line: JSON, or the bare name of an action without fields.
     ///
     /// - Parameter text: The argument on the command line.

@@ -1,5 +1,6 @@
 import ConfluxCoding
 import ConfluxVocabulary
+import Synchronization
 import Testing
 
 private enum Action: Codable, Hashable, Sendable, NamedActions {
@@ -38,6 +39,45 @@ struct ActionCoderTests {
             // A slice of a larger frame, whose indices don't begin at 0.
             let frame = [0xFF, 0xFF] + bytes + [0xFF]
             #expect(try coder.decode(frame[2..<(2 + bytes.count)], as: coding) == action)
+        }
+    }
+
+    /// An action that counts its living instances.
+    private final class Counted: Codable, Sendable {
+        static let alive = Mutex(0)
+        let number: Int
+
+        init(from decoder: any Decoder) throws {
+            number = try decoder.singleValueContainer().decode(Int.self)
+            Self.alive.withLock { $0 += 1 }
+        }
+
+        deinit { Self.alive.withLock { $0 -= 1 } }
+    }
+
+    @Test func `several threads decode what one does, up to the first that can't be decoded`() {
+        let coder = ActionCoder<Counted>()
+        let shareCount = ActionCoder<Counted>.shareCount
+        let counts = [1, shareCount, shareCount + 1, 5 * shareCount]
+        for (count, broken) in counts.flatMap({ count in
+            [[], [0], [count / 2], [count - 1], [0, count - 1]].map { (count, $0) }
+        }) {
+            var bytes: [UInt8] = []
+            var payloads: [Range<Int>] = []
+            for number in 0..<count {
+                let start = bytes.count
+                bytes += Array((broken.contains(number) ? "no" : "\(number)").utf8)
+                payloads.append(start..<bytes.count)
+            }
+            let room = UnsafeMutablePointer<Counted>.allocate(capacity: count)
+            defer { room.deallocate() }
+            let decoded = bytes.withUnsafeBufferPointer {
+                coder.decode(payloads, of: $0, as: .json, into: room)
+            }
+            #expect(decoded == broken.first ?? count)
+            #expect((0..<decoded).map { room[$0].number } == Array(0..<decoded))
+            #expect(Counted.alive.withLock { $0 } == decoded)
+            room.deinitialize(count: decoded)
         }
     }
 

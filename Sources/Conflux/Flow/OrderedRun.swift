@@ -61,15 +61,18 @@ package final class OrderedRun<S: State>: @unchecked Sendable {
 
     /// Has actions made where they are kept.
     ///
-    /// - Parameter body: Makes some actions from the first place on, and their contexts likewise. Gets
-    ///   uninitialised memory for `room` of each, at least one. Returns how many it made.
+    /// - Parameters:
+    ///   - least: For how many there has to be room.
+    ///   - body: Makes some actions from the first place on, and their contexts likewise. Gets
+    ///     uninitialised memory for `room` of each, `least` or more. Returns how many it made.
     package func appendEach(
+        _ least: Int = 1,
         _ body: (
             _ actions: UnsafeMutablePointer<S.Action>,
             _ contexts: UnsafeMutablePointer<ActionContext>, _ room: Int
         ) -> Int
     ) {
-        if count == capacity { grow() }
+        while capacity - count < least { grow() }
         count += body(actions + count, contexts + count, capacity - count)
     }
 

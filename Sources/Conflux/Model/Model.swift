@@ -24,7 +24,8 @@ import ConfluxVocabulary
 /// model, the action and the context: no clock, no system randomness, no store. Touching a store
 /// in them ends the program with a message.
 public protocol Model: Codable, Sendable {
-    /// What can happen to the model.
+    /// What can happen to the model. A node may decode actions on several threads at a time, so their
+    /// `init(from:)` must depend only on the decoder.
     associatedtype Action: Codable & Sendable
 
     /// The state's name: 1 to 64 characters of `a-z 0-9 . _ -`, the same in every process.

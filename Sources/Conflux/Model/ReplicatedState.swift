@@ -5,6 +5,9 @@ import ConfluxVocabulary
 /// Its name means the same state in every process. A node's bridge sends the actions of
 /// `Store<S>.actions` to the sequencer, and delivers them in the log's order to every store of the
 /// state.
+///
+/// A node may decode actions on several threads at a time. So an action's `init(from:)` must depend only on the
+/// decoder.
 public protocol BridgedState: State where Action: Codable & Sendable {
     /// The state's name: 1 to 64 characters of `a-z 0-9 . _ -`, the same in every process.
     static var name: String { get }

@@ -133,11 +133,43 @@ final class StoreRun<S: BridgedState> {
                 return context - contexts
             }
         }
-        let count = taken.count - former
-        guard count > 0 else { return start }
-        last = taken.context(at: taken.count - 1).sequence
-        bytes += position - start + count * StoreProgress.actionBytes
+        noteTaken(since: former, payloadBytes: position - start)
         return position
+    }
+
+    /// Does the same through `Codable`, on several threads at a time. Does nothing if the row has too few entries
+    /// here.
+    func append(
+        _ entries: UnsafeBufferPointer<UInt8>, from start: Int, row: Int, of rows: Int,
+        by coder: ActionCoder<S.Action>, as coding: PayloadCoding, at place: inout EntryPlace
+    ) -> Int {
+        var payloads: [Range<Int>] = []
+        var position = start
+        while let head = EntryHead(entries, at: position, rows: rows), head.target == row {
+            payloads.append(head.lower..<head.upper)
+            position = head.upper
+        }
+        guard payloads.count > ActionCoder<S.Action>.shareCount else { return start }
+        let former = taken.count
+        taken.appendEach(payloads.count) { actions, contexts, _ in
+            let count = coder.decode(payloads, of: entries, as: coding, into: actions)
+            for index in 0..<count {
+                (contexts + index).initialize(to: context(of: place))
+                place.advance()
+            }
+            return count
+        }
+        let count = taken.count - former
+        position = count == 0 ? start : payloads[count - 1].upperBound
+        noteTaken(since: former, payloadBytes: position - start)
+        return position
+    }
+
+    private func noteTaken(since former: Int, payloadBytes: Int) {
+        let count = taken.count - former
+        guard count > 0 else { return }
+        last = taken.context(at: taken.count - 1).sequence
+        bytes += payloadBytes + count * StoreProgress.actionBytes
     }
 
     @inline(__always)
