@@ -154,7 +154,7 @@ package struct ActionCoder<Action: Codable & Sendable>: Sendable {
         let size = Self.shareCount
         let shareCount = (payloads.count + size - 1) / size
         return withUnsafeTemporaryAllocation(of: Int.self, capacity: shareCount) { decoded in
-            // Each share has its own payloads, actions and count, and all are done when the call returns.
+            // One thread has a share: its payloads, actions and count. All are done when the call returns.
             nonisolated(unsafe) let (bytes, actions, decoded) = (bytes, actions, decoded)
             DispatchQueue.concurrentPerform(iterations: shareCount) { share in
                 let first = share * size

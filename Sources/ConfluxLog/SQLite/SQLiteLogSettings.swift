@@ -59,3 +59,17 @@ public struct SQLiteLogSettings: Sendable, Hashable {
         }
     }
 }
+
+extension SQLiteLog {
+    /// Opens the log in a folder, and creates both if they are absent.
+    ///
+    /// - Parameters:
+    ///   - directory: The folder.
+    ///   - durability: What an append guarantees when it returns.
+    /// - Throws: Like `init(directory:settings:)`.
+    public convenience init(
+        directory: String, durability: SQLiteLogSettings.Durability
+    ) throws(LogError) {
+        try self.init(directory: directory, settings: SQLiteLogSettings(durability: durability))
+    }
+}

@@ -11,9 +11,7 @@ struct SharedDecodingTests {
     private let name = StoreName(state: Name("tally")!, instance: .shared)
     private let count = 200
 
-    /// Delivers a commit of a batch.
-    ///
-    /// - Parameter entries: The target and the payload of each entry. The first has number 3.
+    /// Delivers a commit of a batch, whose entries are these targets and payloads. The first has number 3.
     private func deliver(_ entries: [(StoreName, String)], to setup: ApplierSetup) {
         var builder = BatchBuilder()
         for (store, payload) in entries {
