@@ -151,7 +151,7 @@ package struct ActionCoder<Action: Codable & Sendable>: Sendable {
         _ payloads: [Range<Int>], of bytes: UnsafeBufferPointer<UInt8>, as coding: PayloadCoding,
         into actions: UnsafeMutablePointer<Action>
     ) -> Int {
-        let size = Self.shareCount
+        let size = Self.shareSize
         let shareCount = (payloads.count + size - 1) / size
         return withUnsafeTemporaryAllocation(of: Int.self, capacity: shareCount) { decoded in
             // One thread has a share: its payloads, actions and count. All are done when the call returns.
@@ -169,22 +169,20 @@ package struct ActionCoder<Action: Codable & Sendable>: Sendable {
                 (decoded.baseAddress! + share).initialize(to: next - first)
             }
             var count = 0
-            var isWhole = true
             for (share, some) in decoded.enumerated() {
-                if isWhole {
+                // Something is missing before a share that does not begin at the count.
+                if count == share * size {
                     count += some
                 } else {
                     (actions + share * size).deinitialize(count: some)
                 }
-                isWhole = isWhole && count == min((share + 1) * size, payloads.count)
             }
             return count
         }
     }
 
-    /// How many actions one thread decodes before it takes others: so many that handing them to another thread is
-    /// worth it.
-    package static var shareCount: Int { 16 }
+    /// How many actions a thread decodes at a time. With fewer, waking another thread would cost more than it saves.
+    package static var shareSize: Int { 16 }
 
     /// Decodes an action from a command line: JSON, or the bare name of an action without fields.
     ///

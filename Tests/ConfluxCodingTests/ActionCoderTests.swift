@@ -57,8 +57,8 @@ struct ActionCoderTests {
 
     @Test func `several threads decode what one does, up to the first that can't be decoded`() {
         let coder = ActionCoder<Counted>()
-        let shareCount = ActionCoder<Counted>.shareCount
-        let counts = [1, shareCount, shareCount + 1, 5 * shareCount]
+        let shareSize = ActionCoder<Counted>.shareSize
+        let counts = [1, shareSize, shareSize + 1, 5 * shareSize]
         for (count, broken) in counts.flatMap({ count in
             [[], [0], [count / 2], [count - 1], [0, count - 1]].map { (count, $0) }
         }) {

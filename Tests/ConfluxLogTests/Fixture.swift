@@ -99,7 +99,7 @@ extension ActionLog {
         try read(from: SequenceNumber(1), limitBytes: .max)
     }
 
-    /// Lets other programs write to the database again after an append, by a change that changes nothing.
+    /// Makes the log release the write lock that it keeps after an append: truncates, and discards nothing.
     func releaseWriteLock() throws { _ = try truncate(below: floor, limitBytes: 1) }
 
     /// Claims the log, and appends commits of two entries each: 1–2, 3–4 …

@@ -183,7 +183,7 @@ import Testing
         #expect(other.code(claim) == SQLITE_OK)
         let commits = try log.fill(2)
         #expect(other.code(claim) == SQLITE_BUSY)
-        // Neither does a read release it, nor an append that fails.
+        // A read does not release the lock, and neither does an append that fails.
         #expect(try log.readAll() == commits)
         #expect(code { try log.append(.sample(9...9, epoch: 4)) } == .endDiffers)
         #expect(other.code(claim) == SQLITE_BUSY)

@@ -66,7 +66,7 @@ package final class OrderedRun<S: State>: @unchecked Sendable {
     ///   - body: Makes some actions from the first place on, and their contexts likewise. Gets
     ///     uninitialised memory for `room` of each, `least` or more. Returns how many it made.
     package func appendEach(
-        _ least: Int = 1,
+        reserving least: Int = 1,
         _ body: (
             _ actions: UnsafeMutablePointer<S.Action>,
             _ contexts: UnsafeMutablePointer<ActionContext>, _ room: Int

@@ -195,7 +195,7 @@ public final class SQLiteLog: CopiedLog {
         }
         let attempt = "Appending entries \(last.next) to \(newest.last)"
         var isWritten = false
-        try noting(attempt) { () throws(DatabaseFailure) in
+        try rememberingFailure(attempt) { () throws(DatabaseFailure) in
             do throws(DatabaseFailure) {
                 guard self.last == last, newest.epoch == tenure.epoch,
                     // Keeps other claims out, until this log changes the database.
@@ -225,7 +225,8 @@ public final class SQLiteLog: CopiedLog {
         }
         // The commits are in the log already, perhaps without being forced.
         if mustSync {
-            try noting(attempt) { () throws(DatabaseFailure) in try files.entries.sync() }
+            try rememberingFailure(attempt) { () throws(DatabaseFailure) in try files.entries.sync()
+            }
         }
     }
 
@@ -303,14 +304,14 @@ public final class SQLiteLog: CopiedLog {
     func writing<Result>(
         _ attempt: @autoclosure () -> String, _ body: () throws(DatabaseFailure) -> Result
     ) throws(LogError) -> Result {
-        try noting(attempt()) { () throws(DatabaseFailure) in
+        try rememberingFailure(attempt()) { () throws(DatabaseFailure) in
             try files?.database.releaseWriteLock()
             return try body()
         }
     }
 
     /// Runs a function that writes, and remembers a disk error.
-    private func noting<Result>(
+    private func rememberingFailure<Result>(
         _ attempt: @autoclosure () -> String, _ body: () throws(DatabaseFailure) -> Result
     ) throws(LogError) -> Result {
         do { return try body() } catch {

@@ -149,9 +149,9 @@ final class StoreRun<S: BridgedState> {
             payloads.append(head.lower..<head.upper)
             position = head.upper
         }
-        guard payloads.count > ActionCoder<S.Action>.shareCount else { return start }
+        guard payloads.count > ActionCoder<S.Action>.shareSize else { return start }
         let former = taken.count
-        taken.appendEach(payloads.count) { actions, contexts, _ in
+        taken.appendEach(reserving: payloads.count) { actions, contexts, _ in
             let count = coder.decode(payloads, of: entries, as: coding, into: actions)
             for index in 0..<count {
                 (contexts + index).initialize(to: context(of: place))

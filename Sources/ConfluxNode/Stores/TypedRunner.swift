@@ -118,9 +118,6 @@ final class TypedRunner<S: BridgedState>: EntryRunner {
         var runs: [StoreRun<S>] = []
         var only: StoreRun<S>?
         var quick: QuickCoding<S.Action>?
-        // Whether the next entries of the row may be decoded together. It is tried once, so that none is decoded
-        // again and again because of a later one that can't be.
-        var mayShare = false
         var place = first
         var position = 0
         while let head = EntryHead(entries, at: position, rows: targets.count) {
@@ -130,20 +127,21 @@ final class TypedRunner<S: BridgedState>: EntryRunner {
                 let isOlder = Int(targets[row].schemaVersion) > S.schemaVersion
                 only = runs.count == 1 && !isSelective && !isNoting && !isOlder ? runs[0] : nil
                 quick = targets[row].coding == .compact ? coder.quick : nil
-                mayShare = quick == nil
-            }
-            if let only, only.isOpen, quick != nil || mayShare {
-                mayShare = false
-                let next =
-                    if let quick {
-                        only.append(
-                            entries, from: position, row: row, of: targets.count, by: quick,
-                            payloadBytesMax: coder.sizeBytesMax, at: &place)
-                    } else {
-                        only.append(
-                            entries, from: position, row: row, of: targets.count, by: coder,
-                            as: targets[row].coding, at: &place)
+                // Once for the row, so that no entry is decoded again and again because a later one can't be.
+                if let only, quick == nil, only.isOpen {
+                    let next = only.append(
+                        entries, from: position, row: row, of: targets.count, by: coder,
+                        as: targets[row].coding, at: &place)
+                    if next != position {
+                        position = next
+                        continue
                     }
+                }
+            }
+            if let only, let quick, only.isOpen {
+                let next = only.append(
+                    entries, from: position, row: row, of: targets.count, by: quick,
+                    payloadBytesMax: coder.sizeBytesMax, at: &place)
                 if next != position {
                     position = next
                     continue

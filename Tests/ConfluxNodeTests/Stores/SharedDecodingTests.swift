@@ -12,11 +12,14 @@ struct SharedDecodingTests {
     private let count = 200
 
     /// Delivers a commit of a batch, whose entries are these targets and payloads. The first has number 3.
-    private func deliver(_ entries: [(StoreName, String)], to setup: ApplierSetup) {
+    private func deliver(
+        _ entries: [(StoreName, String)], schemaVersion: UInt32 = 1, to setup: ApplierSetup
+    ) {
         var builder = BatchBuilder()
         for (store, payload) in entries {
             builder.append(
-                target: BatchTarget(target: .store(store), schemaVersion: 1, coding: .json),
+                target: BatchTarget(
+                    target: .store(store), schemaVersion: schemaVersion, coding: .json),
                 payload: Array(payload.utf8))
         }
         setup.deliver(
@@ -66,7 +69,7 @@ struct SharedDecodingTests {
         }
     }
 
-    @Test func `each store gets its own, also if entries of stores alternate in runs`() throws {
+    @Test func `each store gets its own entries, even if runs of them alternate`() throws {
         let setup = try ApplierSetup()
         let otherName = StoreName(state: name.state, instance: try #require(Name("other")))
         let other = setup.register(otherName)
@@ -89,5 +92,12 @@ struct SharedDecodingTests {
         deliver((0..<count).map { _ in (name, add(1)) }, to: setup)
         deliver((0..<count).map { _ in (name, add(1)) }, to: setup)
         #expect(setup.store.computed.count == count)
+    }
+
+    @Test func `entries of a newer program stop the store, although they can be decoded`() throws {
+        let setup = try ApplierSetup()
+        deliver((0..<count).map { _ in (name, add(1)) }, schemaVersion: 2, to: setup)
+        #expect(setup.store.computed.count == 0)
+        #expect(try setup.progress(of: name).stop?.at == SequenceNumber(3))
     }
 }

@@ -243,7 +243,7 @@ extension LogError {
             case SQLITE_BUSY, SQLITE_LOCKED:
                 (
                     .failed,
-                    "Another program has locked the database. End its transaction, and try again."
+                    "Another program uses the database. End that program if it is a sequencer, or its transaction, and try again."
                 )
             case SQLITE_CANTOPEN, SQLITE_PERM, SQLITE_READONLY, SQLITE_AUTH:
                 // A wrong byte in the header can also forbid writing, which SQLite reports the same way.
