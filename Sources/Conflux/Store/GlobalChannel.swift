@@ -71,10 +71,8 @@ package final class GlobalChannel<S: State>: @unchecked Sendable {
         { Handling.events.action(for: $0) as? S.Action }
     }
 
-    /// The live stores, oldest first.
-    package var cores: [StoreCore<S>] {
-        registry.withLock { $0.lanes }.map(Self.core)
-    }
+    /// The live stores, oldest first: each is a `StoreCore` of the state.
+    var lanes: [Lane] { registry.withLock { $0.lanes } }
 
     /// Sends global dispatches from now on to a route, or, with nil, to the stores here.
     ///

@@ -197,10 +197,8 @@ public final class Scope: Sendable {
         order.reserving { enter(0) }
     }
 
-    /// The live stores of a state, oldest first.
-    package func cores<S: State>(of state: S.Type = S.self) -> [StoreCore<S>] {
-        channel(of: state).cores
-    }
+    /// The live stores of a state, oldest first: each is a `StoreCore` of the state.
+    package func lanes<S: State>(of state: S.Type = S.self) -> [Lane] { channel(of: state).lanes }
 }
 
 /// What a dispatch checks first. A copy spares each dispatch the reference to the scope.

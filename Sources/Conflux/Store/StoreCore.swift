@@ -148,9 +148,18 @@ package final class StoreCore<S: State>: Lane, @unchecked Sendable {
         return true
     }
 
-    /// Puts a node's job into the lane. Never waits, and takes no route.
+    /// Does a node's job, at once if the lane is immediate and free, or else behind what is in line. Never waits, and
+    /// takes no route.
     func enqueue(_ job: LaneJob<S>) {
         let mark = ThreadMark.outsideModels
+        if isImmediate, control.withLock({ $0.machine.enterIfFree(by: mark.thread) }) {
+            var isDone = true
+            scope.runLane(mark) {
+                isDone = runEnteredInScope { FlowLock.holding(nil) { perform(job) } }
+            }
+            if !isDone { goOn(mark) }
+            return
+        }
         // Written under the lock and read after it, by this thread alone.
         nonisolated(unsafe) var duty: LaneMachine.Duty?
         control.withLock { control in
@@ -160,9 +169,6 @@ package final class StoreCore<S: State>: Lane, @unchecked Sendable {
         }
         if let duty { serve(duty, mark) } else { drop(job) }
     }
-
-    /// Whether dispatches to this store go to a route: a node changes it, and nobody else.
-    package var isRouted: Bool { control.withLock { $0.machine.isRouted } }
 
     /// Sends further dispatches to this store to a route, or, with nil, to the store itself. A
     /// released store takes no route.

@@ -2,43 +2,37 @@ import Conflux
 import ConfluxProtocol
 import ConfluxVocabulary
 
-/// The entries of the present commit that one store gets.
+/// The entries of the present commit that one store gets: the part that doesn't depend on the state's type. To look
+/// up such a type at run time takes longer than to apply a small action.
 // Unchecked exclusivity: confined to the thread that applies, and no access lasts while another function is
 // called.
-final class StoreRun<S: BridgedState> {
-    let core: StoreCore<S>
+class StoreRun {
     /// nil for a store that is not replicated.
-    let replica: Replica?
+    final let replica: Replica?
     /// How far the store is: its own progress, or that of all local stores together.
-    let progress: StoreProgress
+    final let progress: StoreProgress
     /// Chooses the random numbers of its actions.
-    let seed: UInt64
+    final let seed: UInt64
     /// Records which entry is being decoded for it.
-    let decoding: DecodingMark?
-    @exclusivity(unchecked) var taken: OrderedRun<S>
-    @exclusivity(unchecked) var failures: [NoEffect] = []
+    final let decoding: DecodingMark?
+    @exclusivity(unchecked) final var failures: [NoEffect] = []
     /// About how many bytes its lane holds for them.
-    @exclusivity(unchecked) var bytes = 0
+    @exclusivity(unchecked) final var bytes = 0
     /// Whether the store takes every entry of the present batch that concerns it.
-    @exclusivity(unchecked) var isOpen = false
+    @exclusivity(unchecked) final var isOpen = false
     /// The last entry that it took; zero before the first.
-    @exclusivity(unchecked) var last = SequenceNumber.zero
+    @exclusivity(unchecked) final var last = SequenceNumber.zero
 
-    init(
-        _ core: StoreCore<S>, replica: Replica?, _ progress: StoreProgress, seed: UInt64,
-        _ taken: OrderedRun<S>
-    ) {
-        self.core = core
+    init(_ replica: Replica?, _ progress: StoreProgress, seed: UInt64) {
         self.replica = replica
         self.progress = progress
         self.seed = seed
-        self.taken = taken
         decoding = replica?.crashes?.decoding
     }
 
     /// Whether the store still has to judge the entry. It does not if it has the entry already, is frozen, or has
     /// stopped.
-    func awaits(_ sequence: SequenceNumber) -> Bool {
+    final func awaits(_ sequence: SequenceNumber) -> Bool {
         guard progress.phase != .ended, sequence > progress.delivered else { return false }
         guard replica?.isFrozen != true else { return false }
         return true
@@ -47,18 +41,18 @@ final class StoreRun<S: BridgedState> {
     /// Begins a batch that concerns the store.
     ///
     /// - Parameter first: The number of the batch's first entry.
-    func begin(at first: SequenceNumber) {
+    final func begin(at first: SequenceNumber) {
         isOpen = awaits(first) && replica?.skips.isEmpty ?? true
     }
 
     /// Ends a batch: tells the replica which entry it took last.
-    func end() {
+    final func end() {
         if let replica, last != .zero { replica.lastChange = last }
     }
 
     /// Whether the store applies the entry.
     @inline(__always)
-    func takes(_ place: EntryPlace) -> Bool {
+    final func takes(_ place: EntryPlace) -> Bool {
         if isOpen {
             last = place.sequence
             return true
@@ -67,7 +61,7 @@ final class StoreRun<S: BridgedState> {
     }
 
     @inline(never)
-    private func takesChecked(_ place: EntryPlace) -> Bool {
+    private final func takesChecked(_ place: EntryPlace) -> Bool {
         guard awaits(place.sequence) else { return false }
         last = place.sequence
         if replica?.skips.contains(place.sequence) == true {
@@ -78,11 +72,36 @@ final class StoreRun<S: BridgedState> {
     }
 
     /// Records that an entry has no effect on the store.
-    func note(_ why: EntryFailure, _ place: EntryPlace) {
+    final func note(_ why: EntryFailure, _ place: EntryPlace) {
         failures.append(
             NoEffect(
                 sequence: place.sequence, why: why, incarnation: place.origin.incarnation))
     }
+}
+
+/// A run, and the actions that were decoded for it.
+final class TypedRun<S: BridgedState>: StoreRun {
+    private let core: StoreCore<S>
+    // Unchecked exclusivity: as above.
+    @exclusivity(unchecked) private var taken: OrderedRun<S>
+
+    /// - Parameters:
+    ///   - lane: The store's core.
+    ///   - replica: The replica; nil for a store that is not replicated.
+    ///   - progress: Its progress, or that of all local stores together.
+    ///   - seed: Chooses the random numbers of its actions.
+    ///   - taken: An empty run.
+    init(
+        _ lane: Lane, _ replica: Replica?, _ progress: StoreProgress, seed: UInt64,
+        _ taken: OrderedRun<S>
+    ) {
+        core = unsafeDowncast(lane, to: StoreCore<S>.self)
+        self.taken = taken
+        super.init(replica, progress, seed: seed)
+    }
+
+    /// Whether the lane has nothing to do for it.
+    var isEmpty: Bool { taken.count == 0 && failures.isEmpty }
 
     /// Appends an action that the store takes.
     func append(_ action: S.Action, _ place: EntryPlace, payloadBytes: Int) {
@@ -177,5 +196,38 @@ final class StoreRun<S: BridgedState> {
         ActionContext(
             sequence: place.sequence, timestamp: place.timestamp, origin: place.origin,
             seed: seed)
+    }
+
+    /// Gives the actions to the store's lane.
+    ///
+    /// - Parameters:
+    ///   - through: The number up to which the log has nothing more for the store.
+    ///   - serial: The number under which the lane reports.
+    ///   - reports: Gets the report.
+    func give(through: SequenceNumber, _ serial: UInt64, to reports: LaneReports) {
+        let (taken, failures) = (taken, failures)
+        core.deliver(taken, through: through) { report in
+            guard !report.refusals.isEmpty || !failures.isEmpty else {
+                return reports.add(.ran(serial: serial, []))
+            }
+            let refused = report.refusals.map { refusal in
+                let context = taken.context(at: refusal.index)
+                return NoEffect(
+                    sequence: context.sequence, why: .refused(refusal.error),
+                    incarnation: context.origin?.incarnation ?? .none)
+            }
+            reports.add(
+                .ran(
+                    serial: serial, (failures + refused).sorted { $0.sequence < $1.sequence }))
+        }
+    }
+
+    /// Returns the memory of the actions, emptied, if the lane is done with it and it is worth keeping.
+    func emptied() -> OrderedRun<S>? {
+        guard taken.isFinished, isKnownUniquelyReferenced(&taken), taken.isWorthKeeping else {
+            return nil
+        }
+        taken.clear()
+        return taken
     }
 }

@@ -7,10 +7,12 @@ final class TypedRunner<S: BridgedState>: EntryRunner {
     private unowned let stores: StateStores
     private let scope: Scope
     private let coder: ActionCoder<S.Action>
-    private var cores: [StoreName: StoreCore<S>] = [:]
-    /// What each store gets of the present commit, in the order in which entries concerned the stores.
-    private var runs: [StoreRun<S>] = []
-    private var runOf: [StoreName: StoreRun<S>] = [:]
+    /// The cores of the replicated stores.
+    private var cores: [StoreName: Lane] = [:]
+    /// What each store gets of the present commit, in the order in which entries concerned the stores. Each is a
+    /// `TypedRun` of the state: see ``typed(_:)``.
+    private var runs: [StoreRun] = []
+    private var runOf: [StoreName: StoreRun] = [:]
     private var commit = SequenceNumber.zero...SequenceNumber.zero
     private var recipients = Recipients.attached
     private var stopped: [Replica] = []
@@ -48,12 +50,12 @@ final class TypedRunner<S: BridgedState>: EntryRunner {
 
     /// The run of a replica; nil if the replica gets nothing of the commit. It is made when an entry first concerns
     /// the replica, so that the other replicas cost nothing.
-    private func run(of replica: Replica?) -> StoreRun<S>? {
+    private func run(of replica: Replica?) -> StoreRun? {
         guard let replica, recipients.include(replica.progress), let core = cores[replica.name]
         else { return nil }
         if let run = runOf[replica.name] { return run }
-        let run = StoreRun<S>(
-            core, replica: replica, replica.progress, seed: replica.seed, takeSpare())
+        let run = TypedRun<S>(
+            core, replica, replica.progress, seed: replica.seed, takeSpare())
         runs.append(run)
         runOf[replica.name] = run
         isSelective = isSelective || !replica.skips.isEmpty
@@ -75,15 +77,12 @@ final class TypedRunner<S: BridgedState>: EntryRunner {
         hasAll = true
         for replica in stores.replicas.values { _ = run(of: replica) }
         guard stores.isBridged, recipients.include(stores.locals) else { return }
-        let replicated = Set(
-            stores.replicas.values.compactMap { cores[$0.name].map(ObjectIdentifier.init) })
+        let replicated = Set(cores.values.map(ObjectIdentifier.init))
         let seed = seedOfLocals(log)
         let former = runs.count
-        for core in scope.cores(of: S.self)
-        where !replicated.contains(ObjectIdentifier(core)) && !core.isRouted {
-            runs.append(
-                StoreRun<S>(
-                    core, replica: nil, stores.locals, seed: seed, takeSpare()))
+        for lane in scope.lanes(of: S.self)
+        where !replicated.contains(ObjectIdentifier(lane)) && !lane.isRouted {
+            runs.append(TypedRun<S>(lane, nil, stores.locals, seed: seed, takeSpare()))
         }
         if runs.count > former {
             stores.locals.comeBack(at: commit.lowerBound)
@@ -109,14 +108,14 @@ final class TypedRunner<S: BridgedState>: EntryRunner {
     }
 
     private func add(
-        _ entries: UnsafeBufferPointer<UInt8>, of batch: Batch, to concerned: [[StoreRun<S>]],
+        _ entries: UnsafeBufferPointer<UInt8>, of batch: Batch, to concerned: [[StoreRun]],
         at first: EntryPlace
     ) {
         let targets = batch.targets
         // What entries of the present row need. Successive entries often have the same row.
         var row = -1
-        var runs: [StoreRun<S>] = []
-        var only: StoreRun<S>?
+        var runs: [StoreRun] = []
+        var only: TypedRun<S>?
         var quick: QuickCoding<S.Action>?
         var place = first
         var position = 0
@@ -125,7 +124,7 @@ final class TypedRunner<S: BridgedState>: EntryRunner {
                 row = head.target
                 runs = concerned[row]
                 let isOlder = Int(targets[row].schemaVersion) > S.schemaVersion
-                only = runs.count == 1 && !isSelective && !isNoting && !isOlder ? runs[0] : nil
+                only = runs.count == 1 && !isSelective && !isNoting && !isOlder ? typed(runs[0]) : nil
                 quick = targets[row].coding == .compact ? coder.quick : nil
                 // Once for the row, so that no entry is decoded again and again because a later one can't be.
                 if let only, quick == nil, only.isOpen {
@@ -154,7 +153,7 @@ final class TypedRunner<S: BridgedState>: EntryRunner {
         }
     }
 
-    private func runs(concernedBy target: Target, log: LogID) -> [StoreRun<S>] {
+    private func runs(concernedBy target: Target, log: LogID) -> [StoreRun] {
         switch target {
         case .state(let state):
             guard state == stores.name else { return [] }
@@ -167,7 +166,7 @@ final class TypedRunner<S: BridgedState>: EntryRunner {
 
     @inline(never)
     private func add(
-        _ payload: UnsafeBufferPointer<UInt8>, for row: BatchTarget, to runs: [StoreRun<S>],
+        _ payload: UnsafeBufferPointer<UInt8>, for row: BatchTarget, to runs: [StoreRun],
         at place: EntryPlace
     ) {
         if Int(row.schemaVersion) > S.schemaVersion {
@@ -179,7 +178,7 @@ final class TypedRunner<S: BridgedState>: EntryRunner {
         do {
             let action = try coder.decode(payload, as: row.coding)
             for run in runs where run.takes(place) {
-                run.append(action, place, payloadBytes: payload.count)
+                typed(run).append(action, place, payloadBytes: payload.count)
             }
         } catch {
             for run in runs where run.takes(place) {
@@ -189,7 +188,7 @@ final class TypedRunner<S: BridgedState>: EntryRunner {
     }
 
     /// Stops the stores at an entry that is newer than this program: a replica never skips it by itself (rule 17).
-    private func stop(_ runs: [StoreRun<S>], at place: EntryPlace, version: UInt32) {
+    private func stop(_ runs: [StoreRun], at place: EntryPlace, version: UInt32) {
         for run in runs where run.awaits(place.sequence) {
             let name = run.replica?.name.description ?? stores.name.text
             let isSkipped = run.replica?.skips.contains(place.sequence) == true
@@ -218,7 +217,7 @@ final class TypedRunner<S: BridgedState>: EntryRunner {
     /// store skips is not decoded either, since nobody knows what decoding it would do.
     ///
     /// - Returns: Whether any store still takes the entry. If not, its payload must not be decoded.
-    private func isWanted(_ runs: [StoreRun<S>], at place: EntryPlace) -> Bool {
+    private func isWanted(_ runs: [StoreRun], at place: EntryPlace) -> Bool {
         var isWanted = false
         for run in runs {
             let isSkipped = run.replica?.skips.contains(place.sequence) == true
@@ -242,20 +241,21 @@ final class TypedRunner<S: BridgedState>: EntryRunner {
     func flush() -> (given: [StoreProgress], stopped: [Replica]) {
         guard !runs.isEmpty else { return ([], []) }
         var given: [StoreProgress] = []
-        var local: [StoreRun<S>] = []
+        var local: [StoreRun] = []
         for run in runs {
             guard let replica = run.replica else {
-                if run.taken.count > 0 || !run.failures.isEmpty { local.append(run) }
+                if !typed(run).isEmpty { local.append(run) }
                 continue
             }
             let progress = replica.progress
             let hasEnded = progress.phase == .ended
             // A replica's position rises with every commit that concerns it.
-            guard !hasEnded || run.taken.count > 0 || !run.failures.isEmpty else { continue }
+            guard !hasEnded || !typed(run).isEmpty else { continue }
             let serial = progress.beginRun(of: commit, lanes: 1, bytes: run.bytes)
-            replica.enter(
-                giving(
-                    run, through: hasEnded ? .zero : commit.upperBound, serial, progress.reports))
+            let through = hasEnded ? .zero : commit.upperBound
+            replica.enter { [run = typed(run), reports = progress.reports] in
+                run.give(through: through, serial, to: reports)
+            }
             keep(run)
             given.append(progress)
         }
@@ -263,7 +263,7 @@ final class TypedRunner<S: BridgedState>: EntryRunner {
             let bytes = local.reduce(0) { $0 + $1.bytes }
             let serial = stores.locals.beginRun(of: commit, lanes: local.count, bytes: bytes)
             for run in local {
-                giving(run, through: .zero, serial, stores.locals.reports)()
+                typed(run).give(through: .zero, serial, to: stores.locals.reports)
                 keep(run)
             }
             given.append(stores.locals)
@@ -274,36 +274,13 @@ final class TypedRunner<S: BridgedState>: EntryRunner {
         return (given, stopped)
     }
 
-    /// - Returns: A function that gives a run to its store's lane.
-    private func giving(
-        _ run: StoreRun<S>, through: SequenceNumber, _ serial: UInt64, _ reports: LaneReports
-    ) -> () -> Void {
-        let (core, taken, failures) = (run.core, run.taken, run.failures)
-        return {
-            core.deliver(taken, through: through) { report in
-                guard !report.refusals.isEmpty || !failures.isEmpty else {
-                    return reports.add(.ran(serial: serial, []))
-                }
-                let refused = report.refusals.map { refusal in
-                    let context = taken.context(at: refusal.index)
-                    return NoEffect(
-                        sequence: context.sequence, why: .refused(refusal.error),
-                        incarnation: context.origin?.incarnation ?? .none)
-                }
-                reports.add(
-                    .ran(
-                        serial: serial,
-                        (failures + refused).sorted { $0.sequence < $1.sequence }))
-            }
-        }
+    /// Keeps the memory of a run for the next commit, if its lane is done with it.
+    private func keep(_ run: StoreRun) {
+        if spare == nil { spare = typed(run).emptied() }
     }
 
-    /// Keeps the memory of a run for the next commit, if its lane is done with it.
-    private func keep(_ run: StoreRun<S>) {
-        guard spare == nil, run.taken.isFinished, isKnownUniquelyReferenced(&run.taken),
-            run.taken.isWorthKeeping
-        else { return }
-        run.taken.clear()
-        spare = run.taken
+    /// Each run here is one of the state.
+    private func typed(_ run: StoreRun) -> TypedRun<S> {
+        unsafeDowncast(run, to: TypedRun<S>.self)
     }
 }

@@ -181,9 +181,9 @@ struct GlobalDispatchTests {
         let scope = Scope()
         var store: Store<TallyState>? = scope.run { tallyStore() }
         let computed = store?.computed
-        #expect(scope.cores(of: TallyState.self).count == 1)
+        #expect(scope.lanes(of: TallyState.self).count == 1)
         store = nil
-        #expect(scope.cores(of: TallyState.self).isEmpty)
+        #expect(scope.lanes(of: TallyState.self).isEmpty)
         scope.run { Store<TallyState>.actions.tell(1) }
         #expect(computed?.numbers == [])
     }

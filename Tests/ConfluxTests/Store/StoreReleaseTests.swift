@@ -97,6 +97,6 @@ struct StoreReleaseTests {
             for handle in handles.values { _ = try? await handle.receipt() }
             awaitCondition { ended.value == true }
         }
-        #expect(scope.cores(of: EchoState.self).isEmpty)
+        #expect(scope.lanes(of: EchoState.self).isEmpty)
     }
 }

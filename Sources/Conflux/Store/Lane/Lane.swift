@@ -59,6 +59,9 @@ package class Lane: @unchecked Sendable {
     /// How many jobs are in the line, without those that are being worked on.
     package final var waitingCount: Int { control.withLock { $0.machine.waitingCount } }
 
+    /// Whether dispatches to this store go to a route: a node changes it, and nobody else.
+    package final var isRouted: Bool { control.withLock { $0.machine.isRouted } }
+
     /// Works on all that is in the line at the beginning of the call, and on no more.
     ///
     /// - Returns: Whether the thread still serves the lane. If not, the lane waits for something,

@@ -78,10 +78,16 @@ struct LaneMachine {
         if isClosed { return .closed }
         if isPaused { return .paused }
         guard !isRouted, holdCount == 0 else { return .behind }
-        guard !isBusy, waitingCount == 0 else { return .busy }
+        return enterIfFree(by: thread) ? .free : .busy
+    }
+
+    /// Makes a thread the one that serves the lane, if the lane is free.
+    @inline(__always)
+    mutating func enterIfFree(by thread: UInt) -> Bool {
+        guard !isBusy, waitingCount == 0 else { return false }
         isBusy = true
         server = thread
-        return .free
+        return true
     }
 
     /// Ends the job of the thread that entered.
