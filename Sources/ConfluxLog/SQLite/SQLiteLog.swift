@@ -193,9 +193,9 @@ public final class SQLiteLog: CopiedLog {
             head = head.next(commit)
             return ChainedCommit(commit: commit, hash: head)
         }
-        let attempt = "Appending entries \(last.next) to \(newest.last)"
+        func attempt() -> String { "Appending entries \(last.next) to \(newest.last)" }
         var isWritten = false
-        try rememberingFailure(attempt) { () throws(DatabaseFailure) in
+        try rememberingFailure(attempt()) { () throws(DatabaseFailure) in
             do throws(DatabaseFailure) {
                 guard self.last == last, newest.epoch == tenure.epoch,
                     // Keeps other claims out, until this log changes the database.
@@ -225,7 +225,7 @@ public final class SQLiteLog: CopiedLog {
         }
         // The commits are in the log already, perhaps without being forced.
         if mustSync {
-            try rememberingFailure(attempt) { () throws(DatabaseFailure) in try files.entries.sync()
+            try rememberingFailure(attempt()) { () throws(DatabaseFailure) in try files.entries.sync()
             }
         }
     }

@@ -105,8 +105,14 @@ final class LinkThread: @unchecked Sendable {
         return end ?? .left
     }
 
-    /// Waits until something happens, and handles it.
+    /// Does what is due, waits until something happens, and handles it. So what a turn brings can be applied first of
+    /// all.
     func turn() {
+        passTime()
+        repeat { takeDispatches() } while takeProgress()
+        leaveIfSettled()
+        publish()
+        guard end == nil else { return }
         do {
             let busyMax = machine.isAnswerDue ? busyPollMax : .zero
             let readiness = try poller.wait(timeout: timeout, pollingFor: busyMax) {
@@ -117,12 +123,7 @@ final class LinkThread: @unchecked Sendable {
             if let feed, readiness.isReadable(feed.token) { try takeFeed(feed) }
         } catch {
             end = .unreadable("\(error)")
-            return
         }
-        passTime()
-        repeat { takeDispatches() } while takeProgress()
-        leaveIfSettled()
-        publish()
     }
 
     var now: Moment { .now }

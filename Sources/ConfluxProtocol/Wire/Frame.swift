@@ -22,6 +22,8 @@ public enum Frame {
     public static let version: UInt8 = 1
     /// The first bytes of every frame.
     public static let magic: [UInt8] = [0x43, 0x46, 0x4C, 0x58]
+    /// The same as a little-endian number.
+    static let magicNumber = magic.reversed().reduce(0 as UInt32) { $0 << 8 | UInt32($1) }
     /// A receiver must understand extensions with this tag or a higher one.
     public static let criticalTagMin: UInt16 = 0x8000
 

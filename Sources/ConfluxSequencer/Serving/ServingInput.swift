@@ -3,7 +3,8 @@ import ConfluxProtocol
 import ConfluxVocabulary
 
 /// A message from another thread to the serving thread.
-enum ServingInput: Sendable {
+// Indirect, since some cases are large, and an input is copied on its way.
+indirect enum ServingInput: Sendable {
     /// An answer from the log's thread.
     case log(LogThread.Answer)
     /// An answer from the reading thread.

@@ -51,6 +51,28 @@ struct ConnectionTable {
         var isEstablished = false
 
         var heldBytes: Int { decoder.heldBytes }
+
+        /// Decodes bytes that the peer sent.
+        ///
+        /// - Parameters:
+        ///   - piece: The bytes.
+        ///   - number: The piece's number.
+        ///   - now: The time.
+        ///   - events: What the bytes complete is appended here, even if this throws.
+        ///   - allHeldBytes: How many bytes all connections hold.
+        /// - Returns: Whether the handshake is complete, and the connection not established.
+        /// - Throws: ``ZMTPFault`` if the connection must end.
+        mutating func read(
+            _ piece: UnsafeRawBufferPointer, number: UInt64, at now: Duration,
+            into events: inout [ZMTPDecoder.Event], _ allHeldBytes: inout Int
+        ) throws(ZMTPFault) -> Bool {
+            let (before, count) = (heldBytes, events.count)
+            defer { allHeldBytes += heldBytes - before }
+            try decoder.decode(piece, into: &events)
+            heardAt = now
+            if before == 0 || events.count > count { frameBegan = number }
+            return decoder.isReady && !isEstablished
+        }
     }
 
     /// What the connections of one key use together.
@@ -198,19 +220,14 @@ struct ConnectionTable {
     ) throws(ZMTPFault) {
         guard let index = connections.index(forKey: id) else { return }
         pieces += 1
-        let before = connections.values[index].heldBytes
         let count = events.count
-        defer { heldBytes += connections.values[index].heldBytes - before }
-        try connections.values[index].decoder.decode(piece, into: &events)
-        connections.values[index].heardAt = now
+        let isReady = try connections.values[index].read(
+            piece, number: pieces, at: now, into: &events, &heldBytes)
         // Without keys and subscriptions, a connection is established after its handshake.
-        if limits.key == nil, !limits.type.awaitsSubscription,
-            connections.values[index].decoder.isReady, !establish(id)
-        {
+        if isReady, limits.key == nil, !limits.type.awaitsSubscription, !establish(id) {
             events.removeSubrange(count...)
             throw ZMTPFault("more connections than the limit")
         }
-        if before == 0 || events.count > count { connections.values[index].frameBegan = pieces }
     }
 
     /// Counts an unreadable message of a connection.

@@ -145,8 +145,8 @@ enum SQLiteFormat {
     }
 }
 
-/// The statements of a log, prepared once.
-struct SQLiteLogStatements {
+/// The statements of a log, prepared once. (A class: to copy a struct would count three dozen references.)
+final class SQLiteLogStatements {
     private let claim: Statement
     /// Records how far the log has come.
     let reach: Statement

@@ -72,11 +72,8 @@ extension SequencerMachine {
             case .visited: tally.visits += 1
             }
         }
-        // Each node gets its receipts only once, even if several of its batches were in the commit.
-        var told: Set<Incarnation> = []
-        for incarnation in receiptsDue where told.insert(incarnation).inserted {
-            announce(to: incarnation, into: &effects)
-        }
+        // All outcomes of a node are announced at once, so nothing is left for its further batches.
+        for incarnation in receiptsDue { announce(to: incarnation, into: &effects) }
         if phase == .stopping {
             if pipeline.isEmpty {
                 endInOrder(into: &effects)

@@ -108,9 +108,12 @@ struct LifeTable: Sendable {
 
     /// The next time at which votes are decided, or at which a source is too late.
     var nextDeadline: Duration? {
-        let vote = open.first.flatMap { lives[$0]?.work.votes.deadline }
-        let uploads = active.lazy.compactMap { lives[$0]?.work.upload?.deadline }
-        return [vote, uploads.min()].compactMap { $0 }.min()
+        var next = open.first.flatMap { lives[$0]?.work.votes.deadline }
+        for store in active {
+            guard let deadline = lives[store]?.work.upload?.deadline else { continue }
+            next = min(next ?? deadline, deadline)
+        }
+        return next
     }
 }
 
