@@ -103,7 +103,7 @@ package final class NodeCore: Sendable {
         let sender = sender
         let progress = SharedProgress { waker.wake() }
         let apply = ApplyThread(
-            jobs: jobs, link: port, scope: scope, progress: progress,
+            jobs: jobs, link: port, progress: progress,
             refusalBytesMax: settings.refusalBytesMax,
             announce: { event in
                 meter.take(event)
@@ -133,7 +133,7 @@ package final class NodeCore: Sendable {
                 NodeThread.run { scope.run { apply.run() } }
             }
             _ = try NamedThread("conflux-link") { [weak self] in
-                let reason = NodeThread.run { link.run() }
+                let reason = NodeThread.run { scope.run { link.run() } }
                 sender.link = nil
                 applyThread.join()
                 self?.ended(reason)

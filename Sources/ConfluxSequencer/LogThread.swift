@@ -17,9 +17,15 @@ import Synchronization
 final class LogThread: @unchecked Sendable {
     /// An input for the machine of one tenure. The tenure's number tells it from answers to a failed tenure,
     /// which may still be on the way.
-    struct Answer: Sendable {
-        var tenure: UInt64
-        var input: SequencerInput
+    // A class, since an input is large, and an answer is copied on its way.
+    final class Answer: Sendable {
+        let tenure: UInt64
+        let input: SequencerInput
+
+        init(tenure: UInt64, input: SequencerInput) {
+            self.tenure = tenure
+            self.input = input
+        }
     }
 
     private let jobs: Mailbox<LogJob>

@@ -113,9 +113,12 @@ final class ServingThread {
         }
     }
 
-    /// Waits until something happens, and handles it.
+    /// Waits until something happens, and handles it. What is only told to others comes first, so that it delays no
+    /// append.
     func turn() {
         takenCount = 0
+        tellOmissions()
+        publish()
         do {
             let readiness = try poller.wait(timeout: timeout, pollingFor: busyPollMax) { wait in
                 lead.letGo()
@@ -131,11 +134,9 @@ final class ServingThread {
         guard end == nil else { return }
         if let due = machine.nextDeadline, Moment.now.monotonic >= due { perform(.tick) }
         perform(.drained)
-        tellOmissions()
-        publish()
     }
 
-    /// Updates the meter, if it is time. Called after each turn.
+    /// Updates the meter, if it is time. Called in each turn.
     func publish() {
         let now = Moment.now.monotonic
         standby?.signs.turn(at: now)

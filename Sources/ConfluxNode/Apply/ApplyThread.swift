@@ -14,7 +14,6 @@ import Foundation
 final class ApplyThread: @unchecked Sendable {
     private let jobs: Mailbox<ApplyJob>
     private let applier: Applier
-    private let scope: Scope
     private let progress: SharedProgress
     private let meter: NodeMeter
     private let role = NSLock()
@@ -33,14 +32,13 @@ final class ApplyThread: @unchecked Sendable {
     private static let waiversMax = 100
 
     init(
-        jobs: Mailbox<ApplyJob>, link: LinkPort, scope: Scope, progress: SharedProgress,
+        jobs: Mailbox<ApplyJob>, link: LinkPort, progress: SharedProgress,
         refusalBytesMax: Int,
         announce: @escaping @Sendable (NodeEvent) -> Void, journal: CrashJournal?,
         shelf: EncodingShelf, meter: NodeMeter,
         tap: (@Sendable (Commit) -> Void)?
     ) {
         self.jobs = jobs
-        self.scope = scope
         self.progress = progress
         self.meter = meter
         // One state is encoded or decoded at a time, while entries are applied.
@@ -86,7 +84,7 @@ final class ApplyThread: @unchecked Sendable {
     /// Applies the waiting jobs.
     func applyAside() {
         let begun = Moment.now.monotonic
-        scope.run { _ = applyAll() }
+        _ = applyAll()
         if Moment.now.monotonic - begun > Self.shortMax { waivers = Self.waiversMax }
         role.unlock()
         // Jobs that arrived meanwhile found this thread applying.

@@ -137,7 +137,7 @@ final class LinkThread: @unchecked Sendable {
         return max(.zero, deadline - instant)
     }
 
-    /// Publishes the status, if it is due. Called after each turn.
+    /// Publishes the status, if it is due. Called in each turn.
     private func publish() {
         let instant = now.monotonic
         guard instant - publishedAt >= NodeMeter.publishInterval else { return }

@@ -3,14 +3,14 @@ import ConfluxProtocol
 import ConfluxVocabulary
 
 /// A message from another thread to the serving thread.
-// Indirect, since some cases are large, and an input is copied on its way.
-indirect enum ServingInput: Sendable {
+// Some cases are indirect, since they are large, and an input is copied on its way.
+enum ServingInput: Sendable {
     /// An answer from the log's thread.
     case log(LogThread.Answer)
     /// An answer from the reading thread.
-    case read(ReadThread.Answer)
+    indirect case read(ReadThread.Answer)
     /// The outcome of a look at the log while another sequencer may serve, and when the look began.
-    case followed(LogLook, since: Duration)
+    indirect case followed(LogLook, since: Duration)
     /// The serving sequencer may have written something.
     case hinted
     /// What the herald thread has found about a tenure.

@@ -133,10 +133,10 @@ extension PlantedBug {
             name: "entries for a whole state do not keep the log", rule: 20,
             file: "ConfluxProtocol/Sequencer/Stores/StateTable.swift",
             original: """
-                records[name]?.load.add(load.byteCount, at: last)
+                records.values[index].load.add(load.byteCount, at: last)
                 """,
             planted: """
-                records[name]?.load.add(load.byteCount, at: PLANTED ? .zero : last)
+                records.values[index].load.add(load.byteCount, at: PLANTED ? .zero : last)
                 """),
         PlantedBug(
             name: "votes with a skipped entry in them count", rule: 23,

@@ -258,7 +258,9 @@ struct SessionTable: Sendable, Equatable {
 
     /// The session's node was heard.
     mutating func hear(_ incarnation: Incarnation, at now: Duration) {
-        sessions[incarnation]?.quietSince = now
+        // In place: to change an optional moves the whole session out and in again.
+        guard let index = sessions.index(forKey: incarnation) else { return }
+        sessions.values[index].quietSince = now
     }
 
     /// The session's node is no longer present.

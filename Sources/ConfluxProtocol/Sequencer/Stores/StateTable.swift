@@ -124,8 +124,9 @@ struct StateTable: Sendable {
 
     /// Entries for the whole state are in the log.
     mutating func add(_ load: TargetLoad, to name: Name, through last: SequenceNumber) {
-        records[name]?.load.add(load.byteCount, at: last)
-        records[name]?.raise(to: load.schemaVersion)
+        guard let index = records.index(forKey: name) else { return }
+        records.values[index].load.add(load.byteCount, at: last)
+        records.values[index].raise(to: load.schemaVersion)
     }
 
     /// Inserts the load of entries for the whole state from a checkpoint.
