@@ -190,9 +190,12 @@ final class ServingThread {
     func perform(_ input: SequencerInput) {
         machine.handle(input, at: .now, into: &effects)
         guard !effects.isEmpty else { return }
-        let due = effects
-        effects.removeAll(keepingCapacity: true)
+        // To carry out an effect may cause further ones, which are carried out there.
+        var due: [SequencerEffect] = []
+        swap(&due, &effects)
         for effect in due { carryOut(effect) }
+        due.removeAll(keepingCapacity: true)
+        swap(&due, &effects)
     }
 
     // MARK: Inputs

@@ -225,7 +225,8 @@ public final class SQLiteLog: CopiedLog {
         }
         // The commits are in the log already, perhaps without being forced.
         if mustSync {
-            try rememberingFailure(attempt()) { () throws(DatabaseFailure) in try files.entries.sync()
+            try rememberingFailure(attempt()) { () throws(DatabaseFailure) in
+                try files.entries.sync()
             }
         }
     }

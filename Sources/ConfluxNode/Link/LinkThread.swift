@@ -299,9 +299,12 @@ final class LinkThread: @unchecked Sendable {
 
     private func carryOut() {
         guard !effects.isEmpty else { return }
-        let due = effects
-        effects.removeAll(keepingCapacity: true)
+        // To carry out an effect may cause further ones, which are carried out there.
+        var due: [ReplicaEffect] = []
+        swap(&due, &effects)
         for effect in due { carryOut(effect) }
+        due.removeAll(keepingCapacity: true)
+        swap(&due, &effects)
     }
 
     private func carryOut(_ effect: ReplicaEffect) {

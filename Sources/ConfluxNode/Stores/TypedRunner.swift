@@ -124,7 +124,8 @@ final class TypedRunner<S: BridgedState>: EntryRunner {
                 row = head.target
                 runs = concerned[row]
                 let isOlder = Int(targets[row].schemaVersion) > S.schemaVersion
-                only = runs.count == 1 && !isSelective && !isNoting && !isOlder ? typed(runs[0]) : nil
+                only =
+                    runs.count == 1 && !isSelective && !isNoting && !isOlder ? typed(runs[0]) : nil
                 quick = targets[row].coding == .compact ? coder.quick : nil
                 // Once for the row, so that no entry is decoded again and again because a later one can't be.
                 if let only, quick == nil, only.isOpen {

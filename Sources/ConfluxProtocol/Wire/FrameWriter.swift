@@ -27,6 +27,7 @@ struct FrameWriter {
 
     /// Writes a little-endian number of a fixed width.
     mutating func fixed<Value: FixedWidthInteger>(_ value: Value) {
+        if let byte = value as? UInt8 { return bytes.append(byte) }
         withUnsafeBytes(of: value.littleEndian) { bytes.append(contentsOf: $0) }
     }
 

@@ -183,6 +183,7 @@ public struct BatchBuilder: Sendable {
             return hasRoom(payloadBytes: payloadBytes, rowBytes: 0) ? row : nil
         }
         guard hasRoomForRow(payloadBytes: payloadBytes) else { return nil }
+        if targets.isEmpty { rows.reserve(BatchLayout.rowBytesMax) }
         targets.append(target)
         target.write(to: &rows)
         return targets.count - 1
