@@ -190,7 +190,7 @@ final class ServingThread {
     func perform(_ input: SequencerInput) {
         machine.handle(input, at: .now, into: &effects)
         guard !effects.isEmpty else { return }
-        // To carry out an effect may cause further ones, which are carried out there.
+        // Carrying out an effect may cause further ones, which are carried out within it. The memory is used again.
         var due: [SequencerEffect] = []
         swap(&due, &effects)
         for effect in due { carryOut(effect) }

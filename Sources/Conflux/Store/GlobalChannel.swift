@@ -304,7 +304,7 @@ package final class GlobalChannel<S: State>: @unchecked Sendable {
 
     /// The channel's lanes are its stores' cores.
     @inline(__always)
-    static func core(_ lane: Lane) -> StoreCore<S> {
+    package static func core(_ lane: Lane) -> StoreCore<S> {
         unsafeDowncast(lane, to: StoreCore<S>.self)
     }
 }

@@ -105,8 +105,8 @@ final class LinkThread: @unchecked Sendable {
         return end ?? .left
     }
 
-    /// Does what is due, waits until something happens, and handles it. So what a turn brings can be applied first of
-    /// all.
+    /// Does what is due, waits until something happens, and handles it. So the caller can apply what a turn brings before
+    /// anything else is done.
     func turn() {
         passTime()
         repeat { takeDispatches() } while takeProgress()
@@ -299,7 +299,7 @@ final class LinkThread: @unchecked Sendable {
 
     private func carryOut() {
         guard !effects.isEmpty else { return }
-        // To carry out an effect may cause further ones, which are carried out there.
+        // Carrying out an effect may cause further ones, which are carried out within it. The memory is used again.
         var due: [ReplicaEffect] = []
         swap(&due, &effects)
         for effect in due { carryOut(effect) }

@@ -95,7 +95,7 @@ final class TypedRun<S: BridgedState>: StoreRun {
         _ lane: Lane, _ replica: Replica?, _ progress: StoreProgress, seed: UInt64,
         _ taken: OrderedRun<S>
     ) {
-        core = unsafeDowncast(lane, to: StoreCore<S>.self)
+        core = GlobalChannel<S>.core(lane)
         self.taken = taken
         super.init(replica, progress, seed: seed)
     }
@@ -222,8 +222,8 @@ final class TypedRun<S: BridgedState>: StoreRun {
         }
     }
 
-    /// Returns the memory of the actions, emptied, if the lane is done with it and it is worth keeping.
-    func emptied() -> OrderedRun<S>? {
+    /// Empties the memory of the actions and returns it, if the lane is done with it and it is worth keeping.
+    func reclaim() -> OrderedRun<S>? {
         guard taken.isFinished, isKnownUniquelyReferenced(&taken), taken.isWorthKeeping else {
             return nil
         }

@@ -277,7 +277,7 @@ final class TypedRunner<S: BridgedState>: EntryRunner {
 
     /// Keeps the memory of a run for the next commit, if its lane is done with it.
     private func keep(_ run: StoreRun) {
-        if spare == nil { spare = typed(run).emptied() }
+        if spare == nil { spare = typed(run).reclaim() }
     }
 
     /// Each run here is one of the state.

@@ -29,7 +29,7 @@ public struct LatencyHistogram: Sendable, Hashable {
         let duration = max(.zero, duration)
         let bucket = Self.bounds.firstIndex { duration <= $0 } ?? Self.bounds.count
         counts[bucket] += count
-        // To multiply takes longer than all the rest.
+        // A multiplication takes longer than all the rest.
         sum += count == 1 ? duration : duration * Int(clamping: count)
     }
 }

@@ -145,7 +145,7 @@ enum SQLiteFormat {
     }
 }
 
-/// The statements of a log, prepared once. (A class: to copy a struct would count three dozen references.)
+/// The statements of a log, prepared once. A class, since a copy of a struct would count three dozen references.
 final class SQLiteLogStatements {
     private let claim: Statement
     /// Records how far the log has come.

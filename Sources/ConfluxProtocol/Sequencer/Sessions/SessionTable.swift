@@ -258,7 +258,7 @@ struct SessionTable: Sendable, Equatable {
 
     /// The session's node was heard.
     mutating func hear(_ incarnation: Incarnation, at now: Duration) {
-        // In place: to change an optional moves the whole session out and in again.
+        // In place, since a change through an optional moves the whole session out and in again.
         guard let index = sessions.index(forKey: incarnation) else { return }
         sessions.values[index].quietSince = now
     }
