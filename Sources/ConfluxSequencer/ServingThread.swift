@@ -214,7 +214,9 @@ final class ServingThread {
             case .log(let answer):
                 guard gate.admits(answer.tenure) else { continue }
                 perform(answer.input.told(standsBy: standby != nil))
-                if case .appended = answer.input { measureCommit() }
+                guard case .appended = answer.input else { continue }
+                perform(.published)
+                measureCommit()
             case .followed(let look, let begun): followed(look, since: begun)
             case .hinted: hinted()
             case .news(let news, let epoch): take(news, of: epoch)

@@ -42,6 +42,9 @@ public enum SequencerInput: Sendable {
     case deposed(SequencerEnd)
     /// The commit of the last ``SequencerEffect/append(_:)`` is in the log.
     case appended
+    /// The effects of ``appended`` are carried out, so the commit is published. The shell MUST report this
+    /// before anything else.
+    case published
     /// The log reported that the tenure can't continue.
     case logFailed(SequencerEnd)
     /// Answers ``SequencerEffect/confirmTenure``: nobody has superseded this tenure.

@@ -140,8 +140,8 @@ public struct SequencerMachine: Sendable {
             checkpointSaved(sequence, at: now, into: &effects)
         case .logRoom(let isNearlyFull):
             roomChanged(isNearlyFull, at: now, into: &effects)
-        case .appended:
-            landed(at: now, into: &effects)
+        case .appended: appended(at: now, into: &effects)
+        case .published: published(at: now, into: &effects)
         case .logFailed(let reason):
             end(reason, into: &effects)
         case .deposed(let reason):

@@ -180,6 +180,7 @@ extension SimulatedCluster {
             }
             guard sequencers[sequencer.process] != nil else { return }
         }
+        if case .appended = input { return try handle(.published, sequencer) }
         if case .drained = input {} else { scheduleDrain(sequencer) }
         scheduleTick(sequencer)
     }

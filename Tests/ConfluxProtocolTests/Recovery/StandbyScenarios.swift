@@ -120,7 +120,7 @@ struct StandbyScenarios {
         let hello = Hello(
             request: 9, nonce: Identifier(high: 1, low: 9), name: nil, role: .observer)
         for input in [
-            .appended, .tenureConfirmed, .subscribed, .tick, .drained,
+            .appended, .published, .tenureConfirmed, .subscribed, .tick, .drained,
             .received(
                 .hello(hello), by: Speaker(epoch: cluster.disk.epoch, session: .none),
                 from: connection, as: .anybody),

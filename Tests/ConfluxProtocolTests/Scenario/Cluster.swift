@@ -421,6 +421,7 @@ struct Cluster {
         case .logged(let append):
             disk.append(append)
             handle(.appended)
+            handle(.published)
         case .saved(let saved): handle(.snapshotSaved(saved))
         }
     }

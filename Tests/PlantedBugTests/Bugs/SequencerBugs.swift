@@ -18,7 +18,6 @@ extension PlantedBug {
             file: entries + "SequencerMachine+Commit.swift",
             original: """
                     publishedAt = now.monotonic
-                    reviewAdmission(at: now.monotonic, into: &effects)
                 """,
             planted: """
                     if PLANTED {
@@ -26,7 +25,6 @@ extension PlantedBug {
                             through: pipeline.lastAdmitted, byteCount: 0, at: tenure.lastTimestamp)
                     }
                     publishedAt = now.monotonic
-                    reviewAdmission(at: now.monotonic, into: &effects)
                 """),
         PlantedBug(
             name: "no deduplication", rule: 9,

@@ -121,6 +121,7 @@ struct SequencerRun {
         unpublished = append.commits[...]
         handle(.appended)
         require(unpublished.isEmpty, "a commit was neither published nor announced")
+        handle(.published)
     }
 
     /// Brings everything that was admitted into the log.

@@ -151,10 +151,10 @@ struct CommitPipeline: Sendable {
             frame: frame, first: first, last: SequenceNumber(builder.first.rawValue - 1))
     }
 
-    /// The log has the commits that were under way.
+    /// The commits that were under way are published.
     mutating func land() -> InFlight {
         guard let landed = inFlight else {
-            preconditionFailure("the log answered an append that was not under way")
+            preconditionFailure("a commit was published that was not under way")
         }
         inFlight = nil
         return landed

@@ -10,9 +10,12 @@ extension SequencerMachine {
         }
     }
 
-    /// The log has the commits. They are published first, and then their follow-ups happen.
-    mutating func landed(at now: Moment, into effects: inout [SequencerEffect]) {
-        let landed = pipeline.land()
+    /// The log has the commits, so they are published. Their follow-ups wait until that is done: nodes wait
+    /// for the feed.
+    mutating func appended(at now: Moment, into effects: inout [SequencerEffect]) {
+        guard let landed = pipeline.inFlight else {
+            preconditionFailure("the log answered an append that was not under way")
+        }
         let wasClaiming = phase == .claiming
         if phase == .claiming {
             phase = .serving
@@ -36,6 +39,11 @@ extension SequencerMachine {
             }
         }
         publishedAt = now.monotonic
+    }
+
+    /// The commits are published, so their follow-ups happen.
+    mutating func published(at now: Moment, into effects: inout [SequencerEffect]) {
+        let landed = pipeline.land()
         reviewAdmission(at: now.monotonic, into: &effects)
         var receiptsDue: [Incarnation] = []
         for expectation in landed.expectations {
