@@ -38,7 +38,7 @@ public final class Node: Sendable {
     /// Connects to a sequencer.
     ///
     /// - Parameters:
-    ///   - address: Where the sequencer listens: `tcp://host:port`. If other sequencers stand by,
+    ///   - address: Where the sequencer listens: `tcp://host:port` or `ipc://path`. If other sequencers stand by,
     ///     give several addresses, separated by commas. The node finds the sequencer that serves,
     ///     and finds it again after a takeover. A host name with several addresses works as well.
     ///   - settings: How the node behaves.

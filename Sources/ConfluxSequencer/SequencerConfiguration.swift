@@ -60,14 +60,16 @@ public struct SequencerConfiguration: Sendable {
         }
     }
 
-    /// The address that nodes connect to: `tcp://host:port`; port 0 for a free one.
+    /// The address that nodes connect to: `tcp://host:port`, with port 0 for a free one, or `ipc://path` if all of
+    /// them are on this machine.
     public var bind: String
     /// Who may connect.
     public var access: Access = .local
     /// The address at which nodes reach this sequencer, as the other sequencers of a shared log tell them:
     /// `tcp://host:port`. By default the bound address, which then must not be a wildcard.
     public var advertise: String?
-    /// The address of the feed; nil for the port after that of `bind`, or for a free one if that port is 0.
+    /// The address of the feed; nil for the port after that of `bind`, or for a free one if that port is 0. With a
+    /// path, nil adds `.feed` to it.
     public var feed: String?
     /// Where the log is kept.
     public var storage: Storage

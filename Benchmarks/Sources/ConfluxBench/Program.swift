@@ -62,8 +62,8 @@ struct Program {
         Control.begin()
         do {
             switch try JSONDecoder().decode(Role.self, from: Data(text.utf8)) {
-            case .sequencer(let folder, let keys):
-                try await NodeRoles.sequencer(folder: folder, keys: keys)
+            case .sequencer(let bind, let folder, let keys):
+                try await NodeRoles.sequencer(bind: bind, folder: folder, keys: keys)
             case .producer(let place, let producer, let count, let form, let payloadBytes):
                 try await NodeRoles.producer(
                     at: place, producer: producer, count: count, form: form,

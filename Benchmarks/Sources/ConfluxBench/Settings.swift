@@ -11,6 +11,7 @@ struct Settings {
         case neighbours
         case hostile
         case keys
+        case ipc
         case log
         case local
         case read
@@ -50,6 +51,7 @@ struct Settings {
           neighbours        one action in flight while another store of the node is in trouble
           hostile           one action in flight while peers do what costs most, beside none
           keys              a stream, and one action in flight, with keys, beside without
+          ipc               the same over Unix sockets, beside TCP
           log               commits appended to a log on disk, beside plain synced writes
           local             dispatch without a node
           read              a model's value by key path
@@ -141,9 +143,10 @@ struct Settings {
                 try deliver(NeighboursWorkload(bytes: (isFull ? 256 : 64) << 20).measure(self))
             case .hostile:
                 try deliver(HostileWorkload(count: isFull ? 5_000 : 1_500).measure(self))
-            case .keys:
+            case .keys, .ipc:
                 try deliver(
-                    KeysWorkload(
+                    ConnectionWorkload(
+                        kind: workload == .keys ? .keys : .ipc,
                         streamCount: isFull ? 500_000 : 200_000,
                         latencyCount: isFull ? 5_000 : 1_500
                     ).measure(self))

@@ -10,11 +10,15 @@ import Foundation
 enum SequencerCommand {
     private static let bind = Option(
         "--bind", valueName: "ENDPOINT", default: "tcp://127.0.0.1:7400", parse: .text,
-        summary: "Where nodes connect. With port 0 the system chooses one; the ready line shows it."
+        summary:
+            "Where nodes connect: tcp://host:port, or ipc://path if they are on this machine. With port 0 the "
+            + "system chooses one; the ready line shows it."
     )
     private static let feed = Option<String?>(
         "--feed", valueName: "ENDPOINT", parse: .text,
-        summary: "Where the feed is. If omitted, on the port above that of --bind.")
+        summary:
+            "Where the feed is. If omitted, on the port above that of --bind, or at its path with .feed."
+    )
     private static let data = Option<String?>(
         "--data", parse: .folder,
         summary: "The folder of the log. It is created if it does not exist.")

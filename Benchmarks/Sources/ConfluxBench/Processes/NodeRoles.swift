@@ -6,10 +6,10 @@ import Synchronization
 
 /// The processes of Conflux. They use only its public interface.
 enum NodeRoles {
-    static func sequencer(folder: String?, keys: KeyRing?) async throws {
+    static func sequencer(bind: String, folder: String?, keys: KeyRing?) async throws {
         let storage: SequencerConfiguration.Storage =
             if let folder { .folder(folder, SQLiteLogSettings()) } else { .memory }
-        var configuration = SequencerConfiguration(bind: "tcp://127.0.0.1:0", storage: storage)
+        var configuration = SequencerConfiguration(bind: bind, storage: storage)
         if let keys {
             guard let own = CurveKeyPair(secretText: keys.sequencer) else {
                 throw BenchError("the sequencer's key is none")

@@ -2,7 +2,7 @@
 /// also has separate processes, and passes the role as JSON.
 enum Role: Codable, Sendable {
     /// A sequencer with its log in a folder or in memory, and with keys if there are any.
-    case sequencer(folder: String?, keys: KeyRing? = nil)
+    case sequencer(bind: String, folder: String?, keys: KeyRing? = nil)
     /// A node that dispatches actions one by one.
     case producer(
         at: Place, producer: Int, count: Int, form: OpaqueForm = .record,

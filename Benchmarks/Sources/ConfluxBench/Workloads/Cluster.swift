@@ -59,15 +59,18 @@ final class Cluster {
         return (child, addresses[0], addresses[1])
     }
 
+    /// Any free port of the loopback interface.
+    static let loopback = "tcp://127.0.0.1:0"
+
     /// Starts a sequencer, and waits until it has its addresses.
     func startSequencer(
         _ side: Side, _ durability: Durability, zeroedBytes: Int, subscribers: Int,
-        keys: KeyRing? = nil
+        bind: String = loopback, keys: KeyRing? = nil
     ) throws -> (child: Child, addresses: [String]) {
         let log = durability == .fsync ? folder.appendingPathComponent("log").path : nil
         let child = try start(
             side == .conflux
-                ? .sequencer(folder: log, keys: keys)
+                ? .sequencer(bind: bind, folder: log, keys: keys)
                 : .partnerSequencer(
                     path: log, zeroedBytes: log == nil ? 0 : zeroedBytes,
                     subscribers: subscribers))

@@ -1,8 +1,22 @@
 import Foundation
 
-/// What keys cost: a stream of one producer to one replica, and one action in flight, with encrypted
-/// connections and without.
-struct KeysWorkload {
+/// What a kind of connection costs or saves: a stream of one producer to one replica, and one action in flight,
+/// beside the same over plain TCP.
+struct ConnectionWorkload {
+    /// The kind of connection.
+    enum Kind: String {
+        case keys
+        case ipc
+
+        var partner: String {
+            switch self {
+            case .keys: "without keys"
+            case .ipc: "TCP"
+            }
+        }
+    }
+
+    let kind: Kind
     let streamCount: Int
     let latencyCount: Int
 
@@ -18,7 +32,9 @@ struct KeysWorkload {
         var results: [Side: [Result]] = [:]
         for round in 0..<settings.rounds {
             for side in settings.sides(of: round) {
-                settings.note("keys, round \(round + 1), \(side == .conflux ? "with" : "without")")
+                settings.note(
+                    "\(kind.rawValue), round \(round + 1)"
+                        + (side == .conflux ? "" : ", \(kind.partner)"))
                 var result = Result()
                 try Cluster.run(in: settings.folder) { try stream(side, in: $0, &result) }
                 try Cluster.run(in: settings.folder) { try roundTrips(side, in: $0, &result) }
@@ -30,7 +46,7 @@ struct KeysWorkload {
             _ figure: (Result) -> Double
         ) -> Row {
             Row(
-                "keys", "\(what); partner: without keys", unit,
+                kind.rawValue, "\(what); partner: \(kind.partner)", unit,
                 (results[.conflux] ?? []).map(figure), (results[.partner] ?? []).map(figure),
                 isHigherBetter: isHigherBetter)
         }
@@ -44,9 +60,12 @@ struct KeysWorkload {
 
     /// A sequencer, and where its one key, or anybody, connects.
     private func start(_ side: Side, in cluster: Cluster) throws -> (Child, Place) {
-        let keys = side == .conflux ? KeyRing(["node": "all"]) : nil
+        let keys = side == .conflux && kind == .keys ? KeyRing(["node": "all"]) : nil
+        let bind =
+            side == .conflux && kind == .ipc
+            ? "ipc://\(cluster.path("sequencer"))" : Cluster.loopback
         let (sequencer, addresses) = try cluster.startSequencer(
-            .conflux, .fsync, zeroedBytes: 0, subscribers: 1, keys: keys)
+            .conflux, .fsync, zeroedBytes: 0, subscribers: 1, bind: bind, keys: keys)
         try sequencer.awaitReady()
         return (sequencer, try keys?.place(addresses[0], as: "node") ?? Place(addresses[0]))
     }
