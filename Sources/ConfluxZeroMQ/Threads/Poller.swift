@@ -40,6 +40,7 @@ public final class Poller {
     private var items: [pollfd]
     /// Whether the last wait that might have polled was short enough for that.
     private var wasShort = false
+    private var contention = Contention()
 
     /// Makes a poller without sockets.
     ///
@@ -118,11 +119,8 @@ public final class Poller {
                 let (first, count) = (items.baseAddress, nfds_t(items.count))
                 func look() {
                     var found: Int32 = 0
-                    if milliseconds != 0, wasShort, busyMax > .zero {
-                        repeat {
-                            found = poll(first, count, 0)
-                            if found == 0 { sched_yield() }
-                        } while found == 0 && Moment.now.monotonic - begun < busyMax
+                    if milliseconds != 0, wasShort, busyMax > .zero, !contention.isBusy(at: begun) {
+                        found = pollBriefly(first, count, until: begun + busyMax)
                     }
                     if found == 0 { found = poll(first, count, milliseconds) }
                     if found < 0 { number = errno }
@@ -138,6 +136,21 @@ public final class Poller {
             }
             if !readiness.isTimeout { return readiness }
             if let deadline, Moment.now.monotonic >= deadline { return readiness }
+        }
+    }
+
+    /// Polls, and yields the processor after each look. Ends early if a yield took too long.
+    private func pollBriefly(
+        _ items: UnsafeMutablePointer<pollfd>?, _ count: nfds_t, until end: Duration
+    ) -> Int32 {
+        var now = Moment.now.monotonic
+        while true {
+            let found = poll(items, count, 0)
+            guard found == 0 else { return found }
+            sched_yield()
+            let back = Moment.now.monotonic
+            guard !contention.noteYield(from: now, to: back), back < end else { return 0 }
+            now = back
         }
     }
 
