@@ -30,8 +30,9 @@ package struct Contention {
         return true
     }
 
-    /// Whether the processor counts as busy.
+    /// Looks whether the processor counts as busy.
     ///
     /// - Parameter now: The time of the same clock.
+    /// - Returns: Whether it does.
     package func isBusy(at now: Duration) -> Bool { now < busyUntil }
 }
