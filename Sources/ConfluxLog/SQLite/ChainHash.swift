@@ -29,12 +29,14 @@ public struct ChainHash: Hashable, Sendable, CustomStringConvertible {
 
     private init(of input: UnsafeRawBufferPointer, key: UnsafeRawBufferPointer) {
         Self.start()
-        var hash = [UInt8](repeating: 0, count: Self.byteCount)
-        let code = crypto_generichash(
-            &hash, hash.count, input.baseAddress?.assumingMemoryBound(to: UInt8.self),
-            UInt64(input.count), key.baseAddress?.assumingMemoryBound(to: UInt8.self), key.count)
-        precondition(code == 0, "BLAKE2b of \(input.count) bytes: \(code)")
-        bytes = hash
+        bytes = [UInt8](unsafeUninitializedCapacity: Self.byteCount) { hash, count in
+            count = Self.byteCount
+            let code = crypto_generichash(
+                hash.baseAddress!, count, input.baseAddress?.assumingMemoryBound(to: UInt8.self),
+                UInt64(input.count), key.baseAddress?.assumingMemoryBound(to: UInt8.self),
+                key.count)
+            precondition(code == 0, "BLAKE2b of \(input.count) bytes: \(code)")
+        }
     }
 
     private init() {

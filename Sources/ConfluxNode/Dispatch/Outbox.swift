@@ -22,7 +22,7 @@ package final class Outbox: @unchecked Sendable {
         /// The bytes of its payloads. *Use*: they count towards the outbox's bound.
         var payloadBytes = 0
         /// The indices of actions that were withdrawn before they got counters.
-        package var withdrawn = RangeSet<Int>()
+        package var withdrawn: Set<Int> = []
         /// The targets of its actions, in order.
         package fileprivate(set) var spans: [SubmittedBatch.Span] = []
         /// The row of the last action.
@@ -233,12 +233,11 @@ package final class Outbox: @unchecked Sendable {
     private func withdraw(_ index: Int, of block: OutcomeBlock) {
         condition.lock()
         let isHere: Bool
-        let span = index..<index + 1
         if open.block === block {
-            open.withdrawn.insert(contentsOf: span)
+            open.withdrawn.insert(index)
             isHere = true
         } else if let position = sealed.firstIndex(where: { $0.block === block }) {
-            sealed[position].withdrawn.insert(contentsOf: span)
+            sealed[position].withdrawn.insert(index)
             isHere = true
         } else {
             isHere = false

@@ -62,8 +62,8 @@ extension LinkThread {
 
     private func hear(_ frame: Bytes) {
         do throws(WireError) {
-            let epoch = try Frame.header(of: frame).epoch
-            switch try Frame.decodeFeedMessage(frame) {
+            let (message, epoch) = try Frame.readFeedMessage(frame)
+            switch message {
             case .commit(let commit):
                 perform(.fed(commit, byteCount: frame.count, epoch: epoch))
             case .beat(let beat): perform(.beaten(beat, epoch: epoch))

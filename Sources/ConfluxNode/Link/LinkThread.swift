@@ -32,6 +32,8 @@ final class LinkThread: @unchecked Sendable {
     var newsBytes = 0
 
     private var effects: [ReplicaEffect] = []
+    /// The last frame. Its memory is used again.
+    private var frame: [UInt8] = []
     var commands: [LinkCommand] = []
     var asks: [UInt64: Ask] = [:]
     var nextAsk: UInt64 = 1
@@ -58,6 +60,8 @@ final class LinkThread: @unchecked Sendable {
     /// The most messages that wait to be sent. The window bounds their bytes, and must be reached before this
     /// count. *At the bound* messages are lost, and repeated.
     private static let sendQueueMessages = 100_000
+    /// The memory of a larger frame is not kept. *Use*: full batches fit, an initial state need not.
+    private static let frameBytesKept = 1 << 20
     /// How many frames are taken from one socket before the other sockets have their turn.
     static let framesPerTurn = 256
 
@@ -178,7 +182,7 @@ final class LinkThread: @unchecked Sendable {
             }
         }
         commands.removeAll(keepingCapacity: true)
-        if !withdrawn.isEmpty { perform(.withdraw(withdrawn)) }
+        if !withdrawn.isEmpty { perform(.withdraw(Array(withdrawn.ranges))) }
     }
 
     /// Abandons the actions that were not taken out of the outbox. They will not be sent.
@@ -269,7 +273,7 @@ final class LinkThread: @unchecked Sendable {
         // While user code keeps the thread that applies, outcomes wait. Then dispatches wait, too.
         seen.isFull = progress.content.isFull
         while jobs.count < jobsMax, !seen.isFull,
-            let filling = outbox.take(if: { machine.canSubmit(bytes: $0) })
+            var filling = outbox.take(if: { machine.canSubmit(bytes: $0) })
         {
             // The place of an outcome must be known before the outcome.
             let firstCounter = machine.nextCounter
@@ -282,9 +286,8 @@ final class LinkThread: @unchecked Sendable {
             if filling.skippedCount > 0 {
                 perform(.skipped(filling.skippedCount))
             } else {
-                perform(
-                    .dispatched(
-                        filling.builder, isAtomic: filling.isAtomic, withdrawn: filling.withdrawn))
+                let batch = machine.batch(of: &filling.builder, isAtomic: filling.isAtomic)
+                perform(.dispatched(batch, withdrawn: filling.withdrawn))
             }
         }
     }
@@ -309,7 +312,7 @@ final class LinkThread: @unchecked Sendable {
 
     private func carryOut(_ effect: ReplicaEffect) {
         switch effect {
-        case .send(let message): send(Frame.encode(message, by: machine.speaker))
+        case .send(let message): send(message)
         case .connect(let address): move(to: address)
         case .subscribe(let endpoint): subscribe(endpoint)
         case .deliver(let delivery):
@@ -355,14 +358,16 @@ final class LinkThread: @unchecked Sendable {
         precondition(outcome != .full, "\(jobs.capacity) jobs wait for the thread that applies")
     }
 
-    /// Sends a frame. A frame that can't be sent is lost, like one on a breaking connection: the machine
-    /// repeats messages that get no answer.
-    private func send(_ frame: [UInt8]) {
+    /// Sends a message. One that can't be sent is lost, like one on a breaking connection: the machine repeats
+    /// messages that get no answer.
+    private func send(_ message: NodeMessage) {
+        Frame.encode(message, by: machine.speaker, into: &frame)
         do {
             _ = try dealer.send(frame)
         } catch {
             end = .unreadable("\(error)")
         }
+        if frame.capacity > Self.frameBytesKept { frame = [] }
     }
 
     private func finish() {

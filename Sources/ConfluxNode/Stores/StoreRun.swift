@@ -8,13 +8,13 @@ import ConfluxVocabulary
 // called.
 class StoreRun {
     /// nil for a store that is not replicated.
-    final let replica: Replica?
+    @exclusivity(unchecked) private(set) final var replica: Replica?
     /// How far the store is: its own progress, or that of all local stores together.
-    final let progress: StoreProgress
+    @exclusivity(unchecked) private(set) final var progress: StoreProgress
     /// Chooses the random numbers of its actions.
-    final let seed: UInt64
+    @exclusivity(unchecked) private(set) final var seed: UInt64
     /// Records which entry is being decoded for it.
-    final let decoding: DecodingMark?
+    @exclusivity(unchecked) private(set) final var decoding: DecodingMark?
     @exclusivity(unchecked) final var failures: [NoEffect] = []
     /// About how many bytes its lane holds for them.
     @exclusivity(unchecked) final var bytes = 0
@@ -28,6 +28,18 @@ class StoreRun {
         self.progress = progress
         self.seed = seed
         decoding = replica?.crashes?.decoding
+    }
+
+    /// Makes it an empty run of another store.
+    final func begin(_ replica: Replica?, _ progress: StoreProgress, seed: UInt64) {
+        self.replica = replica
+        self.progress = progress
+        self.seed = seed
+        decoding = replica?.crashes?.decoding
+        failures = []
+        bytes = 0
+        isOpen = false
+        last = .zero
     }
 
     /// Whether the store still has to judge the entry. It does not if it has the entry already, is frozen, or has
@@ -81,7 +93,8 @@ class StoreRun {
 
 /// A run, and the actions that were decoded for it.
 final class TypedRun<S: BridgedState>: StoreRun {
-    private let core: StoreCore<S>
+    /// nil while the run is not in use, so that it keeps no store.
+    @exclusivity(unchecked) private var core: StoreCore<S>?
     // Unchecked exclusivity: as above.
     @exclusivity(unchecked) private var taken: OrderedRun<S>
 
@@ -90,14 +103,16 @@ final class TypedRun<S: BridgedState>: StoreRun {
     ///   - replica: The replica; nil for a store that is not replicated.
     ///   - progress: Its progress, or that of all local stores together.
     ///   - seed: Chooses the random numbers of its actions.
-    ///   - taken: An empty run.
-    init(
-        _ lane: Lane, _ replica: Replica?, _ progress: StoreProgress, seed: UInt64,
-        _ taken: OrderedRun<S>
-    ) {
+    init(_ lane: Lane, _ replica: Replica?, _ progress: StoreProgress, seed: UInt64) {
         core = GlobalChannel<S>.core(lane)
-        self.taken = taken
+        taken = OrderedRun()
         super.init(replica, progress, seed: seed)
+    }
+
+    /// Uses a run again that ``clear()`` has emptied.
+    func begin(_ lane: Lane, _ replica: Replica?, _ progress: StoreProgress, seed: UInt64) {
+        core = GlobalChannel<S>.core(lane)
+        begin(replica, progress, seed: seed)
     }
 
     /// Whether the lane has nothing to do for it.
@@ -206,6 +221,7 @@ final class TypedRun<S: BridgedState>: StoreRun {
     ///   - reports: Gets the report.
     func give(through: SequenceNumber, _ serial: UInt64, to reports: LaneReports) {
         let (taken, failures) = (taken, failures)
+        guard let core else { preconditionFailure("the run of no store") }
         core.deliver(taken, through: through) { report in
             guard !report.refusals.isEmpty || !failures.isEmpty else {
                 return reports.add(.ran(serial: serial, []))
@@ -222,12 +238,16 @@ final class TypedRun<S: BridgedState>: StoreRun {
         }
     }
 
-    /// Empties the memory of the actions and returns it, if the lane is done with it and it is worth keeping.
-    func reclaim() -> OrderedRun<S>? {
+    /// Empties it for the next use, if the lane is done with its actions and their memory is worth keeping.
+    ///
+    /// - Returns: Whether it may be used again.
+    func clear() -> Bool {
         guard taken.isFinished, isKnownUniquelyReferenced(&taken), taken.isWorthKeeping else {
-            return nil
+            return false
         }
         taken.clear()
-        return taken
+        core = nil
+        begin(nil, progress, seed: seed)
+        return true
     }
 }

@@ -18,8 +18,8 @@ final class TypedRunner<S: BridgedState>: EntryRunner {
     private var stopped: [Replica] = []
     /// The seed of the stores that are not replicated, and its log.
     private var localSeed: (log: LogID, seed: UInt64)?
-    /// An empty run whose memory is used again.
-    private var spare: OrderedRun<S>?
+    /// An empty run that is used again.
+    private var spare: TypedRun<S>?
     /// Whether the runs of the present commit include every store of the state.
     private var hasAll = false
     /// Whether any store here records what it applies. Without one, nothing is recorded.
@@ -54,8 +54,7 @@ final class TypedRunner<S: BridgedState>: EntryRunner {
         guard let replica, recipients.include(replica.progress), let core = cores[replica.name]
         else { return nil }
         if let run = runOf[replica.name] { return run }
-        let run = TypedRun<S>(
-            core, replica, replica.progress, seed: replica.seed, takeSpare())
+        let run = makeRun(core, replica, replica.progress, seed: replica.seed)
         runs.append(run)
         runOf[replica.name] = run
         isSelective = isSelective || !replica.skips.isEmpty
@@ -66,9 +65,13 @@ final class TypedRunner<S: BridgedState>: EntryRunner {
         return run
     }
 
-    private func takeSpare() -> OrderedRun<S> {
-        defer { spare = nil }
-        return spare ?? OrderedRun()
+    private func makeRun(
+        _ lane: Lane, _ replica: Replica?, _ progress: StoreProgress, seed: UInt64
+    ) -> TypedRun<S> {
+        guard let spare else { return TypedRun(lane, replica, progress, seed: seed) }
+        self.spare = nil
+        spare.begin(lane, replica, progress, seed: seed)
+        return spare
     }
 
     /// Adds the runs of all stores that a global action reaches: every store here, except those that another node
@@ -82,7 +85,7 @@ final class TypedRunner<S: BridgedState>: EntryRunner {
         let former = runs.count
         for lane in scope.lanes(of: S.self)
         where !replicated.contains(ObjectIdentifier(lane)) && !lane.isRouted {
-            runs.append(TypedRun<S>(lane, nil, stores.locals, seed: seed, takeSpare()))
+            runs.append(makeRun(lane, nil, stores.locals, seed: seed))
         }
         if runs.count > former {
             stores.locals.comeBack(at: commit.lowerBound)
@@ -275,9 +278,10 @@ final class TypedRunner<S: BridgedState>: EntryRunner {
         return (given, stopped)
     }
 
-    /// Keeps the memory of a run for the next commit, if its lane is done with it.
+    /// Keeps a run for the next commit, if its lane is done with it.
     private func keep(_ run: StoreRun) {
-        if spare == nil { spare = typed(run).reclaim() }
+        let run = typed(run)
+        if spare == nil, run.clear() { spare = run }
     }
 
     /// Each run here is one of the state.

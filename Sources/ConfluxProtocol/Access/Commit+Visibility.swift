@@ -70,7 +70,7 @@ extension Batch {
             payload.withUnsafeBytes { rewritten.append(row: entry.target, payload: $0) }
         }
         let head = encoded[encoded.startIndex..<entries.startIndex]
-        let bytes = Bytes(head + rewritten.bytes)
+        let bytes = rewritten.take(behind: head)
         return Batch(
             firstCounter: firstCounter, settled: settled, kind: kind, targets: targets,
             count: count, entries: bytes.dropFirst(head.count), encoded: bytes)

@@ -15,13 +15,14 @@ public enum ReplicaInput: Sendable {
     case fed(Commit, byteCount: Int, epoch: Epoch)
     /// A beat arrived on the feed.
     case beaten(Beat, epoch: Epoch)
-    /// Application threads dispatched these actions; only while `ReplicaMachine.canSubmit`. Actions
-    /// whose places in the batch, from 0, are in `withdrawn` are submitted as void.
-    case dispatched(BatchBuilder, isAtomic: Bool, withdrawn: RangeSet<Int> = RangeSet())
+    /// Application threads dispatched these actions; only while `ReplicaMachine.canSubmit`. The batch is the one that
+    /// ``ReplicaMachine/batch(of:isAtomic:)`` has just made. Actions whose places in it, from 0, are in `withdrawn` are
+    /// submitted as void.
+    case dispatched(Batch, withdrawn: Set<Int> = [])
     /// Use up this many counters without an action; only while `ReplicaMachine.canSubmit`.
     case skipped(UInt32)
     /// Withdraw the actions with these counters (rule 12). Those that have an outcome keep it.
-    case withdraw(RangeSet<UInt64>)
+    case withdraw([Range<UInt64>])
     /// The outcomes up to this counter were told to whoever reads them. Only a process with a
     /// session key says so, and only then do they count as settled (rule 11).
     case told(UInt64)

@@ -40,6 +40,17 @@ extension ReplicaMachine {
                 || submissions.unsettledBytes + bytes <= Int(limits.windowBytes))
     }
 
+    /// Makes the next batch to submit, of a builder's actions. Hand it over as ``ReplicaInput/dispatched(_:withdrawn:)``
+    /// before any other input.
+    ///
+    /// - Parameters:
+    ///   - builder: The actions, at least one. It is empty afterwards.
+    ///   - isAtomic: Whether they are admitted together or not at all.
+    /// - Returns: The batch, with the next counters.
+    public mutating func batch(of builder: inout BatchBuilder, isAtomic: Bool) -> Batch {
+        submissions.batch(of: &builder, isAtomic: isAtomic)
+    }
+
     /// The bytes that wait behind a hole in the feed.
     package var bufferedBytes: Int { buffer.byteCount }
 

@@ -229,10 +229,11 @@ public struct ReplicaMachine: Sendable {
             fed(commit, byteCount: byteCount, epoch: epoch, at: instant, into: &effects)
         case .beaten(let beat, let epoch):
             beaten(beat, epoch: epoch, at: instant, into: &effects)
-        case .dispatched(let builder, let isAtomic, let withdrawn):
+        case .dispatched(let batch, let withdrawn):
             precondition(phase == .joined, "dispatched while \(phase): ask canSubmit first")
+            precondition(batch.firstCounter == nextCounter, "a batch of another machine, or an old one")
             if !isAnswerDue { owedSince = instant }
-            submissions.add(builder, isAtomic: isAtomic, withdrawn: withdrawn)
+            submissions.add(batch, withdrawn: withdrawn)
             pump(at: instant, into: &effects)
         case .skipped(let count):
             precondition(phase == .joined, "skipped while \(phase): ask canSubmit first")
@@ -240,7 +241,7 @@ public struct ReplicaMachine: Sendable {
             submissions.addVoid(count)
             pump(at: instant, into: &effects)
         case .withdraw(let counters):
-            withdraw(counters, at: instant, into: &effects)
+            withdraw(RangeSet(counters), at: instant, into: &effects)
         case .told(let counter):
             if isKeyed { submissions.tell(through: counter) }
         case .open(let open):

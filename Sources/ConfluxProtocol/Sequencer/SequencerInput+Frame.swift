@@ -14,9 +14,8 @@ extension SequencerInput {
         as principal: Principal = .anybody
     ) -> SequencerInput {
         do throws(WireError) {
-            let message = try Frame.decodeNodeMessage(frame, limits: limits)
-            return .received(
-                message, by: try Frame.header(of: frame).speaker, from: connection, as: principal)
+            let (message, header) = try Frame.readNodeMessage(frame, limits: limits)
+            return .received(message, by: header.speaker, from: connection, as: principal)
         } catch {
             return unreadable(frame, error, from: connection, as: principal)
         }

@@ -134,7 +134,7 @@ extension FrameReader {
     }
 }
 
-extension FrameWriter {
+extension FixedFieldWriter {
     mutating func number(_ value: UInt64) {
         assert(value <= UInt64(Int64.max), "\(value) is above what a peer accepts")
         fixed(value)
@@ -174,7 +174,9 @@ extension FrameWriter {
     ) where Code.RawValue: FixedWidthInteger {
         fixed(value.rawValue)
     }
+}
 
+extension FrameWriter {
     /// Writes a text for people. What is above the limit is cut off between two scalars: a slice
     /// begins and ends at scalars, whatever index it is given.
     mutating func text(_ value: String) {

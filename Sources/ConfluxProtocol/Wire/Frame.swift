@@ -98,14 +98,21 @@ public enum Frame {
     public static func decodeFeedMessage(
         _ frame: Bytes, limits: WireLimits = .standard
     ) throws(WireError) -> FeedMessage {
+        try readFeedMessage(frame, limits: limits).message
+    }
+
+    /// The same, with the sender's epoch.
+    package static func readFeedMessage(
+        _ frame: Bytes, limits: WireLimits = .standard
+    ) throws(WireError) -> (message: FeedMessage, epoch: Epoch) {
         var (reader, header) = try opened(frame, limits: limits)
         switch header.kind {
         case .commit:
-            return .commit(try Commit(reading: &reader))
+            return (.commit(try Commit(reading: &reader)), header.epoch)
         case .beat:
             let beat = try Beat(reading: &reader)
             try reader.skipExtensions()
-            return .beat(beat)
+            return (.beat(beat), header.epoch)
         default:
             throw header.unsupported("a message of the feed")
         }

@@ -1,27 +1,60 @@
 import ConfluxVocabulary
 
+/// Writes fields of a fixed width.
+protocol FixedFieldWriter {
+    /// Writes a little-endian number.
+    mutating func fixed<Value: FixedWidthInteger>(_ value: Value)
+}
+
 /// Appends fields to a frame, in their order.
-struct FrameWriter {
+struct FrameWriter: FixedFieldWriter {
     /// What was written so far.
     private(set) var bytes: [UInt8] = []
 
     init() {}
 
+    /// Makes a writer that uses the memory of an array. That array is empty afterwards.
+    init(memory: inout [UInt8]) {
+        swap(&bytes, &memory)
+        clear()
+    }
+
     /// Begins a frame with its header.
     init(kind: MessageKind, speaker: Speaker, bodyBytes: Int = 112) {
+        begin(kind, speaker, bodyBytes: bodyBytes)
+    }
+
+    /// Writes a whole frame: the header and a message's fields.
+    mutating func frame(
+        _ fields: some WireField, _ kind: MessageKind, _ speaker: Speaker, bodyBytes: Int = 112
+    ) {
+        begin(kind, speaker, bodyBytes: bodyBytes)
+        fields.write(to: &self)
+    }
+
+    private mutating func begin(_ kind: MessageKind, _ speaker: Speaker, bodyBytes: Int) {
         bytes.reserveCapacity(Frame.size + bodyBytes)
         assert(
             max(speaker.epoch.rawValue, speaker.session.rawValue) <= UInt64(Int64.max),
             "\(speaker) is above what a peer accepts")
-        // In one append, since each takes longer than putting the fields together: the magic bytes, the version, the
-        // kind, two bytes for flags, the epoch and the session.
-        let start =
-            UInt64(Frame.magicNumber) | UInt64(Frame.version) << 32 | UInt64(kind.rawValue) << 40
-        let header = (
-            start.littleEndian, speaker.epoch.rawValue.littleEndian,
-            speaker.session.rawValue.littleEndian
-        )
-        withUnsafeBytes(of: header) { bytes.append(contentsOf: $0) }
+        together { fields in
+            fields.fixed(Frame.magicNumber)
+            fields.fixed(Frame.version)
+            fields.fixed(kind.rawValue)
+            fields.fixed(UInt16(0))  // no flags
+            fields.fixed(speaker.epoch.rawValue)
+            fields.fixed(speaker.session.rawValue)
+        }
+    }
+
+    /// Writes several fields in one append. *Use*: an append takes much longer than putting them together.
+    ///
+    /// - Parameter body: Writes the fields, at most ``FixedFields/bytesMax`` bytes.
+    @inline(__always)
+    mutating func together(_ body: (inout FixedFields) -> Void) {
+        var fields = FixedFields()
+        body(&fields)
+        fields.withBytes { bytes.append(contentsOf: $0) }
     }
 
     /// Makes room for this many bytes in all.
@@ -63,5 +96,28 @@ struct FrameWriter {
         var taken: [UInt8] = []
         swap(&taken, &bytes)
         return taken
+    }
+}
+
+/// Fields of a fixed width that are put together before they are appended.
+struct FixedFields: FixedFieldWriter {
+    private var storage: (UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64) = (
+        0, 0, 0, 0, 0, 0, 0
+    )
+    private var count = 0
+
+    static let bytesMax = 56
+
+    @inline(__always)
+    mutating func fixed<Value: FixedWidthInteger>(_ value: Value) {
+        withUnsafeMutableBytes(of: &storage) {
+            $0.storeBytes(of: value.littleEndian, toByteOffset: count, as: Value.self)
+        }
+        count += MemoryLayout<Value>.size
+    }
+
+    @inline(__always)
+    func withBytes(_ body: (UnsafeRawBufferPointer) -> Void) {
+        withUnsafeBytes(of: storage) { body(UnsafeRawBufferPointer(rebasing: $0[..<count])) }
     }
 }

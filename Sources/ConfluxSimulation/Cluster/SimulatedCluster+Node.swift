@@ -122,7 +122,7 @@ extension SimulatedCluster {
     func turn(_ node: SimulatedNode) throws(Violation) {
         while nodes[node.process] != nil,
             node.applier.waitingOutcomeCount < node.applier.waitingOutcomesMax,
-            let filling = node.outbox.take(if: { node.machine.canSubmit(bytes: $0) })
+            var filling = node.outbox.take(if: { node.machine.canSubmit(bytes: $0) })
         {
             let count = filling.builder.count
             let first = node.machine.nextCounter
@@ -145,10 +145,8 @@ extension SimulatedCluster {
                         firstCounter: first, count: count, block: filling.block,
                         spans: filling.spans)), to: node)
             node.sent.add(filling.block, firstCounter: first, count: count)
-            try handle(
-                .dispatched(
-                    filling.builder, isAtomic: filling.isAtomic, withdrawn: filling.withdrawn),
-                node)
+            let batch = node.machine.batch(of: &filling.builder, isAtomic: filling.isAtomic)
+            try handle(.dispatched(batch, withdrawn: filling.withdrawn), node)
         }
         if node.machine.isJoined, !node.outbox.isEmpty { marks.hit(.windowFull) }
         if node.isLeaving { try finishLeaving(node.process, isForced: false) }

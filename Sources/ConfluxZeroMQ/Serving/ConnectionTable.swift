@@ -242,9 +242,12 @@ struct ConnectionTable {
     /// The connection that must end because too much is held: the one whose incomplete frame is
     /// oldest. A frame of an honest peer is complete soon.
     var excess: RoutingID? {
-        guard heldBytes > limits.heldBytesMax else { return nil }
-        return connections.lazy.filter { $0.value.heldBytes >= Self.evictedBytesMin }
-            .min { $0.value.frameBegan < $1.value.frameBegan }?.key
+        // Mutating, as otherwise each call would copy the table.
+        mutating get {
+            guard heldBytes > limits.heldBytesMax else { return nil }
+            return connections.lazy.filter { $0.value.heldBytes >= Self.evictedBytesMin }
+                .min { $0.value.frameBegan < $1.value.frameBegan }?.key
+        }
     }
 
     /// The connections that were not established in time, have been silent for too long, or have reached the time at

@@ -75,7 +75,9 @@ struct SnapshotLoads: Sendable {
     var activeCount: Int { loads.values.count { $0.deadline != nil } }
 
     /// The first load that waits for its turn.
-    var waiting: UInt64? { loads.filter { $0.value.deadline == nil }.keys.min() }
+    var waiting: UInt64? {
+        loads.isEmpty ? nil : loads.filter { $0.value.deadline == nil }.keys.min()
+    }
 
     /// Removes a load that is complete, or will never be.
     mutating func remove(_ request: UInt64) -> SnapshotLoad? {

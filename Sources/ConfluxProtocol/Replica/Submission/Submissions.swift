@@ -77,16 +77,17 @@ struct Submissions: Sendable {
     /// How many actions have no outcome.
     var unsettledCount: UInt64 { nextCounter - 1 - settled }
 
-    /// Adds the actions of a builder. The actions at the withdrawn places become void.
-    mutating func add(
-        _ builder: consuming BatchBuilder, isAtomic: Bool, withdrawn: RangeSet<Int> = RangeSet()
-    ) {
-        let batch = builder.finish(
-            firstCounter: nextCounter, settled: reported, isAtomic: isAtomic)
+    /// Makes the next batch to add, of a builder's actions.
+    func batch(of builder: inout BatchBuilder, isAtomic: Bool) -> Batch {
+        builder.finish(firstCounter: nextCounter, settled: reported, isAtomic: isAtomic)
+    }
+
+    /// Adds a batch. The actions at the withdrawn places become void.
+    mutating func add(_ batch: Batch, withdrawn: Set<Int> = []) {
         append(batch)
         guard !withdrawn.isEmpty else { return }
-        let counters = withdrawn.ranges.map {
-            batch.firstCounter + UInt64($0.lowerBound)..<batch.firstCounter + UInt64($0.upperBound)
+        let counters = withdrawn.sorted().map {
+            batch.firstCounter + UInt64($0)..<batch.firstCounter + UInt64($0) + 1
         }
         // The batch is not sent yet, so nothing is urgent.
         _ = withdraw(RangeSet(counters))

@@ -125,7 +125,14 @@ extension SequencerMachine {
             judge(batch.count, as: .withdrawn, of: incarnation)
             return
         }
-        let faults = batch.targets.map { fault(of: $0, for: principal) }
+        // A loop, since a closure would copy the machine.
+        var faults: [Fault?] = []
+        var isFaulty = false
+        for row in batch.targets {
+            let fault = fault(of: row, for: principal)
+            faults.append(fault)
+            if fault != nil { isFaulty = true }
+        }
         let payloadBytesMax = min(
             limits.payloadBytesMax, Int(principal.rights.payloadBytesMax ?? .max))
         let oversized: [Int]
@@ -136,7 +143,7 @@ extension SequencerMachine {
             judge(batch.count, as: Fault(code: .malformed, message: error.message), of: incarnation)
             return
         }
-        if oversized.isEmpty, faults.allSatisfy({ $0 == nil }) {
+        if oversized.isEmpty, !isFaulty {
             for row in batch.targets { directory.see(row.target) }
             admitWhole(batch, by: incarnation)
             return

@@ -95,16 +95,9 @@ private struct BatchPart {
         guard count > 0 else { return nil }
         let outline = BatchOutline(
             firstCounter: firstCounter, settled: whole.settled, kind: whole.kind, count: count)
-        var writer = FrameWriter()
-        BatchLayout.writePrefix(outline, rows: targets.count, to: &writer)
-        for target in targets { target.write(to: &writer) }
-        writer.fixed(UInt32(0))  // no extensions
-        let headBytes = writer.bytes.count
-        writer.raw(entries.bytes)
-        let bytes = writer.take()[...]
+        var rows = FrameWriter()
+        for target in targets { target.write(to: &rows) }
         defer { self = BatchPart(of: whole) }
-        return Batch(
-            firstCounter: firstCounter, settled: whole.settled, kind: whole.kind,
-            targets: targets, count: count, entries: bytes.dropFirst(headBytes), encoded: bytes)
+        return Batch(outline, targets, rows: rows.bytes, &entries)
     }
 }

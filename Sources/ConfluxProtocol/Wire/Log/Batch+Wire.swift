@@ -21,11 +21,13 @@ enum BatchLayout {
     static let entryBytesMin = 2
 
     static func writePrefix(_ outline: BatchOutline, rows: Int, to writer: inout FrameWriter) {
-        writer.number(outline.firstCounter)
-        writer.number(outline.settled)
-        writer.code(outline.kind)
-        writer.fixed(outline.count)
-        writer.fixed(UInt16(rows))
+        writer.together { fields in
+            fields.number(outline.firstCounter)
+            fields.number(outline.settled)
+            fields.code(outline.kind)
+            fields.fixed(outline.count)
+            fields.fixed(UInt16(rows))
+        }
     }
 }
 
@@ -71,6 +73,29 @@ extension Batch {
     ) throws(WireError) -> Batch {
         var reader = FrameReader(encoded, limits: limits)
         return try Batch(filling: &reader, bytesMax: limits.batchBytesMax)
+    }
+
+    /// Makes a batch in the memory of its entries.
+    ///
+    /// - Parameters:
+    ///   - outline: Its fields.
+    ///   - targets: Its table.
+    ///   - rows: The same, encoded.
+    ///   - buffer: Its entries. It is empty afterwards.
+    init(
+        _ outline: BatchOutline, _ targets: [BatchTarget], rows: [UInt8],
+        _ buffer: inout EntryBuffer
+    ) {
+        var head = FrameWriter()
+        head.reserve(BatchLayout.fixedBytes + rows.count)
+        BatchLayout.writePrefix(outline, rows: targets.count, to: &head)
+        head.raw(rows[...])
+        head.fixed(UInt32(0))  // no extensions
+        let bytes = buffer.take(behind: head.bytes[...])
+        self.init(
+            firstCounter: outline.firstCounter, settled: outline.settled, kind: outline.kind,
+            targets: targets, count: outline.count, entries: bytes.dropFirst(head.bytes.count),
+            encoded: bytes)
     }
 
     /// Reads a batch of at most `bytesMax` bytes that fills the rest of the reader.
@@ -156,8 +181,10 @@ extension BatchTarget: WireField {
 
     func write(to writer: inout FrameWriter) {
         target.write(to: &writer)
-        writer.number(life)
-        writer.fixed(schemaVersion)
-        writer.code(coding)
+        writer.together { fields in
+            fields.number(life)
+            fields.fixed(schemaVersion)
+            fields.code(coding)
+        }
     }
 }

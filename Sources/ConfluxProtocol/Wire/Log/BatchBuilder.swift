@@ -4,7 +4,7 @@ import ConfluxVocabulary
 ///
 /// An action takes its payload, the row of its target (one byte for the first 128 rows) and its
 /// length (one byte below 128, two below 16,384). Nothing is allocated for an action: one buffer
-/// grows, and is kept for the next batch. Targets are interned: one comparison finds the row that
+/// grows, and becomes the batch. Targets are interned: one comparison finds the row that
 /// was used last, and a search of at most ``WireLimits/rowsPerBatchMax`` rows finds any other.
 ///
 /// A builder is a value without a lock: one thread uses it at a time.
@@ -36,7 +36,7 @@ public struct BatchBuilder: Sendable {
 
     /// How many bytes the batch has so far.
     public var byteCount: Int {
-        BatchLayout.fixedBytes + rows.bytes.count + entries.used
+        BatchLayout.fixedBytes + rows.bytes.count + entries.byteCount
     }
 
     /// Whether one more action fits: its target into the table, its payload into the batch.
@@ -131,7 +131,7 @@ public struct BatchBuilder: Sendable {
         payload.withUnsafeBytes { append(target: target, payload: $0) }
     }
 
-    /// Makes the batch, in one buffer of its own, and empties the builder for the next one.
+    /// Makes the batch, in the buffer of its actions, and empties the builder for the next one.
     ///
     /// The builder must have an action.
     ///
@@ -139,7 +139,7 @@ public struct BatchBuilder: Sendable {
     ///   - firstCounter: The counter of its first action, at least 1.
     ///   - settled: The counter up to which the node has every outcome.
     ///   - isAtomic: Whether its actions are admitted together or not at all.
-    /// - Returns: The batch. It shares no storage with the builder.
+    /// - Returns: The batch.
     public mutating func finish(
         firstCounter: UInt64, settled: UInt64, isAtomic: Bool = false
     ) -> Batch {
@@ -148,23 +148,12 @@ public struct BatchBuilder: Sendable {
         let outline = BatchOutline(
             firstCounter: firstCounter, settled: settled, kind: isAtomic ? .atomic : .separate,
             count: UInt32(count))
-        let headBytes = BatchLayout.fixedBytes + rows.bytes.count
-        var writer = FrameWriter()
-        writer.reserve(byteCount)
-        BatchLayout.writePrefix(outline, rows: targets.count, to: &writer)
-        writer.raw(rows.bytes[...])
-        writer.fixed(UInt32(0))  // no extensions
-        writer.raw(entries.bytes)
-        let bytes = writer.take()[...]
-        let batch = Batch(
-            firstCounter: firstCounter, settled: settled, kind: outline.kind, targets: targets,
-            count: outline.count, entries: bytes.dropFirst(headBytes), encoded: bytes)
+        let batch = Batch(outline, targets, rows: rows.bytes, &entries)
         count = 0
         lastRow = 0
         generation += 1
         targets = []
         rows.clear()
-        entries.clear()
         return batch
     }
 

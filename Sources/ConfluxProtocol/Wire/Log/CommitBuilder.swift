@@ -77,9 +77,11 @@ package struct CommitBuilder: Sendable {
         precondition(
             canAppend(batch), "a commit of \(byteCount) bytes and \(blocks) blocks is full")
         begin()
-        writer.fixed(CommitLayout.batchBlock)
-        writer.fixed(UInt32(8 + batch.encoded.count))
-        writer.number(incarnation)
+        writer.together { fields in
+            fields.fixed(CommitLayout.batchBlock)
+            fields.fixed(UInt32(8 + batch.encoded.count))
+            fields.number(incarnation)
+        }
         writer.raw(batch.encoded)
         blocks += 1
         count += batch.count
@@ -136,12 +138,14 @@ package struct CommitBuilder: Sendable {
     private mutating func begin() {
         guard writer.bytes.isEmpty else { return }
         writer = FrameWriter(kind: .commit, speaker: Speaker(epoch: epoch), bodyBytes: roomBytes)
-        writer.identifier(log)
-        writer.number(epoch)
-        writer.number(predecessor)
-        writer.number(first)
-        writer.timestamp(Timestamp(0))
-        writer.fixed(UInt32(0))
-        writer.fixed(UInt32(0))
+        writer.together { fields in
+            fields.identifier(log)
+            fields.number(epoch)
+            fields.number(predecessor)
+            fields.number(first)
+            fields.timestamp(Timestamp(0))
+            fields.fixed(UInt32(0))
+            fields.fixed(UInt32(0))
+        }
     }
 }

@@ -1,16 +1,20 @@
 import ConfluxVocabulary
 
-/// The entries of a batch that is being built.
+/// The entries of a batch that is being built, with room for the batch's head before them. So the batch is written once,
+/// and sent from where it is.
 ///
 /// The array is longer than its used part. So an entry is written with one check of the array's
 /// uniqueness and one copy, not with an append for each of its fields.
 struct EntryBuffer: Sendable {
-    /// *Use:* the entries, then unused room. *Invariant:* `used <= storage.count`.
+    /// *Use:* room for the head, the entries, then unused room. *Invariant:* `end <= storage.count`.
     private var storage: [UInt8] = []
-    private(set) var used = 0
+    private var end = Self.headRoom
 
-    /// The entries.
-    var bytes: Bytes { storage[..<used] }
+    /// How many bytes the entries have.
+    var byteCount: Int { end - Self.headRoom }
+
+    /// The room before the entries. It is enough for the usual head of few rows; a longer one moves the entries.
+    private static let headRoom = 256
 
     /// The most bytes of an entry besides its payload.
     static let headBytesMax = 2 * 5
@@ -18,10 +22,10 @@ struct EntryBuffer: Sendable {
     /// Writes an entry.
     @inline(__always)
     mutating func append(row: Int, payload: UnsafeRawBufferPointer) {
-        let needed = used + Self.headBytesMax + payload.count
+        let needed = end + Self.headBytesMax + payload.count
         if needed > storage.count { grow(to: needed) }
-        let start = used
-        used = storage.withUnsafeMutableBytes { buffer in
+        let start = end
+        end = storage.withUnsafeMutableBytes { buffer in
             var position = start
             Self.writeVarint(row, to: buffer, at: &position)
             Self.writeVarint(payload.count, to: buffer, at: &position)
@@ -32,13 +36,25 @@ struct EntryBuffer: Sendable {
         }
     }
 
-    /// Forgets the entries, and keeps the room for them.
-    mutating func clear() {
-        used = 0
+    /// Writes a batch's head before the entries, and leaves nothing here.
+    ///
+    /// - Parameter head: The head.
+    /// - Returns: The head and the entries, in the memory in which the entries were gathered.
+    mutating func take(behind head: Bytes) -> Bytes {
+        var start = Self.headRoom - head.count
+        if start >= 0 {
+            storage.withUnsafeMutableBytes { $0[start...].copyBytes(from: head) }
+        } else {
+            storage.replaceSubrange(..<Self.headRoom, with: head)
+            end -= start
+            start = 0
+        }
+        defer { self = EntryBuffer() }
+        return storage[start..<end]
     }
 
     private mutating func grow(to needed: Int) {
-        let size = max(needed, 2 * storage.count, 1_024)
+        let size = max(needed, 2 * storage.count, 2 * Self.headRoom)
         storage.append(contentsOf: repeatElement(0, count: size - storage.count))
     }
 

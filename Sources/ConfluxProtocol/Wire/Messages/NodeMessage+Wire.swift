@@ -8,28 +8,42 @@ extension Frame {
     ///   - speaker: The tenure and the session of the node's welcome.
     /// - Returns: The frame.
     public static func encode(_ message: NodeMessage, by speaker: Speaker) -> [UInt8] {
+        var frame: [UInt8] = []
+        encode(message, by: speaker, into: &frame)
+        return frame
+    }
+
+    /// Encodes a message of a node into the memory of an earlier frame.
+    ///
+    /// - Parameters:
+    ///   - message: The message.
+    ///   - speaker: The tenure and the session of the node's welcome.
+    ///   - frame: Replaced by the frame.
+    public static func encode(_ message: NodeMessage, by speaker: Speaker, into frame: inout [UInt8]) {
+        var writer = FrameWriter(memory: &frame)
         switch message {
-        case .hello(let hello): encode(hello, .hello, speaker)
+        case .hello(let hello): writer.frame(hello, .hello, speaker)
         case .open(let open):
-            encode(open, .open, speaker, bodyBytes: 256 + open.initial.bytes.count)
-        case .close(let close): encode(close, .close, speaker)
-        case .drop(let drop): encode(drop, .drop, speaker)
-        case .submit(let batch): encode(batch, .submit, speaker, bodyBytes: 4 + batch.encoded.count)
+            writer.frame(open, .open, speaker, bodyBytes: 256 + open.initial.bytes.count)
+        case .close(let close): writer.frame(close, .close, speaker)
+        case .drop(let drop): writer.frame(drop, .drop, speaker)
+        case .submit(let batch): writer.frame(batch, .submit, speaker, bodyBytes: 4 + batch.encoded.count)
         case .visit(let visit):
-            encode(visit, .visit, speaker, bodyBytes: 36 + visit.batch.encoded.count)
-        case .fetch(let fetch): encode(fetch, .fetch, speaker)
-        case .progress(let progress): encode(progress, .progress, speaker)
-        case .question(let question): encode(question, .question, speaker)
-        case .answer(let answer): encode(answer, .answer, speaker)
-        case .barrier(let barrier): encode(barrier, .barrier, speaker)
-        case .load(let load): encode(load, .load, speaker)
-        case .digest(let report): encode(report, .digest, speaker)
+            writer.frame(visit, .visit, speaker, bodyBytes: 36 + visit.batch.encoded.count)
+        case .fetch(let fetch): writer.frame(fetch, .fetch, speaker)
+        case .progress(let progress): writer.frame(progress, .progress, speaker)
+        case .question(let question): writer.frame(question, .question, speaker)
+        case .answer(let answer): writer.frame(answer, .answer, speaker)
+        case .barrier(let barrier): writer.frame(barrier, .barrier, speaker)
+        case .load(let load): writer.frame(load, .load, speaker)
+        case .digest(let report): writer.frame(report, .digest, speaker)
         case .snapshot(let chunk):
-            encode(chunk, .snapshot, speaker, bodyBytes: 192 + chunk.bytes.count)
-        case .skip(let skip): encode(skip, .skip, speaker)
-        case .freeze(let freeze): encode(freeze, .freeze, speaker)
-        case .bye(let bye): encode(bye, .bye, speaker)
+            writer.frame(chunk, .snapshot, speaker, bodyBytes: 192 + chunk.bytes.count)
+        case .skip(let skip): writer.frame(skip, .skip, speaker)
+        case .freeze(let freeze): writer.frame(freeze, .freeze, speaker)
+        case .bye(let bye): writer.frame(bye, .bye, speaker)
         }
+        frame = writer.take()
     }
 
     /// Decodes a message of a node.
@@ -41,6 +55,13 @@ extension Frame {
     public static func decodeNodeMessage(
         _ frame: Bytes, limits: WireLimits = .standard
     ) throws(WireError) -> NodeMessage {
+        try readNodeMessage(frame, limits: limits).message
+    }
+
+    /// The same, with the frame's header.
+    static func readNodeMessage(
+        _ frame: Bytes, limits: WireLimits
+    ) throws(WireError) -> (message: NodeMessage, header: FrameHeader) {
         var (reader, header) = try opened(frame, limits: limits)
         let message: NodeMessage
         switch header.kind {
@@ -64,7 +85,7 @@ extension Frame {
         default: throw header.unsupported("a node's message")
         }
         try reader.skipExtensions()
-        return message
+        return (message, header)
     }
 
     /// Reads the fixed fields of a submitted batch, and the session of a visit. They are enough to
@@ -81,14 +102,6 @@ extension Frame {
         let visit = header.kind == .visit ? try Visit.Session(reading: &reader) : nil
         _ = try reader.fixed(UInt32.self, "a batch's length")
         return (visit, try BatchOutline(reading: &reader))
-    }
-
-    static func encode(
-        _ fields: some WireField, _ kind: MessageKind, _ speaker: Speaker, bodyBytes: Int = 112
-    ) -> [UInt8] {
-        var writer = FrameWriter(kind: kind, speaker: speaker, bodyBytes: bodyBytes)
-        fields.write(to: &writer)
-        return writer.take()
     }
 }
 

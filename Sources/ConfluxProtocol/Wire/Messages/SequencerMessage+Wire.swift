@@ -9,25 +9,27 @@ extension Frame {
     /// - Returns: The frame.
     public static func encode(_ message: SequencerMessage, epoch: Epoch) -> [UInt8] {
         let speaker = Speaker(epoch: epoch)
-        return switch message {
-        case .welcome(let welcome): encode(welcome, .welcome, speaker, bodyBytes: 256)
-        case .opened(let opened): encode(opened, .opened, speaker, bodyBytes: opened.bodyBytes)
+        var writer = FrameWriter()
+        switch message {
+        case .welcome(let welcome): writer.frame(welcome, .welcome, speaker, bodyBytes: 256)
+        case .opened(let opened): writer.frame(opened, .opened, speaker, bodyBytes: opened.bodyBytes)
         case .receipts(let receipts):
-            encode(receipts, .receipts, speaker, bodyBytes: 4 + 36 * receipts.runs.count)
-        case .rejection(let rejection): encode(rejection, .rejection, speaker, bodyBytes: 256)
-        case .expected(let expected): encode(expected, .expected, speaker)
-        case .entries(let entries): encode(entries, .entries, speaker, bodyBytes: entries.bodyBytes)
-        case .question(let question): encode(question, .questionAsked, speaker)
-        case .answer(let answer): encode(answer, .answerGiven, speaker)
-        case .confirmed(let confirmed): encode(confirmed, .confirmed, speaker)
+            writer.frame(receipts, .receipts, speaker, bodyBytes: 4 + 36 * receipts.runs.count)
+        case .rejection(let rejection): writer.frame(rejection, .rejection, speaker, bodyBytes: 256)
+        case .expected(let expected): writer.frame(expected, .expected, speaker)
+        case .entries(let entries): writer.frame(entries, .entries, speaker, bodyBytes: entries.bodyBytes)
+        case .question(let question): writer.frame(question, .questionAsked, speaker)
+        case .answer(let answer): writer.frame(answer, .answerGiven, speaker)
+        case .confirmed(let confirmed): writer.frame(confirmed, .confirmed, speaker)
         case .snapshotServed(let served):
-            encode(served, .snapshotServed, speaker, bodyBytes: 192 + served.chunk.bytes.count)
-        case .snapshotRequest(let request): encode(request, .snapshotRequest, speaker)
-        case .divergence(let divergence): encode(divergence, .divergence, speaker)
-        case .reload(let reload): encode(reload, .reload, speaker)
-        case .redirect(let redirect): encode(redirect, .redirect, speaker)
-        case .bye(let bye): encode(bye, .farewell, speaker)
+            writer.frame(served, .snapshotServed, speaker, bodyBytes: 192 + served.chunk.bytes.count)
+        case .snapshotRequest(let request): writer.frame(request, .snapshotRequest, speaker)
+        case .divergence(let divergence): writer.frame(divergence, .divergence, speaker)
+        case .reload(let reload): writer.frame(reload, .reload, speaker)
+        case .redirect(let redirect): writer.frame(redirect, .redirect, speaker)
+        case .bye(let bye): writer.frame(bye, .farewell, speaker)
         }
+        return writer.take()
     }
 
     /// Decodes a message from the sequencer to one node.
