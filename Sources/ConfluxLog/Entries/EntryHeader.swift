@@ -90,7 +90,11 @@ package struct EntryHeader {
         put(commit.commit.epoch.rawValue, 32)
         put(Checksum.of(commit.commit), 40)
         let hash = UnsafeMutableRawBufferPointer(rebasing: bytes[hashOffset..<sealOffset])
-        if let kept = commit.hash { hash.copyBytes(from: kept.bytes) } else { hash.zero() }
+        if let kept = commit.hash {
+            kept.withBytes { hash.copyMemory(from: $0) }
+        } else {
+            hash.zero()
+        }
         put(place.seal(sealed(UnsafeRawBufferPointer(bytes))), sealOffset)
     }
 

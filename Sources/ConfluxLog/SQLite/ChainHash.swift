@@ -9,13 +9,13 @@ public struct ChainHash: Hashable, Sendable, CustomStringConvertible {
     private static let byteCount = 32
     private static let keyBytes = byteCount + 3 * 8
 
-    /// *Invariant*: `byteCount` bytes.
-    package let bytes: [UInt8]
+    /// The bytes, in memory of its own: a hash is made for each commit.
+    private let content: SIMD4<UInt64>
 
     /// Reads 32 bytes as they are in the file; nil for another number of bytes.
     package init?(_ stored: UnsafeRawBufferPointer) {
         guard stored.count == Self.byteCount else { return nil }
-        bytes = Array(stored)
+        content = stored.loadUnaligned(as: SIMD4<UInt64>.self)
     }
 
     /// Parses 64 hexadecimal digits; nil for anything else.
@@ -24,23 +24,33 @@ public struct ChainHash: Hashable, Sendable, CustomStringConvertible {
         guard text.utf8.count == 2 * Self.byteCount, digits.count == text.utf8.count else {
             return nil
         }
-        bytes = (0..<Self.byteCount).map { UInt8(digits[2 * $0] << 4 | digits[2 * $0 + 1]) }
+        let bytes = (0..<Self.byteCount).map { UInt8(digits[2 * $0] << 4 | digits[2 * $0 + 1]) }
+        content = bytes.withUnsafeBytes { $0.loadUnaligned(as: SIMD4<UInt64>.self) }
     }
 
     private init(of input: UnsafeRawBufferPointer, key: UnsafeRawBufferPointer) {
         Self.start()
-        bytes = [UInt8](unsafeUninitializedCapacity: Self.byteCount) { hash, count in
-            count = Self.byteCount
-            let code = crypto_generichash(
-                hash.baseAddress!, count, input.baseAddress?.assumingMemoryBound(to: UInt8.self),
-                UInt64(input.count), key.baseAddress?.assumingMemoryBound(to: UInt8.self),
-                key.count)
-            precondition(code == 0, "BLAKE2b of \(input.count) bytes: \(code)")
+        var hash = SIMD4<UInt64>()
+        let code = withUnsafeMutableBytes(of: &hash) { hash in
+            crypto_generichash(
+                hash.baseAddress!.assumingMemoryBound(to: UInt8.self), hash.count,
+                input.baseAddress?.assumingMemoryBound(to: UInt8.self), UInt64(input.count),
+                key.baseAddress?.assumingMemoryBound(to: UInt8.self), key.count)
         }
+        precondition(code == 0, "BLAKE2b of \(input.count) bytes: \(code)")
+        content = hash
     }
 
     private init() {
-        bytes = [UInt8](repeating: 0, count: Self.byteCount)
+        content = SIMD4()
+    }
+
+    /// The 32 bytes, as they are in the file.
+    package var bytes: [UInt8] { withBytes { Array($0) } }
+
+    /// Calls a function with the 32 bytes.
+    package func withBytes<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {
+        withUnsafeBytes(of: content, body)
     }
 
     /// All bits zero: replaces a hash that is lost. No commit follows it.
@@ -56,7 +66,7 @@ public struct ChainHash: Hashable, Sendable, CustomStringConvertible {
     /// The hash of the next commit. Takes time linear in the commit's bytes.
     package func next(_ commit: LoggedCommit) -> ChainHash {
         withUnsafeTemporaryAllocation(byteCount: Self.keyBytes, alignment: 8) { key in
-            key.copyBytes(from: bytes)
+            withBytes { key.copyMemory(from: $0) }
             let place = key.baseAddress?.advanced(by: Self.byteCount)
             place?.storeBytes(of: commit.first.rawValue.littleEndian, as: UInt64.self)
             place?.storeBytes(

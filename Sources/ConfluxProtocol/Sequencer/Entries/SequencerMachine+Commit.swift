@@ -94,7 +94,7 @@ extension SequencerMachine {
     /// Sends a node the outcomes that are due, in the order of its counters.
     mutating func announce(to incarnation: Incarnation, into effects: inout [SequencerEffect]) {
         let due = sessions.change(incarnation) { $0.announce() } ?? []
-        guard let connection = sessions[incarnation]?.connection else { return }
+        guard !due.isEmpty, let connection = sessions[incarnation]?.connection else { return }
         send(due, to: connection, into: &effects)
     }
 

@@ -37,8 +37,11 @@ extension SequencerMachine {
             return
         }
         // The node has every outcome up to here. That holds whatever becomes of the batch.
-        sessions.change(incarnation) { $0.settle(through: batch.settled) }
-        guard let ledger = sessions[incarnation]?.ledger else { return }
+        let settled = sessions.change(incarnation) { ledger in
+            ledger.settle(through: batch.settled)
+            return ledger
+        }
+        guard let ledger = settled else { return }
 
         // Deduplication comes before every other check and returns the original outcome.
         let expected = ledger.lastCounter + 1
@@ -125,7 +128,6 @@ extension SequencerMachine {
             judge(batch.count, as: .withdrawn, of: incarnation)
             return
         }
-        // A loop, since a closure would copy the machine.
         var faults: [Fault?] = []
         var isFaulty = false
         for row in batch.targets {
@@ -256,22 +258,25 @@ extension SequencerMachine {
 
     /// Why an entry for this target can't be admitted. The right to dispatch is checked here and
     /// nowhere else.
-    private func fault(of row: BatchTarget, for principal: Principal) -> Fault? {
+    // Mutating, as otherwise each call would copy the machine.
+    private mutating func fault(of row: BatchTarget, for principal: Principal) -> Fault? {
         guard principal.rights.allow(.dispatch, row.target) else {
             return Fault(code: .notAllowed, message: principal.denial(of: .dispatch, row.target))
         }
         return fault(of: row)
     }
 
-    private func fault(of row: BatchTarget) -> Fault? {
+    private mutating func fault(of row: BatchTarget) -> Fault? {
         switch row.target {
         case .event:
             return Fault(code: .unsupported, message: "this sequencer orders no events")
         case .state(let state):
-            guard let known = directory.states[state] else { return unknown(row.target) }
+            guard let version = directory.states.schemaVersion(of: state) else {
+                return unknown(row.target)
+            }
             // A replica stops before an entry newer than itself (rule 17), so no entry may be newer
             // than all replicas.
-            return fault(of: row, upTo: known.schemaVersion)
+            return fault(of: row, upTo: version)
         case .store(let name):
             guard let present = directory.admittedLife(of: name) else {
                 guard row.life != .zero else { return unknown(row.target) }

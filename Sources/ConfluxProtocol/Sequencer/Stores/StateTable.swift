@@ -71,9 +71,17 @@ struct StateTable: Sendable {
 
     subscript(name: Name) -> StateRecord? { records[name] }
 
+    /// The highest schema version that anybody has of a state; nil if nobody knows the state.
+    func schemaVersion(of name: Name) -> UInt32? {
+        // In place: a record has several tables.
+        records.index(forKey: name).map { records.values[$0].schemaVersion }
+    }
+
     /// - Returns: Whether the log had not seen it.
     mutating func see(_ name: Name) -> Bool {
-        guard records[name]?.isSeen != true else { return false }
+        if let index = records.index(forKey: name) {
+            guard !records.values[index].isSeen else { return false }
+        }
         records[name, default: StateRecord()].isSeen = true
         seenCount += 1
         return true
