@@ -95,4 +95,11 @@ package struct RunReport: Sendable {
     package internal(set) var completed = 0
     /// Whether the store was released before the end of the run.
     package internal(set) var isClosed = false
+
+    /// The report of a store that was released before the run.
+    static let closed = {
+        var report = RunReport()
+        report.isClosed = true
+        return report
+    }()
 }

@@ -19,7 +19,9 @@ extension StoreCore {
         _ run: OrderedRun<S>, through: SequenceNumber = .zero,
         completion: @escaping @Sendable (RunReport) -> Void
     ) {
-        enqueue(.run(run, through: through, completion: completion))
+        enqueue(.run(run, through: through, completion: completion)) {
+            perform(run, through: through, completion)
+        }
     }
 
     /// Puts ordered actions that are in memory already into the lane.
@@ -37,7 +39,8 @@ extension StoreCore {
     package func inspect(
         _ body: @escaping @Sendable (_ state: S?, _ position: SequenceNumber) -> Void
     ) {
-        enqueue(.look(body))
+        let job = LaneJob<S>.look(body)
+        enqueue(job) { perform(job) }
     }
 
     /// Runs a function that changes the state in the lane, as soon as no lock pauses the flow.

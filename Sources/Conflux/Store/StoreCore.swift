@@ -150,16 +150,26 @@ package final class StoreCore<S: State>: Lane, @unchecked Sendable {
 
     /// Does a node's job, at once if the lane is immediate and free, or else behind what is in line. Never waits, and
     /// takes no route.
-    func enqueue(_ job: LaneJob<S>) {
+    ///
+    /// - Parameters:
+    ///   - job: The job, made only if it goes into the line: to make one takes longer than a small job.
+    ///   - perform: Does the job at once.
+    func enqueue(_ job: @autoclosure () -> LaneJob<S>, perform: () -> Void) {
         let mark = ThreadMark.outsideModels
         if isImmediate, control.withLock({ $0.machine.enterIfFree(by: mark.thread) }) {
             var isDone = true
             scope.runLane(mark) {
-                isDone = runEnteredInScope { FlowLock.holding(nil) { perform(job) } }
+                isDone = runEnteredInScope { FlowLock.holding(nil, perform) }
             }
             if !isDone { goOn(mark) }
             return
         }
+        putInLine(job(), mark)
+    }
+
+    // A function of its own, since only here the size of a job has to be known.
+    @inline(never)
+    private func putInLine(_ job: LaneJob<S>, _ mark: UnsafeMutablePointer<ThreadMark>) {
         // Written under the lock and read after it, by this thread alone.
         nonisolated(unsafe) var duty: LaneMachine.Duty?
         control.withLock { control in

@@ -9,13 +9,23 @@ public struct ChainHash: Hashable, Sendable, CustomStringConvertible {
     private static let byteCount = 32
     private static let keyBytes = byteCount + 3 * 8
 
-    /// The bytes, in memory of its own: a hash is made for each commit.
-    private let content: SIMD4<UInt64>
+    /// Bytes that need no memory of their own. (A vector of 32 bytes would be aligned to 32, which the memory of a task
+    /// is not.)
+    private struct Content: Hashable, Sendable, BitwiseCopyable {
+        private var first = UInt64(0)
+        private var second = UInt64(0)
+        private var third = UInt64(0)
+        private var fourth = UInt64(0)
+
+        init() {}
+    }
+
+    private let content: Content
 
     /// Reads 32 bytes as they are in the file; nil for another number of bytes.
     package init?(_ stored: UnsafeRawBufferPointer) {
         guard stored.count == Self.byteCount else { return nil }
-        content = stored.loadUnaligned(as: SIMD4<UInt64>.self)
+        content = stored.loadUnaligned(as: Content.self)
     }
 
     /// Parses 64 hexadecimal digits; nil for anything else.
@@ -25,12 +35,12 @@ public struct ChainHash: Hashable, Sendable, CustomStringConvertible {
             return nil
         }
         let bytes = (0..<Self.byteCount).map { UInt8(digits[2 * $0] << 4 | digits[2 * $0 + 1]) }
-        content = bytes.withUnsafeBytes { $0.loadUnaligned(as: SIMD4<UInt64>.self) }
+        content = bytes.withUnsafeBytes { $0.loadUnaligned(as: Content.self) }
     }
 
     private init(of input: UnsafeRawBufferPointer, key: UnsafeRawBufferPointer) {
         Self.start()
-        var hash = SIMD4<UInt64>()
+        var hash = Content()
         let code = withUnsafeMutableBytes(of: &hash) { hash in
             crypto_generichash(
                 hash.baseAddress!.assumingMemoryBound(to: UInt8.self), hash.count,
@@ -42,7 +52,7 @@ public struct ChainHash: Hashable, Sendable, CustomStringConvertible {
     }
 
     private init() {
-        content = SIMD4()
+        content = Content()
     }
 
     /// The 32 bytes, as they are in the file.

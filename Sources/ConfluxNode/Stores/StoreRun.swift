@@ -104,14 +104,14 @@ final class TypedRun<S: BridgedState>: StoreRun {
     ///   - progress: Its progress, or that of all local stores together.
     ///   - seed: Chooses the random numbers of its actions.
     init(_ lane: Lane, _ replica: Replica?, _ progress: StoreProgress, seed: UInt64) {
-        core = GlobalChannel<S>.core(lane)
+        core = unsafeDowncast(lane, to: StoreCore<S>.self)
         taken = OrderedRun()
         super.init(replica, progress, seed: seed)
     }
 
     /// Uses a run again that ``clear()`` has emptied.
     func begin(_ lane: Lane, _ replica: Replica?, _ progress: StoreProgress, seed: UInt64) {
-        core = GlobalChannel<S>.core(lane)
+        core = unsafeDowncast(lane, to: StoreCore<S>.self)
         begin(replica, progress, seed: seed)
     }
 

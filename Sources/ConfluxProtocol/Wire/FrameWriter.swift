@@ -110,6 +110,7 @@ struct FixedFields: FixedFieldWriter {
 
     @inline(__always)
     mutating func fixed<Value: FixedWidthInteger>(_ value: Value) {
+        assert(count + MemoryLayout<Value>.size <= Self.bytesMax, "too many fields at a time")
         withUnsafeMutableBytes(of: &storage) {
             $0.storeBytes(of: value.littleEndian, toByteOffset: count, as: Value.self)
         }

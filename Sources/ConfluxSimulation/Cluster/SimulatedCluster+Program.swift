@@ -72,7 +72,7 @@ extension SimulatedCluster {
         }
         if !counters.isEmpty {
             marks.hit(.withdrawalAsked)
-            try handle(.withdraw(counters), node)
+            try handle(.withdraw(Array(counters.ranges)), node)
         }
     }
 

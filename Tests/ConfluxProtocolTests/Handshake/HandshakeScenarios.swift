@@ -120,7 +120,7 @@ struct HandshakeScenarios {
         // A first hello waits at a busy sequencer, and does not name a mark yet.
         node.input(.reconnected)
         node.welcome(2)
-        node.input(.dispatched(builder, isAtomic: false))
+        node.input(.dispatched(node.machine.batch(of: &builder, isAtomic: false)))
         let run = Receipts.Run(
             firstCounter: 1, count: 1, firstSequence: SequenceNumber(8), epoch: Epoch(1),
             timestamp: Timestamp(0))

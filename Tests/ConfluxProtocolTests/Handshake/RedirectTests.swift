@@ -127,7 +127,7 @@ struct RedirectTests {
             target: BatchTarget(
                 target: .store(StoreName("a/b")!), schemaVersion: 1, coding: .json),
             payload: [1])
-        node.input(.dispatched(builder, isAtomic: false))
+        node.input(.dispatched(node.machine.batch(of: &builder, isAtomic: false)))
         node.effects = []
         node.input(
             .received(

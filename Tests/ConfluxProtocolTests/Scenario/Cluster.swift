@@ -322,6 +322,12 @@ struct Cluster {
         for frame in sends { queue.append(.toSequencer(id, frame)) }
     }
 
+    /// Dispatches the actions of a builder.
+    mutating func dispatch(_ builder: inout BatchBuilder, from id: NodeID) {
+        guard let batch = nodes[id]?.machine.batch(of: &builder, isAtomic: false) else { return }
+        input(.dispatched(batch), to: id)
+    }
+
     mutating func open(_ store: String, on id: NodeID) {
         nodes[id]?.open(store)
         flushInputs(of: id)
@@ -363,7 +369,7 @@ struct Cluster {
     }
 
     mutating func withdraw(_ counters: ClosedRange<UInt64>, from id: NodeID) {
-        input(.withdraw(RangeSet(counters.lowerBound..<counters.upperBound + 1)), to: id)
+        input(.withdraw([counters.lowerBound..<counters.upperBound + 1]), to: id)
     }
 
     mutating func flushInputs(of id: NodeID) {

@@ -153,7 +153,7 @@ struct SimulatedNode {
                     target: parsed, life: life, schemaVersion: 1, coding: .json),
                 payload: Array((parts.last ?? "").utf8))
         }
-        inputs.append(.dispatched(builder, isAtomic: isAtomic))
+        inputs.append(.dispatched(machine.batch(of: &builder, isAtomic: isAtomic)))
     }
 
     mutating func takeInput() -> ReplicaInput? {

@@ -274,7 +274,7 @@ struct SubmissionScenarios {
             target: BatchTarget(
                 target: try #require(Target(target)), schemaVersion: version, coding: .json),
             payload: [0x78])
-        cluster.input(.dispatched(builder, isAtomic: false), to: node)
+        cluster.dispatch(&builder, from: node)
         cluster.run()
     }
 
@@ -347,7 +347,7 @@ struct SubmissionScenarios {
                 target: .store(try #require(StoreName("list"))), life: SequenceNumber(life),
                 schemaVersion: version, coding: .json),
             payload: [0x78])
-        cluster.input(.dispatched(builder, isAtomic: false), to: 1)
+        cluster.dispatch(&builder, from: 1)
         cluster.run()
         cluster.finishAppends()
         guard case .rejected(code, _)? = cluster.nodes[1]?.outcomes[1] else {

@@ -12,7 +12,7 @@ struct SubmissionsTests {
         for count in batches {
             var builder = BatchBuilder()
             for place in 0..<count { builder.append(target: targets[place % 2], payload: [1]) }
-            submissions.add(builder, isAtomic: false)
+            submissions.add(submissions.batch(of: &builder, isAtomic: false))
         }
         return submissions
     }
@@ -51,7 +51,7 @@ struct SubmissionsTests {
             let target = BatchTarget(
                 target: try #require(Target("list/*")), schemaVersion: 1, coding: .json)
             for _ in 0..<count { builder.append(target: target, payload: [1]) }
-            submissions.add(builder, isAtomic: false)
+            submissions.add(submissions.batch(of: &builder, isAtomic: false))
         }
         submissions.addVoid(2)
         _ = submissions.settle(from: 3, count: 5)

@@ -119,10 +119,10 @@ extension PlantedBug {
             name: "unknown targets are admitted", rule: 14,
             file: entries + "SequencerMachine+Submit.swift",
             original: """
-                    let faults = batch.targets.map { fault(of: $0, for: principal) }
+                    for row in batch.targets { faults.append(fault(of: row, for: principal)) }
                 """,
             planted: """
-                    let faults = batch.targets.map { PLANTED ? nil : fault(of: $0, for: principal) }
+                    for row in batch.targets { faults.append(PLANTED ? nil : fault(of: row, for: principal)) }
                 """),
         PlantedBug(
             name: "time goes back", rule: 15,

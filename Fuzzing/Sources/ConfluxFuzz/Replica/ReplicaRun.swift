@@ -115,7 +115,8 @@ struct ReplicaRun {
     mutating func dispatch(_ builder: BatchBuilder, isAtomic: Bool) {
         guard machine.canSubmit(bytes: builder.byteCount) else { return }
         dispatchedCount += UInt64(builder.count)
-        handle(.dispatched(builder, isAtomic: isAtomic))
+        var builder = builder
+        handle(.dispatched(machine.batch(of: &builder, isAtomic: isAtomic)))
     }
 
     mutating func open(_ subject: HostingSubject) {

@@ -125,7 +125,7 @@ extension ReplicaRun {
             // Withdraws some of the last actions. Those with an outcome keep it.
             let next = machine.nextCounter
             let first = next - min(next - 1, UInt64(1 + dice.below(4)))
-            if first < next { handle(.withdraw(RangeSet(first..<next))) }
+            if first < next { handle(.withdraw([first..<next])) }
         case 0: handle(.follow(from: min(dice.sequence(sequencer.surroundings), sequencer.last)))
         case 1: handle(.ask(dice.question(sequencer.surroundings)))
         case 2: answerQuestion(.applied)

@@ -33,11 +33,20 @@ extension StoreCore {
                 tally.report(commitTracked(action, tally.ticket), order: order)
             }
         case .run(let run, let through, let completion):
-            completion(commit(run, through: through))
-            run.finish()
+            perform(run, through: through, completion)
         case .look(let body): body(state.takeUnretainedValue(), position)
         case .hold(let hold): preconditionFailure("\(hold) is not performed but waited for")
         }
+    }
+
+    /// Commits a run, unless the store was released.
+    func perform(
+        _ run: OrderedRun<S>, through: SequenceNumber,
+        _ completion: @Sendable (RunReport) -> Void
+    ) {
+        if isReleased.load(ordering: .relaxed) { return completion(.closed) }
+        completion(commit(run, through: through))
+        run.finish()
     }
 
     /// Reports that the store was released before the job's turn.
@@ -46,10 +55,7 @@ extension StoreCore {
         case .action: break
         case .tracked(_, let tally, let order):
             tally.report(.failed(.storeClosed(S.self)), order: order)
-        case .run(_, _, let completion):
-            var report = RunReport()
-            report.isClosed = true
-            completion(report)
+        case .run(_, _, let completion): completion(.closed)
         case .look(let body): body(nil, position)
         case .hold(let hold): hold.abandon(self)
         }

@@ -129,12 +129,7 @@ extension SequencerMachine {
             return
         }
         var faults: [Fault?] = []
-        var isFaulty = false
-        for row in batch.targets {
-            let fault = fault(of: row, for: principal)
-            faults.append(fault)
-            if fault != nil { isFaulty = true }
-        }
+        for row in batch.targets { faults.append(fault(of: row, for: principal)) }
         let payloadBytesMax = min(
             limits.payloadBytesMax, Int(principal.rights.payloadBytesMax ?? .max))
         let oversized: [Int]
@@ -145,7 +140,7 @@ extension SequencerMachine {
             judge(batch.count, as: Fault(code: .malformed, message: error.message), of: incarnation)
             return
         }
-        if oversized.isEmpty, !isFaulty {
+        if oversized.isEmpty, faults.allSatisfy({ $0 == nil }) {
             for row in batch.targets { directory.see(row.target) }
             admitWhole(batch, by: incarnation)
             return

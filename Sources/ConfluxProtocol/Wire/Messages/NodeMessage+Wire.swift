@@ -19,7 +19,9 @@ extension Frame {
     ///   - message: The message.
     ///   - speaker: The tenure and the session of the node's welcome.
     ///   - frame: Replaced by the frame.
-    public static func encode(_ message: NodeMessage, by speaker: Speaker, into frame: inout [UInt8]) {
+    public static func encode(
+        _ message: NodeMessage, by speaker: Speaker, into frame: inout [UInt8]
+    ) {
         var writer = FrameWriter(memory: &frame)
         switch message {
         case .hello(let hello): writer.frame(hello, .hello, speaker)
@@ -27,7 +29,8 @@ extension Frame {
             writer.frame(open, .open, speaker, bodyBytes: 256 + open.initial.bytes.count)
         case .close(let close): writer.frame(close, .close, speaker)
         case .drop(let drop): writer.frame(drop, .drop, speaker)
-        case .submit(let batch): writer.frame(batch, .submit, speaker, bodyBytes: 4 + batch.encoded.count)
+        case .submit(let batch):
+            writer.frame(batch, .submit, speaker, bodyBytes: 4 + batch.encoded.count)
         case .visit(let visit):
             writer.frame(visit, .visit, speaker, bodyBytes: 36 + visit.batch.encoded.count)
         case .fetch(let fetch): writer.frame(fetch, .fetch, speaker)

@@ -12,17 +12,20 @@ extension Frame {
         var writer = FrameWriter()
         switch message {
         case .welcome(let welcome): writer.frame(welcome, .welcome, speaker, bodyBytes: 256)
-        case .opened(let opened): writer.frame(opened, .opened, speaker, bodyBytes: opened.bodyBytes)
+        case .opened(let opened):
+            writer.frame(opened, .opened, speaker, bodyBytes: opened.bodyBytes)
         case .receipts(let receipts):
             writer.frame(receipts, .receipts, speaker, bodyBytes: 4 + 36 * receipts.runs.count)
         case .rejection(let rejection): writer.frame(rejection, .rejection, speaker, bodyBytes: 256)
         case .expected(let expected): writer.frame(expected, .expected, speaker)
-        case .entries(let entries): writer.frame(entries, .entries, speaker, bodyBytes: entries.bodyBytes)
+        case .entries(let entries):
+            writer.frame(entries, .entries, speaker, bodyBytes: entries.bodyBytes)
         case .question(let question): writer.frame(question, .questionAsked, speaker)
         case .answer(let answer): writer.frame(answer, .answerGiven, speaker)
         case .confirmed(let confirmed): writer.frame(confirmed, .confirmed, speaker)
         case .snapshotServed(let served):
-            writer.frame(served, .snapshotServed, speaker, bodyBytes: 192 + served.chunk.bytes.count)
+            writer.frame(
+                served, .snapshotServed, speaker, bodyBytes: 192 + served.chunk.bytes.count)
         case .snapshotRequest(let request): writer.frame(request, .snapshotRequest, speaker)
         case .divergence(let divergence): writer.frame(divergence, .divergence, speaker)
         case .reload(let reload): writer.frame(reload, .reload, speaker)
