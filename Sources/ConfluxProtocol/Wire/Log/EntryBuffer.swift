@@ -1,7 +1,7 @@
 import ConfluxVocabulary
 
-/// The entries of a batch that is being built, with room for the batch's head before them. So the batch is written once,
-/// and sent from where it is.
+/// The entries of a batch that is being built, with room for the batch's head before them. So the batch is made
+/// without copying its entries.
 ///
 /// The array is longer than its used part. So an entry is written with one check of the array's
 /// uniqueness and one copy, not with an append for each of its fields.
@@ -14,7 +14,7 @@ struct EntryBuffer: Sendable {
     var byteCount: Int { end - Self.headRoom }
 
     /// The room before the entries. It is enough for the usual head of few rows; a longer one moves the entries.
-    private static let headRoom = 256
+    private static let headRoom = 128
 
     /// The most bytes of an entry besides its payload.
     static let headBytesMax = 2 * 5
