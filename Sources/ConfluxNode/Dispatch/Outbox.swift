@@ -59,8 +59,9 @@ package final class Outbox: @unchecked Sendable {
     }
 
     /// A batch with this many bytes takes no more actions. For a larger one, the system would provide new memory each
-    /// time, page by page, which took a fifth of a stream's processor time.
-    private static let fullBatchBytes = 256 << 10
+    /// time, page by page, which took a fifth of a stream's processor time. Below a power of two, at which the batch's buffer
+    /// doubles.
+    private static let fullBatchBytes = 255 << 10
 
     private let condition = NSCondition()
     private let route = Route()
