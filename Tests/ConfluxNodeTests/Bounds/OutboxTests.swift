@@ -28,7 +28,7 @@ struct OutboxTests {
         #expect(outbox.isEmpty)
     }
 
-    @Test func `a batch of 256 KiB takes no further actions`() throws {
+    @Test func `a batch of 255 KiB takes no further actions`() throws {
         let outbox = Outbox(bytesMax: 4 << 20, policy: .fail, wake: {})
         let aim = Outbox.Aim(
             BatchTarget(
@@ -40,8 +40,8 @@ struct OutboxTests {
         }
         var batches: [BatchBuilder] = []
         while let batch = outbox.take(if: { _ in true }) { batches.append(batch.builder) }
-        #expect(batches.map(\.count) == [262, 262, 77, 1])
-        #expect(batches.dropLast(2).allSatisfy { $0.byteCount < (256 << 10) + 1_100 })
+        #expect(batches.map(\.count) == [261, 261, 79, 1])
+        #expect(batches.dropLast(2).allSatisfy { $0.byteCount < (255 << 10) + 1_100 })
     }
 
     private func makeOutbox(
