@@ -231,8 +231,6 @@ public struct ReplicaMachine: Sendable {
             beaten(beat, epoch: epoch, at: instant, into: &effects)
         case .dispatched(let batch, let withdrawn):
             precondition(phase == .joined, "dispatched while \(phase): ask canSubmit first")
-            precondition(
-                batch.firstCounter == nextCounter, "a batch of another machine, or an old one")
             if !isAnswerDue { owedSince = instant }
             submissions.add(batch, withdrawn: withdrawn)
             pump(at: instant, into: &effects)

@@ -17,6 +17,18 @@ struct SubmissionsTests {
         return submissions
     }
 
+    @Test func `no batch is added twice`() async {
+        await #expect(processExitsWith: .failure) {
+            let target = BatchTarget(target: Target("list")!, schemaVersion: 1, coding: .json)
+            var submissions = Submissions()
+            var builder = BatchBuilder()
+            builder.append(target: target, payload: [1])
+            let batch = submissions.batch(of: &builder, isAtomic: false)
+            submissions.add(batch)
+            submissions.add(batch)
+        }
+    }
+
     @Test func `only actions are withdrawn at once`() {
         var submissions = submissions([3, 3])
         #expect(submissions.next(at: .zero)?.count == 3)

@@ -82,8 +82,10 @@ struct Submissions: Sendable {
         builder.finish(firstCounter: nextCounter, settled: reported, isAtomic: isAtomic)
     }
 
-    /// Adds a batch. The actions at the withdrawn places become void.
+    /// Adds the batch that was made last. The actions at the withdrawn places become void.
     mutating func add(_ batch: Batch, withdrawn: Set<Int> = []) {
+        precondition(
+            batch.firstCounter == nextCounter, "a batch of another machine, or an old one")
         append(batch)
         guard !withdrawn.isEmpty else { return }
         let counters = withdrawn.sorted().map {
