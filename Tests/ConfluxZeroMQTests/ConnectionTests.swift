@@ -128,7 +128,7 @@ import Testing
         (limits.type, limits.messageBytesMax, limits.heldBytesMax) = (.router, 4 << 20, .max)
         var table = ConnectionTable(limits: limits)
         table.add(id(1), at: .zero)
-        let handshake = Array(Self.handshake.dropLast(3)) + Array("REQ".utf8)
+        let handshake = ZMTP.greeting(.null) + ZMTP.command("READY", CurveHandshake.dealer)
         _ = try read(&table, handshake, from: 1)
         let body = (0..<3 << 20).map { UInt8(truncatingIfNeeded: $0 &* 2_654_435_761 >> 11) }
         let frame = ZMTP.header(bodyBytes: body.count) + body
@@ -151,7 +151,7 @@ import Testing
         var limits = Self.limits
         limits.type = .router
         limits.silenceMax = .seconds(60)
-        let handshake = Array(Self.handshake.dropLast(3)) + Array("REQ".utf8)
+        let handshake = ZMTP.greeting(.null) + ZMTP.command("READY", CurveHandshake.dealer)
         var table = ConnectionTable(limits: limits)
         for number in 1...3 as ClosedRange<UInt32> { table.add(id(number), at: .zero) }
         #expect(try read(&table, handshake, from: 1, at: .seconds(1)) == nil)

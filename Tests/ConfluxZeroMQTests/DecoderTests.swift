@@ -95,14 +95,16 @@ import Testing
             + [2, 0, 0, 0, 0, 0, 0, 2, 0xBC] + long
             + Self.command([4] + Array("PING".utf8) + [0, 10, 8, 9])
             + Self.frame([1], hasMore: true) + Self.frame([], hasMore: true) + Self.frame([2])
-            + Self.command([9] + Array("SUBSCRIBE".utf8)) + Self.command([6] + Array("CANCEL".utf8))
+            + Self.command([9] + Array("SUBSCRIBE".utf8) + [7])
+            + Self.command([6] + Array("CANCEL".utf8))
             + Self.command([5] + Array("OTHER".utf8)) + Self.frame([4])
         let (events, fault) = events(of: bytes, pieceBytes: pieceBytes)
         #expect(
             events == [
                 .answer(Self.ready("ROUTER")), .message([1, 2, 3]), .message([]),
                 .message(long[...]), .ping([8, 9]), .malformed(frames: 3),
-                .subscription(isOn: true), .subscription(isOn: false), .message([4]),
+                .subscription(isOn: true, prefix: [7]), .subscription(isOn: false, prefix: []),
+                .message([4]),
             ])
         #expect(fault == nil)
     }

@@ -1,12 +1,21 @@
 import ConfluxVocabulary
 
-/// The socket that sends every message to all its subscribers. To its peers it is an `XPUB`.
+/// The socket that sends every message to its subscribers. To its peers it is an `XPUB`.
 ///
-/// A subscriber whose queue is full loses messages; the others lose none, and sending never blocks.
-/// A subscriber gets everything that is published from then on, whatever it subscribes to: the
-/// prefix of a subscription is ignored.
+/// A subscriber gets what is published from then on and begins with one of its prefixes. A subscriber whose queue is
+/// full loses messages; the others lose none, and sending never blocks.
 public final class PublisherSocket: ServingSocket {
-    private var subscribers: [(id: RoutingID, queue: OutboundQueue)] = []
+    private struct Subscriber {
+        let id: RoutingID
+        let queue: OutboundQueue
+        var subscriptions = Subscriptions()
+
+        /// Whether it gets a message.
+        func takes(_ message: Bytes) -> Bool { queue.hasRoom && subscriptions.match(message) }
+    }
+
+    /// The peers that are subscribed to something.
+    private var subscribers: [Subscriber] = []
     /// The index of each in `subscribers`.
     private var places: [RoutingID: Int] = [:]
     private var newSubscriptions = 0
@@ -17,12 +26,12 @@ public final class PublisherSocket: ServingSocket {
     /// The most bytes that may be queued for all subscribers. *At the bound* the subscribers whose key has most
     /// queued lose what is published.
     static let queuesBytesMax = 256 << 20
-    /// The most bytes of a message that a subscriber may send: a subscription to a short prefix.
-    private static let messageBytesMax = 256
+    /// The most bytes of a subscription. A subscriber that sends more is cut off.
+    static let subscriptionBytesMax = 64 << 10
 
     /// Opens a publisher.
     ///
-    /// - Parameter settings: Limits and times. `messageBytesMax` limits what subscribers send, and is at most 256
+    /// - Parameter settings: Limits and times. `messageBytesMax` limits what subscribers send, and is at most 64 KiB
     ///   here. Bytes limit what may be queued, not `sendQueueMessages`: 16 MiB for one subscriber and 256 MiB for all
     ///   of them.
     /// - Throws: `invalidSetting`, `tooManyOpen`.
@@ -31,7 +40,7 @@ public final class PublisherSocket: ServingSocket {
     ) throws(ZeroMQError) {
         var settings = settings
         settings.sendQueueMessages = OutboundQueue.messagesMax(bytesMax: Self.queueBytesMax)
-        settings.messageBytesMax = min(settings.messageBytesMax, Self.messageBytesMax)
+        settings.messageBytesMax = min(settings.messageBytesMax, Self.subscriptionBytesMax)
         // A subscriber sends nothing after its subscription, so silence has no limit.
         try super.init(
             as: .publisher, settings: settings, silenceMax: nil,
@@ -43,8 +52,8 @@ public final class PublisherSocket: ServingSocket {
     ///
     /// - Parameter limit: How many pieces to take at most. It takes them for at most a millisecond, and the poller
     ///   reports what is left.
-    /// - Returns: How many peers have subscribed. They get everything that is published from now
-    ///   on. Other messages are counted in `malformedCount`.
+    /// - Returns: How many subscriptions have begun that bring their peers more than before. What is published from now
+    ///   on is sent to them. Messages that are no subscriptions are counted in `malformedCount`.
     /// - Throws: `closed`.
     public func receiveSubscriptions(limit: Int = 256) throws(ZeroMQError) -> Int {
         newSubscriptions = 0
@@ -55,8 +64,8 @@ public final class PublisherSocket: ServingSocket {
         return newSubscriptions
     }
 
-    /// Sends one frame to every subscriber that has room in its queue. The queues share one copy, unless connections
-    /// are encrypted.
+    /// Sends one frame to every subscriber that asked for it and has room in its queue. The queues share one copy,
+    /// unless connections are encrypted.
     ///
     /// - Parameter frame: The whole frame.
     /// - Throws: `outOfMemory`, `closed`.
@@ -66,33 +75,37 @@ public final class PublisherSocket: ServingSocket {
             return
         }
         try frame.withRawBytes { bytes throws(ZeroMQError) in
-            var frame = OutgoingFrame(bytes, sealedBy: nil, in: budget)
-            for (id, queue) in subscribers where queue.hasRoom {
-                _ = try send(&frame, queue, to: id)
+            var outgoing = OutgoingFrame(bytes, sealedBy: nil, in: budget)
+            for subscriber in subscribers where subscriber.takes(frame) {
+                _ = try send(&outgoing, subscriber.queue, to: subscriber.id)
             }
         }
     }
 
-    /// Sends each subscriber that has room in its queue a frame of its own. For an encrypted
-    /// socket.
+    /// Sends each subscriber that has room in its queue a frame of its own, if it asked for that frame. For an
+    /// encrypted socket.
     ///
     /// - Parameter frame: The frame for the subscriber with this key; nil to send nothing.
     /// - Throws: `outOfMemory`, `closed`.
     public func send(_ frame: (CurvePublicKey?) -> Bytes?) throws(ZeroMQError) {
-        for (id, queue) in subscribers where queue.hasRoom {
-            guard let session = curve(of: id), let frame = frame(key(of: id)) else { continue }
+        for subscriber in subscribers where subscriber.queue.hasRoom {
+            let id = subscriber.id
+            guard let session = curve(of: id), let frame = frame(key(of: id)),
+                subscriber.takes(frame)
+            else { continue }
             var sealed = frame.withUnsafeBytes {
                 OutgoingFrame($0, sealedBy: session, in: budget)
             }
-            _ = try send(&sealed, queue, to: id)
+            _ = try send(&sealed, subscriber.queue, to: id)
         }
     }
 
     override func take(_ event: ZMTPDecoder.Event, from id: RoutingID) throws(ZeroMQError) {
         switch event {
-        case .subscription(let isOn): try subscribe(id, isOn)
-        case .message(let body) where body.first == 1: try subscribe(id, true)
-        case .message(let body) where body.first == 0: try subscribe(id, false)
+        case .subscription(true, let prefix): try subscribe(id, to: prefix)
+        case .subscription(false, let prefix): cancel(id, prefix)
+        case .message(let body) where body.first == 1: try subscribe(id, to: body.dropFirst())
+        case .message(let body) where body.first == 0: cancel(id, body.dropFirst())
         case .message, .malformed: malformedCount += 1
         case .answer, .identified, .ping: break
         }
@@ -100,25 +113,29 @@ public final class PublisherSocket: ServingSocket {
 
     override func ended(_ id: RoutingID) { remove(id) }
 
-    private func subscribe(_ id: RoutingID, _ isOn: Bool) throws(ZeroMQError) {
-        guard isOn else {
-            if remove(id) { reopen(id) }
-            return
+    private func subscribe(_ id: RoutingID, to prefix: Bytes) throws(ZeroMQError) {
+        if places[id] == nil {
+            guard try establish(id), let queue = queue(of: id) else { return }
+            places[id] = subscribers.count
+            subscribers.append(Subscriber(id: id, queue: queue))
         }
-        guard places[id] == nil, try establish(id), let queue = queue(of: id) else { return }
-        places[id] = subscribers.count
-        subscribers.append((id, queue))
-        newSubscriptions += 1
+        guard let place = places[id] else { return }
+        if subscribers[place].subscriptions.add(prefix) { newSubscriptions += 1 }
     }
 
-    @discardableResult
-    private func remove(_ id: RoutingID) -> Bool {
-        guard let place = places.removeValue(forKey: id) else { return false }
+    private func cancel(_ id: RoutingID, _ prefix: Bytes) {
+        guard let place = places[id] else { return }
+        subscribers[place].subscriptions.remove(prefix)
+        guard subscribers[place].subscriptions.isEmpty else { return }
+        remove(id)
+        reopen(id)
+    }
+
+    private func remove(_ id: RoutingID) {
+        guard let place = places.removeValue(forKey: id) else { return }
         let last = subscribers.removeLast()
-        if last.id != id {
-            subscribers[place] = last
-            places[last.id] = place
-        }
-        return true
+        guard last.id != id else { return }
+        subscribers[place] = last
+        places[last.id] = place
     }
 }

@@ -10,14 +10,20 @@ enum ZMTP {
         case dealer = "DEALER"
         case subscriber = "SUB"
 
-        /// The socket types that its peers may have.
+        /// The socket types that its peers may have. A `REQ` is not served: it sends an empty frame before each request,
+        /// waits for one before each answer, and takes no message that is not an answer.
         var peers: [String] {
             switch self {
-            case .router: ["DEALER", "REQ", "ROUTER"]
+            case .router: ["DEALER", "ROUTER"]
             case .publisher: ["SUB", "XSUB"]
             case .dealer: ["ROUTER"]
             case .subscriber: ["PUB", "XPUB"]
             }
+        }
+
+        /// What a peer of another type is told.
+        var refusal: String {
+            "\(otherSocketReason): a \(rawValue) serves \(peers.joined(separator: " and ")) only"
         }
 
         /// Whether it is the side that peers connect to.
@@ -68,8 +74,11 @@ enum ZMTP {
     /// The client expected another server's key.
     static let otherServerStatus = "500"
 
-    /// The command that says why the connection will end. The status is a number of three digits,
-    /// which libzmq passes on to its user.
+    /// How the reason begins if the types of the two sockets don't fit.
+    static let otherSocketReason = "wrong socket type"
+
+    /// The command that says why the connection will end: a status, which is a number of three digits that libzmq
+    /// passes on to its user, or a text.
     static func error(_ status: String) -> [UInt8] { command("ERROR", string(status)) }
 
     /// The body of the answer to a ping.

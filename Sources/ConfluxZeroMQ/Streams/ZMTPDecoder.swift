@@ -19,8 +19,8 @@ struct ZMTPDecoder {
         case malformed(frames: Int)
         /// The peer asks for a pong with these bytes.
         case ping(Bytes)
-        /// A command of ZMTP 3.1 that begins or ends a subscription.
-        case subscription(isOn: Bool)
+        /// A command of ZMTP 3.1 that begins or ends a subscription to a prefix.
+        case subscription(isOn: Bool, prefix: Bytes)
     }
 
     private enum Phase { case greeting, handshake, admission, traffic }
@@ -163,12 +163,17 @@ struct ZMTPDecoder {
     }
 
     private func beginHandshake(into events: inout [Event]) throws(ZMTPFault) {
+        // A serving side answers: so it can refuse a peer before that peer takes the handshake for complete.
+        guard !type.isServing else { return }
         if let curve {
-            if !type.isServing { events.append(.answer(try curve.hello())) }
+            events.append(.answer(try curve.hello()))
         } else {
-            events.append(.answer(ZMTP.command("READY", ZMTP.metadata(type))))
+            events.append(.answer(ready))
         }
     }
+
+    /// The command that ends the handshake without CURVE.
+    private var ready: [UInt8] { ZMTP.command("READY", ZMTP.metadata(type)) }
 
     // MARK: Frames
 
@@ -256,7 +261,8 @@ struct ZMTPDecoder {
             throw ZMTPFault(
                 type.isServing
                     ? "a \(peer) that connects to a \(type.rawValue)"
-                    : "a \(peer) that a \(type.rawValue) connects to", failure: .otherSocket)
+                    : "a \(peer) that a \(type.rawValue) connects to",
+                says: type.isServing ? ZMTP.error(type.refusal) : nil, failure: .otherSocket)
         }
     }
 
@@ -270,6 +276,7 @@ struct ZMTPDecoder {
             try checkType(reader)
             // Without CURVE the peer needs no admission.
             phase = .traffic
+            if type.isServing { events.append(.answer(ready)) }
             return
         case (.handshake, "READY"):
             guard let curve, !type.isServing else { break }
@@ -284,9 +291,10 @@ struct ZMTPDecoder {
         case (.handshake, "ERROR"):
             guard !type.isServing else { break }
             let status = try reader.text()
+            let failure = ConnectionFailure.denied(status: Int(status.prefix(3)) ?? 0)
             throw ZMTPFault(
                 "the error \(status) of the peer",
-                failure: .denied(status: Int(status.prefix(3)) ?? 0))
+                failure: status.hasPrefix(ZMTP.otherSocketReason) ? .otherSocket : failure)
         case (.handshake, "HELLO"):
             guard let curve, type.isServing else { break }
             events.append(.answer(try curve.welcome(reader.rest)))
@@ -305,8 +313,8 @@ struct ZMTPDecoder {
         case "PING":
             // After the time to live, a ping has up to 16 bytes of context.
             events.append(.ping(reader.rest.dropFirst(2).prefix(16)))
-        case "SUBSCRIBE": events.append(.subscription(isOn: true))
-        case "CANCEL": events.append(.subscription(isOn: false))
+        case "SUBSCRIBE": events.append(.subscription(isOn: true, prefix: reader.rest))
+        case "CANCEL": events.append(.subscription(isOn: false, prefix: reader.rest))
         case "ERROR": throw ZMTPFault("an error of the peer")
         default: break
         }

@@ -8,6 +8,8 @@ import Testing
 final class RawSocket {
     private let context = zmq_ctx_new()
     private let socket: UnsafeMutableRawPointer?
+    /// Reports what happens to the socket's connections.
+    private var events: UnsafeMutableRawPointer?
 
     private init(_ type: Int32) {
         socket = zmq_socket(context, type)
@@ -20,7 +22,7 @@ final class RawSocket {
     convenience init(
         _ type: Int32, routingID: String? = nil, userName: String? = nil,
         keys: (client: CurveKeyPair, server: CurvePublicKey)? = nil,
-        connectingTo endpoint: Endpoint
+        isMonitored: Bool = false, connectingTo endpoint: Endpoint
     ) throws {
         self.init(type)
         if let routingID {
@@ -35,6 +37,11 @@ final class RawSocket {
             zmq_setsockopt(socket, ZMQ_CURVE_SECRETKEY, keys.client.secret.pointer, 32)
         }
         if type == ZMQ_SUB { zmq_setsockopt(socket, ZMQ_SUBSCRIBE, nil, 0) }
+        if isMonitored {
+            zmq_socket_monitor(socket, "inproc://events", ZMQ_EVENT_ALL)
+            events = zmq_socket(context, ZMQ_PAIR)
+            try #require(zmq_connect(events, "inproc://events") == 0)
+        }
         try #require(zmq_connect(socket, endpoint.description) == 0)
     }
 
@@ -67,6 +74,23 @@ final class RawSocket {
         }
     }
 
+    /// What has happened to the socket's connections, if it is one of these events.
+    func nextEvent(among wished: [Int32]) throws -> Int32? {
+        while let event = Self.receive(from: events)?.first {
+            let number = Int32(event[0]) | Int32(event[1]) << 8
+            if wished.contains(number) { return number }
+        }
+        return nil
+    }
+
+    /// Whether there is a connection to send on.
+    var canSend: Bool {
+        var state: Int32 = 0
+        var size = MemoryLayout<Int32>.size
+        zmq_getsockopt(socket, ZMQ_EVENTS, &state, &size)
+        return state & ZMQ_POLLOUT != 0
+    }
+
     func send(_ frames: [String]) throws { try send(frames.map { Array($0.utf8) }) }
 
     func send(_ frames: [[UInt8]]) throws {
@@ -77,7 +101,9 @@ final class RawSocket {
     }
 
     /// The frames of the next message, if one waits.
-    func receive() -> [[UInt8]]? {
+    func receive() -> [[UInt8]]? { Self.receive(from: socket) }
+
+    static func receive(from socket: UnsafeMutableRawPointer?) -> [[UInt8]]? {
         var frames: [[UInt8]] = []
         var message = zmq_msg_t()
         zmq_msg_init(&message)
@@ -99,14 +125,18 @@ final class RawSocket {
         let end = ContinuousClock.now + deadline
         while ContinuousClock.now < end {
             if let frames = receive() { return frames }
-            var item = zmq_pollitem_t(
-                socket: socket, fd: 0, events: Int16(ZMQ_POLLIN), revents: 0)
-            zmq_poll(&item, 1, 100)
+            Self.awaitInput(of: socket)
         }
         throw Overdue()
     }
 
+    static func awaitInput(of socket: UnsafeMutableRawPointer?) {
+        var item = zmq_pollitem_t(socket: socket, fd: 0, events: Int16(ZMQ_POLLIN), revents: 0)
+        zmq_poll(&item, 1, 100)
+    }
+
     deinit {
+        if let events { zmq_close(events) }
         zmq_close(socket)
         zmq_ctx_term(context)
     }
