@@ -98,11 +98,29 @@ static inline void conflux_unwatch(int watch, int descriptor) {
 #endif
 }
 
-// Tells which descriptors are ready, without waiting. Returns how many of `most` entries are filled.
-static inline int conflux_watch_ready(int watch, conflux_ready *ready, int most) {
+// Watches a descriptor under a number until it can be read, or until its connection has ended. Then it is watched no
+// more, unless this is called again.
+static inline int conflux_watch_once(int watch, int descriptor, uint32_t number, int is_new) {
+#if defined(__linux__)
+    struct epoll_event event;
+    memset(&event, 0, sizeof event);
+    event.events = EPOLLIN | EPOLLONESHOT;
+    event.data.u32 = number;
+    return epoll_ctl(watch, is_new ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, descriptor, &event);
+#else
+    struct kevent change;
+    (void)is_new;
+    EV_SET(&change, descriptor, EVFILT_READ, EV_ADD | EV_ONESHOT, 0, 0, (void *)(uintptr_t)number);
+    return kevent(watch, &change, 1, NULL, 0, NULL);
+#endif
+}
+
+// Tells which descriptors are ready. Waits at most so many milliseconds until one is. Returns how many of `most`
+// entries are filled; -1 with errno set.
+static inline int conflux_watch_ready(int watch, conflux_ready *ready, int most, int milliseconds) {
 #if defined(__linux__)
     struct epoll_event events[64];
-    int count = epoll_wait(watch, events, most < 64 ? most : 64, 0);
+    int count = epoll_wait(watch, events, most < 64 ? most : 64, milliseconds);
     for (int index = 0; index < count; index += 1) {
         uint32_t bits = events[index].events;
         ready[index].number = events[index].data.u32;
@@ -111,8 +129,8 @@ static inline int conflux_watch_ready(int watch, conflux_ready *ready, int most)
     }
 #else
     struct kevent events[64];
-    struct timespec none = {0, 0};
-    int count = kevent(watch, NULL, 0, events, most < 64 ? most : 64, &none);
+    struct timespec longest = {milliseconds / 1000, milliseconds % 1000 * 1000000L};
+    int count = kevent(watch, NULL, 0, events, most < 64 ? most : 64, &longest);
     for (int index = 0; index < count; index += 1) {
         ready[index].number = (uint32_t)(uintptr_t)events[index].udata;
         ready[index].is_readable = events[index].filter == EVFILT_READ;
@@ -251,21 +269,48 @@ static inline int conflux_keep(int descriptor, conflux_keeping keeping) {
     return 0;
 }
 
-// Takes the next connection.
-static inline int conflux_accept(int listener, conflux_keeping keeping) {
+// Where a connection comes from: the address for IPv4, the network of 64 bits for IPv6, and zeros for a local socket.
+typedef struct {
+    uint64_t family;
+    uint64_t network;
+} conflux_origin;
+
+static inline conflux_origin conflux_origin_of(const struct sockaddr_storage *address) {
+    conflux_origin origin = {0, 0};
+    if (address->ss_family == AF_INET) {
+        origin.family = AF_INET;
+        memcpy(&origin.network, &((const struct sockaddr_in *)address)->sin_addr, 4);
+    } else if (address->ss_family == AF_INET6) {
+        const struct in6_addr *place = &((const struct sockaddr_in6 *)address)->sin6_addr;
+        int is_four = IN6_IS_ADDR_V4MAPPED(place);
+        origin.family = is_four ? AF_INET : AF_INET6;
+        memcpy(&origin.network, (const char *)place + (is_four ? 12 : 0), is_four ? 4 : 8);
+    }
+    return origin;
+}
+
+// Takes the next connection. It does not have yet what `conflux_keep` sets.
+static inline int conflux_accept(int listener, conflux_origin *origin) {
+    struct sockaddr_storage address;
+    socklen_t length;
     int descriptor;
     do {
+        memset(&address, 0, sizeof address);
+        length = sizeof address;
 #if defined(__linux__)
-        descriptor = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        descriptor = accept4(listener, (struct sockaddr *)&address, &length, SOCK_NONBLOCK | SOCK_CLOEXEC);
 #else
-        descriptor = accept(listener, NULL, NULL);
+        descriptor = accept(listener, (struct sockaddr *)&address, &length);
 #endif
     } while (descriptor < 0 && (errno == EINTR || errno == ECONNABORTED));
     if (descriptor < 0) return -1;
 #if !defined(__linux__)
-    if (conflux_set_flags(descriptor) != 0) return conflux_close_failed(descriptor);
+    if (conflux_set_flags(descriptor) != 0
+        || conflux_set_option(descriptor, SOL_SOCKET, SO_NOSIGPIPE, 1) != 0) {
+        return conflux_close_failed(descriptor);
+    }
 #endif
-    if (conflux_keep(descriptor, keeping) != 0) return conflux_close_failed(descriptor);
+    *origin = conflux_origin_of(&address);
     return descriptor;
 }
 

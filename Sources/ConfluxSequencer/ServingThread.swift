@@ -105,11 +105,12 @@ final class ServingThread {
     }
 
     func serveTenure() -> SequencerEnd {
+        // Nothing is appended after the end. Otherwise the next tenure would append what the last one had left.
+        defer { ownAppend = nil }
         while true {
-            // The thread that relieved this one may have left it an append.
-            if ownAppend == nil { turn() }
-            if let append = ownAppend { appendAside(append) }
             if let end { return end }
+            // The thread that relieved this one may have left it an append.
+            if let append = ownAppend { appendAside(append) } else { turn() }
         }
     }
 

@@ -43,9 +43,13 @@ extension CurveSession {
         }
         self.handshake = nil
         let body = Array(body)
+        // First, since it costs nothing: only a client that has opened the WELCOME knows the cookie.
+        guard body[..<96].elementsEqual(handshake.cookie) else {
+            throw ZMTPFault("an INITIATE with another cookie")
+        }
         shared = try Self.agree(handshake.peerKey, handshake.own.secret)
         let short = Array(body[96..<104])
-        guard body[..<96].elementsEqual(handshake.cookie),
+        guard
             let content = Self.open(
                 body[104...], Array("CurveZMQINITIATE".utf8) + short, shared)
         else { throw ZMTPFault("an INITIATE that does not open") }

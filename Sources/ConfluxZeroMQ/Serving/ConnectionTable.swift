@@ -4,9 +4,11 @@ import ConfluxVocabulary
 ///
 /// It decides which connections must end; the socket ends them. Times are monotonic.
 ///
-///     connected ─handshake, and a subscription if one is awaited──▶ established
+///     arrived ──admitted, and a subscription if one is awaited──▶ established
 ///         ▲└─too long, or too many─▶ ended ◀─silent, or misbehaved─┘│
 ///         └────────────────────────unsubscribed──────────────────────┘
+///
+/// Peers whose handshakes are not complete are at the ``Door``.
 ///
 /// *Invariant*: an established connection never ends to make room for one that is not.
 struct ConnectionTable {
@@ -37,7 +39,7 @@ struct ConnectionTable {
         var key: CurvePublicKey?
         /// What is queued for it; nil before messages may be sent to it.
         var queue: OutboundQueue?
-        /// When it connected, or ended its subscription.
+        /// When it arrived, or ended its subscription.
         var openedAt: Duration
         var heardAt: Duration
         /// When its incomplete frame began: the number of the piece, counted over all connections.
@@ -60,18 +62,16 @@ struct ConnectionTable {
         ///   - now: The time.
         ///   - events: What the bytes complete is appended here, even if this throws.
         ///   - allHeldBytes: How many bytes all connections hold.
-        /// - Returns: Whether the handshake is complete, and the connection not established.
         /// - Throws: ``ZMTPFault`` if the connection must end.
         mutating func read(
             _ piece: UnsafeRawBufferPointer, number: UInt64, at now: Duration,
             into events: inout [ZMTPDecoder.Event], _ allHeldBytes: inout Int
-        ) throws(ZMTPFault) -> Bool {
+        ) throws(ZMTPFault) {
             let (before, count) = (heldBytes, events.count)
             defer { allHeldBytes += heldBytes - before }
             try decoder.decode(piece, into: &events)
             heardAt = now
             if before == 0 || events.count > count { frameBegan = number }
-            return decoder.isReady && !isEstablished
         }
     }
 
@@ -110,13 +110,13 @@ struct ConnectionTable {
 
     func contains(_ id: RoutingID) -> Bool { connections[id] != nil }
 
-    /// Adds the connection of a peer, which is not established yet.
-    mutating func add(_ id: RoutingID, at now: Duration) {
+    /// Adds the connection of a peer whose handshake is complete, except for its admission if connections are
+    /// encrypted. It is not established yet.
+    mutating func add(_ id: RoutingID, _ decoder: ZMTPDecoder, at now: Duration) {
+        pieces += 1
         connections[id] = Connection(
-            decoder: ZMTPDecoder(
-                limits.type, messageBytesMax: limits.messageBytesMax,
-                curve: limits.key.map { CurveSession($0) }),
-            openedAt: now, heardAt: now)
+            decoder: decoder, openedAt: now, heardAt: now, frameBegan: pieces)
+        heldBytes += decoder.heldBytes
         opening.append(id)
     }
 
@@ -220,14 +220,8 @@ struct ConnectionTable {
     ) throws(ZMTPFault) {
         guard let index = connections.index(forKey: id) else { return }
         pieces += 1
-        let count = events.count
-        let isReady = try connections.values[index].read(
+        try connections.values[index].read(
             piece, number: pieces, at: now, into: &events, &heldBytes)
-        // Without keys and subscriptions, a connection is established after its handshake.
-        if isReady, limits.key == nil, !limits.type.awaitsSubscription, !establish(id) {
-            events.removeSubrange(count...)
-            throw ZMTPFault("more connections than the limit")
-        }
     }
 
     /// Counts an unreadable message of a connection.

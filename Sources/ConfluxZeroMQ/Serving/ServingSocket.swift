@@ -18,13 +18,18 @@ import ConfluxVocabulary
 public class ServingSocket: PolledSocket {
     /// nil once the socket is closed.
     private var server: StreamServer?
+    /// Where peers connect. What they do there costs the owner nothing.
+    private let door: Door
     private var table: ConnectionTable
     private var events: [ZMTPDecoder.Event] = []
     /// The time of the last review.
     private var now: Duration
-    /// How many connections the peers with a key may have; nil if the key may not connect. It is called once for each
-    /// connection if connections are encrypted; see ``SocketSettings/security``.
-    public var connectionsMax: (CurvePublicKey) -> Int? = { _ in .max }
+    /// How many connections the peers with a key may have; nil if the key may not connect. If connections are
+    /// encrypted, it is called for each connection, on the thread that makes the handshakes and again on the owner's;
+    /// see ``SocketSettings/security``.
+    public var connectionsMax: @Sendable (CurvePublicKey) -> Int? = { _ in .max } {
+        didSet { door.setConnectionsMax(connectionsMax) }
+    }
 
     /// How often connections are checked for silence.
     private static let reviewInterval = Duration.seconds(1)
@@ -43,16 +48,19 @@ public class ServingSocket: PolledSocket {
                 heldBytesMax: max(settings.heldBytesMax, 2 * settings.messageBytesMax),
                 handshakeMax: settings.handshakeInterval, silenceMax: silenceMax,
                 outboundBytesMax: outboundBytesMax))
-        server = try StreamServer(settings)
+        door = try Door(type, settings)
+        server = try StreamServer(settings, bell: door.bell)
         super.init()
     }
+
+    deinit { door.close() }
 
     /// Whether `close()` was called.
     public final override var isClosed: Bool { server == nil }
 
     override var descriptor: Int32 { server?.readiness ?? -1 }
 
-    override var isReady: Bool { hasTakenInput }
+    override var isReady: Bool { hasTakenInput || server?.isReady == true }
 
     /// Whether there is input that was read from the system and not received yet.
     var hasTakenInput: Bool { false }
@@ -71,12 +79,14 @@ public class ServingSocket: PolledSocket {
     ///   system. They name the endpoint.
     @discardableResult
     public final func bind(_ endpoint: Endpoint) throws(ZeroMQError) -> Endpoint {
-        try open().bind(endpoint)
+        _ = try open()
+        return try door.bind(endpoint)
     }
 
-    /// Sends what is queued, for as long as the linger setting allows, and ends all connections. A
-    /// further call does nothing.
+    /// Accepts nothing more, sends what is queued, for as long as the linger setting allows, and ends all connections.
+    /// A further call does nothing.
     public final func close() {
+        door.close()
         server?.close()
         server = nil
     }
@@ -89,7 +99,6 @@ public class ServingSocket: PolledSocket {
     public final func review(at now: Duration) throws(ZeroMQError) {
         guard now - self.now >= Self.reviewInterval else { return }
         self.now = now
-        try open().resume()
         for id in table.overdue(at: now) { try end(id) }
     }
 
@@ -97,7 +106,7 @@ public class ServingSocket: PolledSocket {
     public final var levels: ServingLevels {
         ServingLevels(
             connections: (table.establishedCount, table.limits.connectionsMax),
-            handshakes: (table.handshakeCount, table.limits.handshakesMax),
+            handshakes: (table.handshakeCount + door.count, 2 * table.limits.handshakesMax),
             queueBytes: (table.budget.heldBytes, table.budget.bytesMax))
     }
 
@@ -132,7 +141,8 @@ public class ServingSocket: PolledSocket {
     final func receivePiece() throws(ZeroMQError) -> Bool {
         switch try open().next() {
         case nil: return false
-        case .connected(let id): try connected(id)
+        // One at a time: peers that connect must not hold up the others.
+        case .rung: if let arrival = door.takeArrival() { try arrived(arrival) }
         case .received(let id, let bytes): try read(bytes, from: id)
         case .ended(let id): forget(id)
         }
@@ -208,9 +218,15 @@ public class ServingSocket: PolledSocket {
         ended(id)
     }
 
-    private func connected(_ id: RoutingID) throws(ZeroMQError) {
-        table.add(id, at: now)
-        try say(ZMTP.greeting(table.limits.key == nil ? .null : .curve), to: id)
+    private func arrived(_ arrival: Door.Arrival) throws(ZeroMQError) {
+        guard let id = try open().adopt(arrival.descriptor) else { return }
+        table.add(id, arrival.decoder, at: now)
+        if let key = arrival.key {
+            try admit(id, key)
+        } else if !table.limits.type.awaitsSubscription {
+            _ = try establish(id)
+        }
+        for event in arrival.events where table.contains(id) { try handle(event, from: id) }
         while let surplus = table.surplus { try end(surplus) }
     }
 
@@ -224,26 +240,26 @@ public class ServingSocket: PolledSocket {
         } catch {
             fault = error
         }
-        var ping: Bytes?
+        var ping: ZMTPDecoder.Event?
         for event in events {
-            switch event {
-            case .answer(let bytes): try say(bytes, to: id)
-            case .identified(let key): try admit(id, key)
-            case .ping(let context): ping = context
-            case .message, .malformed, .subscription: try take(event, from: id)
-            }
+            if case .ping = event { ping = event } else { try handle(event, from: id) }
         }
         // One answer is enough, however many pings arrived together.
-        if let ping {
-            _ = try ZMTP.pong(ping)[...].withRawBytes { body throws(ZeroMQError) in
+        if let ping { try handle(ping, from: id) }
+        if fault != nil { try end(id) }
+        while let excess = table.excess { try end(excess) }
+    }
+
+    private func handle(_ event: ZMTPDecoder.Event, from id: RoutingID) throws(ZeroMQError) {
+        switch event {
+        // These belong to the handshake, which is over.
+        case .answer, .identified: break
+        case .ping(let context):
+            _ = try ZMTP.pong(context)[...].withRawBytes { body throws(ZeroMQError) in
                 try sendMessage(body, isCommand: true, to: id)
             }
+        case .message, .malformed, .subscription: try take(event, from: id)
         }
-        if let fault {
-            if let says = fault.says { try say(says, to: id) }
-            try end(id)
-        }
-        while let excess = table.excess { try end(excess) }
     }
 
     private func admit(_ id: RoutingID, _ key: CurvePublicKey) throws(ZeroMQError) {

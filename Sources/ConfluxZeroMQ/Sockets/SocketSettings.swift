@@ -66,9 +66,9 @@ public struct SocketSettings: Sendable, Hashable {
     /// Whether connections are encrypted, and who each side is.
     public var security = SocketSecurity.none
 
-    /// How many connections may wait to be accepted, 1 to 65,535; the system may cap it further.
-    /// After a restart all nodes connect at once.
-    public var backlog = 512
+    /// How many connections may wait to be accepted, 1 to 65,535; the system may cap it further. After a restart all
+    /// nodes connect at once. At the bound the system drops attempts to connect, and repeats each a second later.
+    public var backlog = 4_096
 
     /// Makes the default settings.
     public init() {}

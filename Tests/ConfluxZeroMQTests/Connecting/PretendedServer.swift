@@ -31,7 +31,8 @@ final class PretendedServer {
                 if case .failed(let failure, _) = event { Issue.record("\(failure)") }
                 if case .accepted = event { break }
             }
-            connection = conflux_accept(listener, conflux_keeping())
+            var origin = conflux_origin()
+            connection = conflux_accept(listener, &origin)
             return connection >= 0 ? () : nil
         }
         say(bytes)

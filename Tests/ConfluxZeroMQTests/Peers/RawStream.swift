@@ -55,10 +55,28 @@ final class RawStream {
         return Array(bytes.prefix(max(0, count)))
     }
 
-    /// Everything until the other side ends the connection.
-    func receiveAll() throws -> [UInt8] {
+    /// Waits for so many bytes.
+    func receive(count: Int) throws -> [UInt8] {
         var bytes: [UInt8] = []
-        while case let piece = try receive(), !piece.isEmpty { bytes += piece }
+        while bytes.count < count {
+            let piece = try receive(atMost: count - bytes.count)
+            try #require(!piece.isEmpty, "the connection ended after \(bytes.count) bytes")
+            bytes += piece
+        }
         return bytes
     }
+
+    /// Waits for at least so many bytes, or for the end; for the end if the number is 0.
+    func receiveAtLeast(_ count: Int) throws -> [UInt8] {
+        var bytes: [UInt8] = []
+        while count == 0 || bytes.count < count {
+            let piece = try receive()
+            guard !piece.isEmpty else { break }
+            bytes += piece
+        }
+        return bytes
+    }
+
+    /// Everything until the other side ends the connection.
+    func receiveAll() throws -> [UInt8] { try receiveAtLeast(0) }
 }

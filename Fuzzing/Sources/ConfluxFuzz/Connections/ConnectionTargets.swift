@@ -18,8 +18,8 @@ extension FuzzTarget {
     ]
 }
 
-/// Encrypted connections of one socket. One of them is good. The messages of the others are drawn: well-formed
-/// commands with wrong contents, sealed messages with any contents, and any bytes.
+/// Encrypted connections of one socket, from their first byte on. One of them is good. The messages of the others are
+/// drawn: well-formed commands with wrong contents, sealed messages with any contents, and any bytes.
 private struct ConnectionRun {
     private struct Peer {
         var client: CurveHandshake
@@ -36,6 +36,8 @@ private struct ConnectionRun {
 
     private var table = ConnectionTable(limits: limits)
     private var peers: [RoutingID: Peer] = [:]
+    /// The connections whose handshakes are not complete.
+    private var strangers: [RoutingID: ZMTPDecoder] = [:]
     private var last: UInt32 = 1
     private var now = Duration.zero
     /// How many messages the good connection has sent.
@@ -121,7 +123,8 @@ private struct ConnectionRun {
     private mutating func greet(_ id: RoutingID) -> [UInt8] { peers[id]?.client.begin ?? [] }
 
     private mutating func connect(_ id: RoutingID, as key: CurveKeyPair) {
-        table.add(id, at: now)
+        strangers[id] = ZMTPDecoder(
+            .router, messageBytesMax: Self.limits.messageBytesMax, curve: CurveSession(Self.server))
         peers[id] = Peer(client: CurveHandshake(server: Self.server.publicKey, key: key))
     }
 
@@ -129,6 +132,7 @@ private struct ConnectionRun {
         require(id != Self.good, "the good one has to go")
         table.remove(id)
         peers[id] = nil
+        strangers[id] = nil
     }
 
     /// Reads a peer's bytes like a socket.
@@ -138,7 +142,11 @@ private struct ConnectionRun {
         var fault: ZMTPFault?
         do throws(ZMTPFault) {
             try bytes[...].withRawBytes { bytes throws(ZMTPFault) in
-                try table.read(bytes, from: id, at: now, into: &events)
+                if strangers[id] != nil {
+                    try strangers[id]?.decode(bytes, into: &events)
+                } else {
+                    try table.read(bytes, from: id, at: now, into: &events)
+                }
             }
         } catch {
             fault = error
@@ -147,6 +155,8 @@ private struct ConnectionRun {
             switch event {
             case .answer(let welcome): peers[id]?.welcome = welcome
             case .identified(let key):
+                guard let decoder = strangers.removeValue(forKey: id) else { continue }
+                table.add(id, decoder, at: now)
                 if table.admit(id, key, most: 2) != nil {
                     peers[id]?.isAdmitted = true
                 } else {
