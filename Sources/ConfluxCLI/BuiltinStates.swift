@@ -11,16 +11,14 @@ enum BuiltinStates {
     /// Reads and writes the actions of one of them.
     struct Codec: Sendable {
         /// Checks a typed action, and encodes it.
-        let payload: @Sendable ([UInt8]) throws(CodingFailure) -> [UInt8]
+        let payload: @Sendable (String) throws(CodingFailure) -> [UInt8]
         /// Converts a payload of any coding to JSON.
         let json: @Sendable (Bytes, PayloadCoding) throws(CodingFailure) -> [UInt8]
 
         init<Action: Codable & Sendable>(_ action: Action.Type, sizeBytesMax: Int) {
             let coder = ActionCoder<Action>(sizeBytesMax: sizeBytesMax)
             payload = { text throws(CodingFailure) in
-                let action = try coder.decode(
-                    commandLine: String(decoding: text, as: UTF8.self))
-                return try coder.encode(action, as: .json)
+                try coder.encode(try coder.decode(commandLine: text), as: .json)
             }
             json = { (bytes, coding) throws(CodingFailure) in
                 try coder.encode(try coder.decode(bytes, as: coding), as: .json)

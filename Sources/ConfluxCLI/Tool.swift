@@ -47,15 +47,16 @@ enum Tool {
                 + "--store document --store document/prefs"),
     ]
 
-    /// Runs a command line.
+    /// Runs this process's command line.
     ///
     /// - Returns: The exit code of the process.
-    static func run(_ arguments: [String]) async -> ExitCode {
-        let variables = ProcessInfo.processInfo.environment
-        if arguments.count == 2, arguments[0] == Program.completeWord {
-            return await CompletionNames.show(arguments[1], variables)
-        }
+    static func run() async -> ExitCode {
         do throws(UsageError) {
+            let arguments = try ProcessInput.arguments(of: program)
+            if arguments.count == 2, arguments[0] == Program.completeWord {
+                return await CompletionNames.show(arguments[1], ProcessInput.variables)
+            }
+            let variables = try ProcessInput.variables(of: program)
             var outcome = try program.parse(arguments, environment: variables)
             if case .run(let invocation) = outcome, invocation.describes(ContextCommand.option) {
                 var all = variables
@@ -84,7 +85,9 @@ enum Tool {
         } catch {
             // If the line can't be parsed, look for the flag itself to find out whether it asks for
             // JSON.
-            let isJSON = arguments.contains("--json") || variables["CONFLUX_JSON"] == "true"
+            let isJSON =
+                ProcessInput.hasArgument("--json")
+                || ProcessInput.variables["CONFLUX_JSON"] == "true"
             Diagnostics.report(error, isJSON: isJSON)
             return .usage
         }
@@ -127,7 +130,7 @@ enum Tool {
         case "context", "context set", "context use", "context show", "context remove":
             command = { (environment) async throws(CommandFailure) in
                 try ContextCommand.run(
-                    environment, in: ContextFile(ProcessInfo.processInfo.environment))
+                    environment, in: ContextFile(ProcessInput.variables))
             }
         case "top": command = TopCommand.run
         case "log skip": command = SkipCommand.run

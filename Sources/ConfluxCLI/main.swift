@@ -1,3 +1,3 @@
 import Foundation
 
-exit(await Tool.run(Array(CommandLine.arguments.dropFirst())).rawValue)
+exit(await Tool.run().rawValue)

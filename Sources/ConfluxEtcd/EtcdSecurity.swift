@@ -1,3 +1,4 @@
+import ConfluxVocabulary
 import Foundation
 
 /// How connections to etcd are encrypted. Each file is in PEM form.
@@ -56,22 +57,28 @@ public struct EtcdCredentials: Sendable, Hashable {
     /// - Parameter path: The file.
     /// - Throws: ``FileError`` if it can't be read, or has other contents.
     public init(file path: String) throws(FileError) {
-        let text: String
+        let bytes: [UInt8]
         do {
             let file = try FileHandle(forReadingFrom: URL(filePath: path))
             defer { try? file.close() }
             // One byte more than allowed shows that the file is too large.
-            let bytes = try file.read(upToCount: Self.fileBytesMax + 1) ?? Data()
-            text = bytes.count <= Self.fileBytesMax ? String(decoding: bytes, as: UTF8.self) : ""
+            bytes = Array(try file.read(upToCount: Self.fileBytesMax + 1) ?? Data())
         } catch {
             throw FileError(
                 description:
                     "\(path) can't be read: \(error.localizedDescription). It must have one "
                     + "line, USER:PASSWORD, for etcd.")
         }
-        let lines = text.split(whereSeparator: \.isNewline)
+        let lines: [String]
+        do throws(TextLines.Fault) {
+            lines = try TextLines.read(bytes).filter { !$0.isEmpty }
+        } catch {
+            throw FileError(
+                description:
+                    "\(path), \(error). It must have one line, USER:PASSWORD, for etcd.")
+        }
         let parts = lines.first?.split(separator: ":", maxSplits: 1) ?? []
-        guard lines.count == 1, parts.count == 2 else {
+        guard bytes.count <= Self.fileBytesMax, lines.count == 1, parts.count == 2 else {
             throw FileError(
                 description: "\(path) must have one line, USER:PASSWORD, for etcd, in at most "
                     + "\(Self.fileBytesMax) bytes.")

@@ -251,6 +251,7 @@ public final class Sequencer: Sendable {
     private static func code(of error: ZeroMQError) -> SequencerError.Code {
         switch error.code {
         case .addressInUse: .addressInUse
+        case .unreachable, .permissionDenied: .addressUnavailable
         case .invalidEndpoint, .addressNotAvailable: .invalidAddress
         case .invalidSetting: .invalidSetting
         default: .failed

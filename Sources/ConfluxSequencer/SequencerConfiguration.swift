@@ -120,6 +120,9 @@ public struct SequencerError: Error, Sendable, CustomStringConvertible {
         case insecure
         /// Another process listens at the address.
         case addressInUse
+        /// The system does not let this process listen at the address: the folder of an `ipc` path does not exist, or
+        /// it lacks a permission.
+        case addressUnavailable
         /// The folder can't be used, or another sequencer uses it.
         case logUnavailable
         /// A setting is out of bounds.

@@ -4,6 +4,13 @@ import ConfluxSimulation
 import ConfluxVocabulary
 import Foundation
 
+#if canImport(Darwin)
+    import Darwin
+#else
+    // Nothing in this process changes `environ`.
+    @preconcurrency import Glibc
+#endif
+
 /// `conflux-simulate`: runs simulated clusters, many seeds or one.
 enum Simulate {
     private static let seed = Option<Int?>(
@@ -61,10 +68,8 @@ enum Simulate {
 
     static func main() -> Int32 {
         do throws(UsageError) {
-            let arguments = Array(CommandLine.arguments.dropFirst())
-            switch try program.parse(
-                arguments, environment: ProcessInfo.processInfo.environment)
-            {
+            let (arguments, variables) = try given()
+            switch try program.parse(arguments, environment: variables) {
             case .show(let text):
                 print(text)
                 return 0
@@ -73,6 +78,27 @@ enum Simulate {
         } catch {
             FileHandle.standardError.write(Data((error.description + "\n").utf8))
             return 64
+        }
+    }
+
+    /// The arguments and the variables of this process.
+    private static func given() throws(UsageError) -> ([String], [String: String]) {
+        do throws(ProcessWords.Fault) {
+            var arguments: [String] = []
+            for word in ProcessWords.arguments(UnsafePointer(CommandLine.unsafeArgv)) {
+                arguments.append(try word.get())
+            }
+            #if canImport(Darwin)
+                guard let entries = _NSGetEnviron().pointee else { return (arguments, [:]) }
+            #else
+                let entries = environ
+            #endif
+            return (
+                arguments,
+                try ProcessWords.variables(UnsafePointer(entries)) { $0.hasPrefix("CONFLUX_") }
+            )
+        } catch {
+            throw program.usageError("\(error)")
         }
     }
 

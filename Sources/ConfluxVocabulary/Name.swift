@@ -26,7 +26,7 @@ public struct Name: Hashable, Comparable, Sendable, CustomStringConvertible {
         guard !bytes.isEmpty, bytes.count <= Self.lengthMax else { return nil }
         let text: String? = bytes.withUnsafeBufferPointer { buffer in
             for byte in buffer where !Self.accepts(byte) { return nil }
-            return String(decoding: buffer, as: UTF8.self)
+            return String(checkedUTF8: buffer)
         }
         guard let text else { return nil }
         self.text = text

@@ -68,9 +68,9 @@ public enum Worker {
         _ program: Program, _ version: String, states: [HostedState]
     ) async -> ExitCode {
         do throws(UsageError) {
-            let arguments = Array(CommandLine.arguments.dropFirst())
             switch try program.parse(
-                arguments, environment: ProcessInfo.processInfo.environment)
+                try ProcessInput.arguments(of: program),
+                environment: try ProcessInput.variables(of: program))
             {
             case .show(let text):
                 return StandardOutput.show(text)

@@ -27,6 +27,26 @@ import Testing
         #expect(try payload("reset", for: "custom/x") == #"{"reset":{}}"#)
     }
 
+    @Test(arguments: ["document", "custom/x"])
+    func `an action that is not UTF-8 is refused with the place`(target: String) throws {
+        let encoder = ActionEncoder(try #require(Target(target)), payloadBytesMax: 1_000)
+        let start = Array(#"{"set":{"at":"/a","value":"caf"#.utf8)
+        for bytes in [[0xE9], [0xC0, 0xAF], [0xED, 0xA0, 0x80]] as [[UInt8]] {
+            let failure = #expect(throws: CommandFailure.self) {
+                try encoder.payload(start + bytes + Array(#""}}"#.utf8))
+            }
+            #expect(failure?.exitCode == .invalidInput)
+            let place = "byte 0x\(String(bytes[0], radix: 16, uppercase: true)) (at byte 30)"
+            #expect(failure?.message.contains(place) == true, "\(failure?.message ?? "")")
+        }
+    }
+
+    @Test func `half of a surrogate pair is refused`() throws {
+        let failure = try failure(
+            #"{"set":{"at":"/a","value":"\ud800"}}"#, for: "document")
+        #expect(failure.message.contains("surrogate"))
+    }
+
     @Test func `a built-in action is checked, and the message says what was expected`() throws {
         let unknown = try failure("incremen", for: "counter/room")
         #expect(unknown.exitCode == .invalidInput)

@@ -33,6 +33,14 @@ import Testing
             try all("12345\n123456", lineBytesMax: 5) == [.text(Array("12345".utf8)), .tooLong])
     }
 
+    @Test func `a byte order mark and carriage returns are no part of a line`() throws {
+        let texts = ["a", "", "b"].map { LineReader.Line.text(Array($0.utf8)) }
+        #expect(try all("\u{FEFF}a\r\n\r\nb\r\n") == texts)
+        #expect(try all("\u{FEFF}a\n\nb\r") == texts)
+        // A mark elsewhere is text.
+        #expect(try all("a\n\u{FEFF}b") == [texts[0], .text(Array("\u{FEFF}b".utf8))])
+    }
+
     @Test func `a line that spans reads is one line`() throws {
         let long = String(repeating: "y", count: 150_000)
         #expect(

@@ -77,4 +77,26 @@ import Testing
         let message = #expect(throws: KeyFileError.self) { try KeyFile.readPair(paths.public) }
         #expect(message?.message.contains(secret) == false)
     }
+
+    @Test func `a key that an editor has saved anew is the same key`() throws {
+        let title = "conflux-secret-key"
+        for text in [
+            "\(title)\r\n\(pair.secretText)\r\n", "\u{FEFF}\(title)\n\(pair.secretText)\n",
+        ] {
+            let file = try write(text, to: "edited.secret")
+            #expect(try KeyFile.readPair(file) == pair)
+        }
+    }
+
+    @Test func `a key file that is not UTF-8 is refused with the place`() throws {
+        let file = path("wide.public")
+        try Data("conflux-public-key\n".utf8 + [0xE9, 0x0A]).write(to: URL(filePath: file))
+        let error = #expect(throws: KeyFileError.self) { try KeyFile.readPublicKey(file) }
+        #expect(error?.code == .notAKey)
+        #expect(error?.message.contains("line 2: byte 0xE9 at offset 0") == true)
+        // As an editor of another system saves it: in UTF-16.
+        try Data([0xFF, 0xFE, 0x63, 0x00]).write(to: URL(filePath: file))
+        let other = #expect(throws: KeyFileError.self) { try KeyFile.readPublicKey(file) }
+        #expect(other?.message.contains("line 1: byte 0xFF at offset 0") == true)
+    }
 }

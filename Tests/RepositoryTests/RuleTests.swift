@@ -138,6 +138,29 @@ struct RuleTests {
         #expect(broken(Rule.emptyCatches, ["Sources/A/B.swift": text]).isEmpty)
     }
 
+    @Test(arguments: [
+        "let a = String(decoding: b, as: UTF8.self)", "    decoding: b, as: UTF8.self)",
+        "String(cString: strerror(errno))", "CommandLine.arguments.first",
+        "let a = ProcessInfo.processInfo.environment", "try String(contentsOfFile: a)",
+        "while let a = readLine() {", "String(data: a, encoding: .utf8)",
+    ])
+    func `a conversion that replaces bytes is found`(line: String) {
+        let paths = [
+            "Sources/A/B.swift", "Sources/ConfluxVocabulary/Text/C.swift", "Tests/A/B.swift",
+        ]
+        let texts = Dictionary(uniqueKeysWithValues: paths.map { ($0, line) })
+        #expect(broken(Rule.repairs, texts) == ["Sources/A/B.swift:1"])
+    }
+
+    @Test(arguments: [
+        "String(utf8: a)", "String(validating: a, as: UTF8.self)", "String(validatingCString: a)",
+        "// String(decoding: a, as: UTF8.self)", "var decoding: Mark { a }", "shownCString: a",
+        "environment.arguments.first",
+    ])
+    func `a conversion that keeps bytes or refuses them is allowed`(line: String) {
+        #expect(broken(Rule.repairs, ["Sources/A/B.swift": line]).isEmpty)
+    }
+
     @Test func `an unchecked promise without a reason is found`() {
         let texts = [
             "Sources/A/Bare.swift": "final class A: @unchecked Sendable {}",

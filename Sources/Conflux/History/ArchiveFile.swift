@@ -79,7 +79,7 @@ struct ArchiveFile: Sendable {
         guard let end = data.prefix(Self.headerBytesMax).firstIndex(of: UInt8(ascii: "\n")) else {
             throw damaged(url, "it has no first line")
         }
-        let words = String(decoding: data[..<end], as: UTF8.self).split(separator: " ")
+        let words = (try? String(utf8: data[..<end]))?.split(separator: " ") ?? []
         let body = data[(end + 1)...]
         guard words.count == 5, words[0...1].joined(separator: " ") == Self.magic,
             let version = Int(words[2]), let count = Int(words[3])
@@ -173,7 +173,7 @@ struct ArchiveFile: Sendable {
         StoreError(
             .unwritable,
             """
-            \(url.path) can't be written: \(String(cString: strerror(errno))). What was saved before is \
+            \(url.path) can't be written: \(String(shownCString: strerror(errno))). What was saved before is \
             still there. Make room, or let this user write the folder, and save again.
             """)
     }

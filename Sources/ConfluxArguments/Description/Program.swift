@@ -46,6 +46,16 @@ public struct Program: Sendable {
     }
 }
 
+extension Program {
+    /// Makes the error for a mistake that was found before it is known which command was meant.
+    ///
+    /// - Parameter message: What is wrong and what to do, without a full stop.
+    /// - Returns: The error to throw; its code is `misuse`.
+    public func usageError(_ message: String) -> UsageError {
+        UsageError(code: .misuse, message: message, suggestion: nil, command: root.name)
+    }
+}
+
 /// A parameter whose type is no longer needed.
 private struct Described: ParameterKey {
     typealias Value = Never

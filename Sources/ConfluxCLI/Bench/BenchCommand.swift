@@ -53,8 +53,7 @@ enum BenchCommand {
 
     static func run(_ environment: CommandEnvironment) async throws(CommandFailure) -> ExitCode {
         let folder = environment.arguments[data].map {
-            URL(fileURLWithPath: $0).appendingPathComponent("conflux-bench-\(UUID().uuidString)")
-                .path
+            "\($0)/conflux-bench-\(UUID().uuidString)"
         }
         guard let storage = storage(environment.arguments, folder) else {
             return try await measure(

@@ -1,5 +1,6 @@
 import ConfluxArguments
 import ConfluxNode
+import ConfluxVocabulary
 import ConfluxWorker
 import ConfluxZeroMQ
 import Foundation
@@ -139,9 +140,9 @@ enum ContextCommand {
             }
             fields["connect"] = address
         }
-        if let path = given(secret) { fields["curveSecret"] = absolute(path) }
+        if let path = given(secret) { fields["curveSecret"] = try absolute(path) }
         if let key = given(serverKey) {
-            fields["serverKey"] = CurvePublicKey(key) == nil ? absolute(key) : key
+            fields["serverKey"] = CurvePublicKey(key) == nil ? try absolute(key) : key
         }
         guard fields["connect"] != nil else {
             throw CommandFailure(
@@ -155,8 +156,25 @@ enum ContextCommand {
         contexts.named[name] = fields
     }
 
-    private static func absolute(_ path: String) -> String {
-        URL(filePath: path).standardizedFileURL.path
+    /// - Throws: ``CommandFailure`` if the present folder has no name in UTF-8, with which the file could be found
+    ///   again.
+    private static func absolute(_ path: String) throws(CommandFailure) -> String {
+        guard !path.hasPrefix("/") else { return path }
+        guard let folder = getcwd(nil, 0) else {
+            throw CommandFailure(
+                .noInput, code: "folderUnknown",
+                "The present folder can't be found: \(String(shownCString: strerror(errno))). Give "
+                    + "the whole path of \(path).")
+        }
+        defer { free(folder) }
+        do throws(InvalidUTF8) {
+            return "\(try String(utf8CString: folder))/\(path)"
+        } catch {
+            throw CommandFailure(
+                .usage, code: "usage",
+                "The path of the present folder can't be kept in a context: \(error). Give the whole "
+                    + "path of a file elsewhere.")
+        }
     }
 
     private static func optionName(_ member: String) -> String {

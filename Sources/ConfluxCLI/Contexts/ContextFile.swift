@@ -1,4 +1,5 @@
 import ConfluxNode
+import ConfluxVocabulary
 import ConfluxWorker
 import Foundation
 
@@ -43,7 +44,7 @@ struct ContextFile: Sendable {
         let descriptor = open(path, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else {
             if errno == ENOENT || errno == ENOTDIR { return Contexts() }
-            throw unreadable(String(cString: strerror(errno)))
+            throw unreadable(String(shownCString: strerror(errno)))
         }
         let file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
         let bytes: [UInt8]
@@ -54,9 +55,9 @@ struct ContextFile: Sendable {
         }
         guard bytes.count <= Self.bytesMax else { throw unreadable("it has more than 1 MiB") }
         do throws(CodingFailure) {
-            return try Self.contexts(JSONValue(json: bytes))
+            return try Self.contexts(JSONValue(json: TextLines.afterMark(bytes[...])))
         } catch {
-            throw unreadable(error.message)
+            throw unreadable("\(error)")
         }
     }
 
@@ -137,14 +138,14 @@ struct ContextFile: Sendable {
         }
         let draft = "\(path).\(UUID().uuidString)"
         let descriptor = open(draft, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
-        guard descriptor >= 0 else { throw unwritable(String(cString: strerror(errno))) }
+        guard descriptor >= 0 else { throw unwritable(String(shownCString: strerror(errno))) }
         var number = StandardOutput.write(text + [UInt8(ascii: "\n")], to: descriptor)
         if number == 0, fsync(descriptor) != 0 { number = errno }
         close(descriptor)
         if number == 0, rename(draft, path) != 0 { number = errno }
         guard number == 0 else {
             unlink(draft)
-            throw unwritable(String(cString: strerror(number)))
+            throw unwritable(String(shownCString: strerror(number)))
         }
     }
 

@@ -1,6 +1,7 @@
 import ConfluxArguments
 import ConfluxNode
 import ConfluxProtocol
+import ConfluxVocabulary
 import ConfluxWorker
 
 /// Encodes the actions that people write.
@@ -75,12 +76,20 @@ struct ActionEncoder: Sendable {
         return payload
     }
 
+    private static func words(_ text: [UInt8]) throws(CodingFailure) -> String {
+        do throws(InvalidUTF8) {
+            return try String(utf8: text)
+        } catch {
+            throw CodingFailure(
+                .invalidText, "expected UTF-8, found byte \(error.hexadecimal)",
+                offset: error.offset)
+        }
+    }
+
     private func encoded(_ text: [UInt8]) throws(CommandFailure) -> [UInt8] {
         do throws(CodingFailure) {
-            if let builtin { return try builtin.payload(text) }
-            guard let words = String(validating: text, as: UTF8.self) else {
-                throw CodingFailure(.invalidText, "the action is not UTF-8")
-            }
+            let words = try Self.words(text)
+            if let builtin { return try builtin.payload(words) }
             let json = ActionText.json(commandLine: words)
             let value = try JSONValue(json: json, sizeBytesMax: lineBytesMax)
             try catalog?.check(value, nearest: nearest(to:in:))

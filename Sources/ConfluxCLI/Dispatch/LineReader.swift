@@ -1,3 +1,4 @@
+import ConfluxVocabulary
 import ConfluxWorker
 import Foundation
 import Synchronization
@@ -48,13 +49,13 @@ final class LineReader: Sendable {
         var ends: [Int32] = [-1, -1]
         guard pipe(&ends) == 0 else {
             throw CommandFailure(
-                .failed, "The system can't create a pipe: \(String(cString: strerror(errno)))")
+                .failed, "The system can't create a pipe: \(String(shownCString: strerror(errno)))")
         }
         stopPipe = (ends[0], ends[1])
         descriptor = path == "-" ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC)
         var status = stat()
         guard descriptor >= 0, fstat(descriptor, &status) == 0 else {
-            let reason = String(cString: strerror(errno))
+            let reason = String(shownCString: strerror(errno))
             throw CommandFailure(
                 .noInput, "\(path) can't be read: \(reason). Give a file that this user may read.")
         }
@@ -92,7 +93,7 @@ final class LineReader: Sendable {
             let count = read(descriptor, &chunk, chunk.count)
             if count < 0 {
                 if errno == EINTR || errno == EAGAIN { continue }
-                let reason = String(cString: strerror(errno))
+                let reason = String(shownCString: strerror(errno))
                 throw CommandFailure(
                     .noInput,
                     "The rest of the input can't be read: \(reason). The earlier lines were "
@@ -127,10 +128,7 @@ final class LineReader: Sendable {
         var start = chunk.startIndex
         while let end = chunk[start...].firstIndex(of: UInt8(ascii: "\n")) {
             append(chunk[start..<end], &state)
-            lines.append(state.isSkipping ? .tooLong : .text(state.rest))
-            state.rest.removeAll(keepingCapacity: true)
-            state.isSkipping = false
-            state.number += 1
+            lines.append(Self.takeLine(&state))
             start = end + 1
         }
         append(chunk[start...], &state)
@@ -150,10 +148,19 @@ final class LineReader: Sendable {
     /// Takes the text after the last line break.
     private static func takeLast(_ state: inout Content) -> (first: Int, lines: [Line])? {
         guard state.isSkipping || !state.rest.isEmpty else { return nil }
-        let line = state.isSkipping ? Line.tooLong : .text(state.rest)
-        state.rest = []
-        state.isSkipping = false
-        state.number += 1
+        let line = takeLine(&state)
         return (state.number, [line])
+    }
+
+    /// Takes the line whose end has come.
+    private static func takeLine(_ state: inout Content) -> Line {
+        defer {
+            state.rest.removeAll(keepingCapacity: true)
+            state.isSkipping = false
+            state.number += 1
+        }
+        guard !state.isSkipping else { return .tooLong }
+        let bytes = state.number == 0 ? TextLines.afterMark(state.rest[...]) : state.rest[...]
+        return .text(Array(TextLines.withoutReturn(bytes)))
     }
 }

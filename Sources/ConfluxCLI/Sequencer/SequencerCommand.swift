@@ -11,7 +11,7 @@ enum SequencerCommand {
     private static let bind = Option(
         "--bind", valueName: "ENDPOINT", default: "tcp://127.0.0.1:7400", parse: .text,
         summary:
-            "Where nodes connect: tcp://host:port, or ipc://path if they are on this machine. With port 0 the "
+            "Where nodes connect: tcp://host:port, or ipc:///path if they are on this machine. With port 0 the "
             + "system chooses one; the ready line shows it."
     )
     private static let feed = Option<String?>(
@@ -242,13 +242,12 @@ enum SequencerCommand {
     private static func readAuthorized(
         _ path: String
     ) throws(AuthorizedKeysError) -> AuthorizedKeys {
-        let text: String
+        let bytes: Data
         do {
             let file = try FileHandle(forReadingFrom: URL(filePath: path))
             defer { try? file.close() }
             // One byte beyond the limit shows that the file is too large.
-            let bytes = try file.read(upToCount: AuthorizedKeys.textBytesMax + 1) ?? Data()
-            text = String(decoding: bytes, as: UTF8.self)
+            bytes = try file.read(upToCount: AuthorizedKeys.textBytesMax + 1) ?? Data()
         } catch {
             throw AuthorizedKeysError(
                 """
@@ -257,7 +256,7 @@ enum SequencerCommand {
                 """)
         }
         do throws(AuthorizedKeys.Fault) {
-            return try AuthorizedKeys(text)
+            return try AuthorizedKeys(utf8: Array(bytes))
         } catch {
             throw AuthorizedKeysError("\(path), line \(error.line): \(error.message).")
         }
@@ -280,7 +279,7 @@ enum SequencerCommand {
         let exitCode: ExitCode =
             switch error.code {
             case .invalidAddress, .invalidSetting, .insecure: .usage
-            case .addressInUse, .logUnavailable: .cannotCreate
+            case .addressInUse, .addressUnavailable, .logUnavailable: .cannotCreate
             case .failed: .failed
             }
         return CommandFailure(exitCode, code: error.code.rawValue, error.message)

@@ -1,6 +1,7 @@
 import ConfluxArguments
 import ConfluxNode
 import ConfluxProtocol
+import ConfluxVocabulary
 import ConfluxWorker
 import Foundation
 import Synchronization
@@ -26,7 +27,7 @@ enum TopCommand {
         let entries = Mutex<[String]>([])
         let printer = EntryPrinter { line in
             entries.withLock { entries in
-                entries.append(String(decoding: line, as: UTF8.self))
+                entries.append(String(checkedUTF8: line))
                 entries.removeFirst(max(0, entries.count - entriesMax))
             }
         }

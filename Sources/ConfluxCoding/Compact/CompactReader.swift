@@ -1,3 +1,5 @@
+import ConfluxVocabulary
+
 /// Reads the compact coding onto a tape, and checks all of it.
 ///
 /// Hostile bytes cause an error: every count is checked against the remaining bytes before anything is

@@ -1,3 +1,5 @@
+import ConfluxVocabulary
+
 /// A place in a JSON value (RFC 6901): `""` is the whole value, and `/a/0` is the first element of the member
 /// `a`.
 ///
@@ -37,7 +39,7 @@ public struct JSONPointer: Sendable {
         while position < bytes.count {
             switch bytes[position] {
             case UInt8(ascii: "/"):
-                tokens.append(String(decoding: token, as: UTF8.self))
+                tokens.append(String(checkedUTF8: token))
                 token.removeAll(keepingCapacity: true)
             case UInt8(ascii: "~"):
                 let escaped = position + 1 < bytes.count ? bytes[position + 1] : 0
@@ -52,7 +54,7 @@ public struct JSONPointer: Sendable {
             }
             position += 1
         }
-        tokens.append(String(decoding: token, as: UTF8.self))
+        tokens.append(String(checkedUTF8: token))
         self.tokens = tokens
     }
 
@@ -81,7 +83,7 @@ extension JSONPointer: CustomStringConvertible, ExpressibleByStringLiteral {
                 }
             }
         }
-        return String(decoding: bytes, as: UTF8.self)
+        return String(checkedUTF8: bytes)
     }
 
     /// Makes a pointer from a literal. An invalid literal traps.

@@ -1,3 +1,5 @@
+import ConfluxVocabulary
+
 /// Reads JSON text (RFC 8259) onto a tape, strictly.
 ///
 /// Nothing that it accepts is silently lost or rounded, except the digits of a fraction that a `Double` can't
@@ -191,7 +193,7 @@ struct JSONReader {
             tape.set(index, isNegative && bits != 0 ? .negative : .natural, payload: bits)
         } else {
             let text = String(
-                decoding: UnsafeBufferPointer(rebasing: input[start..<position]), as: UTF8.self)
+                checkedUTF8: UnsafeBufferPointer(rebasing: input[start..<position]))
             guard let value = Double(text), value.isFinite else {
                 throw CodingFailure(
                     .numberOutOfRange, "expected a number within ±1.7976931348623157e+308",
@@ -284,41 +286,5 @@ struct JSONReader {
             position += 1
         }
         return unit
-    }
-}
-
-/// Checks for strict UTF-8 (RFC 3629): shortest forms only, no surrogates, nothing above U+10FFFF.
-enum UTF8Check {
-    /// The length of the sequence that begins at the position; nil if it isn't UTF-8.
-    static func sequenceLength(_ input: UnsafeBufferPointer<UInt8>, at position: Int) -> Int? {
-        func isTail(_ place: Int, _ range: ClosedRange<UInt8> = 0x80...0xBF) -> Bool {
-            position + place < input.count && range.contains(input[position + place])
-        }
-        switch input[position] {
-        case 0..<0x80: return 1
-        case 0xC2...0xDF: return isTail(1) ? 2 : nil
-        case 0xE0: return isTail(1, 0xA0...0xBF) && isTail(2) ? 3 : nil
-        case 0xED: return isTail(1, 0x80...0x9F) && isTail(2) ? 3 : nil
-        case 0xE1...0xEF: return isTail(1) && isTail(2) ? 3 : nil
-        case 0xF0: return isTail(1, 0x90...0xBF) && isTail(2) && isTail(3) ? 4 : nil
-        case 0xF1...0xF3: return isTail(1) && isTail(2) && isTail(3) ? 4 : nil
-        case 0xF4: return isTail(1, 0x80...0x8F) && isTail(2) && isTail(3) ? 4 : nil
-        default: return nil
-        }
-    }
-
-    /// The first byte that isn't UTF-8; nil if there is none.
-    static func firstInvalid(_ input: UnsafeBufferPointer<UInt8>) -> Int? {
-        var position = 0
-        while position < input.count {
-            if input[position] < 0x80 {
-                position += 1
-            } else if let length = sequenceLength(input, at: position) {
-                position += length
-            } else {
-                return position
-            }
-        }
-        return nil
     }
 }

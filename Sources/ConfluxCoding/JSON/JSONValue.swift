@@ -1,3 +1,5 @@
+import ConfluxVocabulary
+
 /// A JSON value (RFC 8259) that keeps integers exact, and distinguishes keys by their bytes.
 ///
 /// Two values are equal if their canonical bytes are: `1` and `1.0` differ, and so do texts that are equal
@@ -98,7 +100,7 @@ extension JSONValue: CustomStringConvertible {
     /// The canonical JSON text; a sentence if the value has none.
     public var description: String {
         do {
-            return String(decoding: try canonicalBytes(), as: UTF8.self)
+            return String(checkedUTF8: try canonicalBytes())
         } catch {
             return "(not encodable: \(error.message))"
         }

@@ -1,3 +1,5 @@
+import ConfluxVocabulary
+
 /// A tree of values as one flat run of nodes, between `Codable` and the codings.
 ///
 /// Encoding fills a tape and then writes it as JSON or compact bytes. Decoding reads the bytes onto a tape,
@@ -161,8 +163,7 @@ final class Tape: @unchecked Sendable {
 
     private func string(from start: Int, count: Int) -> String {
         text.withUnsafeBufferPointer { text in
-            String(
-                decoding: UnsafeBufferPointer(rebasing: text[start..<start + count]), as: UTF8.self)
+            String(checkedUTF8: UnsafeBufferPointer(rebasing: text[start..<start + count]))
         }
     }
 

@@ -151,7 +151,7 @@ enum EtcdVerdict {
         var reader = ProtobufReader(body)
         while let (field, value) = try? reader.next() {
             if field == 2, case .bytes(let bytes) = value {
-                return String(decoding: bytes, as: UTF8.self)
+                return try? String(utf8: bytes)
             }
         }
         return nil

@@ -235,8 +235,8 @@ final class TransferSink {
     }
 
     func words(of code: CURLcode) -> String {
-        let words = String(cString: error)
-        return words.isEmpty ? String(cString: curl_easy_strerror(code)) : words
+        let words = String(shownCString: error)
+        return words.isEmpty ? String(shownCString: curl_easy_strerror(code)) : words
     }
 
     /// Removes the bytes that were decoded.
@@ -274,7 +274,8 @@ final class TransferSink {
         guard let bytes, let context else { return 0 }
         let sink = Unmanaged<TransferSink>.fromOpaque(context).takeUnretainedValue()
         let raw = UnsafeRawBufferPointer(start: bytes, count: size * count)
-        sink.takeLine(String(decoding: raw, as: UTF8.self))
+        // The headers that matter are ASCII.
+        if let line = try? String(utf8: raw) { sink.takeLine(line) }
         return size * count
     }
 }
@@ -300,9 +301,9 @@ extension String {
         var bytes: [UInt8] = []
         var rest = Array(utf8)[...]
         while let byte = rest.popFirst() {
-            let digits = String(decoding: rest.prefix(2), as: UTF8.self)
-            if byte == UInt8(ascii: "%"), digits.utf8.count == 2,
-                let decoded = UInt8(digits, radix: 16)
+            let digits = rest.prefix(2)
+            if byte == UInt8(ascii: "%"), digits.count == 2,
+                let text = try? String(utf8: digits), let decoded = UInt8(text, radix: 16)
             {
                 bytes.append(decoded)
                 rest = rest.dropFirst(2)
@@ -310,6 +311,6 @@ extension String {
                 bytes.append(byte)
             }
         }
-        return String(decoding: bytes, as: UTF8.self)
+        return String(shown: bytes)
     }
 }

@@ -14,7 +14,8 @@ struct EtcdText {
 
     /// nil if the value is not what was written under the key.
     init?(_ value: Bytes, at key: String) {
-        let words = String(decoding: value, as: UTF8.self).split(separator: " ").map(String.init)
+        guard let text = try? String(utf8: value) else { return nil }
+        let words = text.split(separator: " ").map(String.init)
         guard let sum = words.last else { return nil }
         self.init(words.dropLast())
         guard sum == checksum(at: key) else { return nil }

@@ -121,7 +121,9 @@ package struct EtcdPair: Sendable {
         var reader = ProtobufReader(message)
         while let (field, value) = try reader.next() {
             switch (field, value) {
-            case (1, .bytes(let bytes)): key = String(decoding: bytes, as: UTF8.self)
+            case (1, .bytes(let bytes)):
+                guard let text = try? String(utf8: bytes) else { throw ProtobufReader.Malformed() }
+                key = text
             case (5, .bytes(let bytes)): self.value = bytes
             default: break
             }

@@ -1,4 +1,5 @@
 import CSQLite
+import ConfluxVocabulary
 
 #if canImport(Darwin)
     import Darwin
@@ -101,6 +102,6 @@ final class DiskFile {
     }
 
     private static func failure(_ code: Int32) -> DatabaseFailure {
-        DatabaseFailure(code: code, words: String(cString: sqlite3_errstr(code)))
+        DatabaseFailure(code: code, words: String(shownCString: sqlite3_errstr(code)))
     }
 }

@@ -57,15 +57,15 @@ package struct EntryFiles {
     func firsts() throws(DatabaseFailure) -> [SequenceNumber] {
         guard let directory = opendir(folder) else {
             throw DatabaseFailure(
-                code: SQLITE_CANTOPEN, words: String(cString: strerror(errno)))
+                code: SQLITE_CANTOPEN, words: String(shownCString: strerror(errno)))
         }
         defer { closedir(directory) }
         var firsts: [SequenceNumber] = []
         while let entry = readdir(directory) {
-            let name = withUnsafePointer(to: &entry.pointee.d_name) {
-                $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+            let text = withUnsafePointer(to: &entry.pointee.d_name) {
+                $0.withMemoryRebound(to: CChar.self, capacity: 256) { try? String(utf8CString: $0) }
             }
-            guard name.hasPrefix(Self.prefix), name.hasSuffix(Self.suffix),
+            guard let name = text, name.hasPrefix(Self.prefix), name.hasSuffix(Self.suffix),
                 let number = UInt64(
                     name.dropFirst(Self.prefix.count).dropLast(Self.suffix.count)),
                 number > 0, path(SequenceNumber(number)) == "\(folder)/\(name)"

@@ -43,7 +43,7 @@ final class Database {
         let flags = access.flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE
         let code = sqlite3_open_v2(path, &connection, flags, vfs)
         guard code == SQLITE_OK, let connection else {
-            let words = String(cString: sqlite3_errstr(code))
+            let words = String(shownCString: sqlite3_errstr(code))
             sqlite3_close_v2(connection)
             throw DatabaseFailure(code: code, words: words)
         }
@@ -207,12 +207,12 @@ final class Database {
 
     private func check(_ code: Int32) throws(DatabaseFailure) {
         guard code == SQLITE_OK else {
-            throw DatabaseFailure(code: code, words: String(cString: sqlite3_errstr(code)))
+            throw DatabaseFailure(code: code, words: String(shownCString: sqlite3_errstr(code)))
         }
     }
 
     fileprivate func failure(_ code: Int32) -> DatabaseFailure {
-        DatabaseFailure(code: code, words: String(cString: sqlite3_errmsg(connection)))
+        DatabaseFailure(code: code, words: String(shownCString: sqlite3_errmsg(connection)))
     }
 }
 
@@ -283,9 +283,11 @@ final class Statement {
         sqlite3_column_type(statement, column) == SQLITE_NULL
     }
 
-    /// The text in a column.
+    /// The text in a column; empty if there is none, or it is not UTF-8, which only damage explains.
     func text(_ column: Int32) -> String {
-        sqlite3_column_text(statement, column).map { String(cString: $0) } ?? ""
+        guard let start = sqlite3_column_text(statement, column) else { return "" }
+        let count = Int(sqlite3_column_bytes(statement, column))
+        return (try? String(utf8: UnsafeBufferPointer(start: start, count: count))) ?? ""
     }
 
     /// The bytes in a column, valid until the next step.

@@ -1,3 +1,5 @@
+import ConfluxVocabulary
+
 #if canImport(Darwin)
     import Darwin
 #else
@@ -83,7 +85,7 @@ final class LogFolder {
             throw LogError(
                 .unusableFolder,
                 "\(left), which an interrupted copy left, can't be removed: "
-                    + "\(String(cString: strerror(errno))). Remove it, and copy again.")
+                    + "\(String(shownCString: strerror(errno))). Remove it, and copy again.")
         }
     }
 
@@ -281,13 +283,13 @@ final class LogFolder {
         let count = pread(descriptor, &buffer, buffer.count, 0)
         guard count > 0 else { return nil }
         let line = buffer.prefix(count).prefix { $0 != UInt8(ascii: "\n") }
-        return Int32(String(decoding: line, as: UTF8.self))
+        return (try? String(utf8: line)).flatMap { Int32($0) }
     }
 
     private static func unusable(_ path: String, _ number: Int32) -> LogError {
         LogError(
             .unusableFolder,
-            "The folder \(path) cannot be used for a log: \(String(cString: strerror(number))). "
+            "The folder \(path) cannot be used for a log: \(String(shownCString: strerror(number))). "
                 + "Give a folder that this user may make and write.")
     }
 }

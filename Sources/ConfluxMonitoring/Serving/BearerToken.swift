@@ -1,3 +1,5 @@
+import ConfluxVocabulary
+
 #if canImport(Darwin)
     import Darwin
 #else
@@ -15,7 +17,11 @@ package struct BearerToken: Sendable {
     /// - Parameter text: 16 to 256 printable ASCII characters without spaces; the result is nil for
     ///   any other text.
     package init?(_ text: String) {
-        bytes = Array(text.utf8)
+        self.init(text.utf8)
+    }
+
+    private init?(_ text: some Sequence<UInt8>) {
+        bytes = Array(text)
         guard Self.lengths.contains(bytes.count), bytes.allSatisfy({ (0x21...0x7e).contains($0) })
         else { return nil }
     }
@@ -40,13 +46,12 @@ package struct BearerToken: Sendable {
                     it, write another one.
                     """)
         }
-        // One byte more than allowed, after the line feed, shows that the token is too long.
-        var buffer = [UInt8](repeating: 0, count: Self.lengths.upperBound + 2)
+        // More than a token has, with a byte order mark and the line's end, shows that it is too long.
+        var buffer = [UInt8](repeating: 0, count: Self.lengths.upperBound + 6)
         let count = read(descriptor, &buffer, buffer.count)
         guard count >= 0 else { throw Self.unreadable(path) }
-        var text = buffer[..<count]
-        if text.last == UInt8(ascii: "\n") { text.removeLast() }
-        guard let token = BearerToken(String(decoding: text, as: UTF8.self)) else {
+        let lines = TextLines.bytes(Array(buffer[..<count]))
+        guard lines.count == 1, let token = BearerToken(lines[0]) else {
             throw MonitoringError(
                 code: .invalidToken,
                 message: """
@@ -61,7 +66,7 @@ package struct BearerToken: Sendable {
         MonitoringError(
             code: .invalidToken,
             message: """
-                The token \(path) can't be read: \(String(cString: strerror(errno))). Give a file that \
+                The token \(path) can't be read: \(String(shownCString: strerror(errno))). Give a file that \
                 this user may read.
                 """)
     }
@@ -70,9 +75,7 @@ package struct BearerToken: Sendable {
     func admits(_ header: String?) -> Bool {
         guard let header else { return false }
         let words = header.utf8.split(separator: UInt8(ascii: " "), maxSplits: 1)
-        guard words.count == 2,
-            String(decoding: Array(words[0]), as: UTF8.self).lowercased() == "bearer"
-        else { return false }
+        guard words.count == 2, String(words[0])?.lowercased() == "bearer" else { return false }
         let said = words[1].drop { $0 == UInt8(ascii: " ") }
         guard said.count == bytes.count else { return false }
         return zip(said, bytes).reduce(0) { $0 | ($1.0 ^ $1.1) } == 0

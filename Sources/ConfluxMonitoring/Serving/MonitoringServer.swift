@@ -1,4 +1,5 @@
 import CMicroHTTPD
+import ConfluxVocabulary
 
 #if canImport(Darwin)
     import Darwin
@@ -103,7 +104,8 @@ package final class MonitoringServer: @unchecked Sendable {
     }
 
     private static func failure(_ number: Int32, _ address: MonitoringAddress) -> MonitoringError {
-        let reason = number == 0 ? "no thread, or no socket" : String(cString: strerror(number))
+        let reason =
+            number == 0 ? "no thread, or no socket" : String(shownCString: strerror(number))
         let (code, advice): (MonitoringError.Code, String) =
             switch number {
             case EADDRINUSE:
@@ -127,9 +129,13 @@ package final class MonitoringServer: @unchecked Sendable {
         return respond(
             to: connection,
             MonitoringAnswer(
-                String(cString: method), String(cString: path),
-                authorization: header.map { String(cString: $0) }, token: own.token,
+                text(method), text(path), authorization: header.map(text), token: own.token,
                 of: own.monitored))
+    }
+
+    /// A text of a request; empty, which is neither a path nor a token, if it is not UTF-8.
+    private static func text(_ words: UnsafePointer<CChar>) -> String {
+        (try? String(utf8CString: words)) ?? ""
     }
 
     private static func respond(

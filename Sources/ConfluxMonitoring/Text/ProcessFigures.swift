@@ -1,3 +1,5 @@
+import ConfluxVocabulary
+
 #if canImport(Darwin)
     import Darwin
 #else
@@ -26,7 +28,7 @@ package enum ProcessFigures {
             var bytes = [UInt8](repeating: 0, count: 256)
             let count = read(descriptor, &bytes, bytes.count)
             guard count > 0 else { return nil }
-            let words = String(decoding: bytes[..<count], as: UTF8.self).split(separator: " ")
+            let words = String(shown: bytes[..<count]).split(separator: " ")
             guard words.count > 1, let pages = UInt64(words[1]) else { return nil }
             return pages * UInt64(getpagesize())
         #endif

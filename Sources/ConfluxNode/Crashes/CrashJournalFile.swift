@@ -242,7 +242,7 @@ final class CrashJournalFile: @unchecked Sendable {
     }
 
     private static func unusable(_ path: String, _ number: Int32) -> NodeError {
-        unusable(path, String(cString: strerror(number)))
+        unusable(path, String(shownCString: strerror(number)))
     }
 
     private static func unusable(_ path: String, _ reason: String) -> NodeError {

@@ -166,10 +166,10 @@ struct CrashSlot: @unchecked Sendable {
         forgetCrashes()
     }
 
+    /// Not a store's name if the bytes are damaged.
     private func name(length: Int) -> String {
-        String(
-            decoding: UnsafeRawBufferPointer(start: base + Self.nameOffset, count: length),
-            as: UTF8.self)
+        (try? String(
+            utf8: UnsafeRawBufferPointer(start: base + Self.nameOffset, count: length))) ?? ""
     }
 
     private func digestOfIdentity(nameLength: Int) -> UInt64 {

@@ -23,7 +23,7 @@ public struct StorePattern: Sendable, Hashable, CustomStringConvertible {
 
     /// The text of the pattern, with both parts.
     public var description: String {
-        String(decoding: state + [UInt8(ascii: "/")] + instance, as: UTF8.self)
+        String(checkedUTF8: state + [UInt8(ascii: "/")] + instance)
     }
 
     /// Whether the pattern covers a store.
@@ -64,9 +64,7 @@ public struct StorePattern: Sendable, Hashable, CustomStringConvertible {
 
     private static func isPart(_ part: [UInt8]) -> Bool {
         // A star may stand wherever a character of a name may.
-        guard let name = Name(String(decoding: part.map { $0 == star ? 0x78 : $0 }, as: UTF8.self))
-        else { return false }
-        return name.text.utf8.count == part.count
+        Name(utf8: part.map { $0 == star ? UInt8(ascii: "x") : $0 }[...]) != nil
     }
 
     /// Matches a name with one part of a pattern. Where a character does not fit, it goes back to the last star only:

@@ -41,15 +41,27 @@ public struct AuthorizedKeys: Sendable, Equatable {
     /// - Parameter text: The text.
     /// - Throws: ``Fault`` for the first invalid line.
     public init(_ text: String) throws(Fault) {
-        guard text.utf8.count <= Self.textBytesMax else {
+        try self.init(utf8: Array(text.utf8))
+    }
+
+    /// Reads the authorised keys from the bytes of a file.
+    ///
+    /// - Parameter bytes: The text in UTF-8.
+    /// - Throws: ``Fault`` for the first invalid line.
+    public init(utf8 bytes: [UInt8]) throws(Fault) {
+        guard bytes.count <= Self.textBytesMax else {
             throw Fault(line: 1, message: "the file has more than \(Self.textBytesMax) bytes")
         }
+        let contents: [String]
+        do throws(TextLines.Fault) {
+            contents = try TextLines.read(bytes)
+        } catch {
+            throw Fault(line: error.line, message: "\(error.fault)")
+        }
         var lines: [Name: Int] = [:]
-        for (index, content) in text.split(
-            omittingEmptySubsequences: false, whereSeparator: \.isNewline
-        ).enumerated() {
+        for (index, content) in contents.enumerated() {
             let line = index + 1
-            let words = content.split(whereSeparator: { " \t\r".contains($0) })
+            let words = content.split(whereSeparator: { " \t".contains($0) })
             guard let first = words.first, !first.hasPrefix("#") else { continue }
             do throws(InvalidText) {
                 let (name, key) = try Self.read(words)

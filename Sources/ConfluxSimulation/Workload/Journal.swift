@@ -1,4 +1,5 @@
 import Conflux
+import ConfluxVocabulary
 
 /// The default state of simulations. It remembers the last entry of each writer, so that a duplicated or
 /// swapped entry changes it permanently.
@@ -102,7 +103,7 @@ extension SimulatedState {
         }
         state.newer = [newer]
         state.corrupt = { encoded in
-            let text = String(decoding: encoded, as: UTF8.self)
+            let text = String(checkedUTF8: encoded)
             let spoilt = text.replacing(/"faults":([0-9]+)/) { match in
                 "\"faults\":\((Int(match.1) ?? 0) + 1_000)"
             }

@@ -1,3 +1,4 @@
+import ConfluxVocabulary
 import Foundation
 import Testing
 
@@ -41,7 +42,8 @@ struct OnlyTest {
 
     /// The argument that names the bundle of the tests, if the program is one that loads them.
     private static var bundle: [String] {
-        let arguments = CommandLine.arguments
+        let arguments = ProcessWords.arguments(UnsafePointer(CommandLine.unsafeArgv))
+            .compactMap { try? $0.get() }
         guard let index = arguments.firstIndex(of: "--test-bundle-path"),
             index + 1 < arguments.count
         else { return [] }
@@ -64,7 +66,7 @@ struct OnlyTest {
                 message: "on this system that needs Swift Testing: write the test with `@Test`")
         #else
             let listing = try OtherProcess(
-                program, ["--list-tests"], environment: ProcessInfo.processInfo.environment,
+                program, ["--list-tests"], environment: OtherEnvironment(),
                 output: files.list, timeout: .seconds(60))
             _ = await listing.end()
             let list = (try? String(contentsOf: files.list, encoding: .utf8)) ?? ""

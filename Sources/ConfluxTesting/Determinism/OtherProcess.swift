@@ -1,3 +1,4 @@
+import ConfluxVocabulary
 import Foundation
 import Synchronization
 
@@ -44,11 +45,11 @@ final class OtherProcess: Sendable {
     ///   - timeout: How long it may take; then it is killed.
     /// - Throws: ``CheckFailure`` if it can't be started.
     init(
-        _ program: URL, _ arguments: [String], environment: [String: String], output: URL,
+        _ program: URL, _ arguments: [String], environment: OtherEnvironment, output: URL,
         timeout: Duration
     ) throws(CheckFailure) {
         processID = try Self.spawn(
-            program.path, arguments, environment.map { "\($0)=\($1)" }, output: output.path)
+            program.path, arguments, environment, output: output.path)
         let deadline = Deadline(in: timeout) { [weak self] in self?.kill { $0.isLate = true } }
         self.deadline.withLock { $0 = deadline }
         // A thread of its own may wait as long as it takes.
@@ -114,7 +115,7 @@ final class OtherProcess: Sendable {
 
     /// Starts a process.
     private static func spawn(
-        _ program: String, _ arguments: [String], _ environment: [String], output: String
+        _ program: String, _ arguments: [String], _ environment: OtherEnvironment, output: String
     ) throws(CheckFailure) -> pid_t {
         #if canImport(Darwin)
             var actions: posix_spawn_file_actions_t?
@@ -135,14 +136,14 @@ final class OtherProcess: Sendable {
             posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_CLOEXEC_DEFAULT))
         #endif
         let texts = ([program] + arguments).map { strdup($0) }
-        let variables = environment.map { strdup($0) }
+        let variables = environment.entries.map { strdup($0) }
         defer { for text in texts + variables { free(text) } }
         var processID: pid_t = 0
         let failure = posix_spawn(
             &processID, program, &actions, &attributes, texts + [nil], variables + [nil])
         guard failure == 0 else {
             throw CheckFailure(
-                message: "\(program) can't be started: \(String(cString: strerror(failure)))")
+                message: "\(program) can't be started: \(String(shownCString: strerror(failure)))")
         }
         return processID
     }

@@ -79,16 +79,18 @@ struct RepeatFolder {
     private func start(
         _ tests: OnlyTest, _ kind: RepeatOrder.Kind, _ index: Int, _ timeout: Duration
     ) throws(CheckFailure) -> OtherProcess {
-        var environment = ProcessInfo.processInfo.environment
+        var environment = OtherEnvironment()
         // It would give all processes the same hash seeds.
-        environment["SWIFT_DETERMINISTIC_HASHING"] = nil
+        environment.set("SWIFT_DETERMINISTIC_HASHING", nil)
         // The reason for its end is printed without a backtrace, too.
-        environment["SWIFT_BACKTRACE"] = "enable=no"
-        environment.merge(Self.surroundings[index % Self.surroundings.count]) { $1 }
-        environment[RepeatOrder.folderVariable] = files.folder.path
-        environment[RepeatOrder.keyVariable] = key
-        environment[RepeatOrder.indexVariable] = String(index)
-        environment[RepeatOrder.kindVariable] = kind.rawValue
+        environment.set("SWIFT_BACKTRACE", "enable=no")
+        for (name, value) in Self.surroundings[index % Self.surroundings.count] {
+            environment.set(name, value)
+        }
+        environment.set(RepeatOrder.folderVariable, files.folder.path)
+        environment.set(RepeatOrder.keyVariable, key)
+        environment.set(RepeatOrder.indexVariable, String(index))
+        environment.set(RepeatOrder.kindVariable, kind.rawValue)
         return try OtherProcess(
             tests.program, tests.arguments, environment: environment, output: files.output(index),
             timeout: timeout)

@@ -1,5 +1,6 @@
 import Conflux
 import ConfluxThreads
+import ConfluxVocabulary
 import Foundation
 
 /// The order to a child process: to commit the actions of one check, and to end.
@@ -27,10 +28,12 @@ struct RepeatOrder {
 
     /// The order to this process; nil in the process that runs the tests.
     static var current: RepeatOrder? {
-        let environment = ProcessInfo.processInfo.environment
-        guard let folder = environment[folderVariable], let key = environment[keyVariable],
-            let index = environment[indexVariable].flatMap({ Int($0) }),
-            let kind = environment[kindVariable].flatMap({ Kind(rawValue: $0) })
+        func variable(_ name: String) -> String? {
+            getenv(name).flatMap { try? String(utf8CString: $0) }
+        }
+        guard let folder = variable(folderVariable), let key = variable(keyVariable),
+            let index = variable(indexVariable).flatMap({ Int($0) }),
+            let kind = variable(kindVariable).flatMap({ Kind(rawValue: $0) })
         else { return nil }
         return RepeatOrder(
             key: key, files: RepeatFiles(folder: URL(fileURLWithPath: folder)), index: index,

@@ -1,3 +1,4 @@
+import ConfluxVocabulary
 import Foundation
 import Synchronization
 import Testing
@@ -53,7 +54,8 @@ struct FailureReporter: Sendable {
     /// Whether Swift Testing runs in this process.
     static var runsSwiftTesting: Bool {
         hasSeenSwiftTesting.load(ordering: .relaxed)
-            || CommandLine.arguments.contains("swift-testing")
+            || ProcessWords.arguments(UnsafePointer(CommandLine.unsafeArgv))
+                .contains(.success("swift-testing"))
     }
 }
 

@@ -1,4 +1,5 @@
 import ConfluxNode
+import ConfluxVocabulary
 import Dispatch
 import Foundation
 
@@ -44,7 +45,7 @@ package final class ServiceManager: @unchecked Sendable {
     /// - Returns: nil if no manager expects messages.
     /// - Throws: `usage` if a variable of the manager is invalid.
     package static func find(
-        in variables: [String: String] = ProcessInfo.processInfo.environment,
+        in variables: [String: String] = ProcessInput.variables,
         _ diagnostics: Diagnostics
     ) throws(CommandFailure) -> ServiceManager? {
         guard let path = variables["NOTIFY_SOCKET"], !path.isEmpty else { return nil }
@@ -128,7 +129,7 @@ package final class ServiceManager: @unchecked Sendable {
         let number = address.send(message, patience: Self.sendPatience)
         guard number != 0 else { return }
         diagnostics.note(
-            "\(message) could not be sent to the service manager: \(String(cString: strerror(number)))"
+            "\(message) could not be sent to the service manager: \(String(shownCString: strerror(number)))"
         )
     }
 }

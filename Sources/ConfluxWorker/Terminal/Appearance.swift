@@ -34,7 +34,7 @@ package struct Appearance: Sendable {
     ///   - variables: If `NO_COLOR` is not empty, there are no colours. If `TERM` is missing or `dumb`, the terminal
     ///     understands no escape sequences.
     package init(
-        of descriptor: Int32, variables: [String: String] = ProcessInfo.processInfo.environment
+        of descriptor: Int32, variables: [String: String] = ProcessInput.variables
     ) {
         self.init(
             descriptor: isatty(descriptor) == 1 ? descriptor : nil, variables: variables)
@@ -57,6 +57,14 @@ package struct Appearance: Sendable {
 
     /// A text in a style, if there are colours; otherwise the text as it is.
     package func paint(_ text: String, _ style: Style) -> String {
-        hasColours ? "\u{1B}[\(style.rawValue)m\(text)\u{1B}[0m" : text
+        hasColours ? "\(Self.begin(style))\(text)\(Self.end)" : text
     }
+
+    /// The bytes of a text in a style, if there are colours; otherwise the bytes as they are.
+    func paint(_ text: [UInt8], _ style: Style) -> [UInt8] {
+        hasColours ? Array(Self.begin(style).utf8) + text + Array(Self.end.utf8) : text
+    }
+
+    private static func begin(_ style: Style) -> String { "\u{1B}[\(style.rawValue)m" }
+    private static let end = "\u{1B}[0m"
 }

@@ -147,6 +147,6 @@ package struct JSONLayout {
     }
 
     private mutating func put(_ text: [UInt8], _ style: Appearance.Style) {
-        output += Array(appearance.paint(String(decoding: text, as: UTF8.self), style).utf8)
+        output += appearance.paint(text, style)
     }
 }

@@ -1,4 +1,5 @@
 import CSockets
+import ConfluxVocabulary
 import Synchronization
 
 #if canImport(Darwin)
@@ -71,7 +72,7 @@ final class Lookup: Sendable {
             host, port, isNumeric ? 1 : 0, &addresses, Int32(addressesMax), &number)
         guard count > 0 else {
             return .failure(
-                Failure(failure: .unresolvable(String(cString: gai_strerror(number)))))
+                Failure(failure: .unresolvable(String(shownCString: gai_strerror(number)))))
         }
         return .success(Array(addresses.prefix(Int(count))))
     }

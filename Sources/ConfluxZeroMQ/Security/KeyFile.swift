@@ -1,4 +1,5 @@
 import CSodium
+import ConfluxVocabulary
 
 #if canImport(Darwin)
     import Darwin
@@ -96,14 +97,21 @@ public enum KeyFile {
         defer { close(descriptor) }
         if isSecret { try checkMode(descriptor, path) }
         var bytes = [UInt8](repeating: 0, count: byteCountMax)
-        defer { sodium_memzero(&bytes, byteCountMax) }
+        defer { sodium_memzero(&bytes, bytes.count) }
         let count = readBytes(descriptor, into: &bytes)
         guard count >= 0 else {
             throw unreadable(path, errno)
         }
-        let lines = String(decoding: bytes[..<count], as: UTF8.self)
-            .split(separator: "\n", omittingEmptySubsequences: false)
-        guard let first = lines.first, [secretTitle, publicTitle].contains(String(first)) else {
+        bytes.removeLast(byteCountMax - count)
+        // A file without its last line feed is cut off.
+        let isWhole = bytes.last == UInt8(ascii: "\n")
+        let lines: [String]
+        do throws(TextLines.Fault) {
+            lines = try TextLines.read(bytes)
+        } catch {
+            throw notAKey(path, title, ". Here, \(error)")
+        }
+        guard let first = lines.first, [secretTitle, publicTitle].contains(first) else {
             throw notAKey(path, title)
         }
         guard first == title else {
@@ -115,8 +123,8 @@ public enum KeyFile {
                     .\(half).
                     """)
         }
-        guard lines.count == 3, lines[2].isEmpty else { throw notAKey(path, title) }
-        return String(lines[1])
+        guard lines.count == 2, isWhole else { throw notAKey(path, title) }
+        return lines[1]
     }
 
     /// A secret key file that this user owns must be readable by nobody else. A file of another user, such as a
@@ -141,17 +149,19 @@ public enum KeyFile {
         KeyFileError(
             code: .unreadable,
             message: """
-                The key \(path) can't be read: \(String(cString: strerror(number))). Give a file that \
+                The key \(path) can't be read: \(String(shownCString: strerror(number))). Give a file that \
                 this user may read; conflux keygen makes keys.
                 """)
     }
 
-    private static func notAKey(_ path: String, _ title: String) -> KeyFileError {
+    private static func notAKey(
+        _ path: String, _ title: String, _ fault: String = ""
+    ) -> KeyFileError {
         KeyFileError(
             code: .notAKey,
             message: """
                 \(path) does not hold a key: it must have two lines, \(title) and 40 characters, \
-                as conflux keygen writes them.
+                as conflux keygen writes them\(fault).
                 """)
     }
 
@@ -186,7 +196,7 @@ public enum KeyFile {
         KeyFileError(
             code: .unwritable,
             message: """
-                \(path) can't be written: \(String(cString: strerror(number))). Choose a folder that this \
+                \(path) can't be written: \(String(shownCString: strerror(number))). Choose a folder that this \
                 user may write.
                 """)
     }

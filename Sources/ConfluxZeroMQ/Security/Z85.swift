@@ -1,3 +1,5 @@
+import ConfluxVocabulary
+
 /// Keys as text: five characters for every four bytes. See [the RFC](https://rfc.zeromq.org/spec/32/).
 enum Z85 {
     private static let characters = Array(
@@ -39,6 +41,6 @@ enum Z85 {
             }
             text += group.reversed()
         }
-        return String(decoding: text, as: UTF8.self)
+        return String(checkedUTF8: text)
     }
 }

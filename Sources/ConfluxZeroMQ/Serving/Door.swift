@@ -150,9 +150,8 @@ final class Door: @unchecked Sendable {
                 numeric, endpoint.isIPv6Literal ? 1 : 0, &port, Int32(settings.backlog), &name,
                 name.count)
             guard descriptor >= 0 else { throw .system(errno, attempt) }
-            let text = String(
-                decoding: name.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
-            bound = try Endpoint(host: text, port: port)
+            // Digits, and the name of an interface at most: the endpoint accepts only ASCII.
+            bound = try Endpoint(host: String(shownCString: name), port: port)
         case .ipc(let path):
             descriptor = conflux_listen_local(path, Int32(settings.backlog))
             guard descriptor >= 0 else { throw .system(errno, attempt) }

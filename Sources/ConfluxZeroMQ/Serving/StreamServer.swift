@@ -1,4 +1,5 @@
 import CSockets
+import ConfluxVocabulary
 
 #if canImport(Darwin)
     import Darwin

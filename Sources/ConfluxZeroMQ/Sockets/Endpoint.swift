@@ -1,4 +1,4 @@
-/// An address that a socket binds or connects to: `tcp://host:port` or `ipc://path`.
+/// An address that a socket binds or connects to: `tcp://host:port` or `ipc:///path`.
 ///
 /// Parsing rejects what can't be right before the system sees it, with a message that says what to
 /// write instead. It resolves no names.
@@ -23,7 +23,7 @@ public struct Endpoint: Hashable, Sendable, CustomStringConvertible {
     /// Parses an endpoint.
     ///
     /// - Parameter text: `tcp://host:port`, where the port is 0–65535 or `*` (which is 0); or
-    ///   `ipc://path`. Write an IPv6 address in brackets.
+    ///   `ipc://` and an absolute path. Write an IPv6 address in brackets.
     /// - Throws: `invalidEndpoint`, saying what is wrong with it.
     public init(_ text: String) throws(ZeroMQError) {
         if let rest = Self.rest(of: text, after: "tcp://") {
@@ -34,9 +34,19 @@ public struct Endpoint: Hashable, Sendable, CustomStringConvertible {
                 throw Self.invalid(
                     text, "the path has 1 to \(Self.ipcPathBytesMax) bytes, as in ipc:///run/feed")
             }
+            // libzmq takes @ for an abstract socket and * for a path of the system's choice. A relative path would be
+            // another file in a process with another folder, and the sequencer tells nodes its feed's address.
+            guard path.hasPrefix("/") else {
+                throw Self.invalid(
+                    text,
+                    """
+                    the path must begin with /, as in ipc:///run/feed. Relative paths, and libzmq's @name \
+                    and *, are not supported
+                    """)
+            }
             transport = .ipc(path: path)
         } else {
-            throw Self.invalid(text, "write tcp://host:port or ipc://path")
+            throw Self.invalid(text, "write tcp://host:port or ipc:///path")
         }
     }
 

@@ -1,3 +1,5 @@
+import ConfluxVocabulary
+
 #if canImport(Darwin)
     import Darwin
 #else
@@ -74,7 +76,7 @@ public struct ZeroMQError: Error, Sendable, Equatable, CustomStringConvertible {
     }
 
     /// The system's words for an error.
-    static func systemWords(_ number: Int32) -> String { String(cString: strerror(number)) }
+    static func systemWords(_ number: Int32) -> String { String(shownCString: strerror(number)) }
 
     private static func meaning(of number: Int32) -> (Code, String?) {
         switch number {
@@ -83,10 +85,10 @@ public struct ZeroMQError: Error, Sendable, Equatable, CustomStringConvertible {
         case EADDRNOTAVAIL, ENODEV:
             (.addressNotAvailable, "Give the IP address of an interface of this machine, or *.")
         case EINVAL:
-            (.invalidEndpoint, "Check the address: tcp://host:port or ipc://path.")
+            (.invalidEndpoint, "Check the address: tcp://host:port or ipc:///path.")
         case ECONNREFUSED, ENETUNREACH, EHOSTUNREACH, ENETDOWN:
             (.unreachable, "Check the address, and that the other side is running.")
-        case EACCES, EPERM:
+        case EACCES, EPERM, EROFS:
             (.permissionDenied, "Choose a port above 1023, or a path that you may write.")
         case EMFILE, ENFILE:
             (.tooManyOpen, "Raise the limit of open files (ulimit -n), or close sockets.")
@@ -94,7 +96,7 @@ public struct ZeroMQError: Error, Sendable, Equatable, CustomStringConvertible {
             (.outOfMemory, "Free memory, or lower the queue and message limits.")
         case ENOTSOCK:
             (.closed, "Open a new socket to go on.")
-        case ENOENT:
+        case ENOENT, ENOTDIR:
             (.unreachable, "The folder of the ipc path must exist.")
         default:
             (.failed, nil)

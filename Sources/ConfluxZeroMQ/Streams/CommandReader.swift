@@ -7,7 +7,7 @@ struct CommandReader {
     /// A string of up to 255 bytes.
     mutating func text() throws(ZMTPFault) -> String {
         guard let count = rest.popFirst() else { throw ZMTPFault("a command that is cut off") }
-        return String(decoding: try take(UInt64(count)), as: UTF8.self)
+        return try Self.text(try take(UInt64(count)))
     }
 
     /// Reads properties, and returns the socket type among them.
@@ -17,7 +17,7 @@ struct CommandReader {
             let property = try text()
             let value = try value()
             if property.lowercased() == "socket-type" {
-                socketType = String(decoding: value, as: UTF8.self)
+                socketType = try Self.text(value)
             }
         }
         guard let socketType else { throw ZMTPFault("no socket type") }
@@ -28,6 +28,14 @@ struct CommandReader {
     mutating func value() throws(ZMTPFault) -> Bytes {
         let count = try take(4).reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
         return try take(count)
+    }
+
+    private static func text(_ bytes: Bytes) throws(ZMTPFault) -> String {
+        do throws(InvalidUTF8) {
+            return try String(utf8: bytes)
+        } catch {
+            throw ZMTPFault("a command with a text of which \(error)")
+        }
     }
 
     private mutating func take(_ count: UInt64) throws(ZMTPFault) -> Bytes {

@@ -271,6 +271,16 @@ struct KeyTests {
             #expect(fault?.line == line, "\(text.prefix(80))")
         }
     }
+
+    @Test func `authorised keys are read as editors save them, and bytes are not repaired`() throws
+    {
+        let edited = try AuthorizedKeys("\u{FEFF}a \(member) all\r\nb \(stranger) all\r\n")
+        #expect(edited.count == 2)
+        let latin = Array("# caf".utf8) + [0xE9] + Array("\na \(member) all\n".utf8)
+        let fault = #expect(throws: AuthorizedKeys.Fault.self) { try AuthorizedKeys(utf8: latin) }
+        #expect(fault?.line == 1)
+        #expect(fault?.message == "byte 0xE9 at offset 5 is not UTF-8")
+    }
 }
 
 extension Result where Failure == any Error {

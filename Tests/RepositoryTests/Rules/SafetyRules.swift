@@ -1,6 +1,6 @@
 extension Rule {
     static let safety: [Rule] = [
-        sleeps, wallClockWaits, forcedTries, emptyCatches, uncheckedPromises,
+        sleeps, wallClockWaits, forcedTries, emptyCatches, repairs, uncheckedPromises,
     ]
 
     static let sleeps = Rule(name: "nothing sleeps") { tree in
@@ -39,6 +39,26 @@ extension Rule {
                     message: "an empty 'catch' swallows an error; handle it, or let it through")
             }
         }
+    }
+
+    /// The ways of the libraries that replace what is not UTF-8 by U+FFFD, or drop it. `String(validating:)` does
+    /// neither.
+    private static let repairing = [
+        "decoding:", "cString:", "CommandLine.arguments", ".processInfo.environment",
+        "ProcessInfo().environment", "contentsOfFile:", ".currentDirectoryPath", "readLine(",
+        "String(data:", "String(bytes:", ".bytes.lines", "stringWithFileSystemRepresentation",
+    ]
+
+    static let repairs = Rule(name: "bytes become text in one place") { tree in
+        tree.lines(
+            in: "Sources",
+            matching: { line in
+                // A property of ours has the name of a label of theirs.
+                repairing.contains { line.contains($0) } && !line.contains("var decoding:")
+            },
+            message: "it may replace bytes that are not UTF-8; take String(utf8:), or say with "
+                + "String(shown:) that only people read it"
+        ).filter { !$0.path.hasPrefix("Sources/ConfluxVocabulary/Text/") }
     }
 
     static let uncheckedPromises = Rule(name: "an unchecked promise says why it holds") { tree in
