@@ -150,7 +150,7 @@ enum EntryText {
         case .forgotten(let incarnation): "forgotten: node \(incarnation)"
         case .created(let store, _, let initial):
             "created: \(store) as "
-                + String(decoding: json(initial.bytes, of: nil, initial.coding), as: UTF8.self)
+                + String(checkedUTF8: json(initial.bytes, of: nil, initial.coding))
         case .dropped(let store, let life): "dropped: \(store) of \(life)"
         case .upgraded(let store, _, let schemaVersion, let base):
             "upgraded: \(store) to schema version \(schemaVersion), from its state at \(base)"
@@ -165,18 +165,6 @@ enum EntryText {
     private static func start(
         _ sequence: SequenceNumber, _ commit: Commit, _ look: Appearance
     ) -> String {
-        "\(sequence)  \(look.paint(time(commit.timestamp), .faint))  "
-    }
-
-    /// ISO 8601 in UTC, to the millisecond.
-    private static func time(_ timestamp: Timestamp) -> String {
-        let (seconds, rest) = timestamp.rawValue.quotientAndRemainder(dividingBy: 1_000_000_000)
-        var time = time_t(seconds)
-        var parts = tm()
-        gmtime_r(&time, &parts)
-        return String(
-            format: "%04d-%02d-%02dT%02d:%02d:%02d.%03dZ", Int(parts.tm_year) + 1900,
-            Int(parts.tm_mon) + 1, Int(parts.tm_mday), Int(parts.tm_hour), Int(parts.tm_min),
-            Int(parts.tm_sec), Int(rest / 1_000_000))
+        "\(sequence)  \(look.paint(commit.timestamp.iso8601, .faint))  "
     }
 }

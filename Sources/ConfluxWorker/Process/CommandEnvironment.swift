@@ -1,5 +1,6 @@
 import ConfluxArguments
 import ConfluxNode
+import ConfluxVocabulary
 import Foundation
 
 /// The environment of a command: its arguments, its output and diagnostics, and its interruption.
@@ -44,8 +45,10 @@ package struct CommandEnvironment: Sendable {
         diagnostics = Diagnostics(program: arguments.path[0], isJSON: isJSON)
     }
 
-    /// Prints an event: JSON with its name and its level, or a line for people. An event below the chosen
-    /// level is not printed.
+    /// Prints an event with its time and its level: JSON, or a line for people. An event below the chosen level is
+    /// not printed.
+    ///
+    /// The journal of systemd knows the time itself, and gets the level as it reads it.
     ///
     /// - Parameters:
     ///   - event: The event's name.
@@ -54,20 +57,30 @@ package struct CommandEnvironment: Sendable {
     package func announce(_ event: String, _ fields: JSONObject = [:], text: String) {
         let level = EventLevel(of: event)
         guard level >= eventLevelMin else { return }
-        guard isJSON else {
-            let look = output.appearance
-            switch level {
-            case .info: output.print(text)
-            case .warning: output.print(look.paint(text, .yellow))
-            case .error: output.print(look.paint(text, .red))
-            }
-            return
+        let time = Timestamp.current.iso8601
+        var line = text
+        if isJSON {
+            var fields = fields
+            fields["event"] = .string(event)
+            fields["level"] = .string(level.rawValue)
+            fields["time"] = .string(time)
+            // One line each, also on a terminal: the output of a service is a journal.
+            line = JSONValue.object(fields).description
         }
-        var fields = fields
-        fields["event"] = .string(event)
-        fields["level"] = .string(level.rawValue)
-        // One line each, also on a terminal: the output of a service is a journal.
-        output.print(JSONValue.object(fields).description)
+        if output.isJournal {
+            output.print(JournalStream.marked(line, level))
+        } else if isJSON {
+            output.print(line)
+        } else {
+            let look = output.appearance
+            let word = level.rawValue.padding(toLength: 7, withPad: " ", startingAt: 0)
+            line = "\(time) \(word) \(text)"
+            switch level {
+            case .info: output.print(line)
+            case .warning: output.print(look.paint(line, .yellow))
+            case .error: output.print(look.paint(line, .red))
+            }
+        }
     }
 
     /// Runs a command and returns the exit code.

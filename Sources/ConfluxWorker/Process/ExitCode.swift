@@ -22,7 +22,7 @@ package enum ExitCode: Int32, Error, Sendable, CaseIterable {
     /// The keys don't fit, or the key does not permit the request: see the sequencer's file of
     /// authorised keys.
     case notPermitted = 77
-    /// An action or another request was rejected: it is not in the log.
+    /// An action or another request was rejected: it is not in the log. Only the entry that records its node's visit may be.
     case rejected = 80
     /// An action was refused: it is in the log, and changed nothing.
     case refused = 81
@@ -59,7 +59,7 @@ package enum ExitCode: Int32, Error, Sendable, CaseIterable {
         case .cannotCreate: "the port, the folder or the journal is in use or can't be made"
         case .logFailed: "the log failed, or the output can't be written"
         case .notPermitted: "not admitted, not permitted, or the server has another key"
-        case .rejected: "rejected: nothing was added to the log"
+        case .rejected: "rejected: the action is not in the log"
         case .refused: "refused: an action is in the log and changed nothing"
         case .unknownOutcome: "the outcome of an action can't be known"
         case .timedOut: "no answer came in time"

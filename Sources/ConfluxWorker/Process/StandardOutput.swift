@@ -1,5 +1,6 @@
 import ConfluxArguments
 import ConfluxNode
+import ConfluxVocabulary
 import Foundation
 import Synchronization
 
@@ -21,6 +22,8 @@ package final class StandardOutput: Sendable {
     private let whenClosed: @Sendable () -> Void
     /// The appearance of the lines.
     package let appearance: Appearance
+    /// Whether the journal of systemd reads the lines.
+    let isJournal: Bool
 
     /// Makes an output.
     ///
@@ -32,6 +35,7 @@ package final class StandardOutput: Sendable {
     ) {
         self.descriptor = descriptor
         appearance = Appearance(of: descriptor)
+        isJournal = JournalStream.reads(descriptor)
         self.whenClosed = whenClosed
     }
 
@@ -42,7 +46,7 @@ package final class StandardOutput: Sendable {
         let output = StandardOutput()
         output.print(text)
         guard let failure = output.failure else { return .success }
-        if failure.exitCode != .outputClosed { Diagnostics.write(failure.message) }
+        if failure.exitCode != .outputClosed { Diagnostics.write(failure.message, .error) }
         return failure.exitCode
     }
 
@@ -101,7 +105,7 @@ package final class StandardOutput: Sendable {
         return CommandFailure(
             .logFailed, code: "outputFailed",
             "The output can't be written, so its rest is lost; run the command again: "
-                + "\(String(cString: strerror(number)))")
+                + "\(String(shownCString: strerror(number)))")
     }
 
     /// - Returns: Whether this call found that nothing can be written any more.
@@ -154,7 +158,8 @@ package struct Diagnostics: Sendable {
     /// Reports why the command fails.
     package func report(_ failure: CommandFailure) {
         guard isJSON else {
-            Self.write("\(Appearance.ofErrors.paint("\(program):", .red)) \(failure.message)")
+            Self.write(
+                "\(Appearance.ofErrors.paint("\(program):", .red)) \(failure.message)", .error)
             return
         }
         Self.report(code: failure.code, failure.message)
@@ -169,7 +174,7 @@ package struct Diagnostics: Sendable {
         guard isJSON else {
             let command = "\(error.command):"
             let text = error.description.dropFirst(command.count)
-            write(Appearance.ofErrors.paint(command, .red) + text)
+            write(Appearance.ofErrors.paint(command, .red) + text, .error)
             return
         }
         report(code: "usage", error.description)
@@ -177,20 +182,25 @@ package struct Diagnostics: Sendable {
 
     private static func report(code: String, _ message: String) {
         let value: JSONValue = ["error": ["code": .string(code), "message": .string(message)]]
-        let json = Array(value.description.utf8)
         let look = Appearance.ofErrors
-        let lines = look.isTerminal ? JSONLayout.bytes(json, look, columns: look.columns) : json
-        write(String(decoding: lines, as: UTF8.self))
+        guard look.isTerminal else { return write(value.description, .error) }
+        let lines = JSONLayout.bytes(value.description.utf8, look, columns: look.columns)
+        _ = StandardOutput.write(lines + [UInt8(ascii: "\n")], to: STDERR_FILENO)
     }
 
     /// Writes a message for people only; `--json` does not change it.
     package func note(_ message: String) {
-        Self.write("\(program): \(message)")
+        Self.write("\(program): \(message)", .warning)
     }
 
     /// Writes a line to standard error.
-    package static func write(_ line: String) {
-        write(raw: line + "\n")
+    ///
+    /// - Parameters:
+    ///   - line: The line.
+    ///   - level: Its level, if the journal of systemd reads it.
+    package static func write(_ line: String, _ level: EventLevel) {
+        let isJournal = JournalStream.reads(STDERR_FILENO)
+        write(raw: (isJournal ? JournalStream.marked(line, level) : line) + "\n")
     }
 
     /// Writes a text to standard error as it is, without adding a line break.

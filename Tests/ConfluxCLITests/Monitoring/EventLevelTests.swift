@@ -1,3 +1,4 @@
+import ConfluxVocabulary
 import Foundation
 import Testing
 
@@ -48,11 +49,48 @@ struct EventLevelTests {
             for event in ["disconnected", "reconnected", "storeStopped"] {
                 environment.announce(event, text: event)
             }
-            let lines = printed.map { event in
+            #expect(file.lines.count == printed.count)
+            for (line, event) in zip(file.lines, printed) {
                 let level = EventLevel(of: event).rawValue
-                return isJSON ? #"{"event":"\#(event)","level":"\#(level)"}"# : event
+                let time = /20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d\d\dZ/
+                let match = try #require(line.firstMatch(of: time), "\(line)")
+                let rest = line.replacing(match.output, with: "TIME")
+                let padded = level.padding(toLength: 7, withPad: " ", startingAt: 0)
+                #expect(
+                    rest
+                        == (isJSON
+                            ? #"{"event":"\#(event)","level":"\#(level)","time":"TIME"}"#
+                            : "TIME \(padded) \(event)"))
             }
-            #expect(file.lines == lines)
         }
+    }
+
+    @Test func `the journal gets the level of each line, and no time`() throws {
+        #expect(JournalStream.marked("a\n\nb", .warning) == "<4>a\n<4>\n<4>b")
+        #expect(JournalStream.marked("a", .error) == "<3>a")
+        #expect(JournalStream.marked("", .info) == "<6>")
+    }
+
+    @Test func `only the descriptor that the variable names is the journal`() throws {
+        let file = try TemporaryFile()
+        let other = try TemporaryFile()
+        var status = stat()
+        try #require(fstat(file.descriptor, &status) == 0)
+        let name = "\(status.st_dev):\(status.st_ino)"
+        #expect(JournalStream.reads(file.descriptor, variables: ["JOURNAL_STREAM": name]))
+        #expect(!JournalStream.reads(other.descriptor, variables: ["JOURNAL_STREAM": name]))
+        #expect(!JournalStream.reads(file.descriptor, variables: [:]))
+        for wrong in ["", "0:0", "\(name) ", "x:\(status.st_ino)"] {
+            #expect(!JournalStream.reads(file.descriptor, variables: ["JOURNAL_STREAM": wrong]))
+        }
+        #expect(!JournalStream.reads(-1, variables: ["JOURNAL_STREAM": name]))
+    }
+
+    @Test(arguments: [
+        (0, "1970-01-01T00:00:00.000Z"), (1_700_000_000_999_999_999, "2023-11-14T22:13:20.999Z"),
+        (951_782_400_000_000_000, "2000-02-29T00:00:00.000Z"),
+    ])
+    func `a time is ISO 8601 in UTC`(nanoseconds: Int64, text: String) {
+        #expect(Timestamp(nanoseconds).iso8601 == text)
     }
 }

@@ -37,7 +37,11 @@ enum Runbook {
         ("sudo apt install ", "it needs root; PackageTests installs the package into a folder"),
         ("sudo systemctl daemon-reload", "it needs systemd"),
         ("systemctl status ", "it needs systemd"),
-        ("journalctl ", "it needs systemd"),
+        ("journalctl -u conflux-worker", "it needs systemd; JournalTests runs the sequencer's"),
+        (
+            "journalctl -u conflux-sequencer",
+            "it needs systemd; JournalTests runs it with a journal"
+        ),
         ("sudo chown ", "it needs root"),
         ("top ", "it shows the machine, and belongs to a package that may not be there"),
     ]

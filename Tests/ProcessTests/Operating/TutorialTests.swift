@@ -12,7 +12,7 @@ extension ProcessTests {
                 for name in ["alpha", "beta"] {
                     let worker = try site.start(
                         ["--name", name, "--connect", sequencer.address], program: "poll-worker")
-                    _ = try await worker.output.first { $0.hasPrefix("\(name) is ready: ") }
+                    _ = try await worker.output.first { $0.contains(" \(name) is ready: ") }
                 }
                 for step in steps {
                     let deadline = ContinuousClock.now + .seconds(60)

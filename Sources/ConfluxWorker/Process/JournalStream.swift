@@ -1,0 +1,70 @@
+import ConfluxVocabulary
+import Foundation
+
+/// The stream of systemd's journal that a process writes to.
+///
+/// The journal adds the time to each line, and reads the line's priority from its beginning: `<4>` is a warning. It
+/// keeps the line without this prefix, so that `journalctl -p warning` finds it.
+package enum JournalStream {
+    /// Whether a descriptor is the journal's stream.
+    ///
+    /// The variable alone does not tell: a process inherits it from the session in which it was started, and may
+    /// write to a file or a pipe.
+    ///
+    /// - Parameters:
+    ///   - descriptor: Where lines are written.
+    ///   - variables: The process's environment. systemd sets `JOURNAL_STREAM` to the stream's device and inode, as
+    ///     decimal numbers with a colon between them.
+    /// - Returns: false also if the descriptor can't be examined.
+    package static func reads(
+        _ descriptor: Int32, variables: [String: String] = ProcessInput.variables
+    ) -> Bool {
+        guard let stream = variables["JOURNAL_STREAM"] else { return false }
+        var status = stat()
+        guard fstat(descriptor, &status) == 0 else { return false }
+        return stream == "\(status.st_dev):\(status.st_ino)"
+    }
+
+    /// Marks each line of a text with its priority.
+    ///
+    /// - Parameters:
+    ///   - text: One line or several.
+    ///   - level: The level of all of them.
+    /// - Returns: The marked lines.
+    package static func marked(_ text: String, _ level: EventLevel) -> String {
+        text.split(separator: "\n", omittingEmptySubsequences: false)
+            .map { "<\(level.priority)>\($0)" }.joined(separator: "\n")
+    }
+}
+
+extension EventLevel {
+    /// The priority in syslog's numbers.
+    fileprivate var priority: Int {
+        switch self {
+        case .info: 6
+        case .warning: 4
+        case .error: 3
+        }
+    }
+}
+
+extension Timestamp {
+    /// The present time of this machine's clock.
+    package static var current: Timestamp {
+        var time = timespec()
+        clock_gettime(CLOCK_REALTIME, &time)
+        return Timestamp(Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec))
+    }
+
+    /// ISO 8601 in UTC, to the millisecond: `2026-05-01T06:30:00.250Z`.
+    package var iso8601: String {
+        let (seconds, rest) = rawValue.quotientAndRemainder(dividingBy: 1_000_000_000)
+        var time = time_t(seconds)
+        var parts = tm()
+        gmtime_r(&time, &parts)
+        return String(
+            format: "%04d-%02d-%02dT%02d:%02d:%02d.%03dZ", Int(parts.tm_year) + 1900,
+            Int(parts.tm_mon) + 1, Int(parts.tm_mday), Int(parts.tm_hour), Int(parts.tm_min),
+            Int(parts.tm_sec), Int(rest / 1_000_000))
+    }
+}
