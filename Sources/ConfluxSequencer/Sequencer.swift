@@ -12,11 +12,11 @@ import Synchronization
 
 /// A running sequencer: it appends to the log, and so decides the order of all actions.
 ///
-/// It has four threads: one owns the sockets and the `SequencerMachine`, one owns the log, one reads the log
-/// for nodes, and one makes checkpoints. It serves from ``start(_:events:)`` until ``stop()``, until the end
-/// of the log proves damaged, or until a newer tenure takes over the log, which it notices at once. If the
-/// log fails, for example because of a disk error, the sequencer begins a new tenure on the same sockets: see
-/// ``SequencerConfiguration/renewalPauseMax``.
+/// It has six threads: one owns the sockets and the `SequencerMachine`, one owns the log, one reads the log for nodes,
+/// one makes checkpoints, and at each of the two sockets one accepts connections. It serves from ``start(_:events:)``
+/// until ``stop()``, until the end of the log proves damaged, or until a newer tenure takes over the log, which it
+/// notices at once. If the log fails, for example because of a disk error, the sequencer begins a new tenure on the
+/// same sockets: see ``SequencerConfiguration/renewalPauseMax``.
 public final class Sequencer: Sendable {
     /// The address that nodes connect to, with the port that was bound.
     public let address: String

@@ -6,13 +6,14 @@ extension CurveSession {
     ///
     /// - Parameter body: The command, without its name.
     /// - Returns: The command to answer with.
-    /// - Throws: ``ZMTPFault`` if it is meant for another server, or is malformed.
+    /// - Throws: ``ZMTPFault`` if it is meant for another server, is malformed, or was answered before.
     func welcome(_ body: Bytes) throws(ZMTPFault) -> [UInt8] {
         guard case .server(let server) = side, handshake == nil, shared.isEmpty,
             body.count == Self.helloBytes, body.first == 1
         else { throw ZMTPFault("a HELLO that is none") }
         let body = Array(body)
         let clientKey = Array(body[74..<106])
+        if seen?.contains(clientKey) == true { throw ZMTPFault("a HELLO that was answered before") }
         let key = try Self.agree(clientKey, server.secret)
         guard
             Self.open(
@@ -21,6 +22,7 @@ extension CurveSession {
         else {
             throw ZMTPFault("a HELLO to another server", says: ZMTP.error(ZMTP.otherServerStatus))
         }
+        seen?.add(clientKey)
         let handshake = Handshake(peerKey: clientKey, cookie: Sodium.random(Self.cookieBytes))
         self.handshake = handshake
         let tail = Sodium.random(16)

@@ -13,7 +13,7 @@ import ConfluxVocabulary
 /// *Invariants*: no nonce is used twice with one key, and the peer's nonces rise. A box that doesn't open ends the
 /// connection.
 ///
-/// Confined to the thread that owns the socket.
+/// Confined to one thread at a time: the one that makes the handshake, and then the one that owns the socket.
 final class CurveSession {
     /// How many bytes a HELLO has, and an INITIATE at least.
     static let helloBytes = 194
@@ -44,6 +44,8 @@ final class CurveSession {
     }
 
     let side: Side
+    /// The keys of HELLOs that were answered. Only a server's side may have it.
+    let seen: SeenKeys?
     var handshake: Handshake?
     /// The secret that both sides' keys for this connection give.
     var shared: [UInt8] = []
@@ -51,11 +53,19 @@ final class CurveSession {
     var peerNonce: UInt64 = 0
 
     /// The server's side of a connection.
-    init(_ server: CurveKeyPair) { side = .server(server) }
+    ///
+    /// - Parameters:
+    ///   - server: The server's key pair.
+    ///   - seen: The keys of HELLOs that were answered, on any connection; nil if copies of them are answered, too.
+    init(_ server: CurveKeyPair, seen: SeenKeys? = nil) {
+        side = .server(server)
+        self.seen = seen
+    }
 
     /// The client's side of a connection.
     init(_ client: CurveKeyPair, to server: CurvePublicKey) {
         side = .client(client, server: server)
+        seen = nil
     }
 
     deinit { sodium_memzero(&shared, shared.count) }

@@ -53,8 +53,6 @@ public class ServingSocket: PolledSocket {
         super.init()
     }
 
-    deinit { door.close() }
-
     /// Whether `close()` was called.
     public final override var isClosed: Bool { server == nil }
 

@@ -55,6 +55,7 @@ final class StreamServer {
     /// - Parameters:
     ///   - settings: How much may be queued, and how long closing may take.
     ///   - bell: A descriptor of the caller's that makes ``readiness`` readable, too.
+    /// - Throws: `tooManyOpen`.
     init(_ settings: SocketSettings, bell: Int32) throws(ZeroMQError) {
         self.settings = settings
         readiness = conflux_watch_open()
