@@ -54,9 +54,9 @@ public struct SequencerMachine: Sendable {
     var connections = ConnectionTable()
     /// What is admitted and not in the log yet.
     var pipeline: CommitPipeline
-    /// Hellos whose `joined` entry is not in the log yet, by nonce. *Invariant*: bounded by
+    /// Hellos whose `joined` entry is not in the log yet. *Invariant*: bounded by
     /// `sessionsMax` together with the sessions.
-    var joining: [Nonce: PendingJoin] = [:]
+    var joining = PendingJoins()
     /// Newcomers that want a name or key which another session holds: at most one for each.
     var inquiries: [Held: Inquiry] = [:]
     var questions = QuestionTable(of: .none)

@@ -35,8 +35,7 @@ extension SequencerMachine {
         guard let name = hello.name else { return true }
         // Another newcomer's entry is on its way to the log. If this node asks again, that
         // newcomer's session is the holder, and is asked whether it is alive.
-        let isAwaited = joining.contains { $0.value.name == name && $0.key != hello.nonce }
-        guard !isAwaited else { return false }
+        guard !joining.awaits(name, except: hello.nonce) else { return false }
         guard let holder = sessions.holder(of: name) else {
             // The holder that was asked has left by itself.
             inquiries[.name(name)] = nil

@@ -2,24 +2,6 @@ import ConfluxVocabulary
 
 /// Sessions: how they are found, begun and taken up again. Rule 8 is implemented here.
 extension SequencerMachine {
-    /// A hello whose `joined` entry is not in the log yet.
-    struct PendingJoin: Sendable {
-        /// The last hello of its process.
-        var hello: Hello
-        var connection: ConnectionID
-        /// What the entry says, whatever later hellos say.
-        let name: Name?
-        let isKeyed: Bool
-
-        /// The process repeats its hello. A hello from before its last one is out of date, and
-        /// ignored.
-        mutating func take(_ hello: Hello, from connection: ConnectionID) {
-            guard !hello.isBefore(self.hello) else { return }
-            self.hello = hello
-            self.connection = connection
-        }
-    }
-
     /// The peer that speaks: the session that the connection's last welcome named, and no other
     /// (rule 33). A message for another tenure or session refers to counters and a history that
     /// this one does not have. For such a message the result is nil, and the node is told to say
@@ -125,7 +107,7 @@ extension SequencerMachine {
         into effects: inout [SequencerEffect]
     ) {
         if joining[hello.nonce] != nil {
-            joining[hello.nonce]?.take(hello, from: connection)
+            joining.take(hello, from: connection)
         } else if isFree(hello, from: connection, at: now, into: &effects) {
             join(hello, from: connection, into: &effects)
         }
@@ -176,15 +158,17 @@ extension SequencerMachine {
         }
         // Its entry is on its way. The last hello is the one that is answered.
         guard joining[hello.nonce] == nil else {
-            joining[hello.nonce]?.take(hello, from: connection)
+            joining.take(hello, from: connection)
             return
         }
         // A node that left is present again by an entry. Until then, another node may have its
         // name.
         guard isFree(hello, from: connection, at: now, into: &effects) else { return }
         sessions.markReturning(session.incarnation)
-        joining[hello.nonce] = PendingJoin(
-            hello: hello, connection: connection, name: session.name, isKeyed: session.isKeyed)
+        joining.add(
+            PendingJoin(
+                hello: hello, connection: connection, name: session.name,
+                isKeyed: session.isKeyed))
         pipeline.admit(
             .joined(
                 nonce: hello.nonce, name: session.name, rejoining: session.incarnation,
@@ -201,8 +185,9 @@ extension SequencerMachine {
         }
         sessions.reserve(for: hello.owner?.name)
         let isKeyed = hello.process != nil
-        joining[hello.nonce] = PendingJoin(
-            hello: hello, connection: connection, name: hello.name, isKeyed: isKeyed)
+        joining.add(
+            PendingJoin(
+                hello: hello, connection: connection, name: hello.name, isKeyed: isKeyed))
         pipeline.admit(
             .joined(nonce: hello.nonce, name: hello.name, rejoining: .none, isKeyed: isKeyed),
             by: hello.owner?.name, then: .joined(hello.nonce))

@@ -8,27 +8,24 @@ extension SequencerMachine {
     /// count. *At the bound* a hello gets no answer, and the node repeats it.
     static let waitingNamesMax = 1 << 20
     /// How many names are a few. *Use*: for such a hello the others need not be counted.
-    private static let fewNamesMax = 64
+    fileprivate static let fewNamesMax = 64
 
     /// Whether a hello may wait.
     func hasRoom(for hello: Hello) -> Bool {
-        hello.nameCount <= Self.fewNamesMax
-            || waitingNames + hello.nameCount <= Self.waitingNamesMax
+        hello.countedNames == 0 || waitingNames + hello.countedNames <= Self.waitingNamesMax
     }
 
     /// How many names the hellos that count have.
     var waitingNames: Int {
-        func sum(_ hellos: some Sequence<Hello>) -> Int {
-            hellos.reduce(0) {
-                $1.nameCount <= Self.fewNamesMax ? $0 : $0 + $1.nameCount
-            }
-        }
-        return sum(joining.values.lazy.map(\.hello)) + sum(confirmations.hellos)
-            + sum(inquiries.values.lazy.map(\.newcomer))
+        joining.nameCount + confirmations.hellos.reduce(0) { $0 + $1.countedNames }
+            + inquiries.values.reduce(0) { $0 + $1.newcomer.countedNames }
     }
 }
 
 extension Hello {
-    /// How many stores and states it names.
-    fileprivate var nameCount: Int { hosted.count + bridged.count }
+    /// How many stores and states it names; 0 if they are a few.
+    var countedNames: Int {
+        let count = hosted.count + bridged.count
+        return count <= SequencerMachine.fewNamesMax ? 0 : count
+    }
 }
