@@ -67,10 +67,7 @@ package enum WorkerOptions {
         case (let secret?, let server?):
             do throws(KeyFileError) {
                 let own = try KeyFile.readPair(secret)
-                if let key = CurvePublicKey(server) {
-                    return NodeKeys(own: own, sequencer: key)
-                }
-                return NodeKeys(own: own, sequencer: try KeyFile.readPublicKey(server))
+                return NodeKeys(own: own, sequencer: try KeyFile.publicKey(server))
             } catch {
                 throw CommandFailure(error)
             }

@@ -99,4 +99,28 @@ import Testing
         let other = #expect(throws: KeyFileError.self) { try KeyFile.readPublicKey(file) }
         #expect(other?.message.contains("line 1: byte 0xFF at offset 0") == true)
     }
+
+    @Test func `a path that could be a key is refused while there is such a file`() throws {
+        // Characters of Z85, 40 of them, with a slash: a key, and a path.
+        let tail = UUID().uuidString.lowercased().filter { $0 != "-" }
+        let path = "/tmp/key" + tail
+        #expect(path.utf8.count == CurvePublicKey.textCount)
+        let asKey = try #require(CurvePublicKey(path))
+        #expect(try KeyFile.publicKey(path) == asKey, "there is no such file")
+        let written = try KeyFile.write(pair, name: self.path("node"))
+        try FileManager.default.copyItem(atPath: written.public, toPath: path)
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        do {
+            _ = try KeyFile.publicKey(path)
+            Issue.record("it was taken for one of the two")
+        } catch {
+            #expect(error.code == .ambiguous && error.message.contains("/./tmp/key"))
+        }
+        #expect(KeyFile.unambiguous(path) == "/." + path)
+        #expect(try KeyFile.publicKey(KeyFile.unambiguous(path)) == pair.publicKey)
+        let key = pair.publicKey.description
+        #expect(KeyFile.unambiguous(key).hasSuffix(key) && KeyFile.unambiguous(key) != key)
+        #expect(try KeyFile.publicKey(key) == pair.publicKey)
+        #expect(KeyFile.unambiguous(written.public) == written.public)
+    }
 }

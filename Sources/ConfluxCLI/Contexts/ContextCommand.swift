@@ -142,7 +142,15 @@ enum ContextCommand {
         }
         if let path = given(secret) { fields["curveSecret"] = try absolute(path) }
         if let key = given(serverKey) {
-            fields["serverKey"] = CurvePublicKey(key) == nil ? try absolute(key) : key
+            if CurvePublicKey(key) == nil {
+                fields["serverKey"] = KeyFile.unambiguous(try absolute(key))
+            } else {
+                do throws(KeyFileError) {
+                    fields["serverKey"] = try KeyFile.publicKey(key).description
+                } catch {
+                    throw CommandFailure(error)
+                }
+            }
         }
         guard fields["connect"] != nil else {
             throw CommandFailure(

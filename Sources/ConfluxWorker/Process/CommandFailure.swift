@@ -66,6 +66,7 @@ package struct CommandFailure: Error, Sendable {
             switch error.code {
             case .exists, .unwritable: .cannotCreate
             case .unreadable, .tooOpen, .notAKey: .noInput
+            case .ambiguous: .usage
             }
         self.init(exitCode, code: error.code.rawValue, error.message)
     }

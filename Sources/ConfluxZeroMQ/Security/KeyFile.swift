@@ -21,6 +21,8 @@ public struct KeyFileError: Error, Sendable, CustomStringConvertible {
         case exists
         /// It can't be written.
         case unwritable
+        /// The text is a key, and a file has it as its path.
+        case ambiguous
     }
 
     /// What kind of failure it is.
@@ -83,6 +85,34 @@ public enum KeyFile {
             throw notAKey(path, publicTitle)
         }
         return key
+    }
+
+    /// Reads a public key that is given as its text, or as the path of its file.
+    ///
+    /// - Parameter text: The key's 40 characters, or the path.
+    /// - Returns: The key.
+    /// - Throws: ``KeyFileError``; `ambiguous` if the text is a key and there is a file with this path, too. Every other
+    ///   spelling of the path, such as one that begins with `./`, has another length, and is no key.
+    public static func publicKey(_ text: String) throws(KeyFileError) -> CurvePublicKey {
+        guard let key = CurvePublicKey(text) else { return try readPublicKey(text) }
+        guard access(text, F_OK) != 0 else {
+            throw KeyFileError(
+                code: .ambiguous,
+                message: """
+                    \(text) has the 40 characters of a key, and is a file, too. If you mean the file, write \
+                    \(unambiguous(text)).
+                    """)
+        }
+        return key
+    }
+
+    /// A path of the same file that can't be taken for a key.
+    ///
+    /// - Parameter path: A path.
+    /// - Returns: The path itself if it can't be taken for a key.
+    public static func unambiguous(_ path: String) -> String {
+        guard CurvePublicKey(path) != nil else { return path }
+        return path.hasPrefix("/") ? "/." + path : "./" + path
     }
 
     // MARK: Files

@@ -87,6 +87,29 @@ extension ProcessTests {
             }
         }
 
+        @Test func `a server's key file whose path could be a key is used as a file, or refused`()
+            async throws
+        {
+            try await withSite { site in
+                let keyed = try await KeyedSite(site, ["ops": "all"])
+                let tail = UUID().uuidString.lowercased().filter { $0 != "-" }
+                let path = "/tmp/key" + tail
+                try FileManager.default.copyItem(
+                    atPath: site.path("sequencer.public"), toPath: path)
+                defer { try? FileManager.default.removeItem(atPath: path) }
+                let address = ["--connect", keyed.sequencer.address]
+                let secret = ["--curve-secret", site.path("ops.secret"), "--server-key"]
+                let refused = try await run(site, ["status"] + address + secret + [path])
+                #expect(refused.end == .exited(64) && refused.message.contains("/.\(path)"))
+                let set = ["context", "set", "here"] + address + secret
+                #expect(try await run(site, set + [path]).end == .exited(64))
+                let other = "/tmp/../tmp/key\(tail)"
+                #expect(try await run(site, set + [other]).end == .exited(0))
+                let status = try await run(site, ["status", "--context", "here"])
+                #expect(status.end == .exited(0), "\(status)")
+            }
+        }
+
         @Test func `a missing context is reported with those that exist`() async throws {
             try await withSite { site in
                 _ = try await run(site, ["context", "set", "a", "--connect", "tcp://127.0.0.1:1"])
