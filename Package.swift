@@ -27,8 +27,13 @@ let package = Package(
         .target(name: "ConfluxVocabulary", swiftSettings: strict),
         // How threads wait for each other, wherever that is.
         .target(name: "ConfluxThreads", swiftSettings: strict),
+        // The hash that binds content. It is a function like any other, so the protocol may use it.
         .target(
-            name: "ConfluxProtocol", dependencies: ["ConfluxVocabulary"], swiftSettings: strict),
+            name: "ConfluxHashing", dependencies: ["ConfluxVocabulary", "CSodium"],
+            swiftSettings: strict),
+        .target(
+            name: "ConfluxProtocol", dependencies: ["ConfluxVocabulary", "ConfluxHashing"],
+            swiftSettings: strict),
         // Canonical JSON and the compact coding. `Conflux` exports it.
         .target(
             name: "ConfluxCoding", dependencies: ["ConfluxVocabulary"], swiftSettings: strict),
@@ -61,7 +66,7 @@ let package = Package(
             name: "ConfluxZeroMQ", dependencies: ["ConfluxVocabulary", "CSockets", "CSodium"],
             swiftSettings: strict),
         .target(
-            name: "ConfluxLog", dependencies: ["ConfluxVocabulary", "CSodium", "CSQLite"],
+            name: "ConfluxLog", dependencies: ["ConfluxVocabulary", "ConfluxHashing", "CSQLite"],
             swiftSettings: strict),
         // The log on etcd: nothing below it needs libcurl.
         .target(
@@ -71,19 +76,22 @@ let package = Package(
         .target(
             name: "ConfluxSequencer",
             dependencies: [
-                "ConfluxVocabulary", "ConfluxThreads", "ConfluxProtocol", "ConfluxLog",
-                "ConfluxZeroMQ",
+                "ConfluxVocabulary", "ConfluxHashing", "ConfluxThreads", "ConfluxProtocol",
+                "ConfluxLog", "ConfluxZeroMQ",
             ],
             swiftSettings: strict),
         .target(
             name: "ConfluxNode",
-            dependencies: ["ConfluxVocabulary", "ConfluxProtocol", "ConfluxZeroMQ", "Conflux"],
+            dependencies: [
+                "ConfluxVocabulary", "ConfluxHashing", "ConfluxProtocol", "ConfluxZeroMQ",
+                "Conflux",
+            ],
             swiftSettings: strict),
         .target(
             name: "ConfluxSimulation",
             dependencies: [
-                "ConfluxVocabulary", "ConfluxProtocol", "Conflux", "ConfluxLog", "ConfluxEtcd",
-                "ConfluxSequencer", "ConfluxNode", "ConfluxZeroMQ",
+                "ConfluxVocabulary", "ConfluxHashing", "ConfluxProtocol", "Conflux", "ConfluxLog",
+                "ConfluxEtcd", "ConfluxSequencer", "ConfluxNode", "ConfluxZeroMQ",
             ], swiftSettings: strict),
         .target(
             name: "ConfluxBuiltins", dependencies: ["Conflux", "ConfluxNode"],
@@ -102,10 +110,9 @@ let package = Package(
         .executableTarget(
             name: "ConfluxCLI",
             dependencies: [
-                "ConfluxVocabulary", "ConfluxArguments", "ConfluxBuiltins", "ConfluxEtcd",
-                "ConfluxLog", "ConfluxMonitoring", "ConfluxNode", "ConfluxProtocol",
-                "ConfluxSequencer",
-                "ConfluxWorker",
+                "ConfluxVocabulary", "ConfluxHashing", "ConfluxArguments", "ConfluxBuiltins",
+                "ConfluxEtcd", "ConfluxLog", "ConfluxMonitoring", "ConfluxNode", "ConfluxProtocol",
+                "ConfluxSequencer", "ConfluxWorker",
             ],
             swiftSettings: strict),
 
@@ -120,7 +127,11 @@ let package = Package(
             name: "ConfluxVocabularyTests", dependencies: ["ConfluxVocabulary"],
             swiftSettings: strict),
         .testTarget(
-            name: "ConfluxProtocolTests", dependencies: ["ConfluxProtocol", "ConfluxVocabulary"],
+            name: "ConfluxHashingTests", dependencies: ["ConfluxHashing", "ConfluxVocabulary"],
+            swiftSettings: strict),
+        .testTarget(
+            name: "ConfluxProtocolTests",
+            dependencies: ["ConfluxHashing", "ConfluxProtocol", "ConfluxVocabulary"],
             exclude: ["Scripts"], swiftSettings: strict),
         .testTarget(
             name: "ConfluxCodingTests", dependencies: ["ConfluxCoding", "ConfluxVocabulary"],
@@ -186,27 +197,29 @@ let package = Package(
         .testTarget(
             name: "ConfluxLogTests",
             dependencies: [
-                "ConfluxEtcd", "ConfluxLog", "ConfluxVocabulary", "CSQLite", "EtcdCluster",
-                "FaultyDisk", "Forging",
+                "ConfluxEtcd", "ConfluxHashing", "ConfluxLog", "ConfluxVocabulary", "CSQLite",
+                "EtcdCluster", "FaultyDisk", "Forging",
             ],
             swiftSettings: strict),
         .testTarget(
             name: "ConfluxEtcdTests",
             dependencies: [
-                "ConfluxEtcd", "ConfluxLog", "ConfluxVocabulary", "EtcdCluster", "Spawning",
+                "ConfluxEtcd", "ConfluxHashing", "ConfluxLog", "ConfluxVocabulary", "EtcdCluster",
+                "Spawning",
             ],
             swiftSettings: strict),
         .testTarget(
             name: "ConfluxNodeTests",
             dependencies: [
-                "ConfluxLog", "ConfluxNode", "ConfluxProtocol", "ConfluxSequencer",
-                "ConfluxTesting", "ConfluxVocabulary", "FaultyDisk",
+                "ConfluxHashing", "ConfluxLog", "ConfluxNode", "ConfluxProtocol",
+                "ConfluxSequencer", "ConfluxTesting", "ConfluxVocabulary", "FaultyDisk",
             ],
             swiftSettings: strict),
         .testTarget(
             name: "ConfluxSimulationTests",
             dependencies: [
-                "Conflux", "ConfluxLog", "ConfluxNode", "ConfluxProtocol", "ConfluxSimulate",
+                "Conflux", "ConfluxHashing", "ConfluxLog", "ConfluxNode", "ConfluxProtocol",
+                "ConfluxSimulate",
                 "ConfluxSimulation", "ConfluxVocabulary",
             ],
             swiftSettings: strict),
@@ -218,7 +231,7 @@ let package = Package(
         .testTarget(
             name: "ConfluxCLITests",
             dependencies: [
-                "ConfluxArguments", "ConfluxBuiltins", "ConfluxCLI", "ConfluxLog",
+                "ConfluxArguments", "ConfluxBuiltins", "ConfluxCLI", "ConfluxHashing", "ConfluxLog",
                 "ConfluxMonitoring", "ConfluxNode",
                 "ConfluxProtocol", "ConfluxSequencer", "ConfluxVocabulary", "ConfluxWorker",
                 "CSQLite", "FaultyDisk", "Forging",
@@ -238,8 +251,9 @@ let package = Package(
         .testTarget(
             name: "ProcessTests",
             dependencies: [
-                "Conflux", "ConfluxBuiltins", "ConfluxCLI", "ConfluxLog", "ConfluxProtocol",
-                "ConfluxVocabulary", "CZeroMQ", "EtcdCluster", "Spawning", "TrappingWorker",
+                "Conflux", "ConfluxBuiltins", "ConfluxCLI", "ConfluxHashing", "ConfluxLog",
+                "ConfluxProtocol", "ConfluxVocabulary", "CZeroMQ", "EtcdCluster", "Spawning",
+                "TrappingWorker",
                 "VaryingWorker", "poll-worker",
             ],
             swiftSettings: strict),

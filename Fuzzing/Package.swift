@@ -13,10 +13,14 @@ let package = Package(
     platforms: [.macOS(.v15)],
     targets: [
         .target(name: "ConfluxVocabulary", swiftSettings: strict),
-        .target(
-            name: "ConfluxProtocol", dependencies: ["ConfluxVocabulary"], swiftSettings: strict),
         .systemLibrary(name: "CSockets"),
         .systemLibrary(name: "CSodium", pkgConfig: "libsodium"),
+        .target(
+            name: "ConfluxHashing", dependencies: ["ConfluxVocabulary", "CSodium"],
+            swiftSettings: strict),
+        .target(
+            name: "ConfluxProtocol", dependencies: ["ConfluxVocabulary", "ConfluxHashing"],
+            swiftSettings: strict),
         .target(
             name: "ConfluxZeroMQ", dependencies: ["ConfluxVocabulary", "CSockets", "CSodium"],
             swiftSettings: strict),
@@ -31,8 +35,8 @@ let package = Package(
         .executableTarget(
             name: "ConfluxFuzz",
             dependencies: [
-                "ConfluxVocabulary", "ConfluxProtocol", "ConfluxCoding", "ConfluxZeroMQ",
-                "ConfluxAccess", "CSodium",
+                "ConfluxVocabulary", "ConfluxHashing", "ConfluxProtocol", "ConfluxCoding",
+                "ConfluxZeroMQ", "ConfluxAccess", "CSodium",
             ],
             swiftSettings: strict + [.unsafeFlags(["-parse-as-library"])]),
     ]

@@ -53,6 +53,13 @@ struct EtcdBeginning {
                     + "\(meta.version); this one knows format \(EtcdLayout.version). Use the newer one."
             )
         }
+        guard meta.version == EtcdLayout.version else {
+            throw LogError(
+                .olderFormat,
+                "The log at \(address) has format \(meta.version), from before the first release; this "
+                    + "program reads format \(EtcdLayout.version) only. Begin a log at another prefix."
+            )
+        }
         guard let pair = found.pair(1), let end = EtcdEnd(pair.value, at: layout.end) else {
             throw .damagedKey(layout.end)
         }

@@ -14,7 +14,8 @@ struct EtcdUpload {
     var savedCount: UInt32 = 0
     /// How many bytes are saved.
     var byteCount: UInt64 = 0
-    var hasher = DigestHasher()
+    /// Of the bytes of a checkpoint.
+    var hasher = ChecksumHasher()
 }
 
 /// Checkpoints, snapshots and truncation.
@@ -65,7 +66,7 @@ extension EtcdLog {
         if piece.isLast {
             let place = EtcdReading.CheckpointPlace(
                 sequence: piece.sequence, byteCount: upload.byteCount,
-                digest: upload.hasher.finish(), id: upload.id)
+                checksum: upload.hasher.finish(), id: upload.id)
             let others = try reading.checkpoints()
             // An earlier change whose answer was lost may have listed it.
             guard !others.contains(where: { $0.1?.id == upload.id }) else {

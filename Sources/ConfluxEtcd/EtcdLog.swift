@@ -49,7 +49,7 @@ public final class EtcdLog: CopiedLog {
     /// Opens the log below a prefix. If etcd has no key below it, begins a new log.
     ///
     /// - Parameter settings: The log's address, and how to connect.
-    /// - Throws: `unreachable`, `denied`, `notALog` if there are other keys, `newerFormat`, `damaged`,
+    /// - Throws: `unreachable`, `denied`, `notALog` if there are other keys, `newerFormat`, `olderFormat`, `damaged`,
     ///   `full`, `failed`, `unknownOutcome`, `invalidSetting`.
     public convenience init(_ settings: EtcdLogSettings) throws(LogError) {
         try self.init(settings, for: .service)

@@ -10,29 +10,29 @@ extension EtcdReading {
     struct CheckpointPlace: Equatable {
         let sequence: SequenceNumber
         let byteCount: UInt64
-        let digest: Digest
+        let checksum: UInt64
         let id: Identifier
 
-        init(sequence: SequenceNumber, byteCount: UInt64, digest: Digest, id: Identifier) {
+        init(sequence: SequenceNumber, byteCount: UInt64, checksum: UInt64, id: Identifier) {
             self.sequence = sequence
             self.byteCount = byteCount
-            self.digest = digest
+            self.checksum = checksum
             self.id = id
         }
 
         init?(_ pair: EtcdPair) {
             guard let text = EtcdText(pair.value, at: pair.key),
                 let sequence = EtcdLayout.number(endingIn: pair.key),
-                let byteCount = text.number(0), let digest = text.number(1),
+                let byteCount = text.number(0), let checksum = text.number(1),
                 let id = text.identifier(2)
             else { return nil }
             self.init(
                 sequence: SequenceNumber(sequence), byteCount: byteCount,
-                digest: Digest(rawValue: digest), id: id)
+                checksum: checksum, id: id)
         }
 
         func value(at key: String) -> Bytes {
-            EtcdText(["\(byteCount)", "\(digest.rawValue)", "\(id)"]).value(at: key)
+            EtcdText(["\(byteCount)", "\(checksum)", "\(id)"]).value(at: key)
         }
     }
 
@@ -50,20 +50,20 @@ extension EtcdReading {
             guard let text = EtcdText(pair.value, at: pair.key),
                 let key = layout.snapshot(at: pair.key),
                 let version = text.number(0).flatMap(UInt32.init(exactly:)),
-                let digest = text.number(1), let byteCount = text.number(2),
+                let digest = text.digest(1), let byteCount = text.number(2),
                 let kind = text.number(3).flatMap(UInt8.init(exactly:))
                     .flatMap(SavedSnapshot.Kind.init), let id = text.identifier(4)
             else { return nil }
             self.init(
                 SavedSnapshot(
                     store: key.store, life: key.life, sequence: key.sequence,
-                    schemaVersion: version, digest: Digest(rawValue: digest), byteCount: byteCount,
+                    schemaVersion: version, digest: digest, byteCount: byteCount,
                     kind: kind), id: id)
         }
 
         func value(at key: String) -> Bytes {
             EtcdText([
-                "\(snapshot.schemaVersion)", "\(snapshot.digest.rawValue)",
+                "\(snapshot.schemaVersion)", "\(snapshot.digest)",
                 "\(snapshot.byteCount)", "\(snapshot.kind.rawValue)", "\(id)",
             ]).value(at: key)
         }
@@ -91,7 +91,7 @@ extension EtcdReading {
                 throw .damagedCheckpoint(sequence, "its description is not what was written")
             }
             if let bytes = try parts(layout.parts(place.id), from: 0, count: place.byteCount),
-                Digest(of: bytes) == place.digest
+                Checksum.hash(bytes[...]) == place.checksum
             {
                 return SavedCheckpoint(sequence: sequence, bytes: bytes[...])
             }

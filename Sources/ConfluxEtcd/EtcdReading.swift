@@ -132,7 +132,7 @@ final class EtcdReading {
         case .elsewhere(let tag, let byteCount, let checksum):
             let folder = layout.largeParts(record.last, tag)
             guard let bytes = try parts(folder, from: 0, count: byteCount),
-                Digest(of: bytes).rawValue == checksum
+                Checksum.hash(bytes[...]) == checksum
             else { return nil }
             return record.commits(in: bytes[...])
         }
@@ -236,10 +236,10 @@ enum EtcdPart {
     }
 
     private static func checksum(_ bytes: Bytes, _ end: UInt64) -> UInt64 {
-        var hasher = DigestHasher()
+        var hasher = ChecksumHasher()
         hasher.update(end)
         hasher.update(bytes)
-        return hasher.finish().rawValue
+        return hasher.finish()
     }
 }
 

@@ -41,6 +41,8 @@ public struct LogError: Error, Sendable, Equatable, CustomStringConvertible {
         case notALog
         /// The log was written by a newer version of this program.
         case newerFormat
+        /// The log was written by a version of this program from before the first release.
+        case olderFormat
         /// A setting is out of bounds.
         case invalidSetting
         /// The log is closed.
@@ -58,6 +60,7 @@ public struct LogError: Error, Sendable, Equatable, CustomStringConvertible {
             case .denied: "the engine that keeps it refuses"
             case .damaged, .notALog: "its file is damaged, or is not a log"
             case .newerFormat: "a newer version of the program wrote it"
+            case .olderFormat: "an older version of the program wrote it"
             case .superseded, .failed, .endDiffers, .invalidCommit, .invalidCheckpoint,
                 .invalidSnapshot, .invalidFloor, .notClaimed, .invalidSetting, .closed:
                 "it can't be read or written"

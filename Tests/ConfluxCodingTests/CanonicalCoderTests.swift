@@ -223,26 +223,3 @@ struct CanonicalCoderTests {
         #expect(try text(Writer(kept: kept)) == "\"second\"")
     }
 }
-
-struct DigestTests {
-    /// The published test vectors of XXH64 with seed 0.
-    @Test(arguments: [
-        ("", "ef46db3751d8e999"), ("a", "d24ec4f1a98c6e5b"), ("abc", "44bc2cf5ad770999"),
-        ("Nobody inspects the spammish repetition", "fbcea83c8a378bf1"),
-    ])
-    func `the digest is XXH64`(text: String, expected: String) {
-        #expect(Digest(of: text.utf8).description == expected)
-        #expect(Digest(of: Array(text.utf8)) == Digest(of: AnySequence(text.utf8)))
-    }
-
-    @Test func `every bit changes the digest`() {
-        let bytes = [UInt8](repeating: 7, count: 100)
-        var digests: Set<Digest> = [Digest(of: bytes)]
-        for index in bytes.indices {
-            var changed = bytes
-            changed[index] ^= 1
-            digests.insert(Digest(of: changed))
-        }
-        #expect(digests.count == 101)
-    }
-}

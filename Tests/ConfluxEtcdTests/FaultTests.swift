@@ -1,4 +1,5 @@
 import ConfluxEtcd
+import ConfluxHashing
 import ConfluxLog
 import ConfluxVocabulary
 import EtcdCluster

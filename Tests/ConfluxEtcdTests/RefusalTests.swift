@@ -51,13 +51,15 @@ import Testing
 
         _ = try open(cluster, "\(prefix)/c")
         let key = "/\(prefix)/c/meta"
-        let words = "conflux-log 2 \(Identifier.random()) more"
-        let checksum = Digest(of: Array("\(key) \(words)".utf8))
-        try cluster.control(["put", key, "\(words) \(checksum)"])
-        let newer = refusal(cluster.address("\(prefix)/c"))
-        #expect(newer?.code == .newerFormat)
-        #expect(newer?.message.contains("format 2") == true)
-        try cluster.control(["put", key, words])
+        for (version, code) in [(3, LogError.Code.newerFormat), (1, .olderFormat)] {
+            let words = "conflux-log \(version) \(Identifier.random()) more"
+            let checksum = Checksum.text(Checksum.hash("\(key) \(words)"))
+            try cluster.control(["put", key, "\(words) \(checksum)"])
+            let refused = refusal(cluster.address("\(prefix)/c"))
+            #expect(refused?.code == code)
+            #expect(refused?.message.contains("format \(version)") == true)
+        }
+        try cluster.control(["put", key, "conflux-log 2 \(Identifier.random())"])
         #expect(refusal(cluster.address("\(prefix)/c"))?.code == .notALog)
         _ = try open(cluster, "\(prefix)/d")
         try cluster.control(["del", "/\(prefix)/d/end"])

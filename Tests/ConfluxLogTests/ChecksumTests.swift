@@ -1,19 +1,9 @@
+import ConfluxVocabulary
 import Testing
 
 @testable import ConfluxLog
 
 @Suite struct ChecksumTests {
-    private func hash(_ text: String, seed: UInt64 = 0) -> UInt64 {
-        Array(text.utf8).withUnsafeBytes { Checksum.hash($0, seed: seed) }
-    }
-
-    @Test func `known texts have the published hashes`() {
-        #expect(hash("") == 0xEF46_DB37_51D8_E999)
-        #expect(hash("a") == 0xD24E_C4F1_A98C_6E5B)
-        #expect(hash("abc") == 0x44BC_2CF5_AD77_0999)
-        #expect(hash("Nobody inspects the spammish repetition") == 0xFBCE_A83C_8A37_8BF1)
-    }
-
     @Test func `every number and every byte counts`() {
         let bytes = [UInt8](repeating: 7, count: 77)
         func sum(_ first: UInt64, _ last: UInt64, _ epoch: UInt64, _ bytes: [UInt8]) -> UInt64 {

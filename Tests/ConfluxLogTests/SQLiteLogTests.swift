@@ -141,7 +141,7 @@ import Testing
         try log.fill(3)
         #expect(try folder.forger.commits.map(\.commit.last.rawValue) == [2, 4, 6])
         #expect(try folder.number("SELECT epoch FROM meta") == 1)
-        #expect(try folder.number("SELECT format FROM meta") == 5)
+        #expect(try folder.number("SELECT format FROM meta") == 6)
         try log.append(.sample(7...7))
     }
 
@@ -222,11 +222,24 @@ import Testing
 
     @Test func `a newer format is refused and left unchanged`() throws {
         try open().close()
-        try folder.run("PRAGMA user_version = 6")
+        try folder.run("PRAGMA user_version = 7")
         let error = try #require(openingError(of: folder.path))
         #expect(error.code == .newerFormat)
-        #expect(error.message.contains("format 6"))
-        #expect(try folder.number("PRAGMA user_version") == 6)
+        #expect(error.message.contains("format 7"))
+        #expect(try folder.number("PRAGMA user_version") == 7)
+    }
+
+    @Test func `an older format is refused and left unchanged`() throws {
+        try open().close()
+        try folder.run("UPDATE meta SET format = 5; PRAGMA user_version = 5")
+        let error = try #require(openingError(of: folder.path))
+        #expect(error.code == .olderFormat)
+        #expect(error.message.contains("format 5"))
+        let reading = #expect(throws: LogError.self) {
+            try SQLiteLogFile(directory: folder.path)
+        }
+        #expect(reading?.code == .olderFormat)
+        #expect(try folder.number("PRAGMA user_version") == 5)
     }
 
     @Test func `a file of another program is refused`() throws {

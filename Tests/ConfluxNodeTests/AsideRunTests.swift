@@ -1,3 +1,4 @@
+import ConfluxHashing
 import ConfluxLog
 import Testing
 

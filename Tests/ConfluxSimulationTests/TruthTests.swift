@@ -1,4 +1,5 @@
 import Conflux
+import ConfluxHashing
 import ConfluxLog
 import ConfluxVocabulary
 import Testing

@@ -88,17 +88,17 @@ struct ArchiveFile: Sendable {
             throw damaged(url, "\(body.count) of \(count) bytes are there")
         }
         let bytes = [UInt8](body)
-        guard Self.digest(of: bytes, version).description == words[4] else {
-            throw damaged(url, "its digest is wrong")
+        guard Self.checksum(of: bytes, version) == words[4] else {
+            throw damaged(url, "its checksum is wrong")
         }
         return (version, bytes)
     }
 
-    private static func digest(of bytes: [UInt8], _ version: Int) -> Digest {
-        var hasher = DigestHasher()
+    private static func checksum(of bytes: [UInt8], _ version: Int) -> String {
+        var hasher = ChecksumHasher()
         Array("\(version) ".utf8).withUnsafeBytes { hasher.update($0) }
         bytes.withUnsafeBytes { hasher.update($0) }
-        return hasher.finish()
+        return Checksum.text(hasher.finish())
     }
 
     private func damaged(_ url: URL, _ how: String) -> StoreError {
@@ -112,8 +112,8 @@ struct ArchiveFile: Sendable {
 
     /// Saves a value, durably.
     func write(_ bytes: [UInt8], version: Int) throws(StoreError) {
-        let digest = Self.digest(of: bytes, version)
-        let header = "\(Self.magic) \(version) \(bytes.count) \(digest)\n"
+        let checksum = Self.checksum(of: bytes, version)
+        let header = "\(Self.magic) \(version) \(bytes.count) \(checksum)\n"
         let beside = url.path + ".new"
         let file = try openAlone(beside)
         // Closing the file releases its lock, so that the next writer can continue.

@@ -4,7 +4,7 @@ import ConfluxVocabulary
 /// The keys of a log. docs/etcd.md describes their values.
 struct EtcdLayout {
     /// The version of the format below the prefix.
-    static let version: UInt64 = 1
+    static let version: UInt64 = 2
     /// The names of a log's keys directly below its prefix.
     static let names: Set<String> = [
         "change", "checkpoints", "commits", "end", "epoch", "floor", "large", "meta", "parts",

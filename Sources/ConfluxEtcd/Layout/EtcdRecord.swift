@@ -41,11 +41,11 @@ struct EtcdRecord {
             contents = .here(bytes)
             return
         }
-        let checksum = Digest(of: bytes).rawValue
+        let checksum = Checksum.hash(bytes)
         // The tag depends on the contents: a repeated append has the same parts, and any other append has
         // different ones.
         contents = .elsewhere(
-            tag: Digest(of: Array(hash.description.utf8)).rawValue,
+            tag: Checksum.hash(hash.description),
             byteCount: UInt64(bytes.count), checksum: checksum)
     }
 
@@ -95,7 +95,7 @@ struct EtcdRecord {
             value[1] = 1
             for number in [tag, byteCount, checksum] { value.put(number) }
         }
-        let checksum = Digest(of: value[Self.headBytes...]).rawValue
+        let checksum = Checksum.hash(value[Self.headBytes...])
         withUnsafeBytes(of: checksum.littleEndian) { bytes in
             for (offset, byte) in bytes.enumerated() { value[2 + offset] = byte }
         }
@@ -106,7 +106,7 @@ struct EtcdRecord {
     init?(_ value: Bytes) {
         var rest = value.dropFirst(2)
         guard value.count > Self.headBytes, value[value.startIndex] == Self.version,
-            let checksum = rest.takeNumber(), Digest(of: rest).rawValue == checksum,
+            let checksum = rest.takeNumber(), Checksum.hash(rest) == checksum,
             let first = rest.takeNumber(), let last = rest.takeNumber(),
             let epoch = rest.takeNumber(), let before = rest.takeHash(),
             let hash = rest.takeHash(), first > 0, first <= last

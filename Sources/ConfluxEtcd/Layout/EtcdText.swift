@@ -26,13 +26,14 @@ struct EtcdText {
     }
 
     private func checksum(at key: String) -> String {
-        Digest(of: Array("\(key) \(words.joined(separator: " "))".utf8)).description
+        Checksum.text(Checksum.hash("\(key) \(words.joined(separator: " "))"))
     }
 
     func number(_ index: Int) -> UInt64? { index < words.count ? UInt64(words[index]) : nil }
     func identifier(_ index: Int) -> Identifier? {
         index < words.count ? Identifier(words[index]) : nil
     }
+    func digest(_ index: Int) -> Digest? { index < words.count ? Digest(words[index]) : nil }
     func hash(_ index: Int) -> ChainHash? { index < words.count ? ChainHash(words[index]) : nil }
 }
 

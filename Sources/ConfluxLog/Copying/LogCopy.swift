@@ -1,3 +1,4 @@
+import ConfluxHashing
 import ConfluxVocabulary
 
 /// Copies a log from one engine to another: its entries with their epochs, its checkpoints and its snapshots.

@@ -23,8 +23,7 @@ extension SQLiteLog {
     /// - Throws: `damaged`, `failed`, `closed`.
     public func origin() throws(LogError) -> LogOrigin {
         let files = try openFiles()
-        let meta = try SQLiteMeta(
-            files.database, version: SQLiteFormat.version, in: files.folder.path)
+        let meta = try SQLiteMeta(files.database, in: files.folder.path)
         return LogOrigin(
             log: meta.log, floor: meta.floor,
             hash: isChained ? meta.chain.end.hash : .genesis(of: meta.log))

@@ -1,8 +1,9 @@
 import CSQLite
 import ConfluxVocabulary
 
-/// Reads commits from the files of a log's entries, while another object or program appends.
-final class EntryReader: CommitReader {
+/// Reads commits, with their hashes, from the files of a log's entries, while another object or program appends. One
+/// thread at a time owns it.
+final class EntryReader {
     /// The distance between the places that are remembered in a file.
     private static let placeBytes = 1 << 18
 
@@ -52,6 +53,9 @@ final class EntryReader: CommitReader {
         return end
     }
 
+    /// Reads commits like `LogReader.read(from:through:limitBytes:)`; `from` is the floor or above.
+    ///
+    /// - Throws: `damaged`, `failed`.
     func read(
         from: SequenceNumber, through last: SequenceNumber, limitBytes: Int
     ) throws(LogError) -> [ChainedCommit] {

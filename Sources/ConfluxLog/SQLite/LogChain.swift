@@ -20,8 +20,7 @@ public struct ChainedCommit: Sendable, Hashable {
 /// too. To change a commit without breaking the chain, they have to rewrite all hashes after it. Then the log
 /// no longer matches an *anchor* that was kept elsewhere (``LogAnchor``).
 ///
-/// The chain begins at the floor: the log keeps the hash of the last commit that it discarded. A log that was
-/// begun in an older format is chained from where it ended when it was upgraded.
+/// The chain begins at the floor: the log keeps the hash of the last commit that it discarded.
 public struct LogChain: Sendable {
     /// The number at which the chain begins. Commits before it have no hash.
     public let first: SequenceNumber

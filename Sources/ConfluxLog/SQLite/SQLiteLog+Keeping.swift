@@ -50,15 +50,14 @@ extension SQLiteLog {
     ///
     /// - Throws: `damaged`, `failed`, `closed`.
     public func snapshots() throws(LogError) -> [SavedSnapshot] {
-        try openFiles().statements.reading.snapshots?.listed(through: last) ?? []
+        try openFiles().statements.reading.snapshots.listed(through: last)
     }
 
     /// The same list, but damage is not an error.
     ///
     /// - Throws: `failed`, `closed`.
     public func snapshotList() throws(LogError) -> SnapshotList {
-        try openFiles().statements.reading.snapshots?.list(through: last)
-            ?? SnapshotList(intact: [])
+        try openFiles().statements.reading.snapshots.list(through: last)
     }
 
     /// Reads and verifies bytes of a snapshot.
@@ -72,8 +71,8 @@ extension SQLiteLog {
     public func readSnapshot(
         of key: SavedSnapshot.Key, from offset: UInt64, limitBytes: Int
     ) throws(LogError) -> Bytes? {
-        try openFiles().statements.reading.snapshots?
-            .read(key, from: offset, limitBytes: limitBytes)
+        try openFiles().statements.reading.snapshots.read(
+            key, from: offset, limitBytes: limitBytes)
     }
 
     /// Removes all snapshots of a store.

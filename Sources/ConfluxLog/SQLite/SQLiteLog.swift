@@ -60,7 +60,7 @@ public final class SQLiteLog: CopiedLog {
     /// - Parameters:
     ///   - directory: The folder.
     ///   - settings: Durability and bounds.
-    /// - Throws: `unusableFolder`, `inUse`, `notALog`, `newerFormat`, `damaged`, `full`, `failed`,
+    /// - Throws: `unusableFolder`, `inUse`, `notALog`, `newerFormat`, `olderFormat`, `damaged`, `full`, `failed`,
     ///   `invalidSetting`.
     public convenience init(
         directory: String, settings: SQLiteLogSettings = SQLiteLogSettings()
@@ -83,37 +83,20 @@ public final class SQLiteLog: CopiedLog {
             try Database(path: folder.databasePath, vfs: settings.vfs, access: .write)
         }
         database.setBusyTimeout(settings.busyTimeout)
-        let version = try SQLiteFormat.version(of: database, in: folder.path)
-        // Damage must be found before an upgrade overwrites it.
-        let former = try version.map { version throws(LogError) in
-            try SQLiteMeta(database, version: version, in: folder.path)
-        }
-        let isCurrent = version == SQLiteFormat.version
-        let salt = isCurrent ? former?.salt ?? 0 : .random(in: 1...UInt64.max)
+        let hasLog = try SQLiteFormat.hasLog(database, in: folder.path)
+        if !hasLog { try folder.refuseEntries() }
+        let salt =
+            hasLog
+            ? try SQLiteMeta(database, in: folder.path).salt : .random(in: 1...UInt64.max)
         let files = EntryFiles(folder: folder.path, salt: salt, vfs: settings.vfs)
-        if version == nil {
-            try folder.refuseEntries()
-        } else if !isCurrent {
-            // An interrupted upgrade left them.
-            try folder.removeEntries()
-        }
         let entries = EntryWriter(files, fileBytes: settings.fileBytes, makeFile: folder.makeFile)
-        if let version, let former, !isCurrent {
-            let rows = try SQLiteFormat.reporting(attempt) { () throws(DatabaseFailure) in
-                try SQLiteRowStatements(database, version: version)
-            }
-            try former.check(former.lastRow, in: folder.path)
-            try EntryUpgrade.move(
-                rows, from: former.floor, through: former.lastRow, into: entries)
-            try folder.synchronize()
-        }
         try SQLiteFormat.reporting(attempt) { () throws(DatabaseFailure) in
             try SQLiteFormat.prepare(
-                database, version: version, origin: origin ?? .new(former?.log ?? .random()),
-                salt: salt, settings: settings)
+                database, hasLog: hasLog, origin: origin ?? .new(.random()), salt: salt,
+                settings: settings)
             try database.renewWriteAheadFile()
         }
-        let meta = try SQLiteMeta(database, version: SQLiteFormat.version, in: folder.path)
+        let meta = try SQLiteMeta(database, in: folder.path)
         // A quarter more, since the transaction that reaches the limit exceeds it.
         try folder.extendWriteAheadFile(to: settings.writeAheadBytes * 5 / 4)
         try folder.synchronize()
@@ -361,8 +344,7 @@ public final class SQLiteLog: CopiedLog {
     }
 
     private func readEnd(_ files: Files) throws(LogError) -> End {
-        let meta = try SQLiteMeta(
-            files.database, version: SQLiteFormat.version, in: files.folder.path)
+        let meta = try SQLiteMeta(files.database, in: files.folder.path)
         let place = try files.commits.end(meta, in: files.folder.path)
         let last = place?.last ?? SequenceNumber(meta.floor.rawValue - 1)
         guard last >= meta.floor else {

@@ -20,15 +20,15 @@ public final class SQLiteLogFile: LogReader {
     /// The epoch of the log's newest claim when it was opened.
     public let epoch: Epoch
     private let folder: String
-    /// The files of its entries; nil in a former format.
-    private let entries: EntryFiles?
+    /// The files of its entries.
+    private let entries: EntryFiles
     /// nil once closed.
     private var reader: SQLiteLogReader?
 
     /// Opens the log in a folder.
     ///
     /// - Parameter directory: The folder.
-    /// - Throws: `notALog` if there is none; `newerFormat`, `unusableFolder`, `damaged`, `failed`.
+    /// - Throws: `notALog` if there is none; `newerFormat`, `olderFormat`, `unusableFolder`, `damaged`, `failed`.
     public convenience init(directory: String) throws(LogError) {
         try self.init(path: LogFolder.databasePath(in: directory), in: directory)
     }
@@ -42,30 +42,23 @@ public final class SQLiteLogFile: LogReader {
             try Database(path: path, vfs: nil, access: .read)
         }
         database.setBusyTimeout(SQLiteLogSettings().busyTimeout)
-        guard let version = try SQLiteFormat.version(of: database, in: directory) else {
+        guard try SQLiteFormat.hasLog(database, in: directory) else {
             throw LogError(
                 .notALog,
                 "The log in \(directory) is empty: no sequencer has used it. Name another folder.")
         }
         // The entries are read after what the database says of them, so they are not behind it.
-        let meta = try SQLiteMeta(database, version: version, in: directory)
-        if version == SQLiteFormat.version {
-            let files = EntryFiles(folder: directory, salt: meta.salt, vfs: nil)
-            last =
-                try EntryReader(files).end(meta, in: directory)?.last
-                ?? SequenceNumber(meta.floor.rawValue - 1)
-            entries = files
-        } else {
-            try meta.check(meta.lastRow, in: directory)
-            last = meta.lastRow
-            entries = nil
-        }
+        let meta = try SQLiteMeta(database, in: directory)
+        entries = EntryFiles(folder: directory, salt: meta.salt, vfs: nil)
+        last =
+            try EntryReader(entries).end(meta, in: directory)?.last
+            ?? SequenceNumber(meta.floor.rawValue - 1)
         id = meta.log
         floor = meta.floor
         epoch = meta.epoch
         folder = directory
         reader = try SQLiteLogReader(
-            path: path, entries: entries, version: version, settings: SQLiteLogSettings())
+            path: path, entries: entries, settings: SQLiteLogSettings())
     }
 
     /// Reads and verifies commits, as described in `LogReader`.
@@ -176,7 +169,6 @@ public final class SQLiteLogFile: LogReader {
         for _ in 0..<Self.attempts {
             try target.makeFile(target.databasePath)
             try reader.vacuum(into: target.databasePath)
-            guard let entries else { return }
             // The database is copied first, so that the copied entries are not behind it.
             if try Self.complete(target, with: entries) { return }
             // The owner has discarded entries that the copied database still begins with.
@@ -200,7 +192,7 @@ public final class SQLiteLogFile: LogReader {
         let database = try SQLiteFormat.reading(attempt) { () throws(DatabaseFailure) in
             try Database(path: target.databasePath, vfs: nil, access: .write)
         }
-        let meta = try SQLiteMeta(database, version: SQLiteFormat.version, in: target.path)
+        let meta = try SQLiteMeta(database, in: target.path)
         guard try entries.copy(from: meta.floor, to: target) else { return false }
         let copied = EntryFiles(folder: target.path, salt: meta.salt, vfs: nil)
         guard let last = try EntryReader(copied).end(meta, in: target.path)?.last else {

@@ -5,38 +5,28 @@ import ConfluxVocabulary
 final class SQLiteLogReader: LogReader {
     private struct Connection {
         let statements: SQLiteReadStatements
-        let commits: any CommitReader
+        let commits: EntryReader
         let database: Database
     }
 
-    private let version: Int64
     /// nil once closed.
     private var connection: Connection?
 
     /// - Parameters:
     ///   - path: The database.
-    ///   - entries: The files of its entries; nil if its commits are rows, as in former formats.
-    ///   - version: Its format.
+    ///   - entries: The files of its entries.
     ///   - settings: How long to wait, and the VFS.
     /// - Throws: `failed`, `unusableFolder`.
     init(
-        path: String, entries: EntryFiles?, version: Int64 = SQLiteFormat.version,
-        settings: SQLiteLogSettings
+        path: String, entries: EntryFiles, settings: SQLiteLogSettings
     ) throws(LogError) {
-        self.version = version
         connection = try SQLiteFormat.reading("Opening \(path) for reading") {
             () throws(DatabaseFailure) in
             let database = try Database(path: path, vfs: settings.vfs, access: .read)
             database.setBusyTimeout(settings.busyTimeout)
-            let commits: any CommitReader =
-                if let entries {
-                    EntryReader(entries)
-                } else {
-                    try SQLiteRowStatements(database, version: version)
-                }
             return Connection(
-                statements: try SQLiteReadStatements(database, version: version),
-                commits: commits, database: database)
+                statements: try SQLiteReadStatements(database), commits: EntryReader(entries),
+                database: database)
         }
     }
 
@@ -70,7 +60,7 @@ final class SQLiteLogReader: LogReader {
     /// The log's current `meta` row.
     func meta(in folder: String) throws(LogError) -> SQLiteMeta {
         guard let connection else { throw .closed }
-        return try SQLiteMeta(connection.database, version: version, in: folder)
+        return try SQLiteMeta(connection.database, in: folder)
     }
 
     func checkpoint(through last: SequenceNumber) throws(LogError) -> SavedCheckpoint? {
@@ -82,18 +72,17 @@ final class SQLiteLogReader: LogReader {
         of key: SavedSnapshot.Key, from offset: UInt64, limitBytes: Int
     ) throws(LogError) -> Bytes? {
         guard let connection else { throw .closed }
-        return try connection.statements.snapshots?
-            .read(key, from: offset, limitBytes: limitBytes)
+        return try connection.statements.snapshots.read(key, from: offset, limitBytes: limitBytes)
     }
 
     func snapshot(of key: SavedSnapshot.Key) throws(LogError) -> SavedSnapshot? {
         guard let connection else { throw .closed }
-        return try connection.statements.snapshots?.snapshot(of: key)
+        return try connection.statements.snapshots.snapshot(of: key)
     }
 
     func snapshots(through last: SequenceNumber) throws(LogError) -> [SavedSnapshot] {
         guard let connection else { throw .closed }
-        return try connection.statements.snapshots?.listed(through: last) ?? []
+        return try connection.statements.snapshots.listed(through: last)
     }
 
     /// Writes the log, as it is at one moment, into an empty file.

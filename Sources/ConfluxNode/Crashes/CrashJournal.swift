@@ -107,7 +107,7 @@ package final class CrashJournal {
 
     /// Identifies the program of this process by the size and the time of its file.
     package static let presentProgram: UInt64 = {
-        var hasher = DigestHasher()
+        var hasher = ChecksumHasher()
         if let path = Bundle.main.executablePath,
             let facts = try? FileManager.default.attributesOfItem(atPath: path)
         {
@@ -115,7 +115,7 @@ package final class CrashJournal {
             let time = (facts[.modificationDate] as? Date)?.timeIntervalSince1970 ?? 0
             withUnsafeBytes(of: (size, time.bitPattern)) { hasher.update($0) }
         }
-        return hasher.finish().rawValue
+        return hasher.finish()
     }()
 
     /// Takes the warning about the file for the operator; it is given once.

@@ -212,9 +212,9 @@ final class CrashJournalFile: @unchecked Sendable {
 
     private static func header(_ slotCount: Int) -> [UInt64] {
         var words = [magic, version, UInt64(CrashSlot.bytes), UInt64(slotCount)]
-        var hasher = DigestHasher()
+        var hasher = ChecksumHasher()
         words.withUnsafeBytes { hasher.update($0) }
-        words.append(hasher.finish().rawValue)
+        words.append(hasher.finish())
         return words
     }
 

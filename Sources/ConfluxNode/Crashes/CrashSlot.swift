@@ -173,14 +173,14 @@ struct CrashSlot: @unchecked Sendable {
     }
 
     private func digestOfIdentity(nameLength: Int) -> UInt64 {
-        var hasher = DigestHasher()
+        var hasher = ChecksumHasher()
         hasher.update(
             UnsafeRawBufferPointer(
                 start: base + Self.identityOffset, count: Word.digest.rawValue - Self.identityOffset
             ))
         hasher.update(UnsafeRawBufferPointer(start: base + Self.nameOffset, count: nameLength))
         // Zero means that the slot is free.
-        return max(1, hasher.finish().rawValue)
+        return max(1, hasher.finish())
     }
 }
 

@@ -1,3 +1,4 @@
+import ConfluxHashing
 import CSQLite
 import ConfluxLog
 import ConfluxVocabulary

@@ -1,3 +1,4 @@
+import ConfluxHashing
 import ConfluxLog
 import ConfluxNode
 import ConfluxProtocol
@@ -93,7 +94,7 @@ struct RestoreTests {
         try log.run("UPDATE snapshot_pieces SET bytes = CAST('stale' AS BLOB)")
         let damaged = try #require(try failure(of: log))
         #expect(damaged.code == "damaged" && damaged.message.contains("shared/shared at 18"))
-        let other = try KeptLog(digest: Digest(rawValue: 7))
+        let other = try KeptLog(digest: Digest(of: [7]))
         let differing = try #require(try failure(of: other))
         #expect(differing.code == "damaged" && differing.message.contains("0000000000000007"))
     }

@@ -115,7 +115,7 @@ import Testing
     }
 
     @Test(arguments: [
-        "store = 'document/b'", "life = 2", "sequence = 9", "version = 9", "digest = digest + 1",
+        "store = 'document/b'", "life = 2", "sequence = 9", "version = 9", "digest = zeroblob(32)",
         "size = 22", "kind = 0", "saved = 0", "retired = 1", "copy = ''",
     ])
     func `a snapshot with contradictory metadata is reported`(_ change: String) throws {

@@ -1,4 +1,5 @@
 import Conflux
+import ConfluxHashing
 import ConfluxVocabulary
 import Testing
 

@@ -1,3 +1,4 @@
+import ConfluxHashing
 import ConfluxVocabulary
 import Testing
 
@@ -197,8 +198,8 @@ struct HandshakeScenarios {
         let place = SnapshotPlace(
             store: try #require(StoreName("list")), life: last, sequence: last)
         let vote = Vote(
-            place: place, schemaVersion: 1, digest: Digest(rawValue: 1),
-            refusals: Digest(rawValue: 1), byteCount: 2)
+            place: place, schemaVersion: 1, digest: Digest(of: [1]),
+            refusals: Digest(of: [1]), byteCount: 2)
         let said: [NodeMessage] = [
             try #require(peers.batch(1)), .progress(Progress(applied: last, settled: 0)),
             .digest(.vote(vote)), .close(Close(subject: .store(place.store))),

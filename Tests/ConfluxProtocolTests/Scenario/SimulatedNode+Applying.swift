@@ -1,3 +1,4 @@
+import ConfluxHashing
 import ConfluxVocabulary
 import Foundation
 
@@ -146,6 +147,7 @@ extension SimulatedNode {
             return .none(of: request.place)
         }
         if giving == .lies { bytes = bytes.map { _ in 0x20 } }
+        if case .forged(let forged) = giving { bytes = forged }
         return SnapshotChunk(
             place: request.place, offset: request.offset, byteCount: UInt64(bytes.count),
             bytes: bytes[...].dropFirst(Int(request.offset)).prefix(Int(request.limitBytes)))

@@ -1,3 +1,4 @@
+import ConfluxHashing
 import ConfluxVocabulary
 import Testing
 
@@ -64,8 +65,10 @@ struct SimulatedNode {
     /// The divergences that it was told to compare with its states.
     var compared: [(divergence: Divergence, bytes: Bytes?)] = []
 
-    enum Giving {
+    enum Giving: Equatable {
         case whatItHas, nothing, silence, lies
+        /// These bytes, whatever it has.
+        case forged([UInt8])
     }
     /// The stores that the node wants to host. `targets` has the target of each of its actions.
     var wanted: Set<StoreName> = []

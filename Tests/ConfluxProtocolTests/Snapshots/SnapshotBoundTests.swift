@@ -1,3 +1,4 @@
+import ConfluxHashing
 import ConfluxVocabulary
 import Testing
 
@@ -168,8 +169,8 @@ struct SnapshotBoundTests {
             Votes.Round(
                 place: place, schemaVersion: 1, load: 0, deadline: .zero, awaited: []))
         let vote = Vote(
-            place: place, schemaVersion: 1, digest: Digest(rawValue: 1),
-            refusals: Digest(rawValue: 2), byteCount: 3)
+            place: place, schemaVersion: 1, digest: Digest(of: [1]),
+            refusals: Digest(of: [2]), byteCount: 3)
         let counted = (1...UInt64(Votes.votesMax) + 5).count { number in
             votes.add(vote, of: Incarnation(number))
         }

@@ -1,3 +1,4 @@
+import ConfluxHashing
 import ConfluxVocabulary
 import Testing
 
@@ -122,7 +123,7 @@ struct UploadScenarios {
         // The late voters have another state, so the first voter's state is not the store's.
         for node in [2, 3] {
             var vote = try #require(cluster.nodes[node]?.heldVotes.first)
-            vote.digest = Digest(rawValue: 1)
+            vote.digest = Digest(of: [1])
             cluster.input(.reported(.digested(vote), resets: 0), to: node)
             cluster.run()
         }

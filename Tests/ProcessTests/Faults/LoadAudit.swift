@@ -1,5 +1,6 @@
 import Conflux
 import ConfluxBuiltins
+import ConfluxHashing
 import ConfluxVocabulary
 import Foundation
 import Spawning

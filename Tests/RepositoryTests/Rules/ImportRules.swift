@@ -6,18 +6,23 @@ extension Rule {
     private static let allowed: [String: Set<String>] = [
         "ConfluxVocabulary": [],
         "ConfluxThreads": [],
-        "ConfluxProtocol": ["ConfluxVocabulary"],
+        "ConfluxHashing": ["ConfluxVocabulary", "CSodium"],
+        "ConfluxProtocol": ["ConfluxVocabulary", "ConfluxHashing"],
         "ConfluxArguments": [],
         "ConfluxCoding": ["ConfluxVocabulary"],
         "Conflux": ["ConfluxVocabulary", "ConfluxThreads", "ConfluxCoding"],
         "ConfluxTesting": ["ConfluxVocabulary", "ConfluxThreads", "Conflux", "Testing", "XCTest"],
         "ConfluxZeroMQ": ["ConfluxVocabulary", "ConfluxProtocol", "CSockets", "CSodium"],
-        "ConfluxLog": ["ConfluxVocabulary", "ConfluxProtocol", "CSodium", "CSQLite"],
+        "ConfluxLog": ["ConfluxVocabulary", "ConfluxHashing", "ConfluxProtocol", "CSQLite"],
         "ConfluxEtcd": ["ConfluxVocabulary", "ConfluxThreads", "ConfluxLog", "CCurl"],
         "ConfluxSequencer": [
-            "ConfluxVocabulary", "ConfluxThreads", "ConfluxProtocol", "ConfluxLog", "ConfluxZeroMQ",
+            "ConfluxVocabulary", "ConfluxHashing", "ConfluxThreads", "ConfluxProtocol",
+            "ConfluxLog",
+            "ConfluxZeroMQ",
         ],
-        "ConfluxNode": ["ConfluxVocabulary", "ConfluxProtocol", "ConfluxZeroMQ", "Conflux"],
+        "ConfluxNode": [
+            "ConfluxVocabulary", "ConfluxHashing", "ConfluxProtocol", "ConfluxZeroMQ", "Conflux",
+        ],
         "ConfluxBuiltins": ["ConfluxVocabulary", "Conflux", "ConfluxNode"],
         "ConfluxMonitoring": ["ConfluxVocabulary", "CMicroHTTPD"],
         "ConfluxWorker": [
@@ -25,15 +30,17 @@ extension Rule {
             "ConfluxMonitoring", "ConfluxNode",
         ],
         "ConfluxSimulation": [
-            "ConfluxVocabulary", "ConfluxProtocol", "Conflux", "ConfluxEtcd", "ConfluxLog",
+            "ConfluxVocabulary", "ConfluxHashing", "ConfluxProtocol", "Conflux", "ConfluxEtcd",
+            "ConfluxLog",
             "ConfluxZeroMQ", "ConfluxSequencer", "ConfluxNode",
         ],
         "ConfluxSimulate": [
             "ConfluxVocabulary", "Conflux", "ConfluxArguments", "ConfluxSimulation",
         ],
         "ConfluxCLI": [
-            "ConfluxVocabulary", "ConfluxProtocol", "ConfluxArguments", "Conflux", "ConfluxEtcd",
-            "ConfluxLog", "ConfluxZeroMQ", "ConfluxSequencer", "ConfluxNode", "ConfluxBuiltins",
+            "ConfluxVocabulary", "ConfluxHashing", "ConfluxProtocol", "ConfluxArguments", "Conflux",
+            "ConfluxEtcd", "ConfluxLog", "ConfluxZeroMQ", "ConfluxSequencer", "ConfluxNode",
+            "ConfluxBuiltins",
             "ConfluxMonitoring", "ConfluxWorker",
         ],
     ]
@@ -41,7 +48,7 @@ extension Rule {
     /// The targets that import nothing else at all, so that they are the same on every platform,
     /// and a simulation can run them.
     private static let pure: Set<String> = [
-        "ConfluxVocabulary", "ConfluxProtocol", "ConfluxArguments",
+        "ConfluxVocabulary", "ConfluxHashing", "ConfluxProtocol", "ConfluxArguments",
     ]
 
     /// The modules of the toolchain.

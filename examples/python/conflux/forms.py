@@ -135,17 +135,18 @@ class Identifier(Form):
 
 
 class DigestForm(Form):
-    """A hash of 64 bits, as the 16 hexadecimal digits of the number."""
+    """A hash of 32 octets, as hexadecimal digits."""
 
-    least = 8
+    least = 32
 
     def read(self, reader):
-        return f"{U64.read(reader):016x}"
+        return reader.take(self.least).hex()
 
     def write(self, value, out):
-        if len(value) != 16:
-            raise ValueError(f"{value!r} does not have 16 hexadecimal digits")
-        U64.write(int(value, 16), out)
+        octets = bytes.fromhex(value)
+        if len(octets) != self.least:
+            raise ValueError(f"{value!r} does not have 64 hexadecimal digits")
+        out += octets
 
 
 class Blob(Form):

@@ -41,13 +41,25 @@ def event(sequence, name, life=4, **fields):
 
 
 class DigestTests(unittest.TestCase):
-    def test_it_is_xxh64(self):
+    def test_it_is_blake2b(self):
         for octets, value in (
-            (b"", "ef46db3751d8e999"), (b"a", "d24ec4f1a98c6e5b"), (b"abc", "44bc2cf5ad770999"),
-            (b'{"count":5}', "47e014ba6443afed"),
-            (b"Nobody inspects the spammish repetition", "fbcea83c8a378bf1"),
+            (b"", "0e5751c026e543b2e8ab2eb06099daa1d1e5df47778f7787faab45cdf12fe3a8"),
+            (b"abc", "bddd813c634239723171ef3fee98579b94964e3bb1cb3e427262c8c068d52319"),
+            (b'{"count":5}', "60ecae351b18f1e13c972450320462dd07d370b4d18937b6f9f00ecd5d9ab34f"),
         ):
             self.assertEqual(digits(octets), value)
+
+    def test_states_with_the_same_xxh64_have_different_digests(self):
+        state = b'{"alice":1000,"note":"paid by the month I_5(d-b1 of the company"}'
+        forged = b'{"alice":9991,"note":"paid by the month adacAaaa of the company"}'
+        self.assertEqual(len(state), len(forged))
+        self.assertNotEqual(digits(state), digits(forged))
+        for sent, taken in ((forged, None), (state, state)):
+            got = []
+            load = Load(STORE, 4, reference(state), got.append)
+            part = {"place": load.place, "offset": 0, "byteCount": len(sent), "bytes": sent}
+            self.assertFalse(load.take(part))
+            self.assertEqual(got, [taken])
 
     def test_pieces_have_the_digest_of_the_whole(self):
         octets = bytes(range(256)) * 3

@@ -1,3 +1,4 @@
+import ConfluxHashing
 import ConfluxVocabulary
 
 @testable import ConfluxProtocol
@@ -23,7 +24,7 @@ extension Dice {
         return .vote(
             Vote(
                 place: place(known), schemaVersion: version(), digest: digest(),
-                refusals: Digest(rawValue: UInt64(below(2))), byteCount: max(number(near: [2]), 1)))
+                refusals: Digest(of: [UInt8(below(2))]), byteCount: max(number(near: [2]), 1)))
     }
 
     mutating func chunk(_ known: Surroundings) -> SnapshotChunk {

@@ -1,3 +1,4 @@
+import ConfluxHashing
 import ConfluxVocabulary
 
 @testable import ConfluxProtocol

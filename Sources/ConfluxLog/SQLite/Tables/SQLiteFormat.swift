@@ -9,10 +9,8 @@ import ConfluxVocabulary
 
 /// The format of a log's database: its tables, and how a file is recognised and set up.
 enum SQLiteFormat {
-    /// The version that this program writes. 2: a log begins at its floor, and has snapshots. 3: the
-    /// descriptions of the log and of its snapshots are stored twice. 4: commits are chained by hashes. 5: commits
-    /// are in files of their own. A log of an older version is upgraded when it is opened for writing.
-    static let version: Int64 = 5
+    /// The version that this program reads and writes. No release wrote another one.
+    static let version: Int64 = 6
     /// "CFLX": identifies the file as a log.
     static let applicationID: Int64 = 0x4346_4C58
     /// SQLite's page size in a new file; an older file keeps its own (``Database/pageBytes()``). Measured
@@ -20,26 +18,11 @@ enum SQLiteFormat {
     /// action in flight takes 407, 391 and 417 µs.
     private static let newPageBytes = 16_384
 
-    private static func upgrade(from former: Int64, _ log: LogID, salt: UInt64) -> String {
-        let snapshots = [SQLiteSnapshots.tables, SQLiteSnapshots.upgrade, "", ""][Int(former) - 1]
-        let chain = """
-            , chained = 1 + \(SQLiteMeta.end), base = x'\(ChainHash.genesis(of: log))'
-            """
-        return """
-            \(SQLiteMeta.upgrade(from: former))
-            \(snapshots)
-            UPDATE meta SET format = \(version), salt = \(Int64(bitPattern: salt)),
-                reached = \(SQLiteMeta.end)\(former > 3 ? "" : chain);
-            DROP TABLE commits;
-            PRAGMA user_version = \(version);
-            """
-    }
-
     /// Examines the file without changing it.
     ///
-    /// - Returns: The version of its format; nil if it is empty, so that a log can be made in it.
-    /// - Throws: `notALog`, `newerFormat`, `damaged`.
-    static func version(of database: Database, in folder: String) throws(LogError) -> Int64? {
+    /// - Returns: Whether it has a log; false if it is empty, so that a log can be made in it.
+    /// - Throws: `notALog`, `newerFormat`, `olderFormat`, `damaged`.
+    static func hasLog(_ database: Database, in folder: String) throws(LogError) -> Bool {
         let path = LogFolder.databasePath(in: folder)
         let (application, version, tables) = try reporting("Opening \(path)") {
             () throws(DatabaseFailure) in
@@ -49,7 +32,7 @@ enum SQLiteFormat {
                 try database.number("SELECT count(*) FROM sqlite_schema")
             )
         }
-        if application == 0 && version == 0 && tables == 0 { return nil }
+        if application == 0 && version == 0 && tables == 0 { return false }
         guard application == applicationID else {
             throw LogError(
                 .notALog,
@@ -72,24 +55,30 @@ enum SQLiteFormat {
                 "The log in \(folder) has format \(version) by its header and \(stated) by its "
                     + "table. Restore it from a backup.")
         }
-        return version
+        guard version == self.version else {
+            throw LogError(
+                .olderFormat,
+                "The log in \(folder) has format \(version), from before the first release; this "
+                    + "program reads format \(self.version) only. Begin a log in another folder.")
+        }
+        return true
     }
 
     /// Sets the connection up, and creates missing tables.
     ///
     /// - Parameters:
     ///   - database: The connection.
-    ///   - version: The file's format; nil if it is empty.
-    ///   - origin: The log's id, and the origin of a new file.
-    ///   - salt: The salt of a log that gets one.
+    ///   - hasLog: Whether it has a log, or is empty.
+    ///   - origin: The origin of a new log.
+    ///   - salt: The salt of a new log.
     ///   - settings: The bounds.
     /// - Throws: SQLite's failure.
     static func prepare(
-        _ database: Database, version: Int64?, origin: LogOrigin, salt: UInt64,
+        _ database: Database, hasLog: Bool, origin: LogOrigin, salt: UInt64,
         settings: SQLiteLogSettings
     ) throws(DatabaseFailure) {
         // Neither can change once there is a table. The second one lets the file shrink.
-        if version == nil {
+        if !hasLog {
             try database.execute(
                 "PRAGMA page_size = \(newPageBytes); PRAGMA auto_vacuum = INCREMENTAL")
         }
@@ -105,20 +94,18 @@ enum SQLiteFormat {
         let pageBytes = try database.pageBytes()
         database.setCheckpoint(pages: Int32(settings.writeAheadBytes / pageBytes))
         try database.transaction { () throws(DatabaseFailure) in
-            if version == nil {
+            if !hasLog {
                 try database.execute(
                     """
                     \(SQLiteMeta.table)
                     \(SQLiteSnapshots.tables)
                     INSERT INTO meta (only, format, log, epoch)
-                    VALUES (1, \(self.version), '\(origin.log)', 0);
+                    VALUES (1, \(version), '\(origin.log)', 0);
                     UPDATE meta SET floor = \(origin.floor), reached = \(origin.floor.rawValue - 1),
                         salt = \(Int64(bitPattern: salt)), chained = \(origin.floor), base = x'\(origin.hash)';
                     PRAGMA application_id = \(applicationID);
-                    PRAGMA user_version = \(self.version);
+                    PRAGMA user_version = \(version);
                     """)
-            } else if let version, version < self.version {
-                try database.execute(upgrade(from: version, origin.log, salt: salt))
             }
             try database.execute(SQLiteCheckpoints.table)
         }
@@ -166,7 +153,7 @@ final class SQLiteLogStatements {
         reach = try database.prepare(
             "UPDATE meta SET reached = ?2 WHERE \(isIntact) AND epoch = ?1")
         epoch = try database.prepare("SELECT epoch FROM meta WHERE \(isIntact)")
-        reading = try SQLiteReadStatements(database, version: SQLiteFormat.version)
+        reading = try SQLiteReadStatements(database)
         checkpoints = try SQLiteCheckpointStatements(database)
         snapshots = try SQLiteSnapshotStatements(database)
         truncation = try SQLiteTruncationStatements(database)
@@ -184,38 +171,6 @@ final class SQLiteLogStatements {
         // The row comes first; the step that ends the statement makes the change.
         while try claim.step() {}
         return epoch
-    }
-}
-
-/// A row of `commits`, a table of former formats, as stored in the file. Its bytes are valid until the statement steps.
-struct SQLiteLogRow {
-    let first: SequenceNumber
-    let last: SequenceNumber
-    let epoch: Epoch
-    let checksum: UInt64
-    let bytes: UnsafeRawBufferPointer
-
-    init(_ statement: Statement) {
-        first = SequenceNumber(UInt64(bitPattern: statement.integer(0)))
-        last = SequenceNumber(UInt64(bitPattern: statement.integer(1)))
-        epoch = Epoch(UInt64(bitPattern: statement.integer(2)))
-        checksum = UInt64(bitPattern: statement.integer(3))
-        bytes = statement.bytes(4)
-    }
-
-    /// The hash, which follows the columns; nil if there is none.
-    static func hash(_ statement: Statement) -> ChainHash? { ChainHash(statement.bytes(5)) }
-
-    /// The commit, copied; nil if the row is not what was written.
-    func commit() -> LoggedCommit? {
-        let found = Checksum.of(
-            first: first.rawValue, last: last.rawValue, epoch: epoch.rawValue, bytes: bytes)
-        guard found == checksum, first <= last else { return nil }
-        let copy = [UInt8](unsafeUninitializedCapacity: bytes.count) { buffer, count in
-            UnsafeMutableRawBufferPointer(buffer).copyMemory(from: bytes)
-            count = bytes.count
-        }
-        return LoggedCommit(first: first, last: last, epoch: epoch, bytes: copy[...])
     }
 }
 

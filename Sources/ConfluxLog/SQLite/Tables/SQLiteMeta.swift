@@ -7,13 +7,10 @@ import ConfluxVocabulary
 /// them into `copy`. No statement uses a row that differs from its copy. None overwrites such a row either,
 /// since that would copy the damage.
 struct SQLiteMeta {
-    private static let formerValues = """
-        format || ' ' || log || ' ' || epoch || ' ' || floor || ' ' || reached
+    private static let values = """
+        format || ' ' || log || ' ' || epoch || ' ' || floor || ' ' || reached || ' ' || chained
+        || ' ' || hex(base) || ' ' || salt
         """
-    private static let chainedValues = """
-        \(formerValues) || ' ' || chained || ' ' || hex(base)
-        """
-    private static let values = "\(chainedValues) || ' ' || salt"
     /// `chained` is the first number that has a hash, and `base` is the hash before it (``LogChain``).
     ///
     /// `reached` is a number that the log has reached, so that the loss of its end is noticed. It is updated
@@ -28,34 +25,11 @@ struct SQLiteMeta {
             floor INTEGER NOT NULL DEFAULT 1,
             reached INTEGER NOT NULL DEFAULT 0,
             copy TEXT NOT NULL DEFAULT '',
-            \(chained),
-            \(base),
-            \(salt)
+            chained INTEGER NOT NULL DEFAULT 1,
+            base BLOB NOT NULL DEFAULT x'',
+            salt INTEGER NOT NULL DEFAULT 0
         ) STRICT;
         \(trigger)
-        """
-    private static let chained = "chained INTEGER NOT NULL DEFAULT 1"
-    private static let base = "base BLOB NOT NULL DEFAULT x''"
-    private static let salt = "salt INTEGER NOT NULL DEFAULT 0"
-    /// The upgrade from an older format, without the trigger.
-    static func upgrade(from version: Int64) -> String {
-        """
-        \(version > 1 ? "" : "ALTER TABLE meta ADD COLUMN floor INTEGER NOT NULL DEFAULT 1;")
-        \(version > 2 ? "DROP TRIGGER meta_copied;" : copied)
-        \(version > 3 ? "" : hashed)
-        ALTER TABLE meta ADD COLUMN \(salt);
-        \(trigger)
-        """
-    }
-    /// The part that the third format added.
-    private static let copied = """
-        ALTER TABLE meta ADD COLUMN reached INTEGER NOT NULL DEFAULT 0;
-        ALTER TABLE meta ADD COLUMN copy TEXT NOT NULL DEFAULT '';
-        """
-    /// The part that the fourth format added.
-    private static let hashed = """
-        ALTER TABLE meta ADD COLUMN \(chained);
-        ALTER TABLE meta ADD COLUMN \(base);
         """
     // Not a generated column: `VACUUM INTO` of some SQLite versions can't copy it.
     private static let trigger = """
@@ -65,27 +39,12 @@ struct SQLiteMeta {
             UPDATE meta SET copy = \(values);
         END;
         """
-    /// Where a log in a former format ends: its commits are rows. A copy that has no entry yet ends before its
-    /// floor.
-    static let end = "coalesce((\(newest)), (SELECT floor - 1 FROM meta))"
-    private static let newest = "SELECT last FROM commits ORDER BY first DESC LIMIT 1"
-    /// The same for a format without a floor.
-    private static let firstEnd = "coalesce((\(newest)), 0)"
-
     /// The condition for an intact row.
-    static func isIntact(_ version: Int64 = SQLiteFormat.version) -> String {
-        switch version {
-        case ...2: "true"
-        case 3: "copy = \(formerValues)"
-        case 4: "copy = \(chainedValues)"
-        default: "copy = \(values)"
-        }
-    }
+    static func isIntact() -> String { "copy = \(values)" }
 
-    /// The floor. If `meta` is lost, the log is read from its first entry, as in the format without a floor.
-    static func floor(_ version: Int64) -> String {
-        version > 1
-            ? "coalesce((SELECT floor FROM meta WHERE \(isIntact(version))), 1)" : "1"
+    /// The floor. If `meta` is lost, the log is read from its first entry.
+    static func floor() -> String {
+        "coalesce((SELECT floor FROM meta WHERE \(isIntact())), 1)"
     }
 
     let log: LogID
@@ -93,8 +52,6 @@ struct SQLiteMeta {
     let floor: SequenceNumber
     /// A number that the log has reached.
     let reached: SequenceNumber
-    /// Where a log in a former format ends, according to its last row, which may itself be damaged.
-    let lastRow: SequenceNumber
     /// Protects the headers of entries.
     let salt: UInt64
     /// Where the chain begins.
@@ -103,38 +60,33 @@ struct SQLiteMeta {
     /// Reads the row, at one moment.
     ///
     /// - Throws: `damaged`, `failed`.
-    init(_ database: Database, version: Int64, in folder: String) throws(LogError) {
-        let columns = version > 2 ? "floor, reached" : version > 1 ? "floor, 0" : "1, 0"
-        // When a log without hashes is upgraded, it is chained from its end on.
-        let end = version > 4 ? "0" : version > 1 ? Self.end : Self.firstEnd
-        let chain = version > 3 ? "chained, base" : "1 + \(end), x''"
+    init(_ database: Database, in folder: String) throws(LogError) {
         let found = try SQLiteFormat.reporting("Opening \(LogFolder.databasePath(in: folder))") {
             () throws(DatabaseFailure) -> Values? in
             let row = try database.prepare(
                 """
-                SELECT log, epoch, \(columns), \(end), \(chain), \(version > 4 ? "salt" : "0") FROM meta
-                WHERE \(Self.isIntact(version))
+                SELECT log, epoch, floor, reached, chained, base, salt FROM meta
+                WHERE \(Self.isIntact())
                 """)
             defer { row.reset() }
             guard try row.step() else { return nil }
-            let numbers = (1...5).map { UInt64(exactly: row.integer($0)) }
+            let numbers = (1...4).map { UInt64(exactly: row.integer($0)) }
             return Values(
-                name: row.text(0), numbers: numbers, base: ChainHash(row.bytes(6)),
-                salt: UInt64(bitPattern: row.integer(7)))
+                name: row.text(0), numbers: numbers, base: ChainHash(row.bytes(5)),
+                salt: UInt64(bitPattern: row.integer(6)))
         }
         guard let found, let log = Identifier(found.name), let epoch = found.numbers[0],
             let floor = found.numbers[1], let reached = found.numbers[2],
-            let last = found.numbers[3], let first = found.numbers[4]
+            let first = found.numbers[3]
         else { throw .identityLost(in: folder) }
         self.log = log
         self.epoch = Epoch(epoch)
         self.floor = SequenceNumber(max(1, floor))
         self.reached = SequenceNumber(reached)
-        lastRow = SequenceNumber(last)
         salt = found.salt
         self.chain = LogChain(
             from: SequenceNumber(max(1, first)),
-            behind: version > 3 ? found.base ?? .lost : .genesis(of: log))
+            behind: found.base ?? .lost)
     }
 
     /// The row as it was read.

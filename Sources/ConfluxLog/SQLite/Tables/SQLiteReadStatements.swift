@@ -5,15 +5,12 @@ struct SQLiteReadStatements {
     private let floor: Statement
     private let newest: Statement
     private let pieces: Statement
-    /// nil if the log's format has no snapshots.
-    let snapshots: SQLiteSnapshotReading?
+    let snapshots: SQLiteSnapshotReading
 
-    /// - Parameters:
-    ///   - database: The connection.
-    ///   - version: The format of the file.
+    /// - Parameter database: The connection.
     /// - Throws: SQLite's failure to prepare them.
-    init(_ database: Database, version: Int64) throws(DatabaseFailure) {
-        floor = try database.prepare("SELECT \(SQLiteMeta.floor(version))")
+    init(_ database: Database) throws(DatabaseFailure) {
+        floor = try database.prepare("SELECT \(SQLiteMeta.floor())")
         newest = try database.prepare(
             """
             SELECT sequence FROM checkpoints WHERE sequence <= ?1
@@ -24,7 +21,7 @@ struct SQLiteReadStatements {
             SELECT piece, pieces, checksum, bytes FROM checkpoints
             WHERE sequence = ?1 ORDER BY piece
             """)
-        snapshots = version > 1 ? try SQLiteSnapshotReading(database, version: version) : nil
+        snapshots = try SQLiteSnapshotReading(database)
     }
 
     /// The lowest number that the log holds now.

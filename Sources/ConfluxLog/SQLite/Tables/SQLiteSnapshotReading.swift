@@ -8,14 +8,13 @@ struct SQLiteSnapshotReading {
     private let one: Statement
     private let pieces: Statement
 
-    init(_ database: Database, version: Int64) throws(DatabaseFailure) {
-        let columns = "\(SQLiteSnapshotRow.columns), \(SQLiteSnapshots.isIntact(version))"
+    init(_ database: Database) throws(DatabaseFailure) {
+        let columns = "\(SQLiteSnapshotRow.columns), \(SQLiteSnapshots.isIntact())"
         count = try database.prepare(
             "SELECT count(*) FROM snapshots INDEXED BY snapshots_by_store")
         index = try database.prepare(
             "SELECT id, store FROM snapshots INDEXED BY snapshots_by_store")
-        let copy = version > 2 ? "copy" : "''"
-        all = try database.prepare("SELECT \(columns), \(copy) FROM snapshots NOT INDEXED")
+        all = try database.prepare("SELECT \(columns), copy FROM snapshots NOT INDEXED")
         one = try database.prepare(
             """
             SELECT \(columns) FROM snapshots INDEXED BY snapshots_by_store

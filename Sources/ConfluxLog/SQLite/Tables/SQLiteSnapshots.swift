@@ -19,12 +19,6 @@ enum SQLiteSnapshots {
             PRIMARY KEY (snapshot, position)
         ) STRICT;
         """
-    /// The upgrade from the second format.
-    static let upgrade = """
-        ALTER TABLE snapshots ADD COLUMN copy TEXT NOT NULL DEFAULT '';
-        \(trigger)
-        UPDATE snapshots SET saved = saved;
-        """
     private static let list = """
         CREATE TABLE snapshots (
             id INTEGER PRIMARY KEY,
@@ -32,7 +26,7 @@ enum SQLiteSnapshots {
             life INTEGER NOT NULL,
             sequence INTEGER NOT NULL,
             version INTEGER NOT NULL,
-            digest INTEGER NOT NULL,
+            digest BLOB NOT NULL,
             size INTEGER NOT NULL,
             kind INTEGER NOT NULL,
             saved INTEGER NOT NULL,
@@ -51,28 +45,27 @@ enum SQLiteSnapshots {
         END;
         """
     private static let values = """
-        store || ' ' || life || ' ' || sequence || ' ' || version || ' ' || digest || ' ' || size
+        store || ' ' || life || ' ' || sequence || ' ' || version || ' ' || hex(digest) || ' ' || size
         || ' ' || kind || ' ' || saved || ' ' || retired
         """
 
     /// The condition for an intact row.
-    static func isIntact(_ version: Int64 = SQLiteFormat.version) -> String {
-        version > 2 ? "copy = \(values)" : "true"
-    }
+    static func isIntact() -> String { "copy = \(values)" }
 
     /// The checksum of a piece and of its snapshot's row. So a changed row of `snapshots` does not
     /// fit its pieces.
     static func checksum(
         _ snapshot: SavedSnapshot, at offset: UInt64, _ bytes: UnsafeRawBufferPointer
     ) -> UInt64 {
-        var place = DigestHasher()
+        var place = ChecksumHasher()
         var name = snapshot.store.description
         name.withUTF8 { place.update(UnsafeRawBufferPointer($0)) }
         for number in [
             snapshot.life.rawValue, snapshot.sequence.rawValue, UInt64(snapshot.schemaVersion),
-            snapshot.digest.rawValue, snapshot.byteCount, UInt64(snapshot.kind.rawValue), offset,
+            snapshot.byteCount, UInt64(snapshot.kind.rawValue), offset,
         ] { place.update(number) }
-        return Checksum.hash(bytes, seed: place.finish().rawValue)
+        snapshot.digest.withBytes { place.update($0) }
+        return Checksum.hash(bytes, seed: place.finish())
     }
 }
 
@@ -93,14 +86,14 @@ struct SQLiteSnapshotRow {
     init?(_ statement: Statement) {
         guard statement.integer(10) == 1, let store = StoreName(statement.text(1)),
             let version = UInt32(exactly: statement.integer(4)),
-            let kind = UInt8(exactly: statement.integer(7)).flatMap(SavedSnapshot.Kind.init)
+            let kind = UInt8(exactly: statement.integer(7)).flatMap(SavedSnapshot.Kind.init),
+            let digest = Digest(statement.bytes(5))
         else { return nil }
         func number(_ column: Int32) -> UInt64 { UInt64(bitPattern: statement.integer(column)) }
         id = statement.integer(0)
         snapshot = SavedSnapshot(
             store: store, life: SequenceNumber(number(2)), sequence: SequenceNumber(number(3)),
-            schemaVersion: version, digest: Digest(rawValue: number(5)), byteCount: number(6),
-            kind: kind)
+            schemaVersion: version, digest: digest, byteCount: number(6), kind: kind)
         saved = number(8)
         isRetired = number(9) != 0
     }
@@ -221,10 +214,12 @@ struct SQLiteSnapshotStatements {
         insert.bind(Int64(bitPattern: snapshot.life.rawValue), at: 2)
         insert.bind(Int64(bitPattern: snapshot.sequence.rawValue), at: 3)
         insert.bind(Int64(snapshot.schemaVersion), at: 4)
-        insert.bind(Int64(bitPattern: snapshot.digest.rawValue), at: 5)
         insert.bind(Int64(bitPattern: snapshot.byteCount), at: 6)
         insert.bind(Int64(snapshot.kind.rawValue), at: 7)
-        try insert.run()
+        try snapshot.digest.withBytes { bytes throws(DatabaseFailure) in
+            insert.bind(bytes, at: 5)
+            try insert.run()
+        }
         return database.lastRow
     }
 

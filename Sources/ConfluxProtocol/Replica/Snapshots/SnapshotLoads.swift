@@ -1,3 +1,4 @@
+import ConfluxHashing
 import ConfluxVocabulary
 
 /// A snapshot on its way to this node.

@@ -1,8 +1,9 @@
+import ConfluxHashing
 import ConfluxVocabulary
 
 /// An idempotency key for a program that is run again: all its runs continue one session (rule 11).
 ///
-/// The session's nonce is the first 128 bits of the SHA-256 of the text `conflux session key`, a
+/// The session's nonce is the first 128 bits of the BLAKE2b hash of the text `conflux session key`, a
 /// zero byte, and the key. It is the same in every version and on every machine.
 public struct SessionKey: Sendable, Hashable {
     /// The most UTF-8 bytes of a key.
@@ -20,16 +21,6 @@ public struct SessionKey: Sendable, Hashable {
 
     /// The nonce of the session.
     public var nonce: Nonce { Nonce(hashOf: "conflux session key\0\(text)") }
-}
-
-extension Nonce {
-    /// Makes a nonce from a text: the first 16 bytes of its SHA-256.
-    init(hashOf text: String) {
-        let words = SHA256.hash(Array(text.utf8))
-        self.init(
-            high: UInt64(words[0]) << 32 | UInt64(words[1]),
-            low: UInt64(words[2]) << 32 | UInt64(words[3]))
-    }
 }
 
 /// Where a process with a session key continues.

@@ -1,3 +1,4 @@
+import ConfluxHashing
 import ConfluxVocabulary
 
 /// Bounds the bytes of long answers that are on their way to each connection: answers to fetches,
@@ -62,11 +63,9 @@ struct AnswerCredit: Sendable {
 
     /// A hash of the secret and the number: a node that has seen some tags can't compute others.
     private func tag(of number: UInt64) -> UInt64 {
-        let message = [secret.high, secret.low, number].flatMap { word in
-            stride(from: 0, to: 64, by: 8).map { UInt8(truncatingIfNeeded: word >> $0) }
-        }
-        let words = SHA256.hash(message)
-        return UInt64(words[0]) << 32 | UInt64(words[1])
+        var hasher = DigestHasher()
+        for word in [secret.high, secret.low, number] { hasher.update(word) }
+        return hasher.finish().number
     }
 
     /// A request acknowledges an answer and all answers before it. A tag of another connection, or

@@ -1,3 +1,4 @@
+import ConfluxHashing
 import ConfluxVocabulary
 
 /// The key that opens a session, as the sequencer knows it.

@@ -1,3 +1,4 @@
+import ConfluxHashing
 import ConfluxVocabulary
 
 /// A snapshot that is uploaded from replicas to the log, part by part. Rule 19 is implemented here.

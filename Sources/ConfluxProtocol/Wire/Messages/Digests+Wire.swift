@@ -1,5 +1,18 @@
 import ConfluxVocabulary
 
+extension Digest: WireField {
+    static let bytesMin = Digest.byteCount
+
+    init(reading reader: inout FrameReader) throws(WireError) {
+        let bytes = try reader.cut(Digest.byteCount, "a digest")
+        self.init { hash in bytes.withUnsafeBytes { hash.copyMemory(from: $0) } }
+    }
+
+    func write(to writer: inout FrameWriter) {
+        writer.raw(bytes[...])
+    }
+}
+
 extension DigestReport: WireField {
     static let bytesMin = 1 + SnapshotPlace.bytesMin + 2
 
@@ -29,13 +42,13 @@ extension DigestReport: WireField {
 }
 
 extension Vote: WireField {
-    static let bytesMin = SnapshotPlace.bytesMin + 4 + 8 + 8 + 8
+    static let bytesMin = SnapshotPlace.bytesMin + 4 + 2 * Digest.bytesMin + 8
 
     init(reading reader: inout FrameReader) throws(WireError) {
         let place = try SnapshotPlace(reading: &reader)
         let schemaVersion = try reader.fixed(UInt32.self, "a schema version")
-        let digest = Digest(rawValue: try reader.fixed(UInt64.self, "a digest"))
-        let refusals = Digest(rawValue: try reader.fixed(UInt64.self, "a digest of refusals"))
+        let digest = try Digest(reading: &reader)
+        let refusals = try Digest(reading: &reader)
         self.init(
             place: place, schemaVersion: schemaVersion, digest: digest, refusals: refusals,
             byteCount: try reader.positive("a state's length"))
@@ -44,8 +57,8 @@ extension Vote: WireField {
     func write(to writer: inout FrameWriter) {
         place.write(to: &writer)
         writer.fixed(schemaVersion)
-        writer.fixed(digest.rawValue)
-        writer.fixed(refusals.rawValue)
+        digest.write(to: &writer)
+        refusals.write(to: &writer)
         writer.number(byteCount)
     }
 }

@@ -19,12 +19,12 @@ extension Snapshot: WireField {
 }
 
 extension SnapshotReference: WireField {
-    static let bytesMin = 8 + 4 + 8 + 8
+    static let bytesMin = 8 + 4 + Digest.bytesMin + 8
 
     init(reading reader: inout FrameReader) throws(WireError) {
         let sequence = SequenceNumber(try reader.positive("a snapshot's number"))
         let schemaVersion = try reader.fixed(UInt32.self, "a schema version")
-        let digest = Digest(rawValue: try reader.fixed(UInt64.self, "a digest"))
+        let digest = try Digest(reading: &reader)
         self.init(
             sequence: sequence, schemaVersion: schemaVersion, digest: digest,
             byteCount: try reader.positive("a snapshot's length"))
@@ -33,7 +33,7 @@ extension SnapshotReference: WireField {
     func write(to writer: inout FrameWriter) {
         writer.number(sequence)
         writer.fixed(schemaVersion)
-        writer.fixed(digest.rawValue)
+        digest.write(to: &writer)
         writer.number(byteCount)
     }
 }
