@@ -235,7 +235,7 @@ public struct SequencerMachine: Sendable {
             self.fetch(
                 fetch, from: connection, as: principal, at: now.monotonic, into: &effects)
         case (.question(let question), _):
-            ask(question, from: connection, at: now, into: &effects)
+            ask(principal.rights.answerable(question), from: connection, at: now, into: &effects)
         case (.barrier(let barrier), _):
             self.barrier(barrier, from: connection, into: &effects)
         case (.drop(let drop), _):

@@ -127,6 +127,40 @@ struct RightsScenarios {
         #expect(try principal("api", [.host: ["cart/*"]]).denial(of: .question(applied)) != nil)
     }
 
+    @Test(arguments: Rights.Permission.allCases)
+    func `the shapes of actions are for those who may observe or dispatch them`(
+        permission: Rights.Permission
+    ) throws {
+        var peers = peers()
+        let json = Bytes(#"{"raise":{"salary":"integer"}}"#.utf8)
+        for (request, state) in [(3, "list"), (4, "cart")] as [(UInt64, String)] {
+            let name = try #require(Name(state))
+            peers.say(
+                .open(
+                    Open(
+                        request: request, subject: .state(name), schemaVersion: 1, events: [],
+                        initial: EncodedState(coding: .json, bytes: []), shapes: json)), on: 9)
+        }
+        peers.principals[1] = try principal("api", [permission: ["cart/7"]])
+        peers.join(1, role: .observer)
+        _ = peers.heard(on: 1)
+        func shapes(of state: String) throws -> [Bytes] {
+            let question = Question(
+                number: 8, patience: .seconds(1), body: .shapes(try #require(Name(state))))
+            peers.say(.question(question), on: 1)
+            return peers.heard(on: 1).flatMap { message -> [Bytes] in
+                guard case .answer(let answer) = message, case .status(let status) = answer.body
+                else {
+                    Issue.record("no status: \(message)")
+                    return []
+                }
+                return status.shapes.map(\.json)
+            }
+        }
+        #expect(try shapes(of: "cart") == (permission == .administer ? [] : [json]))
+        #expect(try shapes(of: "list") == [])
+    }
+
     @Test func `a hello without the rights to what it hosts, or to anything, is refused`() throws {
         var peers = peers()
         let list = try #require(StoreName("list"))

@@ -143,4 +143,91 @@ struct VisibilityTests {
         }
         #expect(visible.commits == [Bytes(seen.dropFirst(Frame.size))])
     }
+
+    // MARK: Messages
+
+    private let cart = StoreName("cart/1")!
+    private let list = StoreName("list")!
+
+    /// The rights to one permission for `cart/1`, and to nothing else.
+    private func rights(_ permission: Rights.Permission) throws -> Rights {
+        Rights(patterns: [permission: [try #require(StorePattern("cart/1"))]])
+    }
+
+    private func status() -> SequencerStatus {
+        let divergence = DivergenceStatus(
+            lastEqual: SequenceNumber(4), firstUnequal: SequenceNumber(6),
+            nodes: [Incarnation(2)], isMajority: true, path: "/salaries/alice")
+        return SequencerStatus(
+            log: Identifier(high: 1, low: 2), epoch: Epoch(1), last: SequenceNumber(9),
+            floor: SequenceNumber(1), checkpoint: .zero, sessions: [],
+            stores: [cart, list].map { store in
+                StoreStatus(
+                    store: store, life: SequenceNumber(3), schemaVersion: 1, hosts: 2,
+                    snapshot: SequenceNumber(3), divergence: divergence)
+            })
+    }
+
+    private func answer(_ body: Answer.Body) -> SequencerMessage {
+        .answer(Answer(number: 1, isLast: true, node: nil, deliveryTag: 5, body: body))
+    }
+
+    @Test(arguments: Rights.Permission.allCases)
+    func `a status shows the place of a difference only to those who may read the store`(
+        permission: Rights.Permission
+    ) throws {
+        let rights = try rights(permission)
+        guard case .answer(let answer) = rights.visible(answer(.status(status()))),
+            case .status(let seen) = answer.body
+        else {
+            Issue.record("no status")
+            return
+        }
+        let isReader = permission == .observe || permission == .host
+        #expect(
+            seen.stores.map(\.divergence?.path) == [isReader ? "/salaries/alice" : nil, nil])
+        // Everything else is names and numbers.
+        var rest = status()
+        for index in rest.stores.indices {
+            rest.stores[index].divergence?.path = seen.stores[index].divergence?.path
+        }
+        #expect(seen == rest)
+        #expect(
+            Rights.all.visible(self.answer(.status(status()))) == self.answer(.status(status())))
+    }
+
+    @Test func `an answer has no state of a store that may no longer be observed`() throws {
+        let rights = try rights(.observe)
+        let bytes = Bytes("{\"secret\":1}".utf8)
+        let mine = answer(.state(cart, SequenceNumber(7), bytes))
+        #expect(rights.visible(mine) == mine)
+        guard
+            case .answer(let answer) = rights.visible(
+                answer(.state(list, SequenceNumber(7), bytes))),
+            case .failed(.notAllowed, let message) = answer.body
+        else {
+            Issue.record("the state is visible")
+            return
+        }
+        #expect(message.contains("list/shared"))
+        // The connection still acknowledges it.
+        #expect(answer.deliveryTag == 5)
+    }
+
+    @Test func `a snapshot of a store that may no longer be observed is as if it were gone`() throws
+    {
+        let rights = try rights(.host)
+        func served(_ store: StoreName) -> SnapshotServed {
+            let place = SnapshotPlace(
+                store: store, life: SequenceNumber(3), sequence: SequenceNumber(7))
+            return SnapshotServed(
+                request: 1, deliveryTag: 5,
+                chunk: SnapshotChunk(
+                    place: place, offset: 0, byteCount: 3, bytes: [1, 2, 3]))
+        }
+        #expect(rights.visible(.snapshotServed(served(cart))) == .snapshotServed(served(cart)))
+        var none = served(list)
+        none.chunk = .none(of: none.chunk.place)
+        #expect(rights.visible(.snapshotServed(served(list))) == .snapshotServed(none))
+    }
 }

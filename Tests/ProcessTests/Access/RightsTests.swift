@@ -84,6 +84,50 @@ struct RightsTests {
         }
     }
 
+    @Test(.timeLimit(.minutes(3)))
+    func `the place where replicas differ is shown only to keys that may observe the store`()
+        async throws
+    {
+        try await withSite { site in
+            let keyed = try await KeyedSite(
+                site,
+                [
+                    "host": "host=wordlist/* dispatch=wordlist/*", "auditor": "observe=wordlist/*",
+                    "guest": "observe=counter/* dispatch=counter/*", "ops": "administer",
+                ])
+            for name in ["alpha", "unordered"] {
+                let worker = try site.start(
+                    [
+                        "--json", "--connect", keyed.sequencer.address, "--name", name, "--store",
+                        "wordlist",
+                    ] + keyed.options("host"), program: "VaryingWorker")
+                _ = try await site.event("ready", of: worker)
+            }
+            let padding = String(repeating: "x", count: 8 << 10)
+            let lines = (0..<80).map { index in
+                #"{"add":{"padding":"\#(padding)","word":"w\#(index)"}}"#
+            }
+            let file = try site.write(lines.joined(separator: "\n") + "\n", to: "words.ndjson")
+            let done = try await keyed.run("host", "dispatch", "wordlist", "--file", file)
+            #expect(done.end == .exited(0), "\(done)")
+            let noted = try await site.event("diverged", of: keyed.sequencer.child) {
+                $0[key: "path"] != nil
+            }
+            let path = try #require(noted[key: "path"]?.string)
+            for (name, sees) in [
+                ("auditor", true), ("host", true), ("guest", false), ("ops", false),
+            ] {
+                for words in [["status", "--json"], ["status"]] {
+                    let status = try await keyed.run(name, words)
+                    #expect(status.end == .exited(0), "\(name): \(status)")
+                    let text = status.output.joined(separator: "\n")
+                    #expect(text.contains("wordlist/shared"), "\(name): \(text)")
+                    #expect(text.contains(path) == sees, "\(name) \(words): \(text)")
+                }
+            }
+        }
+    }
+
     @Test func `an administrator has the keys read again, and is told what is wrong with them`()
         async throws
     {
