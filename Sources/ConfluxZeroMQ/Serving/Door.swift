@@ -193,7 +193,7 @@ final class Door {
         }
         guard thread == nil else { return }
         let (type, settings, hall) = (type, settings, hall)
-        thread = try NamedThread("conflux-door", stackBytes: 1 << 20, priority: .low) {
+        thread = try NamedThread("conflux-door", stackBytes: 1 << 20) {
             Doorkeeper(type, settings, hall).run()
         }
     }

@@ -9,8 +9,9 @@ import ConfluxVocabulary
 
 /// The thread of a ``Door``: it accepts peers, makes their handshakes, and hands over those that have completed them.
 ///
-/// The thread has a low priority. It accepts whatever there is before it computes, and computes for a bounded time
-/// before it accepts again. ``StrangerTable`` decides who is served first. A HELLO that was answered before is not
+/// It accepts and reads before it computes, and computes for a bounded time before it accepts again. Its priority is
+/// normal: if it were low, nobody could connect to a busy machine. Others that need the processor have their turn after
+/// each piece of computing. ``StrangerTable`` decides who is served first. A HELLO that was answered before is not
 /// answered again, so a recorded one costs no arithmetic.
 ///
 /// Confined to its thread. *Invariant*: strangers and arrivals together are at most ``SocketSettings/handshakesMax``.
@@ -44,8 +45,9 @@ final class Doorkeeper {
     private static let readyMax = 64
     /// Numbers up to this are listeners'; 0 is the alarm's.
     private static let listenersMax: UInt32 = 1 << 16
-    /// How many connections are accepted before other things have their turn.
-    private static let acceptedMax = 256
+    /// How many connections are accepted before others are read. *Invariant*: fewer than `readyMax`, so that reading
+    /// keeps up with accepting.
+    private static let acceptedMax = 32
     /// How long it computes before it accepts again.
     private static let computingMax = Duration.milliseconds(1)
     /// The most bytes that are read of a stranger at a time. No command of a handshake is longer.
@@ -166,7 +168,7 @@ final class Doorkeeper {
             let piece = strangers[number]?.piece ?? []
             strangers[number]?.piece = []
             piece.withUnsafeBytes { decode($0, from: number) }
-            guard Moment.now.monotonic < end else { return }
+            guard Moment.now.monotonic < end else { return NamedThread.yield() }
         }
     }
 

@@ -28,6 +28,7 @@ struct PendingJoins: Sendable {
     private(set) var nameCount = 0
 
     var count: Int { joins.count }
+    var isEmpty: Bool { joins.isEmpty }
     /// The nonces of the hellos.
     var keys: some Collection<Nonce> { joins.keys }
 
