@@ -39,7 +39,7 @@ public struct ChainHash: Hashable, Sendable, CustomStringConvertible {
 
     /// The hash with which a log's chain begins: a hash of the log's id, without a key.
     package static func genesis(of log: LogID) -> ChainHash {
-        ChainHash(Digest(of: "conflux log chain \(log)".utf8))
+        Array("conflux log chain \(log)".utf8).withUnsafeBytes { ChainHash(Digest(hashing: $0)) }
     }
 
     /// The hash of the next commit. Takes time linear in the commit's bytes.

@@ -111,11 +111,12 @@ private struct ChecksumLanes: Sendable {
         lanes = (a, b, c, d)
     }
 
-    /// The hash.
+    /// Takes what is left, and ends.
     ///
     /// - Parameters:
     ///   - rest: The bytes after the last whole stripe.
     ///   - byteCount: How many bytes there are in all.
+    /// - Returns: The hash.
     func finish(_ rest: UnsafeRawBufferPointer, byteCount: UInt64) -> UInt64 {
         var hash: UInt64
         if byteCount >= UInt64(Self.stripeBytes) {
