@@ -48,8 +48,8 @@ enum DispatchCommand {
     private static let resume = Option<SessionKey?>(
         "--resume", parse: .sessionKey,
         summary: """
-            Continue the run with this key that ended or was killed. Lines whose outcome it \
-            printed are not sent again. The lines must be the same; you may append more.
+            Continue the run with this key that ended or was killed. Lines that the log has are \
+            not dispatched again. The lines must be the same; you may append more.
             """)
 
     static let description = Command(

@@ -15,6 +15,18 @@ final class DispatchReport: Sendable {
         var last: SequenceNumber?
         /// The exit code of the first line that failed.
         var exitCode: ExitCode?
+        /// The receipts of each tenure: the first and the last number. *Invariant*: ascending epochs.
+        var tenures: [(epoch: Epoch, first: SequenceNumber, last: SequenceNumber)] = []
+        /// Whether the log has lost entries during this run, so that its receipts may be void.
+        var hasLostHistory = false
+
+        mutating func note(_ receipt: Receipt) {
+            if tenures.last?.epoch == receipt.epoch {
+                tenures[tenures.count - 1].last = receipt.sequence
+            } else {
+                tenures.append((receipt.epoch, receipt.sequence, receipt.sequence))
+            }
+        }
     }
 
     /// The target of the actions.
@@ -46,6 +58,7 @@ final class DispatchReport: Sendable {
             tally.succeeded += 1
             tally.first = tally.first ?? receipt.sequence
             tally.last = receipt.sequence
+            tally.note(receipt)
         }
         if environment.isJSON {
             environment.output.add(json: Array(Self.line(receipt, targetText).utf8))
@@ -107,6 +120,46 @@ final class DispatchReport: Sendable {
         return .object(fields)
     }
 
+    /// The log lost entries, as when it was restored from a backup.
+    ///
+    /// - Parameters:
+    ///   - from: The first number that it lost.
+    ///   - through: The last number that this process had heard of.
+    ///   - epoch: The tenure that serves the log now: its receipts are about what the log has. nil if it is not known,
+    ///     since the node ended.
+    ///   - isResumable: Whether another run can continue this one.
+    func lost(
+        from: SequenceNumber, through: SequenceNumber, servedIn epoch: Epoch?, isResumable: Bool
+    ) {
+        let numbers = tally.withLock { tally -> (SequenceNumber, SequenceNumber)? in
+            let lost = tally.tenures.filter { tenure in
+                tenure.last >= from && tenure.first <= through
+                    && epoch.map { tenure.epoch < $0 } ?? true
+            }
+            tally.hasLostHistory = true
+            guard let first = lost.first, let last = lost.last else { return nil }
+            return (max(first.first, from), min(last.last, through))
+        }
+        progress.clear()
+        let what = numbers.map { "The receipts of this run for entries \($0) to \($1) are void." }
+        let advice =
+            isResumable
+            ? "Run the command again with the same key: it dispatches exactly what is not in the log."
+            : "Look at the log before you dispatch those actions again."
+        environment.diagnostics.report(
+            CommandFailure(
+                .unknownOutcome, code: "historyLost", lost: from...max(from, through),
+                """
+                The log has lost the entries \(from) to \(through), as after a restore from a backup. \
+                \(what ?? "This run has no receipts for them.") \(advice)
+                """))
+    }
+
+    /// The sequencer does not know the session of this run any more, so nobody can tell whether its log was replaced.
+    func forgotten() {
+        tally.withLock { $0.hasLostHistory = true }
+    }
+
     /// Flushes the output and shows the progress, after a portion.
     ///
     /// - Parameter share: The share of the file that is done; nil if the input's size is unknown.
@@ -139,7 +192,8 @@ final class DispatchReport: Sendable {
         {
             return reason
         }
-        return tally.exitCode ?? .success
+        // A void receipt is worse than a line that failed, and was reported as a success.
+        return tally.hasLostHistory ? .unknownOutcome : tally.exitCode ?? .success
     }
 
     private func tell(_ tally: Tally) {

@@ -51,30 +51,47 @@ struct Dispatching: Sendable {
             connection.core.leave(timeout: connection.timeout)
         }
         let events = connection.core.eventStream
-        let ending = Task { await stopWithNode(events) }
+        let ending = Task { await watch(events) }
         feed.start()
         if report.wait == .none {
             await send()
         } else {
             await settle()
         }
-        ending.cancel()
+        // This ends the stream of events, so that none is missed.
+        await connection.close()
+        await ending.value
         let exitCode = report.finish(isComplete: feed.isComplete)
         guard exitCode == .success, !feed.isComplete else { return exitCode }
         // Everything that was read succeeded, but not everything was read.
         return watchdog.hasFired ? .timedOut : .nodeRefused
     }
 
-    /// Stops reading when the session ends early, which can happen in a resumable run: then the
-    /// rest can't be sent.
-    private func stopWithNode(_ events: AsyncStream<NodeEvent>) async {
-        guard feed.resumption != nil else { return }
+    /// Stops reading when the log has lost entries, since what follows relies on them, and when the session ends
+    /// early, which can happen in a resumable run: then the rest can't be sent.
+    private func watch(_ events: AsyncStream<NodeEvent>) async {
+        var loss: (from: SequenceNumber, through: SequenceNumber)?
+        func tellLoss(servedIn epoch: Epoch?) {
+            guard let (from, through) = loss else { return }
+            loss = nil
+            report.lost(
+                from: from, through: through, servedIn: epoch,
+                isResumable: feed.resumption != nil)
+        }
         for await event in events {
-            guard case .closed(let message) = event, !feed.isStopped, !feed.isComplete else {
-                continue
+            switch event {
+            case .historyLost(let from, let through):
+                loss = (from, through)
+                feed.stop()
+            case .reconnected(let epoch), .joined(_, let epoch, _): tellLoss(servedIn: epoch)
+            case .sessionForgotten: if feed.resumption != nil { report.forgotten() }
+            case .closed(let message):
+                tellLoss(servedIn: nil)
+                guard feed.resumption != nil, !feed.isComplete, !feed.isStopped else { continue }
+                feed.stop()
+                environment.diagnostics.note(message)
+            default: break
             }
-            feed.stop()
-            environment.diagnostics.note(message)
         }
     }
 

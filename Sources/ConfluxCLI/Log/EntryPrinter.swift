@@ -14,6 +14,8 @@ final class EntryPrinter: Sendable {
         var owners: [Incarnation: Name] = [:]
         /// The visits among these sessions, oldest first. *Invariant*: at most `visitsMax`.
         var visits: [Incarnation] = []
+        /// The last number that was passed.
+        var passed = SequenceNumber.zero
         var isEnded = false
         var failure: CommandFailure?
         var waiter: CheckedContinuation<Void, Never>?
@@ -24,6 +26,8 @@ final class EntryPrinter: Sendable {
     /// Take each line, and end each commit that is followed.
     private let add: @Sendable ([UInt8]) -> Void
     private let flush: @Sendable () -> Void
+    /// Tells that the history has changed: the entries from a number on are passed again.
+    private let tellChange: @Sendable (SequenceNumber) -> Void
     private let isJSON: Bool
     private let look: Appearance
     private let target: Target?
@@ -35,10 +39,14 @@ final class EntryPrinter: Sendable {
     /// Whether an entry was printed.
     var hasPrinted: Bool { printed.load(ordering: .relaxed) }
 
-    init(_ output: StandardOutput, isJSON: Bool, target: Target?, since: Timestamp? = nil) {
+    init(
+        _ output: StandardOutput, isJSON: Bool, target: Target?, since: Timestamp? = nil,
+        tellChange: @escaping @Sendable (SequenceNumber) -> Void = { _ in }
+    ) {
         look = output.appearance
         add = { isJSON ? output.add(json: $0) : output.add($0) }
         flush = { output.flush() }
+        self.tellChange = tellChange
         self.isJSON = isJSON
         self.target = target
         self.since = since
@@ -48,6 +56,7 @@ final class EntryPrinter: Sendable {
     init(_ add: @escaping @Sendable ([UInt8]) -> Void) {
         self.add = add
         flush = {}
+        tellChange = { _ in }
         look = .plain
         isJSON = false
         target = nil
@@ -106,8 +115,13 @@ final class EntryPrinter: Sendable {
 
     /// Prints the wanted entries of a commit.
     func take(_ commit: Commit) {
-        let (first, last, isEnded) = state.withLock { ($0.first, $0.last, $0.isEnded) }
+        let (first, last, isEnded, passed) = state.withLock { state in
+            defer { state.passed = commit.last }
+            return (state.first, state.last, state.isEnded, state.passed)
+        }
         guard !isEnded else { return }
+        // Commits come in order. Only a node whose history was lost begins again.
+        if commit.first <= passed { tellChange(commit.first) }
         let wanted = first...max(first, last ?? commit.last)
         let isNew = since.map { $0 <= commit.timestamp } ?? true
         var sequence = commit.first

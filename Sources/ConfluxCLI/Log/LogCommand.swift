@@ -139,7 +139,7 @@ enum LogCommand {
             environment.output, isJSON: environment.isJSON, target: arguments[target],
             since: arguments[since].map {
                 Timestamp(Date(timeIntervalSinceNow: -($0 / .seconds(1))))
-            })
+            }, tellChange: { tellChange(environment, from: $0) })
         let connection = try await Connection.open(environment, as: .observer) { commit in
             printer.take(commit)
         }
@@ -158,6 +158,14 @@ enum LogCommand {
         environment.output.flush()
         guard exitCode == .success, !isWhole, !arguments[follow] else { return exitCode }
         return .logFailed
+    }
+
+    /// Tells, before the entries that follow, that they belong to another history.
+    private static func tellChange(_ environment: CommandEnvironment, from: SequenceNumber) {
+        environment.tellHistoryLost(
+            ["from": .number(from)],
+            "the log's history has changed, as after a restore from a backup: what follows begins again "
+                + "at entry \(from)")
     }
 
     /// Reports what can't be shown, and ends the printing when the node ends.

@@ -26,6 +26,8 @@ final class StoreObservation: Sendable {
     private let path: JSONPointer
     /// The nodes that are followed; nil stands for those without a name.
     private let followed = Mutex<Set<Name?>>([])
+    /// How often the log's history was lost.
+    private let losses = Atomic(0)
 
     init(
         _ environment: CommandEnvironment, _ connection: Connection, _ store: StoreName,
@@ -85,6 +87,9 @@ final class StoreObservation: Sendable {
 
     /// Shows the state in every node, or in one, and each later state, until cancelled.
     func follow(_ node: Name?) async throws(CommandFailure) {
+        let events = connection.core.eventStream
+        let watching = Task { await watch(events) }
+        defer { watching.cancel() }
         let outcome = await withTaskGroup(of: Result<Void, CommandFailure>.self) { group in
             if let node {
                 _ = claim(node)
@@ -100,6 +105,18 @@ final class StoreObservation: Sendable {
             return outcome
         }
         try outcome.get()
+    }
+
+    /// Tells that the history was lost: what the nodes show from then on may have lower numbers.
+    private func watch(_ events: AsyncStream<NodeEvent>) async {
+        for await event in events {
+            guard case .historyLost(let from, let through) = event else { continue }
+            losses.add(1, ordering: .relaxed)
+            environment.tellHistoryLost(
+                ["from": .number(from), "through": .number(through)],
+                "the log has lost the entries \(from) to \(through), as after a restore from a backup: "
+                    + "the states that were shown may be void, and numbers begin again at \(from)")
+        }
     }
 
     /// Follows every node that hosts the store, including those that come later.
@@ -145,9 +162,13 @@ final class StoreObservation: Sendable {
 
     private func follow(_ node: Name?, isAlone: Bool) async -> Result<Void, CommandFailure> {
         var last = SequenceNumber.zero
+        var known = losses.load(ordering: .relaxed)
         var isFirst = true
         while !Task.isCancelled {
             var failure: CommandFailure?
+            // Numbers of a lost history say nothing about this one.
+            let present = losses.load(ordering: .relaxed)
+            if present != known { (known, last) = (present, .zero) }
             do throws(CommandFailure) {
                 try await ask(node, after: last, patience: Self.followPatience) { answer in
                     switch answer {

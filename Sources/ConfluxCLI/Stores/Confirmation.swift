@@ -1,3 +1,4 @@
+import ConfluxVocabulary
 import ConfluxWorker
 import Foundation
 import Synchronization
@@ -27,12 +28,19 @@ enum Confirmation {
                 }?.resume(returning: text)
             }
             interruption.whenFired { tell(nil) }
-            Thread { tell(readLine()) }.start()
+            Thread { tell(typed()) }.start()
         }
         guard ["y", "yes"].contains(answer?.lowercased()) else {
             throw CommandFailure(
                 .interrupted, code: "notConfirmed",
                 "Nothing was changed. Answer y to go on, or give --yes.")
         }
+    }
+
+    /// The line that the person types; nil at the end of the input.
+    private static func typed() -> String? {
+        let taken = try? LineReader(path: "-", lineBytesMax: 80).next()
+        guard case .text(let bytes)? = taken?.lines.first else { return nil }
+        return try? String(utf8: bytes)
     }
 }

@@ -99,6 +99,15 @@ extension ReplicaMachine {
         let isOfOtherLog = former.map { $0.log != welcome.log } ?? false
         if isOfOtherLog || mark.map({ welcome.agreed < $0.sequence }) ?? false {
             loseHistory(agreed: welcome.agreed, at: now, into: &effects)
+            // What this process knows as settled may be lost. If it said so, the lost actions would count as judged,
+            // and no process could dispatch them again (rule 11).
+            guard resumption == nil else {
+                let text =
+                    "the log has lost entries, and receipts for them are void; a process with the same key "
+                    + "continues with what the log has"
+                end(.refused(.forgotten, message: text), into: &effects)
+                return
+            }
         }
         let token = SessionToken(log: welcome.log, incarnation: welcome.incarnation)
         let isNew = session != token || former == nil
@@ -128,6 +137,8 @@ extension ReplicaMachine {
         self.epoch = epoch
         self.welcome = welcome
         session = token
+        // The log said up to this number where the session stands. If it loses that, the session stands elsewhere.
+        if isNew, isKeyed { remember(welcome.log, welcome.last, of: epoch) }
         // The last number of a former tenure may be lost with the end of its log.
         remoteLast = welcome.last
         phase = .joined

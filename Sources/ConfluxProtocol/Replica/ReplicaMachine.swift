@@ -353,6 +353,13 @@ public struct ReplicaMachine: Sendable {
                 effects.append(.asked(question))
             }
         case .answer(let answer):
+            // An observer has seen a state of this number, and nothing else tells it that the log loses that. The
+            // answer doesn't name the entry's epoch, so what has replicas does not rely on it.
+            if phase == .joined, settings.role == .observer, let welcome,
+                case .state(_, let sequence, _) = answer.body
+            {
+                remember(welcome.log, sequence, of: epoch)
+            }
             effects.append(.answered(answer))
         case .snapshotServed(let served):
             self.served(served, at: now, into: &effects)

@@ -83,6 +83,22 @@ package struct CommandEnvironment: Sendable {
         }
     }
 
+    /// Tells whoever follows results that earlier ones belong to a history that the log has lost: a line among the
+    /// results if they are JSON, and a note for people.
+    ///
+    /// - Parameters:
+    ///   - fields: The event's fields.
+    ///   - text: The note.
+    package func tellHistoryLost(_ fields: JSONObject, _ text: String) {
+        if isJSON {
+            var fields = fields
+            fields["event"] = "historyLost"
+            output.add(json: Array(JSONValue.object(fields).description.utf8))
+        }
+        output.flush()
+        diagnostics.note(text)
+    }
+
     /// Runs a command and returns the exit code.
     ///
     /// An interruption explains why a command has failed, so the failure is not reported. There are two

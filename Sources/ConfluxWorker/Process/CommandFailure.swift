@@ -12,6 +12,8 @@ package struct CommandFailure: Error, Sendable {
     package let message: String
     /// The action's place in the log, if it is there.
     package let receipt: Receipt?
+    /// The entries that the log lost, if that is the failure.
+    package let lost: ClosedRange<SequenceNumber>?
 
     /// Makes a failure.
     ///
@@ -19,12 +21,15 @@ package struct CommandFailure: Error, Sendable {
     ///   - exitCode: The exit code of the process.
     ///   - code: The kind of failure; nil for the exit code's own name.
     ///   - receipt: The action's place in the log, if it is there.
+    ///   - lost: The entries that the log lost, if that is the failure.
     ///   - message: What happened and what to do.
     package init(
-        _ exitCode: ExitCode, code: String? = nil, receipt: Receipt? = nil, _ message: String
+        _ exitCode: ExitCode, code: String? = nil, receipt: Receipt? = nil,
+        lost: ClosedRange<SequenceNumber>? = nil, _ message: String
     ) {
         self.exitCode = exitCode
         self.receipt = receipt
+        self.lost = lost
         self.code = code ?? "\(exitCode)"
         self.message = message
     }

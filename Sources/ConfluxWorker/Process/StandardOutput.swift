@@ -162,7 +162,7 @@ package struct Diagnostics: Sendable {
                 "\(Appearance.ofErrors.paint("\(program):", .red)) \(failure.message)", .error)
             return
         }
-        Self.report(code: failure.code, failure.message)
+        Self.report(code: failure.code, failure.message, lost: failure.lost)
     }
 
     /// Reports why a command line can't be understood.
@@ -180,8 +180,15 @@ package struct Diagnostics: Sendable {
         report(code: "usage", error.description)
     }
 
-    private static func report(code: String, _ message: String) {
-        let value: JSONValue = ["error": ["code": .string(code), "message": .string(message)]]
+    private static func report(
+        code: String, _ message: String, lost: ClosedRange<SequenceNumber>? = nil
+    ) {
+        var error: JSONObject = ["code": .string(code), "message": .string(message)]
+        if let lost {
+            error["from"] = .number(lost.lowerBound)
+            error["through"] = .number(lost.upperBound)
+        }
+        let value: JSONValue = ["error": .object(error)]
         let look = Appearance.ofErrors
         guard look.isTerminal else { return write(value.description, .error) }
         let lines = JSONLayout.bytes(value.description.utf8, look, columns: look.columns)

@@ -84,6 +84,45 @@ struct KeyedScenarios {
         #expect(bye.blocks == [.event(.left(incarnation))])
     }
 
+    @Test(arguments: [false, true])
+    func `lines that a restored log has lost are dispatched again, whatever was told`(
+        isResumed: Bool
+    ) {
+        var cluster = Cluster.withKeyedProcess()
+        cluster.dispatch(["1"], to: "list/*", from: 1)
+        let copy = cluster.disk
+        cluster.dispatch(["2", "3"], to: "list/*", from: 1)
+        cluster.input(.told(3), to: 1)
+        cluster.pass(cluster.settings.beatInterval * 2)
+        var process = 1
+        if isResumed {
+            // This process knows of the lines only what the sequencer says of its session.
+            cluster.input(.leave, to: 1)
+            cluster.run()
+            cluster.removeNode(1)
+            process = 3
+            cluster.addNode(process, key: "k")
+            #expect(cluster.resumption(of: process) == Resumption(settled: 3, lastCounter: 3))
+        }
+        cluster.killSequencer()
+        cluster.disk = copy
+        cluster.restartSequencer()
+        cluster.pass(.seconds(5))
+        // It does not say what it knows as settled: the log would take it for judged.
+        #expect(
+            cluster.nodes[process]?.events.contains { event in
+                if case .historyLost = event { true } else { false }
+            } == true)
+        #expect(cluster.nodes[process]?.machine.isJoined == false)
+        cluster.removeNode(process)
+        cluster.addNode(4, key: "k")
+        cluster.pass(.seconds(2))
+        #expect(cluster.resumption(of: 4) == Resumption(settled: 0, lastCounter: 1))
+        for text in ["1", "2", "3"] { cluster.dispatch([text], to: "list/*", from: 4) }
+        cluster.pass(.seconds(2))
+        #expect(cluster.workersTexts == ["1", "2", "3"])
+    }
+
     @Test func `a keyed session is forgotten after its own time`() {
         var cluster = Cluster()
         cluster.settings.forgetAfter = .seconds(20)

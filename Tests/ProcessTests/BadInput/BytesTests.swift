@@ -15,8 +15,8 @@ struct BytesTests {
     }
 
     @Test(arguments: [
-        (#"dispatch document "$(printf 'caf\351')" --connect tcp://127.0.0.1:1"#, 2),
-        (#"dispatch counter increment --resume "$(printf 'k\351')""#, 4),
+        (#"dispatch document "$(printf 'caf\351')" --connect tcp://127.0.0.1:1"#, 3),
+        (#"dispatch counter increment --resume "$(printf 'k\351')""#, 5),
         (#"sequencer --data "$(printf 'log\377')""#, 3),
         (#"observe counter --path="$(printf '/\300\257')""#, 3),
         (#""$(printf '\200')""#, 1),
@@ -98,16 +98,12 @@ struct BytesTests {
         async throws
     {
         try await withSite { site in
-            let file = try site.write("", to: "file")
-            for place in ["no/socket", "file/socket"] {
-                let outcome = try await site.run(
-                    "sequencer", "--memory", "--bind", "ipc://\(site.path(place))")
-                #expect(outcome.end == .exited(73), "\(outcome.message)")
-                #expect(
-                    outcome.message.contains("The folder of the ipc path must exist"),
-                    "\(outcome.message)")
-            }
-            #expect(FileManager.default.fileExists(atPath: file))
+            let outcome = try await site.run(
+                "sequencer", "--memory", "--bind", "ipc://\(site.path("no/socket"))")
+            #expect(outcome.end == .exited(73), "\(outcome.message)")
+            #expect(
+                outcome.message.contains("The folder of the ipc path must exist"),
+                "\(outcome.message)")
         }
     }
 

@@ -47,8 +47,7 @@
                 // A shell gives both outputs one stream, as systemd does.
                 let child = try Tool.start(
                     [
-                        "-c", #"exec "$0" sequencer --data "$1/no/folder" >>"$2" 2>&1"#, Tool.path,
-                        site.folder, path,
+                        "-c", #"exec "$0" sequencer --data "$1/log" >>"$1" 2>&1"#, Tool.path, path,
                     ],
                     program: "/bin/sh",
                     variables: ["JOURNAL_STREAM": "\(status.st_dev):\(status.st_ino)"])
