@@ -1,20 +1,69 @@
 #pragma once
 #include <microhttpd.h>
+#include <netinet/in.h>
 #include <string.h>
 
 // Swift does not import variadic functions, and imports libmicrohttpd's enumerations differently from
 // version to version: what is needed of both is here.
 
-/// Starts a server with a thread of its own. NULL where it can't be; errno may say why.
+/// What is told of connections, on the server's thread. Each is named by its socket, which stays open until
+/// `ended` returns.
+struct conflux_http_watch {
+    void *context;
+    /// A connection begins, from an address of so many bytes.
+    void (*begun)(void *context, int socket, const void *address, size_t size);
+    /// A request was answered.
+    void (*completed)(void *context, int socket);
+    /// A connection is about to be closed.
+    void (*ended)(void *context, int socket);
+};
+
+/// The socket of a connection.
+static inline int conflux_http_socket(struct MHD_Connection *connection) {
+    return (int)MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+}
+
+static inline void conflux_http_notify(
+    void *context, struct MHD_Connection *connection, void **own,
+    enum MHD_ConnectionNotificationCode code
+) {
+    const struct conflux_http_watch *watch = context;
+    int socket = conflux_http_socket(connection);
+    (void)own;
+    if (code == MHD_CONNECTION_NOTIFY_CLOSED) {
+        watch->ended(watch->context, socket);
+        return;
+    }
+    const struct sockaddr *peer =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS)->client_addr;
+    if (peer->sa_family == AF_INET6)
+        watch->begun(watch->context, socket, &((const struct sockaddr_in6 *)peer)->sin6_addr, 16);
+    else
+        watch->begun(watch->context, socket, &((const struct sockaddr_in *)peer)->sin_addr, 4);
+}
+
+static inline void conflux_http_complete(
+    void *context, struct MHD_Connection *connection, void **own,
+    enum MHD_RequestTerminationCode code
+) {
+    const struct conflux_http_watch *watch = context;
+    (void)own;
+    if (code == MHD_REQUEST_TERMINATED_COMPLETED_OK)
+        watch->completed(watch->context, conflux_http_socket(connection));
+}
+
+/// Starts a server with a thread of its own. NULL where it can't be; errno may say why. `watch` MUST outlive it.
 static inline struct MHD_Daemon *conflux_http_start(
-    int is_ipv6, const struct sockaddr *address, MHD_AccessHandlerCallback handler, void *context,
-    unsigned int connections_max, size_t connection_bytes_max, unsigned int silence_seconds_max
+    int is_ipv6, const struct sockaddr *address, MHD_AccessHandlerCallback handler,
+    struct conflux_http_watch *watch, unsigned int connections_max, size_t connection_bytes_max
 ) {
     return MHD_start_daemon(
-        MHD_USE_AUTO_INTERNAL_THREAD | (is_ipv6 ? MHD_USE_IPv6 : 0), 0, NULL, NULL, handler, context,
+        MHD_USE_AUTO_INTERNAL_THREAD | (is_ipv6 ? MHD_USE_IPv6 : 0), 0, NULL, NULL, handler,
+        watch->context, MHD_OPTION_NOTIFY_CONNECTION, conflux_http_notify, watch,
+        MHD_OPTION_NOTIFY_COMPLETED, conflux_http_complete, watch,
         MHD_OPTION_SOCK_ADDR, address, MHD_OPTION_CONNECTION_LIMIT, connections_max,
-        MHD_OPTION_CONNECTION_MEMORY_LIMIT, connection_bytes_max, MHD_OPTION_CONNECTION_TIMEOUT,
-        silence_seconds_max, MHD_OPTION_LISTEN_BACKLOG_SIZE, connections_max,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, connection_bytes_max,
+        MHD_OPTION_LISTEN_BACKLOG_SIZE, connections_max,
         // What breaks the grammar is refused.
         MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_END);
 }

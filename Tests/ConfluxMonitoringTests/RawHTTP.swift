@@ -68,6 +68,12 @@ final class RawHTTP {
         return true
     }
 
+    /// Whether nothing comes for half a second, neither bytes nor the end of the connection.
+    var isOpen: Bool {
+        var place = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+        return poll(&place, 1, 500) == 0
+    }
+
     /// Closes the sending side.
     func endSending() {
         shutdown(descriptor, Int32(SHUT_WR))
@@ -84,6 +90,17 @@ final class RawHTTP {
             if count < 0, errno == EINTR { continue }
             try #require(count > 0, "nothing came: \(String(cString: strerror(errno)))")
             all += buffer[..<count]
+        }
+        return String(decoding: all, as: UTF8.self)
+    }
+
+    /// Reads until a text has come, or the other side ends the connection.
+    func receive(through end: String) throws -> String {
+        var all: [UInt8] = []
+        var byte: UInt8 = 0
+        while recv(descriptor, &byte, 1, 0) == 1 {
+            all.append(byte)
+            if all.suffix(end.utf8.count) == Array(end.utf8)[...] { break }
         }
         return String(decoding: all, as: UTF8.self)
     }

@@ -142,32 +142,84 @@ struct ServerTests {
         }
     }
 
-    @Test func `at the limit of connections a new one waits until a silent one is closed`()
+    @Test(arguments: [nil, "0123456789abcdef"])
+    func `a probe is answered while others hold every connection and send a byte now and then`(
+        token: String?
+    ) async throws {
+        let server = try Self.serve(token: token)
+        let address = server.address
+        try await Self.offPool {
+            var held: [RawHTTP] = []
+            for _ in 0..<8 {
+                // Twice as many as there are places, again and again.
+                for _ in 0..<2 * MonitoringServer.connectionsMax {
+                    let connection = try RawHTTP(address)
+                    connection.send("G")
+                    held.append(connection)
+                }
+                let header = token.map { ["Authorization: Bearer \($0)"] } ?? []
+                #expect(try RawHTTP.ask(address, "/livez", header).status == 200)
+            }
+            // The newest are still there; the oldest made room.
+            let open = held.filter { $0.isOpen }
+            #expect(open.count < MonitoringServer.connectionsMax)
+            #expect(try held[0].receiveAll() == "")
+        }
+    }
+
+    @Test func `a probe is answered while others keep every connection after a request`()
         async throws
     {
         let server = try Self.serve()
-        let began = ContinuousClock.now
-        let idle = try (0..<MonitoringServer.connectionsMax).map { _ in
-            try RawHTTP(server.address)
-        }
         let address = server.address
-        let answer = try await Self.offPool { try RawHTTP.ask(address, "/livez") }
-        #expect(answer.status == 200)
-        // No new connection was accepted before the first one had been silent for too long.
-        #expect(ContinuousClock.now - began > MonitoringServer.silenceMax / 2)
-        for connection in idle { #expect(try connection.receiveAll() == "") }
+        try await Self.offPool {
+            let held = try (0..<2 * MonitoringServer.connectionsMax).map { _ in
+                let connection = try RawHTTP(address)
+                connection.send("GET /livez HTTP/1.1\r\nHost: x\r\n\r\n")
+                return connection
+            }
+            #expect(try RawHTTP.ask(address, "/livez").status == 200)
+            #expect(try held[0].receiveAll().contains(" 200 "))
+        }
     }
 
-    @Test func `a request that never ends is closed after a while`() async throws {
+    @Test func `whoever asks without the token gets no second request on the connection`() throws {
+        let server = try Self.serve(token: "0123456789abcdef")
+        let connection = try RawHTTP(server.address)
+        connection.send("GET /livez HTTP/1.1\r\nHost: x\r\n\r\n")
+        let answer = RawHTTP.Answer(try connection.receiveAll())
+        #expect(answer.status == 401)
+        #expect(answer.head.contains("Connection: close"))
+    }
+
+    @Test(arguments: ["GET /metrics HTTP/1.1\r\nHost:", "", "GET /metrics HTTP/1.1\r\nX: "])
+    func `a request that never ends is closed after a while, whatever is sent meanwhile`(
+        beginning: String
+    ) async throws {
         let server = try Self.serve()
         let address = server.address
         let answer = try await Self.offPool {
             let connection = try RawHTTP(address)
-            connection.send("GET /metrics HTTP/1.1\r\nHost:")
+            connection.send(beginning)
+            // A byte, whenever nothing has come for a while.
+            while connection.isOpen { connection.send("x") }
             return RawHTTP.Answer(try connection.receiveAll())
         }
         #expect(answer.status != 200)
         #expect(try Self.isServed(server))
+    }
+
+    @Test func `an answered request gives the connection time for another one`() async throws {
+        let server = try Self.serve()
+        let address = server.address
+        try await Self.offPool {
+            let connection = try RawHTTP(address)
+            for _ in 0..<3 {
+                connection.send("GET /livez HTTP/1.1\r\nHost: x\r\n\r\n")
+                let answer = RawHTTP.Answer(try connection.receive(through: "ok\n"))
+                #expect(answer.status == 200)
+            }
+        }
     }
 
     @Test func `an address that others can reach needs a token`() throws {

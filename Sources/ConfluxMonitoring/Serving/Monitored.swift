@@ -25,6 +25,8 @@ struct MonitoringAnswer {
     var status: UInt32
     var body: String
     var headers: [(name: String, value: String)] = []
+    /// Whether the request had the token, if one is needed.
+    var isForAdmitted: Bool { status != 401 }
 
     private static let plainText = "text/plain; charset=utf-8"
     /// The text format that ``MetricFamily/text(_:)`` writes.
@@ -43,7 +45,7 @@ struct MonitoringAnswer {
         if let token, !token.admits(authorization) {
             self.init(
                 status: 401, text: "Give the token: the header Authorization: Bearer TOKEN.\n")
-            headers.append(("WWW-Authenticate", "Bearer"))
+            headers += [("WWW-Authenticate", "Bearer"), ("Connection", "close")]
             return
         }
         guard ["/metrics", "/livez", "/readyz"].contains(path) else {

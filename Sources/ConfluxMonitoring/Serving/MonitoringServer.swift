@@ -1,5 +1,7 @@
 import CMicroHTTPD
 import ConfluxVocabulary
+import Dispatch
+import Synchronization
 
 #if canImport(Darwin)
     import Darwin
@@ -10,30 +12,50 @@ import ConfluxVocabulary
 /// Serves metrics and health over HTTP, by libmicrohttpd, on one thread of its own.
 ///
 /// Everything that a peer can cause is bounded: the number of connections, and the bytes and the
-/// time of each.
+/// time of each. `HTTPConnections` decides which connections end for that.
 // Sendable: immutable; libmicrohttpd guards its daemon itself.
 package final class MonitoringServer: @unchecked Sendable {
-    /// The most connections. *At the bound* up to as many more wait until one has ended.
+    /// The most connections. *At the bound* a new one ends the oldest one, of the address that has most, that has
+    /// not made an admitted request, or else the one that has been idle for longest.
     package static let connectionsMax = 32
     /// The most bytes of a connection: a request's line and headers, and the answer's headers. *At
     /// the bound* the request is refused.
     package static let connectionBytesMax = 16 << 10
-    /// How long a connection may be silent. *At the bound* it is closed.
-    package static let silenceMax = Duration.seconds(10)
+    /// How long a connection may take for a request and its answer, whatever it sends meanwhile. *At the bound* it is
+    /// closed. The time counts from its beginning, or from the answer before.
+    package static let requestMax = Duration.seconds(10)
+    /// How often connections that take too long are looked for.
+    private static let reviewInterval = DispatchTimeInterval.seconds(1)
 
     /// The address that it listens at, with the bound port: `127.0.0.1:7480`.
     package let address: String
     private let daemon: OpaquePointer
     private let context: Unmanaged<Context>
+    private let watch: UnsafeMutablePointer<conflux_http_watch>
+    private let review: any DispatchSourceTimer
 
-    /// The context of the callback that answers requests.
+    /// The context of the callbacks.
     private final class Context: Sendable {
         let monitored: Monitored
         let token: BearerToken?
+        let connections = Mutex(
+            HTTPConnections(connectionsMax: connectionsMax, requestMax: requestMax))
+        private let began = ContinuousClock.now
 
         init(_ monitored: Monitored, _ token: BearerToken?) {
             self.monitored = monitored
             self.token = token
+        }
+
+        /// How long the server has been there.
+        var age: Duration { ContinuousClock.now - began }
+
+        /// Ends connections. A socket that is in the table, or was until now, is open for as long as the lock is
+        /// held: libmicrohttpd closes it only after it has reported that, which takes the lock.
+        func end(_ choose: (inout HTTPConnections) -> [Int32]) {
+            connections.withLock { connections in
+                for socket in choose(&connections) { shutdown(socket, Int32(SHUT_RDWR)) }
+            }
         }
     }
 
@@ -48,15 +70,19 @@ package final class MonitoringServer: @unchecked Sendable {
         _ monitored: Monitored, at address: MonitoringAddress, token: BearerToken?
     ) throws(MonitoringError) {
         try Self.check(address, token)
-        let context = Unmanaged.passRetained(Context(monitored, token))
-        guard let daemon = Self.start(address, context) else {
+        let own = Context(monitored, token)
+        let context = Unmanaged.passRetained(own)
+        let watch = Self.watch(context)
+        guard let daemon = Self.start(address, watch) else {
             let number = errno
+            watch.deallocate()
             context.release()
             throw Self.failure(number, address)
         }
         let port = conflux_http_port(daemon)
         guard port != 0 else {
             MHD_stop_daemon(daemon)
+            watch.deallocate()
             context.release()
             throw MonitoringError(
                 code: .failed,
@@ -64,7 +90,12 @@ package final class MonitoringServer: @unchecked Sendable {
                     "The system does not say which port \(address.text) got. Name one with --http.")
         }
         self.context = context
+        self.watch = watch
         self.daemon = daemon
+        review = DispatchSource.makeTimerSource(queue: DispatchQueue(label: "conflux-http"))
+        review.schedule(deadline: .now() + Self.reviewInterval, repeating: Self.reviewInterval)
+        review.setEventHandler { own.end { $0.endOverdue(at: own.age) } }
+        review.activate()
         self.address = address.text(port: port)
     }
 
@@ -88,18 +119,47 @@ package final class MonitoringServer: @unchecked Sendable {
     deinit {
         // This waits for the thread. Afterwards, no request is being answered.
         MHD_stop_daemon(daemon)
+        review.cancel()
+        watch.deallocate()
         context.release()
     }
 
+    /// What libmicrohttpd calls on its thread as connections begin and end.
+    private static func watch(
+        _ context: Unmanaged<Context>
+    ) -> UnsafeMutablePointer<conflux_http_watch> {
+        let watch = UnsafeMutablePointer<conflux_http_watch>.allocate(capacity: 1)
+        watch.initialize(
+            to: conflux_http_watch(
+                context: context.toOpaque(),
+                begun: { context, socket, address, size in
+                    let bytes = UnsafeRawBufferPointer(start: address, count: size)
+                    guard let own = MonitoringServer.own(context) else { return }
+                    own.end { $0.begin(socket, from: bytes, at: own.age).map { [$0] } ?? [] }
+                },
+                completed: { context, socket in
+                    guard let own = MonitoringServer.own(context) else { return }
+                    own.connections.withLock { $0.complete(socket, at: own.age) }
+                },
+                ended: { context, socket in
+                    MonitoringServer.own(context)?.connections.withLock { $0.end(socket) }
+                }))
+        return watch
+    }
+
+    private static func own(_ context: UnsafeMutableRawPointer?) -> Context? {
+        context.map { Unmanaged<Context>.fromOpaque($0).takeUnretainedValue() }
+    }
+
     private static func start(
-        _ address: MonitoringAddress, _ context: Unmanaged<Context>
+        _ address: MonitoringAddress, _ watch: UnsafeMutablePointer<conflux_http_watch>
     ) -> OpaquePointer? {
         address.storage.withUnsafeBytes { bytes in
             errno = 0
             return conflux_http_start(
                 address.isIPv6 ? 1 : 0, bytes.baseAddress?.assumingMemoryBound(to: sockaddr.self),
-                handle, context.toOpaque(), UInt32(connectionsMax), connectionBytesMax,
-                UInt32(silenceMax.components.seconds))
+                // Connections that were told to end are there for a moment longer.
+                handle, watch, UInt32(2 * connectionsMax), connectionBytesMax)
         }
     }
 
@@ -121,16 +181,17 @@ package final class MonitoringServer: @unchecked Sendable {
     /// read.
     private static let handle: MHD_AccessHandlerCallback = {
         context, connection, path, method, _, _, _, _ in
-        guard let context, let connection, let path, let method else {
+        guard let own = own(context), let connection, let path, let method else {
             return conflux_http_give_up()
         }
-        let own = Unmanaged<Context>.fromOpaque(context).takeUnretainedValue()
         let header = conflux_http_header(connection, "Authorization")
-        return respond(
-            to: connection,
-            MonitoringAnswer(
-                text(method), text(path), authorization: header.map(text), token: own.token,
-                of: own.monitored))
+        let answer = MonitoringAnswer(
+            text(method), text(path), authorization: header.map(text), token: own.token,
+            of: own.monitored)
+        if answer.isForAdmitted {
+            own.connections.withLock { $0.admit(conflux_http_socket(connection)) }
+        }
+        return respond(to: connection, answer)
     }
 
     /// A text of a request; empty, which is neither a path nor a token, if it is not UTF-8.

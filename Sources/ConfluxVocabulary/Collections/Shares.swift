@@ -1,0 +1,59 @@
+/// The one rule for every bound that several owners share: an owner may use as much as it leaves free (rule 48).
+///
+/// So an owner that uses nothing finds room for as long as there is any, and no owner takes what another one needs:
+/// one owner fills at most half of a bound, two fill a third each, and so on. Nothing has to be reserved, and no
+/// number of owners has to be known.
+package enum ShareRule {
+    /// Whether an owner may use more.
+    ///
+    /// - Parameters:
+    ///   - amount: How much more.
+    ///   - used: How much it uses already.
+    ///   - total: How much all owners use together.
+    ///   - most: The bound. If the result is true, the total stays within it.
+    package static func admits(
+        _ amount: Int, using used: Int, ofTotal total: Int, of most: Int
+    ) -> Bool {
+        used + amount <= most - total
+    }
+}
+
+/// How much of a bound each owner uses (see ``ShareRule``).
+package struct Shares<Owner: Hashable & Sendable>: Sendable, Equatable {
+    /// *Invariant*: no use is 0.
+    private var uses: [Owner: Int] = [:]
+    /// How much is used by all, including what nobody owns.
+    package private(set) var total = 0
+
+    /// Makes shares of which nothing is used.
+    package init() {}
+
+    /// How much an owner uses.
+    package func use(of owner: Owner) -> Int { uses[owner] ?? 0 }
+
+    /// The owners that use something, in no particular order.
+    package var owners: some Collection<Owner> { uses.keys }
+
+    /// Whether an owner may use more.
+    ///
+    /// - Parameters:
+    ///   - owner: The owner; nil if nobody is known to own it. Then only the bound counts.
+    ///   - amount: How much more.
+    ///   - most: The bound.
+    package func hasRoom(for owner: Owner?, _ amount: Int = 1, of most: Int) -> Bool {
+        ShareRule.admits(amount, using: owner.map(use) ?? 0, ofTotal: total, of: most)
+    }
+
+    /// Counts what an owner uses from now on.
+    package mutating func add(_ amount: Int = 1, of owner: Owner?) {
+        guard amount != 0 else { return }
+        total += amount
+        guard let owner else { return }
+        let use = uses[owner, default: 0] + amount
+        precondition(use >= 0 && total >= 0, "\(owner) gives back more than it used")
+        uses[owner] = use == 0 ? nil : use
+    }
+
+    /// Counts what an owner no longer uses.
+    package mutating func remove(_ amount: Int = 1, of owner: Owner?) { add(-amount, of: owner) }
+}
