@@ -5,7 +5,7 @@ import ConfluxProtocol
 struct NoteLimit {
     /// The kinds of notes that are counted separately.
     enum Kind: String {
-        case unreadable, challenged, historyLost, joined, left
+        case unreadable, challenged, historyLost, sourcePassedOver, joined, left
 
         /// nil for notes that peers alone can't cause.
         init?(_ note: SequencerNote) {
@@ -13,6 +13,7 @@ struct NoteLimit {
             case .unreadable: self = .unreadable
             case .challenged: self = .challenged
             case .historyLost: self = .historyLost
+            case .sourcePassedOver: self = .sourcePassedOver
             case .joined: self = .joined
             case .left: self = .left
             default: return nil
@@ -23,7 +24,7 @@ struct NoteLimit {
         /// notes are enough.
         var toldMax: Int {
             switch self {
-            case .unreadable, .challenged, .historyLost: 20
+            case .unreadable, .challenged, .historyLost, .sourcePassedOver: 20
             case .joined, .left: 1_000
             }
         }

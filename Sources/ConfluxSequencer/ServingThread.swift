@@ -250,7 +250,7 @@ final class ServingThread {
 
     /// Keeps a message until the tenure begins. If that will take a while, a hello is answered at once.
     private func keep(_ input: RouterInput) {
-        early.add(input)
+        early.add(input, of: router.key(of: input.peer))
         guard gate.isStandingBy || failure != nil,
             case .message(let route, let frame) = input,
             (try? Frame.header(of: frame))?.kind == .hello
@@ -311,7 +311,10 @@ final class ServingThread {
         case .read(let job): read(.read(job))
         case .confirmTenure: jobs.post(.confirm)
         case .reloadKeys(let question, let connection):
-            reload(for: KeyReloads.Asker(connection: connection, question: question))
+            reload(
+                for: KeyReloads.Asker(
+                    connection: connection, question: question,
+                    key: router.key(of: RoutingID(connection))))
         case .bar(let name, let pause): bar(name, for: pause)
         case .serve(let beat): serve(beat)
         case .publishCommit(let frame): publish(frame)

@@ -176,7 +176,7 @@ struct SequencerTelling {
                     this log does not have; it reloads its stores
                     """)
         case .created, .dropped, .upgraded, .frozen, .thawed, .skipped, .snapshotTaken,
-            .snapshotFailed, .asideFailed, .diverged, .converged:
+            .snapshotFailed, .sourcePassedOver, .asideFailed, .diverged, .converged:
             tellOfStores(note)
         }
     }
@@ -223,6 +223,16 @@ struct SequencerTelling {
                 "snapshotFailed", place.store,
                 ["reason": .string(reason), "sequence": .number(place.sequence)],
                 "no snapshot of \(place.store) at \(place.sequence): \(reason)")
+        case .sourcePassedOver(let place, let node, let name, let owner, let reason):
+            var fields = session(node, name)
+            fields["key"] = owner.map { .string($0.text) }
+            fields["reason"] = .string(reason)
+            fields["sequence"] = .number(place.sequence)
+            let with = owner.map { ", with the key \($0)," } ?? ""
+            announce(
+                "sourcePassedOver", place.store, fields,
+                "\(words(node, name))\(with) was passed over for a snapshot of \(place.store): "
+                    + reason)
         case .asideFailed(let store, let reason):
             announce(
                 "asideFailed", store, ["reason": .string(reason)],

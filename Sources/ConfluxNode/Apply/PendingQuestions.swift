@@ -8,7 +8,8 @@ struct PendingQuestions {
         var deadline: Duration
     }
 
-    private static let countMax = 1_024
+    /// As many as a sequencer forwards by default, so that no asker takes the places of others here.
+    private static let countMax = 4_096
     private var pending: [Pending] = []
 
     mutating func add(_ question: Question, at now: Duration) {

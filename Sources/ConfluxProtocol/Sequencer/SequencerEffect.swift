@@ -98,6 +98,9 @@ public enum SequencerNote: Sendable, Equatable {
     case snapshotTaken(SnapshotPlace, byteCount: UInt64)
     /// A wanted snapshot could not be saved or read, for this reason.
     case snapshotFailed(SnapshotPlace, String)
+    /// A replica that was asked for its state failed to send it, for this reason, so another one is asked. The
+    /// names are the node's and its key's.
+    case sourcePassedOver(SnapshotPlace, Incarnation, name: Name?, owner: Name?, String)
     /// Only the reserve of the log's bound is left. No action is admitted until older entries are
     /// discarded. The text says how much the retention keeps.
     case logNearlyFull(retained: String)

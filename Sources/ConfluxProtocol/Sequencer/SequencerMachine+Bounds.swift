@@ -27,10 +27,10 @@ extension SequencerMachine {
         let newcomers = joining.keys.filter { sessions.incarnation(of: $0) == nil }.count
         return [
             Bound("sessionsMax", sessions.lastingCount + newcomers, of: settings.sessionsMax),
-            Bound("observersMax", connections.observerCount, of: settings.observersMax),
+            Bound("observersMax", connections.observers.total, of: settings.observersMax),
             Bound("storesMax", directory.storeCount, of: settings.storesMax),
             Bound(
-                "initialStatesBytesMax", directory.initialBytes,
+                "initialStatesBytesMax", directory.initialBytes.total,
                 of: settings.initialStatesBytesMax),
             Bound("questionsMax", questions.count, of: settings.questionsMax),
             Bound("barriersMax", confirmations.barrierCount, of: settings.barriersMax),
@@ -44,7 +44,7 @@ extension SequencerMachine {
                 of: Int(settings.commitBytesMax) + Self.tablesBytesMax + (1 << 20)),
             Bound("inquiries", inquiries.count, of: 2 * settings.sessionsMax),
             Bound("statesMax", directory.states.count, of: settings.statesMax),
-            Bound("waitingNamesMax", waitingNames, of: Self.waitingNamesMax),
+            Bound("waitingNamesMax", waitingNames.total, of: Self.waitingNamesMax),
             Bound("uploadsMax", directory.lives.activeCount, of: settings.uploadsMax),
             Bound("skipsMax", directory.skips.count, of: SkipTable.countMax),
             Bound("marks", tenure.marks.marks.count, of: LogMarks.countMax),

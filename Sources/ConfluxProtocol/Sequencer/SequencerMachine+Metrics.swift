@@ -79,7 +79,7 @@ extension SequencerMachine {
         return SequencerGauges(
             epoch: tenure.epoch, last: tenure.last, floor: tenure.floor, liveCount: live,
             awayCount: sessions.count - sessions.visitCount - live,
-            observerCount: connections.observerCount,
+            observerCount: connections.observers.total,
             storeCount: directory.storeCount, stoppedReplicaCount: stopped,
             isSlow: admission.isSlow, isLogNearlyFull: isLogNearlyFull,
             retainedBytes: tenure.marks.byteCount(

@@ -76,6 +76,8 @@ public struct SequencerMachine: Sendable {
     var pace = Pace()
     /// Which keys send many useless messages.
     var conduct = Conduct()
+    /// Which replicas failed to send their states.
+    var sourceFailures = SourceFailures()
     /// What nodes want to read from the log.
     var reads = ReadQueue()
     /// The known damage of the log, ascending.
@@ -235,15 +237,17 @@ public struct SequencerMachine: Sendable {
             self.fetch(
                 fetch, from: connection, as: principal, at: now.monotonic, into: &effects)
         case (.question(let question), _):
-            ask(principal.rights.answerable(question), from: connection, at: now, into: &effects)
+            ask(
+                principal.rights.answerable(question), from: connection, as: principal, at: now,
+                into: &effects)
         case (.barrier(let barrier), _):
-            self.barrier(barrier, from: connection, into: &effects)
+            self.barrier(barrier, from: connection, as: principal, into: &effects)
         case (.drop(let drop), _):
-            self.drop(drop, from: connection, by: principal.name, into: &effects)
+            self.drop(drop, from: connection, as: principal, into: &effects)
         case (.freeze(let freeze), _):
-            self.freeze(freeze, from: connection, by: principal.name, into: &effects)
+            self.freeze(freeze, from: connection, as: principal, into: &effects)
         case (.skip(let skip), _):
-            self.skip(skip, from: connection, by: principal.name, into: &effects)
+            self.skip(skip, from: connection, as: principal, into: &effects)
         case (.load(let load), _):
             self.load(
                 load, from: connection, as: principal, at: now.monotonic, into: &effects)

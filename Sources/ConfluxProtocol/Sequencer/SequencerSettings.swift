@@ -36,18 +36,19 @@ public struct SequencerSettings: Sendable, Hashable {
     /// The most visits remembered, at most ``visitsMost``. For a new visit, the oldest is
     /// forgotten.
     public var visitsMax: Int = 4_096
-    /// The most connections of observers and visitors.
+    /// The most connections of observers and visitors, which the keys share.
     public var observersMax: Int = 1_000
-    /// The most stores.
+    /// The most stores, which the keys that create them share.
     public var storesMax: Int = 20_000
-    /// The most bytes of first states held in memory, for all stores together.
-    public var initialStatesBytesMax: Int = 512 << 20
-    /// The most state names known, whether hosted or seen in the log.
+    /// The most bytes of first states held in memory, for all stores together, which the keys share. A checkpoint
+    /// has them, too, so while one is made they are held twice.
+    public var initialStatesBytesMax: Int = 256 << 20
+    /// The most state names known, whether hosted or seen in the log, which the keys share.
     public var statesMax: Int = 4_096
-    /// The most questions open at once.
+    /// The most questions open at once, which the keys share.
     public var questionsMax: Int = 4_096
-    /// The most barriers open at once, for all nodes. A further barrier fails, and the node may ask
-    /// again.
+    /// The most barriers open at once, for all nodes, which the keys share. A further barrier fails, and
+    /// the node may ask again.
     public var barriersMax: Int = 4_096
     /// The longest time that a question waits for its answers.
     public var questionPatienceMax: Duration = .seconds(60)
@@ -89,10 +90,11 @@ public struct SequencerSettings: Sendable, Hashable {
     public var snapshotBytesMax: UInt64 = 1 << 30
     /// The most bytes of one part of a snapshot, in either direction.
     public var snapshotPartBytesMax: UInt32 = 256 << 10
-    /// How long a replica has to answer with a part, before another replica is asked.
+    /// How long a replica has to answer with a part, before another replica is asked. Together with
+    /// ``snapshotPartBytesMax`` it is the lowest rate at which a replica may send: 128 KiB a second by default.
     public var snapshotPatience: Duration = .seconds(2)
-    /// The most snapshots uploaded to the log at once. Others wait.
-    public var uploadsMax: Int = 4
+    /// The most snapshots uploaded to the log at once, which the keys of the replicas share. Others wait.
+    public var uploadsMax: Int = 8
     /// How much of the log is kept beyond what somebody may need (rule 20).
     public var retention = Retention()
     /// How often the sequencer checks which entries of the log are no longer needed.

@@ -1,4 +1,6 @@
 import ConfluxProtocol
+import ConfluxVocabulary
+import ConfluxZeroMQ
 import Dispatch
 
 /// Rereads the file of authorised keys on a queue of its own, so that the serving thread doesn't wait.
@@ -8,6 +10,10 @@ struct KeyReloads {
     struct Asker: Sendable {
         let connection: ConnectionID
         let question: UInt64
+        /// The key of the connection; nil if it has none.
+        var key: CurvePublicKey?
+
+        fileprivate var peer: SharingPeer { SharingPeer(RoutingID(connection), key: key) }
     }
 
     /// The outcome of a reading.
@@ -18,14 +24,14 @@ struct KeyReloads {
         let result: Result<AuthorizedKeys, AuthorizedKeysError>
     }
 
-    /// The most readings that clients wait for at once. *At the bound* the next client is told to ask again
-    /// later.
+    /// The most readings that clients wait for at once, which the keys share. *At the bound* the next client is
+    /// told to ask again later.
     static let waitingMax = 16
 
     private let read: (@Sendable () -> Result<AuthorizedKeys, AuthorizedKeysError>)?
     private let tell: @Sendable (Outcome) -> Void
     private let queue = DispatchQueue(label: "conflux-reload")
-    private var waitingCount = 0
+    private var waiting = Shares<SharingPeer>()
 
     /// - Parameters:
     ///   - read: Reads the file; nil if there is none.
@@ -49,12 +55,12 @@ struct KeyReloads {
                 message: "this sequencer has no file of authorised keys; start it with --authorized"
             )
         }
-        if asker != nil {
-            guard waitingCount < Self.waitingMax else {
+        if let asker {
+            guard waiting.hasRoom(for: asker.peer, of: Self.waitingMax) else {
                 return .failed(
                     .tableFull, message: "the file is being read for others; ask again later")
             }
-            waitingCount += 1
+            waiting.add(of: asker.peer)
         }
         queue.async { [tell] in tell(Outcome(asker: asker, result: read())) }
         return nil
@@ -64,7 +70,7 @@ struct KeyReloads {
     ///
     /// - Returns: The answer for the client that asked.
     mutating func end(_ outcome: Outcome) -> Answer.Body {
-        if outcome.asker != nil { waitingCount -= 1 }
+        if let asker = outcome.asker { waiting.remove(of: asker.peer) }
         switch outcome.result {
         case .success(let keys): return .reloaded(count: UInt32(clamping: keys.count))
         case .failure(let error): return .failed(.reloadFailed, message: error.message)

@@ -290,8 +290,9 @@ extension SimulatedCluster {
         case .thawed: marks.hit(.thawed)
         case .skipped: marks.hit(.skipped)
         case .snapshotTaken: marks.hit(.snapshotTaken)
-        case .snapshotFailed(_, let reason):
-            marks.hit(reason.contains("digest") ? .digestMismatch : .snapshotFailed)
+        case .snapshotFailed: marks.hit(.snapshotFailed)
+        case .sourcePassedOver(_, _, _, _, let reason):
+            if reason.contains("digest") { marks.hit(.digestMismatch) }
         case .snapshotsUnlisted: marks.hit(.unlisted)
         case .asideFailed, .damaged, .logNearlyFull, .logHasRoom: break
         case .diverged(let store, let status):

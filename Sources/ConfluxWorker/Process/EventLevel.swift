@@ -42,7 +42,8 @@ package enum EventLevel: String, Sendable, CaseIterable, Comparable {
         "asideFailed", "barred", "challenged", "checkpointFailed", "checkpointSetAside",
         "connectionRefused", "crashJournal", "disconnected", "frozen", "historyLost",
         "logNearlyFull", "missed", "omitted", "sequencerNotServing", "sessionForgotten", "slowed",
-        "snapshotFailed", "staleSequencer", "truncateFailed", "unreadable", "unreadableFrame",
+        "snapshotFailed", "sourcePassedOver", "staleSequencer", "truncateFailed", "unreadable",
+        "unreadableFrame",
     ]
 
     /// The names of all events above `info`.

@@ -1,11 +1,11 @@
+import ConfluxVocabulary
 import Synchronization
 
 /// Counts what is queued for one connection (rule 39).
 ///
-/// A message has room if the connection's queue is below its own bound, and if the queues of the connection's key
-/// together have less than what is left of the socket's budget. So the key that has most is refused first, and a key
-/// that has little always finds room: one key fills at most half of the budget, two keys a third each, and so on.
-/// Without keys each connection counts for itself.
+/// A message has room if the connection's queue is below its own bound, and if the connection's key may use more of
+/// the socket's budget (see `ShareRule`). So the key that has most is refused first. Without keys each connection
+/// counts for itself.
 final class OutboundQueue: Sendable {
     /// The most bytes that may be queued. *At the bound* a message is lost, as on a connection that breaks, and the
     /// receiver asks for it again.
@@ -54,7 +54,9 @@ final class OutboundQueue: Sendable {
     /// Whether another message may be queued.
     var hasRoom: Bool {
         byteCount.load(ordering: .relaxed) < bytesMax
-            && share.byteCount.load(ordering: .relaxed) < budget.bytesMax - budget.heldBytes
+            && ShareRule.admits(
+                1, using: share.byteCount.load(ordering: .relaxed), ofTotal: budget.heldBytes,
+                of: budget.bytesMax)
     }
 
     /// Counts a frame of this many bytes, which is queued.

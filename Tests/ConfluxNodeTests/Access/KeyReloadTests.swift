@@ -1,3 +1,4 @@
+import ConfluxZeroMQ
 import Dispatch
 import Testing
 
@@ -44,6 +45,25 @@ struct KeyReloadTests {
         }
         #expect(reloads.begin(for: asker(101)) == nil)
         gate.signal()
+    }
+
+    @Test func `a key that waits for readings leaves places for others`() {
+        var reloads = KeyReloads(read: { .success(AuthorizedKeys()) }, tell: { _ in })
+        let keys = [CurveKeyPair.random().publicKey, CurveKeyPair.random().publicKey]
+        func ask(_ number: UInt64, _ key: CurvePublicKey) -> Bool {
+            let asker = KeyReloads.Asker(
+                connection: ConnectionID(rawValue: number), question: number, key: key)
+            return reloads.begin(for: asker) == nil
+        }
+        let most = KeyReloads.waitingMax
+        #expect((1...2 * most).count { ask(UInt64($0), keys[0]) } == most / 2)
+        #expect(ask(100, keys[1]))
+        let asker = KeyReloads.Asker(
+            connection: ConnectionID(rawValue: 1), question: 1, key: keys[0])
+        for _ in 0..<2 {
+            _ = reloads.end(KeyReloads.Outcome(asker: asker, result: .success(AuthorizedKeys())))
+        }
+        #expect(ask(200, keys[0]))
     }
 
     /// The answer may take a while, so the connection must not end before it was sent.

@@ -33,13 +33,37 @@ struct EarlyMessageTests {
         let message = RouterInput.message(from: RoutingID(number: 1), body: [1])
         for _ in 0..<2 * EarlyMessages.countMax { early.add(message) }
         let kept = [early.takeAll().count, early.takeAll().count]
-        #expect(kept == [EarlyMessages.countMax, 0])
+        #expect(kept == [EarlyMessages.countMax / 2, 0])
         let large = RouterInput.message(
             from: RoutingID(number: 1), body: [UInt8](repeating: 0, count: 1 << 20)[...])
         for _ in 0..<10 { early.add(large) }
         early.add(.malformed(from: RoutingID(number: 1), frames: 2))
         let keptOfLarge = early.takeAll().count
-        #expect(keptOfLarge == 4)
+        #expect(keptOfLarge == 2)
+    }
+
+    @Test func `a key that sends before the tenure begins leaves room for others`() {
+        var early = EarlyMessages()
+        let greedy = CurveKeyPair.random().publicKey
+        // From many connections: the share is the key's.
+        for number in 1...2_000 as ClosedRange<UInt32> {
+            early.add(.message(from: RoutingID(number: number), body: [1]), of: greedy)
+        }
+        early.add(
+            .message(from: RoutingID(number: 3_000), body: [1]), of: CurveKeyPair.random().publicKey
+        )
+        let peers = early.takeAll().map(\.peer.number)
+        #expect(peers.count == EarlyMessages.countMax / 2 + 1 && peers.last == 3_000)
+        for number in 1...100 as ClosedRange<UInt32> {
+            let body = [UInt8](repeating: 0, count: 100 << 10)[...]
+            early.add(.message(from: RoutingID(number: number), body: body), of: greedy)
+        }
+        early.add(
+            .message(
+                from: RoutingID(number: 200), body: [UInt8](repeating: 0, count: 1 << 20)[...]),
+            of: CurveKeyPair.random().publicKey)
+        let senders = early.takeAll().map(\.peer.number)
+        #expect(senders.count == 21 && senders.last == 200)
     }
 
     @Test func `messages of an ended connection are not kept`() {

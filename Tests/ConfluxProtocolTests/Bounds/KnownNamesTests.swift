@@ -20,10 +20,11 @@ struct KnownNamesTests {
             let number = 100 + index * 37 % 60
             let state = try #require(Name("state\(number)"))
             switch index % 3 {
-            case 0: directory.see(.state(state))
+            case 0: directory.see(.state(state), by: nil)
             case 1:
                 directory.bridge(
-                    StateBridge(state: state, schemaVersion: 1), by: Incarnation(2))
+                    StateBridge(state: state, schemaVersion: 1), by: Incarnation(2),
+                    of: .session(Incarnation(2)))
                 bridged.append(state)
             default:
                 let name = StoreName(state: state, instance: try #require(Name("one")))
@@ -35,7 +36,11 @@ struct KnownNamesTests {
         }
         for (index, state) in bridged.enumerated() {
             // A state stays known if the log has an entry of it.
-            if index.isMultiple(of: 2) { directory.see(state) } else { names.remove(state.text) }
+            if index.isMultiple(of: 2) {
+                directory.see(state, by: nil)
+            } else {
+                names.remove(state.text)
+            }
             directory.endBridge(state, by: Incarnation(2))
             expectFirst(directory)
         }
@@ -45,6 +50,6 @@ struct KnownNamesTests {
             names.remove(name.description)
             expectFirst(directory)
         }
-        #expect(directory.lives.count == 0 && directory.initialBytes == 0)
+        #expect(directory.lives.count == 0 && directory.initialBytes.total == 0)
     }
 }

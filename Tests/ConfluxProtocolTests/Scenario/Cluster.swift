@@ -85,6 +85,8 @@ struct Cluster {
     /// Everything that happens while `isRecording` is true.
     var recorded: [Recorded] = []
     var isRecording = false
+    /// The keys of nodes. A node that is not in here has none.
+    var principals: [NodeID: Principal] = [:]
     private var connections: [NodeID: ConnectionID] = [:]
     private var nextConnection: UInt64 = 1
 
@@ -409,7 +411,8 @@ struct Cluster {
                 handle(
                     .received(
                         try Frame.decodeNodeMessage(bytes),
-                        by: try Frame.header(of: bytes).speaker, from: connection))
+                        by: try Frame.header(of: bytes).speaker, from: connection,
+                        as: principals[id] ?? .anybody))
             } catch {
                 Issue.record("the sequencer could not read a frame: \(error)")
             }

@@ -110,7 +110,7 @@ struct HostileScenarios {
         for state in ["a", "b", "c"] { cluster.open(state, on: 1) }
         cluster.finishAppends()
         #expect(outcomes(of: cluster.nodes[1]?.opened) == [nil, nil, .tableFull])
-        #expect(cluster.sequencer?.directory.initialBytes == 4)
+        #expect(cluster.sequencer?.directory.initialBytes.total == 4)
     }
 
     @Test func `a state that is bridged and hosted is counted once`() {

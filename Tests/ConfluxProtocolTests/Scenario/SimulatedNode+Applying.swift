@@ -142,15 +142,18 @@ extension SimulatedNode {
     }
 
     func give(_ request: SnapshotRequest) -> SnapshotChunk? {
-        guard giving != .silence else { return nil }
+        guard giving != .silence, giving != .lieThenSilence || request.offset == 0 else {
+            return nil
+        }
         guard giving != .nothing, var bytes = encoding(of: request.place) else {
             return .none(of: request.place)
         }
-        if giving == .lies { bytes = bytes.map { _ in 0x20 } }
+        if giving == .lies || giving == .lieThenSilence { bytes = bytes.map { _ in 0x20 } }
         if case .forged(let forged) = giving { bytes = forged }
+        let limit = giving == .dribble ? 1 : Int(request.limitBytes)
         return SnapshotChunk(
             place: request.place, offset: request.offset, byteCount: UInt64(bytes.count),
-            bytes: bytes[...].dropFirst(Int(request.offset)).prefix(Int(request.limitBytes)))
+            bytes: bytes[...].dropFirst(Int(request.offset)).prefix(limit))
     }
 
     /// - Returns: A report of the place where the lists differ.

@@ -66,7 +66,8 @@ struct SimulatedNode {
     var compared: [(divergence: Divergence, bytes: Bytes?)] = []
 
     enum Giving: Equatable {
-        case whatItHas, nothing, silence, lies
+        /// The last two are a lie after which it is silent, and one byte at a time.
+        case whatItHas, nothing, silence, lies, lieThenSilence, dribble
         /// These bytes, whatever it has.
         case forged([UInt8])
     }

@@ -114,6 +114,8 @@ struct Narration {
         case .snapshotsUnlisted(let why): "snapshots can't be listed: \(why)"
         case .snapshotFailed(let place, let why):
             "no snapshot of \(words(of: place)): \(why)"
+        case .sourcePassedOver(let place, let node, _, _, let why):
+            "node \(node) passed over for \(words(of: place)): \(why)"
         case .diverged(let store, let status): "diverged \(store): " + words(of: status)
         case .converged(let store, let point): "converged \(store) at \(point)"
         case .damaged(let damage): "damaged \(Self.range(damage.first, damage.last))"

@@ -237,6 +237,13 @@ extension Cluster {
         notes.compactMap { if case .snapshotFailed(let place, _) = $0 { place } else { nil } }
     }
 
+    /// The nodes that were passed over as sources of snapshots.
+    var passedOver: [Name?] {
+        notes.compactMap { note -> Name?? in
+            if case .sourcePassedOver(_, _, let name, _, _) = note { .some(name) } else { nil }
+        }
+    }
+
     var divergences: [DivergenceStatus] {
         notes.compactMap { if case .diverged(_, let status) = $0 { status } else { nil } }
     }

@@ -71,7 +71,7 @@ struct UploadScenarios {
 
     @Test func `bytes with a wrong digest are dropped until the next point`() throws {
         var cluster = Cluster.eager()
-        cluster.nodes[1]?.giving = .lies
+        for node in [1, 2] { cluster.nodes[node]?.giving = .lies }
         cluster.grow("list/*", by: 2_000, from: 1)
         #expect(cluster.failed.count == 1)
         cluster.dispatch(["a"], to: "list/*", from: 1)
@@ -84,6 +84,112 @@ struct UploadScenarios {
         #expect(cluster.taken.count == 1)
         cluster.addNode(3, store: "list")
         cluster.expectAgreement()
+    }
+
+    @Test(arguments: [
+        SimulatedNode.Giving.lies, .lieThenSilence, .dribble, .silence, .nothing,
+    ])
+    func `a source that does not send its state is passed over, named, and asked last from then on`(
+        giving: SimulatedNode.Giving
+    ) throws {
+        var cluster = Cluster.eager(nodes: ["liar", "beta", "gamma", "delta", "epsilon"])
+        cluster.nodes[1]?.giving = giving
+        cluster.isRecording = true
+        var points = 0
+        for round in 1...4 {
+            cluster.grow("list/*", by: 3_000 << round, from: 2)
+            cluster.pass(cluster.settings.snapshotPatience * 2)
+            points = try cluster.points(of: "list").count
+            #expect(cluster.taken.count == points && points >= round)
+        }
+        // It is asked first at the first point, and never again: the same point has another source.
+        #expect(cluster.passedOver == [Name("liar")])
+        let ofLiar = requests(cluster).filter { $0[0] == 1 }
+        #expect(ofLiar == (giving == .lieThenSilence ? [[1, 0], [1, 1_024]] : ofLiar))
+        #expect(ofLiar.count <= 4)
+        #expect(cluster.failed.isEmpty)
+        for saved in cluster.disk.snapshots.values {
+            #expect(Digest(of: saved.bytes) == saved.reference.digest)
+        }
+    }
+
+    @Test func `one that continues a lie is not to blame, and gives the whole state itself`() throws
+    {
+        var cluster = Cluster.eager(nodes: ["liar", "beta"])
+        cluster.nodes[1]?.giving = .lieThenSilence
+        cluster.isRecording = true
+        cluster.grow("list/*", by: 2_000, from: 2)
+        cluster.pass(cluster.settings.snapshotPatience * 2)
+        #expect(requests(cluster) == [[1, 0], [1, 1_024], [2, 1_024], [2, 0], [2, 1_024]])
+        #expect(cluster.taken.count == 1)
+        #expect(cluster.passedOver == [Name("liar")])
+    }
+
+    @Test func `a process that begins anew with the same key is still asked last`() throws {
+        var cluster = Cluster.eager(nodes: [])
+        for (node, key) in [(1, "bad"), (2, "good"), (3, "bad"), (4, "good")] {
+            cluster.principals[node] = Principal(name: Name(key), rights: .all)
+        }
+        cluster.addNode(1, named: "liar", store: "list")
+        cluster.nodes[1]?.giving = .lies
+        cluster.addNode(2, named: "beta", store: "list")
+        cluster.grow("list/*", by: 3_000, from: 2)
+        #expect(cluster.passedOver == [Name("liar")])
+        cluster.input(.leave, to: 1)
+        cluster.run()
+        cluster.removeNode(1)
+        cluster.input(.leave, to: 2)
+        cluster.run()
+        cluster.removeNode(2)
+        cluster.addNode(3, named: "liar again", store: "list")
+        cluster.addNode(4, named: "delta", store: "list")
+        cluster.nodes[3]?.giving = .lies
+        cluster.grow("list/*", by: 9_000, from: 4)
+        #expect(cluster.taken.count == 2)
+        #expect(cluster.passedOver == [Name("liar")])
+    }
+
+    @Test func `a source that failed once is asked before those that failed since`() {
+        func source(_ number: UInt64, _ sharer: Sharer? = nil) -> SnapshotUpload.Source {
+            let incarnation = Incarnation(number)
+            return SnapshotUpload.Source(
+                incarnation: incarnation, sharer: sharer ?? .session(incarnation))
+        }
+        var failures = SourceFailures()
+        let all = (1...3).map { source(UInt64($0)) }
+        #expect(failures.ordered(all.reversed()) == all)
+        failures.add(all[0])
+        failures.add(all[2])
+        #expect(failures.ordered(all) == [all[1], all[0], all[2]])
+        failures.add(all[1])
+        failures.add(all[0])
+        #expect(failures.ordered(all) == [all[2], all[1], all[0]])
+        failures.keep { $0 != all[0].incarnation }
+        #expect(failures.ordered(all) == [all[0], all[2], all[1]])
+    }
+
+    @Test func `one key's slow replicas leave places for the snapshots of others`() throws {
+        var cluster = Cluster.eager(nodes: []) { $0.uploadsMax = 4 }
+        cluster.principals[1] = Principal(name: Name("slow"), rights: .all)
+        cluster.principals[2] = Principal(name: Name("other"), rights: .all)
+        cluster.addNode(1, named: "slow")
+        cluster.addNode(2, named: "other")
+        for index in 0..<10 { cluster.nodes[1]?.open("mine/\(index)") }
+        for index in 0..<2 { cluster.nodes[2]?.open("yours/\(index)") }
+        for node in [1, 2] { cluster.flushInputs(of: node) }
+        cluster.run()
+        cluster.pass(cluster.settings.beatInterval * 2)
+        cluster.nodes[1]?.giving = .silence
+        cluster.grow("mine/*", by: 2_000, from: 1)
+        #expect(cluster.sequencer?.directory.lives.activeCount == 2)
+        cluster.grow("yours/*", by: 2_000, from: 2)
+        #expect(cluster.taken.map(\.store.state.text) == ["yours", "yours"])
+        #expect(cluster.sequencer?.directory.lives.uploadCount == 10)
+        cluster.expectBounds()
+        // Each of the slow ones has its turn, and is given up.
+        cluster.pass(cluster.settings.snapshotPatience * 7)
+        #expect(cluster.sequencer?.directory.lives.uploadCount == 0)
+        #expect(cluster.passedOver.count == 10 && cluster.failed.count == 10)
     }
 
     @Test func `a snapshot that can't be saved is dropped until the next point`() throws {

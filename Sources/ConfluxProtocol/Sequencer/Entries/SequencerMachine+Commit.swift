@@ -56,7 +56,7 @@ extension SequencerMachine {
                         timestamp: landed.timestamp)
                 }
                 note(
-                    loads,
+                    loads, by: sessions[incarnation]?.owner,
                     through: expectation.sequence.advanced(by: UInt64(count) - 1))
                 if receiptsDue.last != incarnation { receiptsDue.append(incarnation) }
             case .joined(let nonce):

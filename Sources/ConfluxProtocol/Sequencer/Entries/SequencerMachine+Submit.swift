@@ -141,7 +141,7 @@ extension SequencerMachine {
             return
         }
         if oversized.isEmpty, faults.allSatisfy({ $0 == nil }) {
-            for row in batch.targets { directory.see(row.target) }
+            for row in batch.targets { directory.see(row.target, by: principal.name) }
             admitWhole(batch, by: incarnation)
             return
         }
@@ -168,7 +168,7 @@ extension SequencerMachine {
             return
         }
         for (row, fault) in zip(batch.targets, faults) where fault == nil {
-            directory.see(row.target)
+            directory.see(row.target, by: principal.name)
         }
         for part in batch.splitting(admitting: { entry, _ in verdicts[entry] == nil }) {
             reject(verdicts, of: batch, before: part.firstCounter, by: incarnation)

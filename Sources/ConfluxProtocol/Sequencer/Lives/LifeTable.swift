@@ -16,10 +16,15 @@ struct LifeTable: Sendable {
     private var open = StoreQueue()
     /// Those of them whose votes are complete.
     private var complete: Set<StoreName> = []
-    /// The stores whose uploads wait for their turn, in order.
-    private var waiting = StoreQueue()
+    /// The stores whose uploads wait for their turn, in order, for each key whose replica is asked
+    /// first. *Invariant*: no queue is empty.
+    private var waiting: [Sharer: StoreQueue] = [:]
+    /// Each key of `waiting` once, in the order of their turns.
+    private var turns: [Sharer] = []
     /// The stores whose snapshots are being uploaded. *Invariant*: no more than may be at once.
     private var active: Set<StoreName> = []
+    /// Whose replicas give them.
+    private var shares = Shares<Sharer>()
 
     var count: Int { lives.count }
     /// How many stores may get a digest point.
@@ -27,7 +32,7 @@ struct LifeTable: Sendable {
     /// How many snapshots are being uploaded.
     var activeCount: Int { active.count }
     /// How many snapshots are being uploaded, or wait for their turn.
-    var uploadCount: Int { active.count + waiting.count }
+    var uploadCount: Int { active.count + waiting.values.reduce(0) { $0 + $1.count } }
 
     subscript(name: StoreName) -> StoreLife? { _read { yield lives[name] } }
 
@@ -76,12 +81,33 @@ struct LifeTable: Sendable {
             if place.isComplete { complete.insert(name) } else { complete.remove(name) }
         }
         if place.upload != former.upload {
-            if former.upload == .waiting { waiting.remove(name) } else { active.remove(name) }
-            switch place.upload {
-            case .waiting: waiting.append(name)
-            case .active: active.insert(name)
+            switch former.upload {
+            case .waiting(let sharer): leave(name, sharer)
+            case .active(let sharer):
+                active.remove(name)
+                shares.remove(of: sharer)
             case nil: break
             }
+            switch place.upload {
+            case .waiting(let sharer):
+                if waiting[sharer] == nil { turns.append(sharer) }
+                waiting[sharer, default: StoreQueue()].append(name)
+            case .active(let sharer):
+                active.insert(name)
+                shares.add(of: sharer)
+            case nil: break
+            }
+        }
+    }
+
+    /// A store no longer waits. Whoever's it is, another one has the next turn.
+    private mutating func leave(_ name: StoreName, _ sharer: Sharer) {
+        waiting[sharer]?.remove(name)
+        turns.removeAll { $0 == sharer }
+        if waiting[sharer]?.first == nil {
+            waiting[sharer] = nil
+        } else {
+            turns.append(sharer)
         }
     }
 
@@ -96,8 +122,12 @@ struct LifeTable: Sendable {
         return complete.union(late).sorted()
     }
 
-    /// The store whose upload begins next.
-    var nextWaiting: StoreName? { waiting.first }
+    /// The store whose upload begins next; nil if none waits, or none may begin.
+    ///
+    /// - Parameter most: How many uploads there may be at once, which the keys share.
+    func nextWaiting(of most: Int) -> StoreName? {
+        turns.first { shares.hasRoom(for: $0, of: most) }.flatMap { waiting[$0]?.first }
+    }
 
     /// The stores whose source did not answer in time, ascending.
     func overdue(at now: Duration) -> [StoreName] {
@@ -120,7 +150,7 @@ struct LifeTable: Sendable {
 extension StoreWork {
     /// The entries of a life in the indexes.
     fileprivate struct Place: Equatable {
-        enum Upload: Equatable { case waiting, active }
+        enum Upload: Equatable { case waiting(Sharer), active(Sharer) }
 
         var isReady: Bool
         var deadline: Duration?
@@ -131,6 +161,10 @@ extension StoreWork {
     fileprivate var place: Place {
         Place(
             isReady: isPointReady, deadline: votes.deadline, isComplete: votes.isComplete,
-            upload: upload.map { $0.step == .waiting ? .waiting : .active })
+            upload: upload.flatMap { upload in
+                upload.source.map {
+                    upload.step == .waiting ? .waiting($0.sharer) : .active($0.sharer)
+                }
+            })
     }
 }

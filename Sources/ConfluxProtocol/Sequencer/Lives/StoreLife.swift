@@ -107,7 +107,7 @@ struct StoreWork: Sendable {
 
     mutating func wait(_ opener: Opener) { word?.wait(opener) }
 
-    mutating func wait(_ asker: Asker) { word?.wait(asker) }
+    mutating func wait(_ asker: Asker, of sharer: Sharer) { word?.wait(asker, of: sharer) }
 
     // MARK: Hosts
 
@@ -165,8 +165,8 @@ struct StoreWork: Sendable {
 
     mutating func passOverSource() { upload?.passOverSource() }
 
-    mutating func take(_ chunk: SnapshotChunk) -> SnapshotUpload.Taken? {
-        guard let taken = upload?.take(chunk) else { return nil }
+    mutating func take(_ chunk: SnapshotChunk, partBytesMax: Int) -> SnapshotUpload.Taken? {
+        guard let taken = upload?.take(chunk, partBytesMax: partBytesMax) else { return nil }
         if case .part = taken, let upload {
             save = Save(isConfirmed: upload.isConfirmed, load: upload.load)
         }

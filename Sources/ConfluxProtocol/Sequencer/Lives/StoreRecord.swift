@@ -66,6 +66,8 @@ struct StoreRecord: Sendable, Equatable {
     let life: SequenceNumber
     /// The size of its first state, which checkpoints contain while the store lives.
     let initialBytes: Int
+    /// The name of the key that created it; nil if there were no keys.
+    var creator: Name?
     var schemaVersion: UInt32
     var base: Base
     /// What is kept aside of the entries that the log may discard (rule 21). *Invariant*: nil in a
@@ -101,8 +103,11 @@ struct StoreRecord: Sendable, Equatable {
         var globalBytes: UInt64
     }
 
-    init(life: SequenceNumber, schemaVersion: UInt32, initial: EncodedState) {
+    init(
+        life: SequenceNumber, schemaVersion: UInt32, initial: EncodedState, creator: Name? = nil
+    ) {
         self.life = life
+        self.creator = creator
         self.schemaVersion = schemaVersion
         initialBytes = initial.bytes.count
         base = .initial(initial, schemaVersion: schemaVersion)

@@ -34,7 +34,7 @@ struct StoreWord: Sendable {
 
     mutating func wait(_ opener: Opener) { openers.add(opener) }
 
-    mutating func wait(_ asker: Asker) { askers.add(asker) }
+    mutating func wait(_ asker: Asker, of sharer: Sharer) { askers.add(asker, of: sharer) }
 
     mutating func remove(openersOf incarnation: Incarnation) { openers.remove(incarnation) }
 }
@@ -45,14 +45,18 @@ struct StoreBeginning: Sendable {
     let life: SequenceNumber
     let schemaVersion: UInt32
     let initial: EncodedState
+    /// The name of the key that opened it first; nil if there were no keys.
+    let creator: Name?
     private(set) var openers: Openers
 
     init(
-        life: SequenceNumber, schemaVersion: UInt32, initial: EncodedState, opener: Opener
+        life: SequenceNumber, schemaVersion: UInt32, initial: EncodedState, creator: Name?,
+        opener: Opener
     ) {
         self.life = life
         self.schemaVersion = schemaVersion
         self.initial = initial
+        self.creator = creator
         openers = Openers()
         openers.add(opener)
     }
@@ -66,36 +70,47 @@ struct StoreBeginning: Sendable {
 struct Opener: Sendable {
     var incarnation: Incarnation
     var request: UInt64
+    /// Whose share of the openers it counts for.
+    var sharer: Sharer
 }
 
 /// The nodes that wait for a store to be created, or to be upgraded.
 struct Openers: Sendable {
-    /// The most openers of one store. *At the bound* an open fails with `tableFull`, and the node
-    /// may try again.
+    /// The most openers of one store, which the keys share. *At the bound* an open fails with
+    /// `tableFull`, and the node may try again.
     static let countMax = 1_024
 
     private(set) var all: [Opener] = []
+    private var shares = Shares<Sharer>()
 
-    var isFull: Bool { all.count >= Self.countMax }
+    func hasRoom(for sharer: Sharer) -> Bool { shares.hasRoom(for: sharer, of: Self.countMax) }
 
-    mutating func add(_ opener: Opener) { all.append(opener) }
+    mutating func add(_ opener: Opener) {
+        all.append(opener)
+        shares.add(of: opener.sharer)
+    }
 
     mutating func remove(_ incarnation: Incarnation) {
+        for opener in all where opener.incarnation == incarnation {
+            shares.remove(of: opener.sharer)
+        }
         all.removeAll { $0.incarnation == incarnation }
     }
 }
 
 /// Those who wait for one entry.
 struct Askers: Sendable {
-    /// The most who wait for one entry. *At the bound* a further one gets no answer, and asks
-    /// again.
+    /// The most who wait for one entry, a number that the keys share. *At the bound* a further one
+    /// gets no answer, and asks again.
     static let countMax = 1_024
 
     private(set) var all: [Asker] = []
+    private var shares = Shares<Sharer>()
 
     /// Adds an asker. A repeated request counts once.
-    mutating func add(_ asker: Asker) {
-        guard all.count < Self.countMax, !all.contains(asker) else { return }
+    mutating func add(_ asker: Asker, of sharer: Sharer) {
+        guard shares.hasRoom(for: sharer, of: Self.countMax), !all.contains(asker) else { return }
         all.append(asker)
+        shares.add(of: sharer)
     }
 }

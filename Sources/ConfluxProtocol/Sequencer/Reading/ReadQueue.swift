@@ -1,7 +1,7 @@
 import ConfluxVocabulary
 
-/// What nodes want to read from the log. The connections take turns, so that one that asks for much
-/// does not delay one that asks for little.
+/// What nodes want to read from the log. The keys take turns, and so do the connections of each key. So neither a
+/// connection that asks for much nor a key with many connections delays others.
 struct ReadQueue: Sendable {
     /// The most requests of one connection that wait. *At the bound* a further request gets no
     /// answer, and the node repeats it. A node has two fetches and a few loads under way.
@@ -9,8 +9,11 @@ struct ReadQueue: Sendable {
 
     /// The jobs of each connection in the order in which it asked. *Invariant*: no list is empty.
     private var waiting: [ConnectionID: [ReadJob]] = [:]
-    /// Each connection of `waiting` once, in the order of their turns.
-    private var turns: [ConnectionID] = []
+    /// The connections of each key in `waiting`, each once, in the order of their turns. *Invariant*: no
+    /// list is empty.
+    private var connections: [Sharer: [ConnectionID]] = [:]
+    /// Each key of `connections` once, in the order of their turns.
+    private var turns: [Sharer] = []
     /// How many jobs are being read.
     private(set) var underWay = 0
 
@@ -20,24 +23,34 @@ struct ReadQueue: Sendable {
     var longest: Int { waiting.values.lazy.map(\.count).max() ?? 0 }
 
     /// A node asks. A request that waits already is not added again.
-    mutating func add(_ job: ReadJob) {
+    mutating func add(_ job: ReadJob, of sharer: Sharer) {
         let present = waiting[job.connection] ?? []
         guard present.count < Self.perConnectionMax, !present.contains(job) else { return }
-        if present.isEmpty { turns.append(job.connection) }
         waiting[job.connection] = present + [job]
+        if present.isEmpty { line(up: job.connection, of: sharer) }
+    }
+
+    private mutating func line(up connection: ConnectionID, of sharer: Sharer) {
+        if connections[sharer] == nil { turns.append(sharer) }
+        connections[sharer, default: []].append(connection)
     }
 
     /// Takes the next job, which is then under way.
     mutating func take() -> ReadJob? {
         guard !turns.isEmpty else { return nil }
-        let connection = turns.removeFirst()
-        guard var jobs = waiting.removeValue(forKey: connection) else {
-            preconditionFailure("it is the turn of \(connection), which asks for nothing")
-        }
+        let sharer = turns.removeFirst()
+        guard var line = connections.removeValue(forKey: sharer),
+            var jobs = waiting.removeValue(forKey: line[0])
+        else { preconditionFailure("it is the turn of \(sharer), which asks for nothing") }
+        let connection = line.removeFirst()
         let job = jobs.removeFirst()
+        if !line.isEmpty {
+            connections[sharer] = line
+            turns.append(sharer)
+        }
         if !jobs.isEmpty {
             waiting[connection] = jobs
-            turns.append(connection)
+            self.line(up: connection, of: sharer)
         }
         underWay += 1
         return job

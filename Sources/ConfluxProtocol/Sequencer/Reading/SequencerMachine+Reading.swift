@@ -42,7 +42,7 @@ extension SequencerMachine {
             answer(job, with: [], damage: nil, into: &effects)
             return
         }
-        reads.add(job)
+        reads.add(job, of: principal.sharer(on: job.connection))
         beginReads(into: &effects)
     }
 

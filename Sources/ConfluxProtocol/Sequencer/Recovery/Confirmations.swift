@@ -27,11 +27,19 @@ struct Confirmations: Sendable {
     /// What one confirmation answers.
     private struct Questions: Sendable {
         var barriers: Set<Asker> = []
+        /// Whose barriers they are.
+        var barrierShares = Shares<Sharer>()
         var hellos: [ConnectionID: Hello] = [:]
+        var helloShares = Shares<Sharer>()
+
+        mutating func remove(helloFrom connection: ConnectionID) {
+            guard let hello = hellos.removeValue(forKey: connection) else { return }
+            helloShares.remove(of: hello.sharer(on: connection))
+        }
     }
 
-    /// The most hellos of each kind. *At the bound* a further hello gets no answer, and the node
-    /// repeats it.
+    /// The most hellos of each kind, which the keys share. *At the bound* a further hello gets no
+    /// answer, and the node repeats it.
     static let hellosMax = 1_024
 
     private var waiting = Questions()
@@ -41,28 +49,42 @@ struct Confirmations: Sendable {
 
     /// How many barriers there are. *Use*: to bound them.
     var barrierCount: Int { waiting.barriers.count + asked.barriers.count }
-    /// The hellos that wait for an answer.
-    var hellos: some Sequence<Hello> { [waiting.hellos.values, asked.hellos.values].joined() }
+    /// The hellos that wait for an answer, and their connections.
+    var hellos: some Sequence<(key: ConnectionID, value: Hello)> {
+        [waiting.hellos, asked.hellos].joined()
+    }
     /// Whether another confirmation is needed.
     var isDue: Bool { !waiting.barriers.isEmpty || !waiting.hellos.isEmpty }
 
     /// Whether the barrier already waits for the next confirmation.
     func contains(_ barrier: Asker) -> Bool { waiting.barriers.contains(barrier) }
 
-    mutating func add(_ barrier: Asker) { waiting.barriers.insert(barrier) }
+    /// Whether another barrier may wait.
+    func hasRoom(for sharer: Sharer, of most: Int) -> Bool {
+        ShareRule.admits(
+            1, using: waiting.barrierShares.use(of: sharer) + asked.barrierShares.use(of: sharer),
+            ofTotal: barrierCount, of: most)
+    }
+
+    mutating func add(_ barrier: Asker, of sharer: Sharer) {
+        if waiting.barriers.insert(barrier).inserted { waiting.barrierShares.add(of: sharer) }
+    }
 
     mutating func add(_ hello: Hello, from connection: ConnectionID) {
+        let sharer = hello.sharer(on: connection)
         guard asked.hellos[connection] != hello,
-            waiting.hellos.count < Self.hellosMax || waiting.hellos[connection] != nil
+            waiting.hellos[connection] != nil
+                || waiting.helloShares.hasRoom(for: sharer, of: Self.hellosMax)
         else { return }
-        asked.hellos[connection] = nil
+        forgetHello(from: connection)
         waiting.hellos[connection] = hello
+        waiting.helloShares.add(of: sharer)
     }
 
     /// The connection has ended, so its hello gets no answer any more.
     mutating func forgetHello(from connection: ConnectionID) {
-        waiting.hellos[connection] = nil
-        asked.hellos[connection] = nil
+        waiting.remove(helloFrom: connection)
+        asked.remove(helloFrom: connection)
     }
 
     mutating func begin() {
@@ -88,18 +110,20 @@ struct Confirmations: Sendable {
 
 extension SequencerMachine {
     mutating func barrier(
-        _ barrier: Barrier, from connection: ConnectionID, into effects: inout [SequencerEffect]
+        _ barrier: Barrier, from connection: ConnectionID, as principal: Principal,
+        into effects: inout [SequencerEffect]
     ) {
         let question = Asker(connection: connection, request: barrier.request)
+        let sharer = principal.sharer(on: connection)
         guard
             confirmations.contains(question)
-                || confirmations.barrierCount < settings.barriersMax
+                || confirmations.hasRoom(for: sharer, of: settings.barriersMax)
         else {
-            let text = "the sequencer has reached its limit of barriers; ask again later"
+            let text = "as many barriers as this key may have at once wait; ask again later"
             refuse(.tableFull, text, to: question, into: &effects)
             return
         }
-        confirmations.add(question)
+        confirmations.add(question, of: sharer)
         if !confirmations.isUnderWay { confirm(into: &effects) }
     }
 

@@ -50,7 +50,8 @@ package struct LogFold: Sendable, Equatable {
             switch block {
             case .batch(let incarnation, let batch):
                 let end = sequence.advanced(by: UInt64(batch.count) - 1)
-                directory.note(batch.loads(), through: end)
+                let owner = sessions[incarnation]?.owner
+                directory.note(batch.loads(), by: owner, through: end)
                 // A forgotten session has no ledger. Its actions are only history.
                 let isAscending = sessions.change(incarnation) {
                     $0.recover(
@@ -92,7 +93,7 @@ package struct LogFold: Sendable, Equatable {
         case .forgotten(let incarnation):
             sessions.remove(incarnation)
         case .created, .dropped, .upgraded, .frozen, .thawed, .digestPoint, .skipped:
-            directory.note(event, at: sequence)
+            directory.note(event, by: owner, at: sequence)
         }
     }
 }

@@ -19,21 +19,22 @@ struct ConnectionTable: Sendable {
         }
     }
 
-    private var peers: [ConnectionID: Peer] = [:]
-    /// How many observers there are. *Use*: to bound them.
-    private(set) var observerCount = 0
+    private var peers: [ConnectionID: (peer: Peer, sharer: Sharer)] = [:]
+    /// How many observers there are, and whose. *Use*: to bound them.
+    private(set) var observers = Shares<Sharer>()
 
-    subscript(connection: ConnectionID) -> Peer? { peers[connection] }
+    subscript(connection: ConnectionID) -> Peer? { peers[connection]?.peer }
 
     var all: some Collection<ConnectionID> { peers.keys }
 
-    mutating func insert(_ connection: ConnectionID, as peer: Peer) {
+    mutating func insert(_ connection: ConnectionID, as peer: Peer, of sharer: Sharer) {
         remove(connection)
-        if peer == .observer { observerCount += 1 }
-        peers[connection] = peer
+        if peer == .observer { observers.add(of: sharer) }
+        peers[connection] = (peer, sharer)
     }
 
     mutating func remove(_ connection: ConnectionID) {
-        if peers.removeValue(forKey: connection) == .observer { observerCount -= 1 }
+        guard let (peer, sharer) = peers.removeValue(forKey: connection) else { return }
+        if peer == .observer { observers.remove(of: sharer) }
     }
 }

@@ -15,6 +15,9 @@ struct PendingJoin: Sendable {
         self.name = name
         self.isKeyed = isKeyed
     }
+
+    /// Whose share it counts for that the hello waits.
+    fileprivate var sharer: Sharer { hello.sharer(on: connection) }
 }
 
 /// The hellos whose `joined` entries are not in the log yet. After a restart all nodes say hello at once, so nothing
@@ -24,8 +27,8 @@ struct PendingJoin: Sendable {
 struct PendingJoins: Sendable {
     private var joins: [Nonce: PendingJoin] = [:]
     private var nonces: [Name: Nonce] = [:]
-    /// How many stores and states the hellos name, as far as they count.
-    private(set) var nameCount = 0
+    /// How many stores and states the hellos name, as far as they count, and whose hellos.
+    private(set) var names = Shares<Sharer>()
 
     var count: Int { joins.count }
     var isEmpty: Bool { joins.isEmpty }
@@ -45,23 +48,24 @@ struct PendingJoins: Sendable {
         let former = joins.updateValue(join, forKey: nonce)
         precondition(former == nil, "\(nonce) joins already")
         if let name = join.name { nonces[name] = nonce }
-        nameCount += join.hello.countedNames
+        names.add(join.hello.countedNames, of: join.sharer)
     }
 
     /// Takes the repeated hello of a process, if it is there. A hello from before its last one is out of date, and
     /// ignored.
     mutating func take(_ hello: Hello, from connection: ConnectionID) {
         guard let join = joins[hello.nonce], !hello.isBefore(join.hello) else { return }
-        nameCount += hello.countedNames - join.hello.countedNames
+        names.remove(join.hello.countedNames, of: join.sharer)
         joins[hello.nonce]?.hello = hello
         joins[hello.nonce]?.connection = connection
+        names.add(hello.countedNames, of: hello.sharer(on: connection))
     }
 
     /// Removes and returns the hello with a nonce.
     mutating func removeValue(forKey nonce: Nonce) -> PendingJoin? {
         guard let join = joins.removeValue(forKey: nonce) else { return nil }
         if let name = join.name, nonces[name] == nonce { nonces[name] = nil }
-        nameCount -= join.hello.countedNames
+        names.remove(join.hello.countedNames, of: join.sharer)
         return join
     }
 }

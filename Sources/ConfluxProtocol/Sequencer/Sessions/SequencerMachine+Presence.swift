@@ -193,6 +193,7 @@ extension SequencerMachine {
     private mutating func sweep(at now: Duration, into effects: inout [SequencerEffect]) {
         sweepAt = now + settings.silenceMax / 4
         reviewDamage(at: now)
+        sourceFailures.keep { sessions[$0] != nil }
         for incarnation in sessions.incarnations {
             guard let session = sessions[incarnation], !session.isEnding else { continue }
             switch session.presence {

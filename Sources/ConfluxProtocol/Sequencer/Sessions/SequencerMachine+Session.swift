@@ -27,11 +27,13 @@ extension SequencerMachine {
         var known = speaker.epoch
         if let mark = hello.history, mark.log == tenure.log { known = max(known, mark.epoch) }
         guard known > tenure.epoch else {
-            if hasRoom(for: hello) { self.hello(hello, from: connection, at: now, into: &effects) }
+            if hasRoom(for: hello, from: connection) {
+                self.hello(hello, from: connection, at: now, into: &effects)
+            }
             return
         }
         // Only a confirmation that begins after the hello may answer it.
-        if hasRoom(for: hello) { confirmations.add(hello, from: connection) }
+        if hasRoom(for: hello, from: connection) { confirmations.add(hello, from: connection) }
         challenge(by: known, into: &effects)
     }
 
@@ -126,16 +128,17 @@ extension SequencerMachine {
         _ hello: Hello, from connection: ConnectionID, at now: Moment,
         into effects: inout [SequencerEffect]
     ) {
+        let sharer = hello.sharer(on: connection)
         guard
             connections[connection] == .observer
-                || connections.observerCount < settings.observersMax
+                || connections.observers.hasRoom(for: sharer, of: settings.observersMax)
         else {
-            let text = "the sequencer has reached its limit of observers; try again later"
+            let text = "as many observers as this key may have are connected; try again later"
             refuse(hello, .tableFull, text, to: connection, into: &effects)
             return
         }
         release(connection, at: now.monotonic, into: &effects)
-        connections.insert(connection, as: .observer)
+        connections.insert(connection, as: .observer, of: sharer)
         effects.append(
             .send(
                 .welcome(welcome(hello, incarnation: .none, ledger: nil)), to: connection))
@@ -268,7 +271,8 @@ extension SequencerMachine {
         if connections[connection] != .member(incarnation) {
             release(connection, at: now, into: &effects)
         }
-        connections.insert(connection, as: .member(incarnation))
+        connections.insert(
+            connection, as: .member(incarnation), of: hello.sharer(on: connection))
         let former = sessions.takeUp(incarnation, by: hello, on: connection, at: now)
         if let former { connections.remove(former) }
         restateHosting(hello, of: incarnation)

@@ -3,8 +3,8 @@ import ConfluxVocabulary
 /// Digest points, and what replicas report there (see ``Votes``).
 extension SequencerMachine {
     /// Entries are in the log, with these loads.
-    mutating func note(_ loads: [TargetLoad], through last: SequenceNumber) {
-        directory.note(loads, through: last)
+    mutating func note(_ loads: [TargetLoad], by owner: Name?, through last: SequenceNumber) {
+        directory.note(loads, by: owner, through: last)
         for load in loads {
             switch load.target {
             case .store(let name): reviewPoint(of: name)

@@ -41,7 +41,8 @@ extension SequencerMachine {
             }
             return
         }
-        let upload = SnapshotUpload(reference, of: round, isConfirmed: isConfirmed)
+        let upload = SnapshotUpload(
+            reference, of: round, from: sources(of: result, in: round), isConfirmed: isConfirmed)
         guard life.work.upload?.isSame(as: upload) != true else { return }
         directory.change(name) { $0.giveUpUpload() }
         // The log may complete the snapshot with the part that it is saving. After that the store
@@ -62,12 +63,23 @@ extension SequencerMachine {
         beginUploads(at: now, into: &effects)
     }
 
+    /// The replicas that voted for a state. Those that never failed to send one are asked first, and
+    /// then those whose last failure is longest ago.
+    private func sources(
+        of result: Votes.Result, in round: Votes.Round
+    ) -> [SnapshotUpload.Source] {
+        let sources = round.sources(of: result.digest).compactMap { incarnation in
+            sessions[incarnation].map {
+                SnapshotUpload.Source(incarnation: incarnation, sharer: $0.sharer)
+            }
+        }
+        return sourceFailures.ordered(sources)
+    }
+
     private mutating func beginUploads(
         at now: Moment, into effects: inout [SequencerEffect]
     ) {
-        while directory.lives.activeCount < settings.uploadsMax,
-            let name = directory.lives.nextWaiting
-        {
+        while let name = directory.lives.nextWaiting(of: settings.uploadsMax) {
             goOn(with: name, at: now, into: &effects)
         }
     }
@@ -81,7 +93,9 @@ extension SequencerMachine {
             let source = upload.source
         {
             // Only live nodes are hosts.
-            if life.work.hosts[source] != nil, let connection = sessions[source]?.connection {
+            if life.work.hosts[source.incarnation] != nil,
+                let connection = sessions[source.incarnation]?.connection
+            {
                 directory.change(name) { $0.ask(until: deadline) }
                 effects.append(
                     .send(
@@ -93,7 +107,7 @@ extension SequencerMachine {
             }
             directory.change(name) { $0.passOverSource() }
         }
-        fail(name, "no replica with this state is connected any more", into: &effects)
+        fail(name, "no connected replica sends this state", into: &effects)
     }
 
     /// Gives an upload up. The next attempt is at the store's next point, and no sooner: an upload
@@ -114,26 +128,42 @@ extension SequencerMachine {
     ) {
         let name = chunk.place.store
         guard let upload = directory.life(chunk.place)?.work.upload, upload.place == chunk.place,
-            upload.deadline != nil, upload.source == incarnation
+            upload.deadline != nil, upload.source?.incarnation == incarnation
         else { return }
-        guard chunk.byteCount == upload.reference.byteCount, !chunk.bytes.isEmpty,
-            chunk.bytes.count <= Int(settings.snapshotPartBytesMax)
-        else {
-            // The replica no longer has the state, or never had it.
-            directory.change(name) { $0.passOverSource() }
-            goOn(with: name, at: now, into: &effects)
-            beginUploads(at: now, into: &effects)
-            return
-        }
-        switch directory.change(name, { $0.take(chunk) }) ?? nil {
+        let partBytesMax = Int(settings.snapshotPartBytesMax)
+        switch directory.change(name, { $0.take(chunk, partBytesMax: partBytesMax) }) ?? nil {
         case .part(let part): effects.append(.saveSnapshot(part))
-        case .wrong:
-            fail(
-                name, "what replicas sent does not have the digest that they voted for",
+        case .gone: passOver(name, "it no longer has that state", at: now, into: &effects)
+        case .short:
+            passOver(
+                name, "it does not send the part that it was asked for", at: now, into: &effects)
+        case .wrong(isOneGiver: true):
+            passOver(
+                name, "what it sent does not have the digest that it voted for", at: now,
                 into: &effects)
-            beginUploads(at: now, into: &effects)
+        case .wrong(isOneGiver: false): goOn(with: name, at: now, into: &effects)
         case .other, nil: break
         }
+    }
+
+    /// The source of an upload has failed, so the next one is asked. From here on it is asked after
+    /// others for all snapshots.
+    private mutating func passOver(
+        _ name: StoreName, _ reason: String, at now: Moment,
+        into effects: inout [SequencerEffect]
+    ) {
+        guard let upload = directory.life(of: name)?.work.upload, let source = upload.source
+        else { return }
+        sourceFailures.add(source)
+        let session = sessions[source.incarnation]
+        effects.append(
+            .note(
+                .sourcePassedOver(
+                    upload.place, source.incarnation, name: session?.name, owner: session?.owner,
+                    reason)))
+        directory.change(name) { $0.passOverSource() }
+        goOn(with: name, at: now, into: &effects)
+        beginUploads(at: now, into: &effects)
     }
 
     /// The log has saved a part, or could not save it.
@@ -191,8 +221,7 @@ extension SequencerMachine {
     /// Goes on with the next source where a source did not answer in time.
     mutating func passUploads(at now: Moment, into effects: inout [SequencerEffect]) {
         for name in directory.lives.overdue(at: now.monotonic) {
-            directory.change(name) { $0.passOverSource() }
-            goOn(with: name, at: now, into: &effects)
+            passOver(name, "it did not answer in time", at: now, into: &effects)
         }
         beginUploads(at: now, into: &effects)
     }

@@ -14,9 +14,13 @@ struct QuestionTable: Sendable {
         var endsWithFirst: Bool
         /// The best answer so far; nil if there is none.
         var best: Answer?
+        /// Whose share of the questions it counts for.
+        let sharer: Sharer
     }
 
     private var pending: [UInt64: Pending] = [:]
+    /// *Invariant*: counts each question in `pending` once.
+    private var shares = Shares<Sharer>()
     /// *Invariant*: no number is used twice, not even in another tenure. Otherwise a late answer
     /// would answer another question. Number 0 stands for the question whether a node is alive.
     private var nextNumber: UInt64
@@ -31,9 +35,17 @@ struct QuestionTable: Sendable {
     var count: Int { pending.count }
     var nextDeadline: Duration? { pending.values.lazy.map(\.deadline).min() }
 
+    /// Whether another question may wait.
+    func hasRoom(for sharer: Sharer, of most: Int) -> Bool { shares.hasRoom(for: sharer, of: most) }
+
+    /// Ends a question.
+    private mutating func end(_ number: UInt64) {
+        if let ended = pending.removeValue(forKey: number) { shares.remove(of: ended.sharer) }
+    }
+
     /// Forwards a question to nodes.
     mutating func ask(
-        _ question: Question, by asker: ConnectionID,
+        _ question: Question, by asker: ConnectionID, sharing sharer: Sharer,
         of nodes: [(Incarnation, ConnectionID)], until deadline: Duration, endsWithFirst: Bool,
         into effects: inout [SequencerEffect]
     ) {
@@ -44,7 +56,8 @@ struct QuestionTable: Sendable {
         pending[number] = Pending(
             asker: asker, askersNumber: question.number, forwarded: forwarded,
             awaited: Set(nodes.map(\.0)), deadline: deadline, endsWithFirst: endsWithFirst,
-            best: nil)
+            best: nil, sharer: sharer)
+        shares.add(of: sharer)
         for (_, connection) in nodes {
             effects.append(.send(.question(forwarded), to: connection))
         }
@@ -85,7 +98,7 @@ struct QuestionTable: Sendable {
             }
         }
         forwarded.isLast = waiting.awaited.isEmpty || waiting.endsWithFirst
-        pending[answer.number] = forwarded.isLast ? nil : waiting
+        if forwarded.isLast { end(answer.number) } else { pending[answer.number] = waiting }
         return (forwarded, waiting.asker)
     }
 
@@ -104,7 +117,7 @@ struct QuestionTable: Sendable {
 
     /// A connection no longer waits for answers.
     mutating func abandon(askedBy asker: ConnectionID) {
-        pending = pending.filter { $0.value.asker != asker }
+        for (number, waiting) in pending where waiting.asker == asker { end(number) }
     }
 
     /// Ends the questions whose time is up.
@@ -113,7 +126,7 @@ struct QuestionTable: Sendable {
     mutating func expire(at now: Duration) -> [(Answer, ConnectionID)] {
         let late = pending.sorted { $0.key < $1.key }.filter { $0.value.deadline <= now }
         return late.map { number, waiting in
-            pending[number] = nil
+            end(number)
             var late = Answer(
                 number: waiting.askersNumber, isLast: true, node: nil,
                 body: .failed(.timedOut, message: "no answer in time; ask again"))
@@ -125,7 +138,7 @@ struct QuestionTable: Sendable {
 
 extension SequencerMachine {
     mutating func ask(
-        _ question: Question, from asker: ConnectionID, at now: Moment,
+        _ question: Question, from asker: ConnectionID, as principal: Principal, at now: Moment,
         into effects: inout [SequencerEffect]
     ) {
         func reply(_ body: Answer.Body, into effects: inout [SequencerEffect]) {
@@ -193,14 +206,16 @@ extension SequencerMachine {
             reply(.failed(.notHosted, message: text), into: &effects)
             return
         }
-        guard questions.count < settings.questionsMax else {
-            let text = "the sequencer has reached its limit of forwarded questions; ask again later"
+        let sharer = principal.sharer(on: asker)
+        guard questions.hasRoom(for: sharer, of: settings.questionsMax) else {
+            let text =
+                "as many questions as this key may ask at once wait for answers; ask again later"
             reply(.failed(.tableFull, message: text), into: &effects)
             return
         }
         let patience = min(max(question.patience, .zero), settings.questionPatienceMax)
         questions.ask(
-            question, by: asker,
+            question, by: asker, sharing: sharer,
             of: asked.compactMap { session in
                 session.connection.map { (session.incarnation, $0) }
             },

@@ -11,7 +11,8 @@ extension SequencerMachine {
         _ open: Open, by incarnation: Incarnation, on connection: ConnectionID,
         into effects: inout [SequencerEffect]
     ) {
-        if let failure = refusal(of: open) {
+        guard let session = sessions[incarnation] else { return }
+        if let failure = refusal(of: open, by: session) {
             let opened = Opened(
                 request: open.request, outcome: .failed(failure.0, message: failure.1))
             effects.append(.send(.opened(opened), to: connection))
@@ -22,14 +23,15 @@ extension SequencerMachine {
             directory.bridge(
                 StateBridge(
                     state: state, schemaVersion: open.schemaVersion, shapes: open.shapes),
-                by: incarnation)
+                by: incarnation, of: session.sharer)
             let outcome = Opened.Outcome.opened(
                 life: .zero, schemaVersion: open.schemaVersion, last: tenure.last,
                 floor: tenure.floor, snapshot: nil)
             effects.append(
                 .send(.opened(Opened(request: open.request, outcome: outcome)), to: connection))
         case .store(let name):
-            let opener = Opener(incarnation: incarnation, request: open.request)
+            let opener = Opener(
+                incarnation: incarnation, request: open.request, sharer: session.sharer)
             if directory.beginnings[name] != nil {
                 directory.wait(opener, forBeginningOf: name)
             } else if let life = directory.life(of: name), !life.isEnding {
@@ -37,11 +39,11 @@ extension SequencerMachine {
             } else {
                 let life = pipeline.admit(
                     .created(name, schemaVersion: open.schemaVersion, initial: open.initial),
-                    by: sessions[incarnation]?.owner, then: .created(name))
+                    by: session.owner, then: .created(name))
                 directory.begin(
                     StoreBeginning(
                         life: life, schemaVersion: open.schemaVersion, initial: open.initial,
-                        opener: opener), named: name)
+                        creator: session.owner, opener: opener), named: name)
             }
         }
     }
@@ -77,20 +79,25 @@ extension SequencerMachine {
         }
     }
 
-    private func refusal(of open: Open) -> (RejectionCode, String)? {
+    private func refusal(of open: Open, by session: Session) -> (RejectionCode, String)? {
         let isFull = (
             RejectionCode.tableFull,
-            "the sequencer has reached its limit of stores; close and drop some, or raise the limit"
+            "the sequencer has reached its limit of stores, or this key its share of them; close "
+                + "and drop some, or raise the limit"
         )
         if open.schemaVersion < 1 { return (.schemaVersion, "schema versions begin with 1") }
         switch open.subject {
         case .state(let state):
-            return hasRoom(forState: state) ? nil : isFull
+            return hasRoom(forState: state, of: session.sharer) ? nil : isFull
         case .store(let name):
             if let present = directory.admittedLife(of: name) {
                 let beginning = directory.beginnings[name]
                 let word = directory.life(of: name)?.work.word
-                if (beginning?.openers ?? word?.openers)?.isFull == true { return isFull }
+                if let openers = beginning?.openers ?? word?.openers,
+                    !openers.hasRoom(for: session.sharer)
+                {
+                    return isFull
+                }
                 var version = present.schemaVersion
                 if beginning == nil, case .upgraded(let newer, _)? = word?.kind { version = newer }
                 // A newer version upgrades the store, unless the store is only about to be created.
@@ -106,11 +113,13 @@ extension SequencerMachine {
                         + "\(settings.initialStateBytesMax)"
                 )
             }
-            let isFullOfStores = directory.storeCount >= settings.storesMax
-            let isFullOfBytes = directory.initialBytes + bytes > settings.initialStatesBytesMax
-            let isFullOfCommit = isLogNearlyFull || !pipeline.hasRoom(bytes: bytes)
-            return isFullOfStores || isFullOfBytes || isFullOfCommit
-                || !hasRoom(forState: name.state) ? isFull : nil
+            let hasRoom =
+                directory.stores.hasRoom(for: session.owner, of: settings.storesMax)
+                && directory.initialBytes.hasRoom(
+                    for: session.owner, bytes, of: settings.initialStatesBytesMax)
+                && !isLogNearlyFull && pipeline.hasRoom(bytes: bytes)
+                && self.hasRoom(forState: name.state, of: session.owner.map { .key($0) })
+            return hasRoom ? nil : isFull
         }
     }
 
@@ -127,8 +136,9 @@ extension SequencerMachine {
     }
 
     /// Whether a state is known, or there is room for it.
-    private func hasRoom(forState state: Name) -> Bool {
-        directory.knows(state: state) || directory.states.count < settings.statesMax
+    private func hasRoom(forState state: Name, of sharer: Sharer?) -> Bool {
+        directory.knows(state: state)
+            || directory.states.shares.hasRoom(for: sharer, of: settings.statesMax)
     }
 
     /// A node hosts a store from here on: it waited for the store, or does not need to.
@@ -175,8 +185,9 @@ extension SequencerMachine {
             reviewPoint(of: name)
             thawHosted(name)
         }
-        for bridged in hello.bridged where hasRoom(forState: bridged.state) {
-            directory.bridge(bridged, by: incarnation)
+        guard let sharer = sessions[incarnation]?.sharer else { return }
+        for bridged in hello.bridged where hasRoom(forState: bridged.state, of: sharer) {
+            directory.bridge(bridged, by: incarnation, of: sharer)
         }
     }
 }

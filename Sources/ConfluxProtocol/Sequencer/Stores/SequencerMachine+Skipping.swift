@@ -3,7 +3,7 @@ import ConfluxVocabulary
 /// Skipping entries (rule 38).
 extension SequencerMachine {
     mutating func skip(
-        _ skip: Skip, from connection: ConnectionID, by owner: Name?,
+        _ skip: Skip, from connection: ConnectionID, as principal: Principal,
         into effects: inout [SequencerEffect]
     ) {
         let asker = Asker(connection: connection, request: skip.request)
@@ -24,16 +24,18 @@ extension SequencerMachine {
             refuse(.passed, reason, to: asker, into: &effects)
             return
         }
-        guard directory.skips.isPending(entry) || !directory.skips.isFull else {
+        guard directory.skips.isPending(entry) || directory.skips.hasRoom(for: principal.name)
+        else {
             let text =
-                "the limit of skipped entries is reached; they are forgotten when the log "
-                + "discards them"
+                "as many entries as this key may skip are skipped; they are forgotten when the "
+                + "log discards them"
             refuse(.tableFull, text, to: asker, into: &effects)
             return
         }
-        guard pipeline.hasRoom(bytes: 0), directory.skip(entry, for: asker) else { return }
+        guard pipeline.hasRoom(bytes: 0), directory.skip(entry, for: asker, as: principal)
+        else { return }
         pipeline.admit(
-            .skipped(entry.sequence, entry.target), by: owner, then: .skipped(entry))
+            .skipped(entry.sequence, entry.target), by: principal.name, then: .skipped(entry))
         // The votes for this and later points were for states that include the entry.
         for name in directory.names(concernedBy: entry.target) {
             if let round = directory.life(of: name)?.work.votes.round,

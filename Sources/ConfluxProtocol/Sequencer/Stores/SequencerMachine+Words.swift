@@ -56,10 +56,11 @@ extension SequencerMachine {
     // MARK: Freezing
 
     mutating func freeze(
-        _ freeze: Freeze, from connection: ConnectionID, by owner: Name?,
+        _ freeze: Freeze, from connection: ConnectionID, as principal: Principal,
         into effects: inout [SequencerEffect]
     ) {
         let asker = Asker(connection: connection, request: freeze.request)
+        let sharer = principal.sharer(on: connection)
         guard directory.admittedLife(of: freeze.store)?.life == freeze.life,
             let life = directory.life(of: freeze.store), life.record.life == freeze.life
         else {
@@ -69,13 +70,13 @@ extension SequencerMachine {
         }
         let word = StoreWord.Kind.asked(freeze)
         if life.work.word?.kind == word {
-            directory.change(freeze.store) { $0.wait(asker) }
+            directory.change(freeze.store) { $0.wait(asker, of: sharer) }
         } else if life.work.word == nil {
             if life.record.isFrozen == freeze.isFrozen {
                 confirm(tenure.last, to: asker, into: &effects)
             } else if pipeline.hasRoom(bytes: 0) {
-                say(word, of: freeze.store, by: owner)
-                directory.change(freeze.store) { $0.wait(asker) }
+                say(word, of: freeze.store, by: principal.name)
+                directory.change(freeze.store) { $0.wait(asker, of: sharer) }
             }
         }
         // Otherwise another word is on its way to the log, or there is no room. The node asks
@@ -103,10 +104,11 @@ extension SequencerMachine {
 
     /// Ends a life by an entry. A life that is over already is confirmed at once.
     mutating func drop(
-        _ drop: Drop, from connection: ConnectionID, by owner: Name?,
+        _ drop: Drop, from connection: ConnectionID, as principal: Principal,
         into effects: inout [SequencerEffect]
     ) {
         let asker = Asker(connection: connection, request: drop.request)
+        let sharer = principal.sharer(on: connection)
         // A life that is not in the log yet is dropped when the node asks again.
         guard directory.beginnings[drop.store]?.life != drop.life else { return }
         guard let life = directory.life(of: drop.store), life.record.life == drop.life else {
@@ -114,11 +116,12 @@ extension SequencerMachine {
             return
         }
         if !life.isEnding {
-            guard pipeline.hasRoom(bytes: 0), say(.dropped, of: drop.store, by: owner) else {
+            guard pipeline.hasRoom(bytes: 0), say(.dropped, of: drop.store, by: principal.name)
+            else {
                 return
             }
         }
-        directory.change(drop.store) { $0.wait(asker) }
+        directory.change(drop.store) { $0.wait(asker, of: sharer) }
     }
 
     func refuse(

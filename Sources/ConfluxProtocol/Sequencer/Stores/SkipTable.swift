@@ -3,17 +3,25 @@ import ConfluxVocabulary
 /// Entries that have no effect (rule 38): those that the log says are skipped, and those about to
 /// be.
 struct SkipTable: Sendable {
-    /// The most skipped entries that are known, including those about to be skipped. *At the bound*
-    /// no further entry can be skipped.
+    /// The most skipped entries that are known, including those about to be skipped, which the keys
+    /// share. *At the bound* no further entry can be skipped.
     static let countMax = 1_024
 
     /// The entries that the log says are skipped, ascending. *Invariant*: at most `countMax`.
     private(set) var entries: [SkippedEntry] = []
     /// The entries whose `skipped` entry is not in the log yet, with those who wait for it.
     private var pending: [SkippedEntry: Askers] = [:]
+    /// The names of the keys that had them skipped, as far as keys did.
+    private var owners: [SkippedEntry: Name] = [:]
+    /// *Invariant*: counts everything in `entries` and `pending` once.
+    private var shares = Shares<Name>()
 
-    var count: Int { entries.count + pending.count }
-    var isFull: Bool { count >= Self.countMax }
+    var count: Int { shares.total }
+
+    /// Whether a key may have another entry skipped.
+    func hasRoom(for owner: Name?) -> Bool { shares.hasRoom(for: owner, of: Self.countMax) }
+
+    func owner(of skip: SkippedEntry) -> Name? { owners[skip] }
 
     func isPending(_ skip: SkippedEntry) -> Bool { pending[skip] != nil }
 
@@ -23,25 +31,51 @@ struct SkipTable: Sendable {
         pending.keys.contains { $0.target.concerns(name) }
     }
 
-    mutating func wait(_ asker: Asker, for skip: SkippedEntry) -> Bool {
+    mutating func wait(
+        _ asker: Asker, of sharer: Sharer, for skip: SkippedEntry, by owner: Name?
+    ) -> Bool {
         let isNew = pending[skip] == nil
-        pending[skip, default: Askers()].add(asker)
+        pending[skip, default: Askers()].add(asker, of: sharer)
+        if isNew { count(skip, of: owner) }
         return isNew
     }
 
     mutating func land(_ skip: SkippedEntry) -> [Asker] {
-        let askers = pending.removeValue(forKey: skip)
-        note(skip)
-        return askers?.all ?? []
+        guard let askers = pending.removeValue(forKey: skip) else { return [] }
+        let owner = owners[skip]
+        uncount(skip)
+        note(skip, by: owner)
+        return askers.all
     }
 
     /// The log says that an entry is skipped.
-    mutating func note(_ skip: SkippedEntry) {
+    mutating func note(_ skip: SkippedEntry, by owner: Name?) {
         guard !entries.contains(skip), entries.count < Self.countMax else { return }
         let index = entries.firstIndex { $0.sequence > skip.sequence } ?? entries.count
         entries.insert(skip, at: index)
+        count(skip, of: owner)
     }
 
-    /// Keeps only these entries, since nobody reads the others any more.
-    mutating func keep(_ entries: [SkippedEntry]) { self.entries = entries }
+    /// Keeps only some of the entries, since nobody reads the others any more.
+    mutating func keep(_ isKept: (SkippedEntry) -> Bool) {
+        for skip in entries where !isKept(skip) { uncount(skip) }
+        entries.removeAll { !isKept($0) }
+    }
+
+    private mutating func count(_ skip: SkippedEntry, of owner: Name?) {
+        owners[skip] = owner
+        shares.add(of: owner)
+    }
+
+    private mutating func uncount(_ skip: SkippedEntry) {
+        shares.remove(of: owners.removeValue(forKey: skip))
+    }
+}
+
+extension SkipTable: Equatable {
+    /// Compares only what the log says.
+    static func == (left: Self, right: Self) -> Bool {
+        left.entries == right.entries
+            && left.entries.allSatisfy { left.owners[$0] == right.owners[$0] }
+    }
 }

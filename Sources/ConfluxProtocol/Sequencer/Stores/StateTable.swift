@@ -11,11 +11,13 @@ struct StateRecord: Sendable, Equatable {
     fileprivate(set) var isSeen = false
     /// How many stores and bridges have each schema version. Stores about to be created count.
     private var counts: [UInt32: Int] = [:]
+    /// The name of the key because of which the log has an entry of the state; nil if none did.
+    fileprivate(set) var owner: Name?
     /// The live nodes that bridge the state, and the version of each.
-    fileprivate(set) var bridges: [Incarnation: UInt32] = [:]
+    fileprivate(set) var bridges: [Incarnation: Bridge] = [:]
     /// The shapes of the actions, by version, as the last program that sent shapes described them.
     /// *Invariant*: only for versions that a store or a bridge has.
-    fileprivate(set) var shapes: [UInt32: Bytes] = [:]
+    fileprivate var shapes: [UInt32: Shapes] = [:]
     /// The bytes of the load when its stores were last examined in this tenure.
     fileprivate var reviewedBytes: UInt64 = 0
 
@@ -31,12 +33,29 @@ struct StateRecord: Sendable, Equatable {
         if count == 1 { shapes[version] = nil }
     }
 
-    fileprivate var shapesBytes: Int { shapes.values.reduce(0) { $0 + $1.count } }
+    /// Whose share of the states it counts for: that of the key because of which the log has it, or
+    /// else that of the node that has bridged it longest.
+    fileprivate var sharer: Sharer? {
+        if isSeen { return owner.map { .key($0) } }
+        return bridges.min { $0.key < $1.key }?.value.sharer
+    }
 
-    fileprivate mutating func bridge(by incarnation: Incarnation, version: UInt32?) {
-        if let former = bridges[incarnation] { remove(former) }
-        bridges[incarnation] = version
-        if let version { add(version) }
+    fileprivate mutating func bridge(by incarnation: Incarnation, _ bridge: Bridge?) {
+        if let former = bridges[incarnation] { remove(former.schemaVersion) }
+        bridges[incarnation] = bridge
+        if let bridge { add(bridge.schemaVersion) }
+    }
+
+    /// A live node's bridge.
+    struct Bridge: Sendable {
+        var schemaVersion: UInt32
+        var sharer: Sharer
+    }
+
+    /// The shapes of one version's actions.
+    fileprivate struct Shapes: Sendable {
+        var bytes: Bytes
+        var sharer: Sharer
     }
 
     fileprivate mutating func raise(to version: UInt32) {
@@ -46,7 +65,7 @@ struct StateRecord: Sendable, Equatable {
     /// Compares only what the log says.
     static func == (left: Self, right: Self) -> Bool {
         left.load == right.load && left.loggedVersion == right.loggedVersion
-            && left.isSeen == right.isSeen
+            && left.isSeen == right.isSeen && left.owner == right.owner
     }
 }
 
@@ -54,13 +73,15 @@ struct StateRecord: Sendable, Equatable {
 struct StateTable: Sendable {
     private var records: [Name: StateRecord] = [:]
     private(set) var seenCount = 0
+    /// How many states are known, each counted once, and whose. *Use*: to bound them.
+    private(set) var shares = Shares<Sharer>()
     /// The bytes of all shapes. *Use*: to bound them.
-    private(set) var shapesBytes = 0
-    /// The most bytes of all shapes. Above that, further shapes are not kept, so actions of these
-    /// versions can't be checked before they are sent.
+    private(set) var shapesBytes = Shares<Sharer>()
+    /// The most bytes of all shapes, which the keys share. Above that, further shapes are not kept, so
+    /// actions of these versions can't be checked before they are sent.
     static let shapesBytesMax = 4 << 20
 
-    /// How many states are known, each counted once. *Use*: to bound them.
+    /// How many states are known.
     var count: Int { records.count }
     /// The states that the log has seen.
     var seen: some Sequence<(key: Name, value: StateRecord)> {
@@ -77,12 +98,20 @@ struct StateTable: Sendable {
         records.index(forKey: name).map { records.values[$0].schemaVersion }
     }
 
+    /// - Parameters:
+    ///   - name: The state.
+    ///   - owner: The name of the key because of which the log has it; nil if none did.
     /// - Returns: Whether the log had not seen it.
-    mutating func see(_ name: Name) -> Bool {
+    mutating func see(_ name: Name, by owner: Name?) -> Bool {
         if let index = records.index(forKey: name) {
             guard !records.values[index].isSeen else { return false }
         }
-        records[name, default: StateRecord()].isSeen = true
+        change(name) { record in
+            var seen = record ?? StateRecord()
+            seen.isSeen = true
+            seen.owner = owner
+            record = seen
+        }
         seenCount += 1
         return true
     }
@@ -93,40 +122,55 @@ struct StateTable: Sendable {
     }
 
     mutating func removeStore(of name: Name, version: UInt32) {
-        changeShapes(of: name) { $0?.remove(version) }
+        change(name) { $0?.remove(version) }
     }
 
-    mutating func bridge(_ bridge: StateBridge, by incarnation: Incarnation) {
+    mutating func bridge(_ bridge: StateBridge, by incarnation: Incarnation, of sharer: Sharer) {
         let version = bridge.schemaVersion
-        changeShapes(of: bridge.state) { record in
-            record = record ?? StateRecord()
-            record?.bridge(by: incarnation, version: version)
+        change(bridge.state) { record in
+            var bridged = record ?? StateRecord()
+            bridged.bridge(
+                by: incarnation, StateRecord.Bridge(schemaVersion: version, sharer: sharer))
+            record = bridged
         }
         guard let shapes = bridge.shapes, shapes.count <= WireLimits.shapesBytesMax else { return }
-        let former = records[bridge.state]?.shapes[version]?.count ?? 0
-        guard shapesBytes - former + shapes.count <= Self.shapesBytesMax else { return }
+        let former = records[bridge.state]?.shapes[version]
+        change(bridge.state) { $0?.shapes[version] = nil }
+        guard shapesBytes.hasRoom(for: sharer, shapes.count, of: Self.shapesBytesMax) else {
+            change(bridge.state) { $0?.shapes[version] = former }
+            return
+        }
         // A copy, since a slice would keep the whole frame in memory.
-        changeShapes(of: bridge.state) { $0?.shapes[version] = Array(shapes)[...] }
+        let kept = StateRecord.Shapes(bytes: Array(shapes)[...], sharer: sharer)
+        change(bridge.state) { $0?.shapes[version] = kept }
     }
 
     /// The shapes of a state's actions, by version.
     func shapes(of name: Name) -> [ActionShapes] {
         (records[name]?.shapes ?? [:]).sorted { $0.key < $1.key }
-            .map { ActionShapes(schemaVersion: $0.key, json: $0.value) }
+            .map { ActionShapes(schemaVersion: $0.key, json: $0.value.bytes) }
     }
 
-    /// Changes a record that may have shapes. All changes of their bytes are counted here.
-    private mutating func changeShapes(of name: Name, _ change: (inout StateRecord?) -> Void) {
-        let former = records[name]?.shapesBytes ?? 0
+    /// Changes a record. Everything that counts for somebody's share changes here and nowhere else.
+    private mutating func change(_ name: Name, _ change: (inout StateRecord?) -> Void) {
+        count(records[name], by: -1)
         change(&records[name])
-        shapesBytes += (records[name]?.shapesBytes ?? 0) - former
+        count(records[name], by: 1)
+    }
+
+    private mutating func count(_ record: StateRecord?, by factor: Int) {
+        guard let record else { return }
+        shares.add(factor, of: record.sharer)
+        for shapes in record.shapes.values {
+            shapesBytes.add(factor * shapes.bytes.count, of: shapes.sharer)
+        }
     }
 
     mutating func endBridge(_ name: Name, by incarnation: Incarnation) {
-        changeShapes(of: name) { $0?.bridge(by: incarnation, version: nil) }
-        // A state that nobody bridges and the log has never seen is forgotten.
-        if let record = records[name], !record.isSeen, record.bridges.isEmpty {
-            changeShapes(of: name) { $0 = nil }
+        change(name) { record in
+            record?.bridge(by: incarnation, nil)
+            // A state that nobody bridges and the log has never seen is forgotten.
+            if let left = record, !left.isSeen, left.bridges.isEmpty { record = nil }
         }
     }
 

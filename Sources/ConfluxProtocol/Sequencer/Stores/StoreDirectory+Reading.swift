@@ -12,7 +12,7 @@ extension StoreDirectory {
     }
 
     /// How many stores there are, including those about to be created.
-    var storeCount: Int { lives.count + beginnings.count }
+    var storeCount: Int { stores.total }
 
     /// The life for which entries are admitted. Its `created` entry may still be on its way to the
     /// log.
@@ -69,6 +69,6 @@ extension StoreDirectory: Equatable {
     /// Compares only what the log says.
     static func == (left: Self, right: Self) -> Bool {
         left.lives.lives == right.lives.lives && left.states == right.states
-            && left.skips.entries == right.skips.entries
+            && left.skips == right.skips
     }
 }

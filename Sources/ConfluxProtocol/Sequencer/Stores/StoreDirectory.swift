@@ -12,9 +12,11 @@ struct StoreDirectory: Sendable {
     private(set) var beginnings: [StoreName: StoreBeginning] = [:]
     private(set) var states = StateTable()
     private(set) var skips = SkipTable()
-    /// The bytes of all first states, including those of lives that are about to begin. *Use*: to
-    /// bound them.
-    private(set) var initialBytes = 0
+    /// How many lives there are, including those that are about to begin, and by which keys they were
+    /// created. *Use*: to bound them.
+    private(set) var stores = Shares<Name>()
+    /// The same for the bytes of their first states.
+    private(set) var initialBytes = Shares<Name>()
     /// What each live node hosts and bridges. *Invariant*: it matches the lives and states.
     private(set) var hosting = HostingIndex()
     private var names = KnownNames()
@@ -43,7 +45,7 @@ struct StoreDirectory: Sendable {
     /// that begin at once stay within the bounds.
     mutating func begin(_ beginning: StoreBeginning, named name: StoreName) {
         beginnings[name] = beginning
-        expect(name, beginning.initial, beginning.schemaVersion)
+        expect(name, beginning.initial, beginning.schemaVersion, by: beginning.creator)
     }
 
     /// Another node waits for a life to begin.
@@ -56,7 +58,8 @@ struct StoreDirectory: Sendable {
         guard let beginning = beginnings.removeValue(forKey: name) else { return nil }
         put(
             StoreRecord(
-                life: sequence, schemaVersion: beginning.schemaVersion, initial: beginning.initial),
+                life: sequence, schemaVersion: beginning.schemaVersion, initial: beginning.initial,
+                creator: beginning.creator),
             named: name)
         return beginning
     }
@@ -64,7 +67,7 @@ struct StoreDirectory: Sendable {
     /// Inserts a store that no opener waited for, as the log tells of it.
     mutating func insert(_ record: StoreRecord, named name: StoreName) {
         if case .initial(let initial, _) = record.base {
-            expect(name, initial, record.schemaVersion)
+            expect(name, initial, record.schemaVersion, by: record.creator)
         }
         if let former = lives[name]?.record { end(name, life: former.life) }
         put(record, named: name)
@@ -76,9 +79,12 @@ struct StoreDirectory: Sendable {
         lives.record(name) { $0.globalBase = record.globalBase }
     }
 
-    private mutating func expect(_ name: StoreName, _ initial: EncodedState, _ version: UInt32) {
-        initialBytes += initial.bytes.count
-        see(name.state)
+    private mutating func expect(
+        _ name: StoreName, _ initial: EncodedState, _ version: UInt32, by creator: Name?
+    ) {
+        stores.add(of: creator)
+        initialBytes.add(initial.bytes.count, of: creator)
+        see(name.state, by: creator)
         states.addStore(of: name.state, version: version)
     }
 
@@ -94,7 +100,8 @@ struct StoreDirectory: Sendable {
     mutating func end(_ name: StoreName, life: SequenceNumber) {
         guard let ended = lives[name], ended.record.life == life else { return }
         for incarnation in ended.work.hosts.keys { hosting.remove(name, of: incarnation) }
-        initialBytes -= ended.record.initialBytes
+        stores.remove(of: ended.record.creator)
+        initialBytes.remove(ended.record.initialBytes, of: ended.record.creator)
         states.removeStore(of: name.state, version: ended.record.schemaVersion)
         lives.remove(name)
         guard name.instance != .shared else { return }
@@ -185,8 +192,10 @@ struct StoreDirectory: Sendable {
     }
 
     /// A live node bridges a state.
-    mutating func bridge(_ bridge: StateBridge, by incarnation: Incarnation) {
-        states.bridge(bridge, by: incarnation)
+    mutating func bridge(
+        _ bridge: StateBridge, by incarnation: Incarnation, of sharer: Sharer
+    ) {
+        states.bridge(bridge, by: incarnation, of: sharer)
         hosting.add(bridge.state, of: incarnation)
     }
 
@@ -197,12 +206,17 @@ struct StoreDirectory: Sendable {
 
     // MARK: States
 
-    mutating func see(_ target: Target) {
-        if case .state(let name) = target { see(name) }
+    /// The log has, or will have, an entry for a target.
+    ///
+    /// - Parameters:
+    ///   - target: The target.
+    ///   - owner: The name of the key that caused it; nil if none did.
+    mutating func see(_ target: Target, by owner: Name?) {
+        if case .state(let name) = target { see(name, by: owner) }
     }
 
-    mutating func see(_ state: Name) {
-        if states.see(state) { names.insert(state.text) }
+    mutating func see(_ state: Name, by owner: Name?) {
+        if states.see(state, by: owner) { names.insert(state.text) }
     }
 
     /// The names that a person may have meant. If there are many, only some of them.
@@ -215,13 +229,13 @@ struct StoreDirectory: Sendable {
     // MARK: What the log says
 
     /// Entries are in the log, with these loads, up to a number.
-    mutating func note(_ loads: [TargetLoad], through last: SequenceNumber) {
+    mutating func note(_ loads: [TargetLoad], by owner: Name?, through last: SequenceNumber) {
         for load in loads {
             switch load.target {
             case .store(let name):
                 lives.record(name) { $0.own.add(load.byteCount, at: last) }
             case .state(let state):
-                see(state)
+                see(state, by: owner)
                 states.add(load, to: state, through: last)
             case .event: break
             }
@@ -230,7 +244,7 @@ struct StoreDirectory: Sendable {
 
     /// An event is in the log. An event of another life than the store's present one changes
     /// nothing.
-    mutating func note(_ event: LogEvent, at sequence: SequenceNumber) {
+    mutating func note(_ event: LogEvent, by owner: Name? = nil, at sequence: SequenceNumber) {
         switch event {
         case .upgraded(let name, let life, let version, let base):
             update(name, life: life, at: sequence) { store, _ in
@@ -258,10 +272,11 @@ struct StoreDirectory: Sendable {
             }
         case .dropped(let name, let life): end(name, life: life)
         case .skipped(let sequence, let target):
-            skips.note(SkippedEntry(sequence: sequence, target: target))
+            skips.note(SkippedEntry(sequence: sequence, target: target), by: owner)
         case .created(let name, let schemaVersion, let initial):
             insert(
-                StoreRecord(life: sequence, schemaVersion: schemaVersion, initial: initial),
+                StoreRecord(
+                    life: sequence, schemaVersion: schemaVersion, initial: initial, creator: owner),
                 named: name)
         case .claim, .joined, .visited, .left, .forgotten: break
         }
@@ -318,8 +333,9 @@ struct StoreDirectory: Sendable {
     /// An entry is to have no effect. The asker waits for the `skipped` entry.
     ///
     /// - Returns: Whether nobody asked for it before.
-    mutating func skip(_ skip: SkippedEntry, for asker: Asker) -> Bool {
-        skips.wait(asker, for: skip)
+    mutating func skip(_ skip: SkippedEntry, for asker: Asker, as principal: Principal) -> Bool {
+        skips.wait(
+            asker, of: principal.sharer(on: asker.connection), for: skip, by: principal.name)
     }
 
     /// A `skipped` entry is in the log.
@@ -330,9 +346,9 @@ struct StoreDirectory: Sendable {
     /// Forgets skipped entries below the floor, since nobody reads those any more. Those that are
     /// kept aside are not forgotten.
     mutating func forgetSkips(below floor: SequenceNumber) {
-        let needed = skips.entries.filter {
-            $0.sequence >= floor || isKeptAside($0.sequence, $0.target)
-        }
-        if needed.count < skips.entries.count { skips.keep(needed) }
+        guard skips.entries.first.map({ $0.sequence < floor }) == true else { return }
+        var kept = skips
+        kept.keep { $0.sequence >= floor || isKeptAside($0.sequence, $0.target) }
+        skips = kept
     }
 }

@@ -30,7 +30,7 @@ extension LogFold {
                 sequence: sequence, reason: reason,
                 globalBytes: try nested.number("a load in bytes"))
         }
-        try nested.skipExtensions()
+        store.creator = try nested.owner()
         guard life > .zero, life <= last, directory.store(name) == nil,
             schemaVersion >= initialVersion, store.migratedFrom <= last, store.own.stamp >= life,
             store.own.stamp <= last, store.own.byteCount <= Self.loadMost, store.lastPoint >= life,
@@ -61,10 +61,13 @@ extension LogFold {
         self.marks = read
         try readGlobals(&reader)
         let skips = try reader.count(
-            limit: SkipTable.countMax, elementBytesMin: 8 + Target.bytesMin, "what is skipped")
+            limit: SkipTable.countMax, elementBytesMin: 8 + Target.bytesMin + 1,
+            "what is skipped")
         for _ in 0..<skips {
             let sequence = try reader.sequence("the number of an entry")
-            directory.note(.skipped(sequence, try Target(reading: &reader)), at: last)
+            let target = try Target(reading: &reader)
+            let owner = try reader.optional(Name.self, "a key's name")
+            directory.note(.skipped(sequence, target), by: owner, at: last)
         }
     }
 
@@ -113,6 +116,7 @@ extension LogFold {
         for skip in directory.skips.entries {
             writer.number(skip.sequence)
             skip.target.write(to: &writer)
+            writer.optional(directory.skips.owner(of: skip))
         }
     }
 }
@@ -139,5 +143,6 @@ extension StoreRecord {
             writer.code(freezing.reason)
             writer.number(freezing.globalBytes)
         }
+        writer.owner(creator)
     }
 }

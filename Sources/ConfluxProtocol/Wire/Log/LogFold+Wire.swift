@@ -3,7 +3,7 @@ import ConfluxVocabulary
 // The encoding of a checkpoint. No peer sees it. A sequencer reads checkpoints of this version of the encoding, and
 // reads the log instead of any other.
 //
-//     checkpoint = "CFCP" version log last epoch timestamp claims sessions stores states
+//     checkpoint = "CFCP" version log last epoch timestamp claims sessions states stores
 //                  log-bytes marks globals skips *extension
 //     claims     = u32 *( epoch nonce sequence )
 //     sessions   = u32 *( u32 session )          ; each behind its length, ascending
@@ -12,19 +12,21 @@ import ConfluxVocabulary
 //     stores     = u32 *( u32 store-record )     ; each behind its length, ascending
 //     store-record = store life version base-version state migrated-from stamp bytes global-base
 //                  last-point point-load freezing *extension
-//     states     = u32 *name                     ; those that the log has an entry of, ascending
+//     states     = u32 *( name optional-name )   ; those that the log has an entry of, ascending,
+//                                                ; and the keys because of which it has
 //
 //     freezing   = %x00 / %x01 sequence reason global-bytes
 //     marks      = u32 *( sequence bytes timestamp )     ; ascending
 //     globals    = u32 *( name sequence bytes version )  ; ascending; the highest schema version
-//     skips      = u32 *( sequence target )              ; ascending
+//     skips      = u32 *( sequence target optional-name ); ascending; who had it skipped
 //
 // `presence` is 0 for live, 1 for left, and 2 for a visit. The extension 1, if present, is the incarnation of the
-// last visit that was forgotten. Version 3 is the first with the schema versions of entries for whole states.
+// last visit that was forgotten. The extension 1 of a session or a store is the name of the key that opened or created
+// it. Version 4 is the first with the keys that stores, states and skips count for.
 
 extension LogFold {
     private static let magic: [UInt8] = [0x43, 0x46, 0x43, 0x50]
-    private static let version: UInt8 = 3
+    private static let version: UInt8 = 4
     private static let forgottenVisitTag: UInt16 = 1
     /// A checkpoint is no frame, so the remaining bytes alone bound its counts.
     static let countMax = Int(Int32.max)
@@ -49,11 +51,15 @@ extension LogFold {
             guard let session = sessions[incarnation] else { continue }
             writer.measured { session.write(isHolder: sessions.isHolder(session), to: &$0) }
         }
+        writer.fixed(UInt32(directory.states.seenCount))
+        for (name, state) in directory.states.seen.sorted(by: { $0.key < $1.key }) {
+            name.write(to: &writer)
+            writer.optional(state.owner)
+        }
         writer.fixed(UInt32(directory.lives.count))
         for (name, life) in directory.lives.lives.sorted(by: { $0.key < $1.key }) {
             writer.measured { life.record.write(name, to: &$0) }
         }
-        writer.list(directory.states.seen.map(\.key).sorted())
         writeLoads(to: &writer)
         if sessions.forgottenVisit != .none {
             writer.fixed(Self.forgottenVisitTag)
@@ -81,12 +87,15 @@ extension LogFold {
         for _ in 0..<(try reader.count(limit: Self.countMax, elementBytesMin: 4, "the sessions")) {
             try readSession(&reader)
         }
+        let states = try reader.count(
+            limit: Self.countMax, elementBytesMin: Name.bytesMin + 1, "the states")
+        for _ in 0..<states {
+            let name = try Name(reading: &reader)
+            directory.see(name, by: try reader.optional(Name.self, "a key's name"))
+        }
         for _ in 0..<(try reader.count(limit: Self.countMax, elementBytesMin: 4, "the stores")) {
             try readStore(&reader)
         }
-        let states = try reader.count(
-            limit: Self.countMax, elementBytesMin: Name.bytesMin, "the states")
-        for _ in 0..<states { directory.see(try Name(reading: &reader)) }
         try readLoads(&reader)
         try readForgottenVisit(&reader)
     }
