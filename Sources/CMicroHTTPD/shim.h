@@ -12,8 +12,6 @@ struct conflux_http_watch {
     void *context;
     /// A connection begins, from an address of so many bytes.
     void (*begun)(void *context, int socket, const void *address, size_t size);
-    /// A request was answered.
-    void (*completed)(void *context, int socket);
     /// A connection is about to be closed.
     void (*ended)(void *context, int socket);
 };
@@ -42,16 +40,6 @@ static inline void conflux_http_notify(
         watch->begun(watch->context, socket, &((const struct sockaddr_in *)peer)->sin_addr, 4);
 }
 
-static inline void conflux_http_complete(
-    void *context, struct MHD_Connection *connection, void **own,
-    enum MHD_RequestTerminationCode code
-) {
-    const struct conflux_http_watch *watch = context;
-    (void)own;
-    if (code == MHD_REQUEST_TERMINATED_COMPLETED_OK)
-        watch->completed(watch->context, conflux_http_socket(connection));
-}
-
 /// Starts a server with a thread of its own. NULL where it can't be; errno may say why. `watch` MUST outlive it.
 static inline struct MHD_Daemon *conflux_http_start(
     int is_ipv6, const struct sockaddr *address, MHD_AccessHandlerCallback handler,
@@ -60,7 +48,6 @@ static inline struct MHD_Daemon *conflux_http_start(
     return MHD_start_daemon(
         MHD_USE_AUTO_INTERNAL_THREAD | (is_ipv6 ? MHD_USE_IPv6 : 0), 0, NULL, NULL, handler,
         watch->context, MHD_OPTION_NOTIFY_CONNECTION, conflux_http_notify, watch,
-        MHD_OPTION_NOTIFY_COMPLETED, conflux_http_complete, watch,
         MHD_OPTION_SOCK_ADDR, address, MHD_OPTION_CONNECTION_LIMIT, connections_max,
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, connection_bytes_max,
         MHD_OPTION_LISTEN_BACKLOG_SIZE, connections_max,

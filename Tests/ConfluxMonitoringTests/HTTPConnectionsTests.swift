@@ -31,34 +31,26 @@ struct HTTPConnectionsTests {
     @Test func `one that has made a request stays, unless all have`() {
         var table = table()
         for socket in 1...4 as ClosedRange<Int32> { _ = table.begin(socket, from: near, at: .zero) }
-        for socket in [1, 2] as [Int32] {
-            table.admit(socket)
-            table.complete(socket, at: .seconds(1))
-        }
-        // A request without the token counts for nothing.
-        table.complete(3, at: .seconds(2))
+        for socket in [1, 2] as [Int32] { table.admit(socket) }
         #expect(table.begin(5, from: near, at: .seconds(2)) == 3)
         #expect(table.begin(6, from: near, at: .seconds(2)) == 4)
-        for socket in [5, 6, 1] as [Int32] {
-            table.admit(socket)
-            table.complete(socket, at: .seconds(3))
-        }
-        // All have: the one that has been idle for longest.
-        #expect(table.begin(7, from: near, at: .seconds(4)) == 2)
+        for socket in [5, 6] as [Int32] { table.admit(socket) }
+        // All have: the oldest.
+        #expect(table.begin(7, from: near, at: .seconds(4)) == 1)
         #expect(table.begin(8, from: near, at: .seconds(4)) == 7)
     }
 
-    @Test func `a connection has a time for each request, whatever it sends`() {
+    @Test func `a connection has a time for its request, whatever it sends`() {
         var table = table()
-        for socket in 1...3 as ClosedRange<Int32> { _ = table.begin(socket, from: near, at: .zero) }
+        for socket in 1...3 as ClosedRange<Int32> {
+            _ = table.begin(socket, from: near, at: .seconds(Int(socket)))
+        }
         table.admit(1)
-        table.complete(1, at: .seconds(6))
-        table.complete(2, at: .seconds(6))
         table.end(3)
-        #expect(table.endOverdue(at: .seconds(9)).isEmpty)
-        #expect(table.endOverdue(at: .seconds(10)) == [2])
-        #expect(table.endOverdue(at: .seconds(15)).isEmpty)
-        #expect(table.endOverdue(at: .seconds(16)) == [1])
+        #expect(table.endOverdue(at: .seconds(10)).isEmpty)
+        #expect(table.endOverdue(at: .seconds(11)) == [1])
+        #expect(table.endOverdue(at: .seconds(11)).isEmpty)
+        #expect(table.endOverdue(at: .seconds(13)) == [2])
         #expect(table.count == 0)
     }
 

@@ -94,17 +94,6 @@ final class RawHTTP {
         return String(decoding: all, as: UTF8.self)
     }
 
-    /// Reads until a text has come, or the other side ends the connection.
-    func receive(through end: String) throws -> String {
-        var all: [UInt8] = []
-        var byte: UInt8 = 0
-        while recv(descriptor, &byte, 1, 0) == 1 {
-            all.append(byte)
-            if all.suffix(end.utf8.count) == Array(end.utf8)[...] { break }
-        }
-        return String(decoding: all, as: UTF8.self)
-    }
-
     /// Sends one request, and returns its answer.
     static func ask(
         _ address: String, _ path: String, _ headers: [String] = []

@@ -7,23 +7,24 @@ import ConfluxVocabulary
 /// one machine they have the probe's address.
 ///
 /// **The answer.** A new connection is always accepted. Above the bound another one ends: of the address that has
-/// most, the oldest that has not made an admitted request, or else the one that has been idle for longest. And a
-/// connection ends that takes too long for a request, whatever it sends meanwhile.
+/// most, the oldest that has not made an admitted request, or else the oldest. And a connection ends that takes too
+/// long for its request and the answer, whatever it sends meanwhile. A connection is for one request: libmicrohttpd
+/// closes it after an answer that did not wait for the request's body.
 ///
 /// *Use*: a connection is named by its socket.
 struct HTTPConnections {
     private struct Connection {
         let address: [UInt8]
-        /// When it connected, or when its last request was answered.
-        var since: Duration
-        /// The number of its beginning, or of its last answer.
-        var turn: UInt64
+        /// When it connected.
+        let since: Duration
+        /// Its number, in the order in which they connected.
+        let turn: UInt64
         /// Whether it has made a request that may be answered.
         var isAdmitted = false
     }
 
     let connectionsMax: Int
-    /// How long a connection may take for a request.
+    /// How long a connection may take for its request and the answer.
     let requestMax: Duration
     /// Those that were not told to end.
     private var connections: [Int32: Connection] = [:]
@@ -69,14 +70,6 @@ struct HTTPConnections {
 
     /// A connection has made a request that may be answered: one with the token, if a token is needed.
     mutating func admit(_ socket: Int32) { connections[socket]?.isAdmitted = true }
-
-    /// A request was answered. The next one has as much time.
-    mutating func complete(_ socket: Int32, at now: Duration) {
-        guard connections[socket]?.isAdmitted == true else { return }
-        turn += 1
-        connections[socket]?.since = now
-        connections[socket]?.turn = turn
-    }
 
     /// A connection has ended, or must.
     mutating func end(_ socket: Int32) {

@@ -45,7 +45,7 @@ struct MonitoringAnswer {
         if let token, !token.admits(authorization) {
             self.init(
                 status: 401, text: "Give the token: the header Authorization: Bearer TOKEN.\n")
-            headers += [("WWW-Authenticate", "Bearer"), ("Connection", "close")]
+            headers.append(("WWW-Authenticate", "Bearer"))
             return
         }
         guard ["/metrics", "/livez", "/readyz"].contains(path) else {

@@ -16,13 +16,13 @@ import Synchronization
 // Sendable: immutable; libmicrohttpd guards its daemon itself.
 package final class MonitoringServer: @unchecked Sendable {
     /// The most connections. *At the bound* a new one ends the oldest one, of the address that has most, that has
-    /// not made an admitted request, or else the one that has been idle for longest.
+    /// not made an admitted request, or else the oldest.
     package static let connectionsMax = 32
     /// The most bytes of a connection: a request's line and headers, and the answer's headers. *At
     /// the bound* the request is refused.
     package static let connectionBytesMax = 16 << 10
-    /// How long a connection may take for a request and its answer, whatever it sends meanwhile. *At the bound* it is
-    /// closed. The time counts from its beginning, or from the answer before.
+    /// How long a connection may take for its request and the answer, whatever it sends meanwhile. *At the bound* it
+    /// is closed. A connection is for one request.
     package static let requestMax = Duration.seconds(10)
     /// How often connections that take too long are looked for.
     private static let reviewInterval = DispatchTimeInterval.seconds(1)
@@ -136,10 +136,6 @@ package final class MonitoringServer: @unchecked Sendable {
                     let bytes = UnsafeRawBufferPointer(start: address, count: size)
                     guard let own = MonitoringServer.own(context) else { return }
                     own.end { $0.begin(socket, from: bytes, at: own.age).map { [$0] } ?? [] }
-                },
-                completed: { context, socket in
-                    guard let own = MonitoringServer.own(context) else { return }
-                    own.connections.withLock { $0.complete(socket, at: own.age) }
                 },
                 ended: { context, socket in
                     MonitoringServer.own(context)?.connections.withLock { $0.end(socket) }

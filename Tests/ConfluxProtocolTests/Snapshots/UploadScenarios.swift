@@ -106,7 +106,8 @@ struct UploadScenarios {
         #expect(cluster.passedOver == [Name("liar")])
         let ofLiar = requests(cluster).filter { $0[0] == 1 }
         #expect(ofLiar == (giving == .lieThenSilence ? [[1, 0], [1, 1_024]] : ofLiar))
-        #expect(ofLiar.count <= 4)
+        // A further upload would begin at 0 again.
+        #expect(Set(ofLiar).count == ofLiar.count)
         #expect(cluster.failed.isEmpty)
         for saved in cluster.disk.snapshots.values {
             #expect(Digest(of: saved.bytes) == saved.reference.digest)
@@ -187,9 +188,9 @@ struct UploadScenarios {
         #expect(cluster.sequencer?.directory.lives.uploadCount == 10)
         cluster.expectBounds()
         // Each of the slow ones has its turn, and is given up.
-        cluster.pass(cluster.settings.snapshotPatience * 7)
-        #expect(cluster.sequencer?.directory.lives.uploadCount == 0)
-        #expect(cluster.passedOver.count == 10 && cluster.failed.count == 10)
+        cluster.pass(cluster.settings.snapshotPatience * 12)
+        #expect(Set(cluster.failed.map(\.store)).count == 10)
+        #expect(Set(cluster.passedOver) == [Name("slow")])
     }
 
     @Test func `a snapshot that can't be saved is dropped until the next point`() throws {

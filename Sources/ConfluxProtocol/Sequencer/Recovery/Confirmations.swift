@@ -119,7 +119,7 @@ extension SequencerMachine {
             confirmations.contains(question)
                 || confirmations.hasRoom(for: sharer, of: settings.barriersMax)
         else {
-            let text = "as many barriers as this key may have at once wait; ask again later"
+            let text = "as many barriers as one client may have at once wait; ask again later"
             refuse(.tableFull, text, to: question, into: &effects)
             return
         }

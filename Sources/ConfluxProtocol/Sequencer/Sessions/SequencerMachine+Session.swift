@@ -133,7 +133,7 @@ extension SequencerMachine {
             connections[connection] == .observer
                 || connections.observers.hasRoom(for: sharer, of: settings.observersMax)
         else {
-            let text = "as many observers as this key may have are connected; try again later"
+            let text = "as many observers as one client may have are connected; try again later"
             refuse(hello, .tableFull, text, to: connection, into: &effects)
             return
         }

@@ -209,7 +209,7 @@ extension SequencerMachine {
         let sharer = principal.sharer(on: asker)
         guard questions.hasRoom(for: sharer, of: settings.questionsMax) else {
             let text =
-                "as many questions as this key may ask at once wait for answers; ask again later"
+                "as many questions as one client may ask at once wait for answers; ask again later"
             reply(.failed(.tableFull, message: text), into: &effects)
             return
         }

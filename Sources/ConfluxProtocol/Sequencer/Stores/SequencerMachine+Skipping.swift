@@ -27,7 +27,7 @@ extension SequencerMachine {
         guard directory.skips.isPending(entry) || directory.skips.hasRoom(for: principal.name)
         else {
             let text =
-                "as many entries as this key may skip are skipped; they are forgotten when the "
+                "as many entries as one client may skip are skipped; they are forgotten when the "
                 + "log discards them"
             refuse(.tableFull, text, to: asker, into: &effects)
             return
