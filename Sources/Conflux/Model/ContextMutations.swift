@@ -2,7 +2,7 @@
 /// origin, and draw random numbers.
 ///
 /// A reducer that takes these from its context, and not from the system, changes every replica of
-/// its state in the same way. A refused action is a no-op: ``DispatchHandle/receipt()`` throws the refusal, and
+/// its state in the same way. A refused action is a no-op: ``DispatchHandle/receipt(within:)`` throws the refusal, and
 /// the state stays as it was, on every replica alike.
 public protocol ContextMutations: Mutations {
     // Restated, so that it is inferred from the functions below.

@@ -37,7 +37,7 @@ extension Store {
     ///   - line: The line of the call.
     ///   - change: Gets a draft of the value. Called once, holding no lock, when and where an
     ///     action would be committed (as `dispatch(action:)` of ``Actions`` says): on `.immediate`
-    ///     before this returns. If it throws, nothing changes, and ``DispatchHandle/receipt()``
+    ///     before this returns. If it throws, nothing changes, and ``DispatchHandle/receipt(within:)``
     ///     throws a refusal with that error as the reason.
     /// - Returns: A handle to wait for the end with. You may drop it.
     @discardableResult

@@ -88,6 +88,7 @@ package struct CommandFailure: Error, Sendable {
             case .notConnected, .outboxFull: .unreachable
             case .outcomeUnknown, .effectUnknown: .unknownOutcome
             case .storeStopped: .storeStopped
+            case .timedOut: .timedOut
             default: .failed
             }
         self.init(

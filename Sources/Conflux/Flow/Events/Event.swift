@@ -67,7 +67,7 @@ extension Scope {
     ///   - function: The function of the call.
     ///   - line: The line of the call.
     /// - Returns: A handle, which ends when every store has handled the event, as that of a global
-    ///   action does. ``DispatchHandle/receipt()`` throws `noStore` if no store handles the event.
+    ///   action does. ``DispatchHandle/receipt(within:)`` throws `noStore` if no store handles the event.
     @discardableResult
     public func send(
         _ event: some Event, _ name: String = "", file: StaticString = #file,

@@ -13,7 +13,7 @@ import Synchronization
 /// ```
 ///
 /// Actions of others are parked, and pass in order once no lock is left. The oldest of several locks is in
-/// force: actions of a newer lock's holder wait for their turn. A ``DispatchHandle/receipt()`` waits as long
+/// force: actions of a newer lock's holder wait for their turn. A ``DispatchHandle/receipt(within:)`` waits as long
 /// as its action does. Actions dispatched before the lock was taken come before those of its holder. In a mode
 /// that returns at once (``DispatchMode``), these are the actions that had joined their store's line by then.
 ///

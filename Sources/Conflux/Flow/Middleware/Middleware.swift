@@ -4,7 +4,7 @@ public enum Passage<Action> {
     case pass
     /// This one is dispatched instead.
     case replace(Action)
-    /// It ends here: no store hears of it. Its ``DispatchHandle/receipt()`` throws
+    /// It ends here: no store hears of it. Its ``DispatchHandle/receipt(within:)`` throws
     /// ``DispatchError/Code/intercepted``.
     case stop
 }

@@ -40,6 +40,8 @@ public struct DispatchError: Error, Sendable, CustomStringConvertible {
         public static let intercepted = Code(rawValue: "intercepted")
         /// The call would have to wait for the very thread that it was made on.
         public static let wouldBlock = Code(rawValue: "wouldBlock")
+        /// The outcome did not come in the time that the caller gave; the action proceeds.
+        public static let timedOut = Code(rawValue: "timedOut")
         /// The waiting task was cancelled; the action proceeds.
         public static let cancelled = Code(rawValue: "cancelled")
 
@@ -186,6 +188,15 @@ public struct DispatchError: Error, Sendable, CustomStringConvertible {
             lock() and not released, so it was not made. Dispatch inside the lock's run, release the \
             lock first, or dispatch in another mode.
             """)
+
+    static func timedOut(after limit: Duration) -> DispatchError {
+        DispatchError(
+            code: .timedOut,
+            message: """
+                The outcome did not come within \(limit), so it is not known yet whether the action is in the \
+                log. The action continues; wait for its receipt again to learn how it ended.
+                """)
+    }
 
     static let cancelled = DispatchError(
         code: .cancelled,

@@ -29,35 +29,54 @@ public struct DispatchHandle: Sendable {
     /// Without a node: until the store has applied it. Cancelling the waiting task ends the wait
     /// and not the dispatch.
     ///
+    /// ```swift
+    /// let handle = stock.dispatch(.take(amount: 5))
+    /// do {
+    ///     try await handle.receipt(within: .seconds(2))
+    /// } catch where error.code == .timedOut {
+    ///     // Nobody knows yet. Try to take it back, for another second.
+    ///     try await handle.withdraw(within: .seconds(1))
+    /// }
+    /// ```
+    ///
+    /// - Parameter limit: How long to wait; nil to wait as long as it takes. The end of the time ends the
+    ///   wait and not the dispatch.
     /// - Returns: The proof of commitment; without a node, the store's own count of its actions,
     ///   and no log.
     /// - Throws: A ``DispatchError`` when the action was not applied, when that can't be known, or
-    ///   when the waiting task was cancelled. The action of a whole state is refused only if every
-    ///   store of it here refused it.
+    ///   when the waiting task was cancelled; `timedOut` after `limit`. The action of a whole state is
+    ///   refused only if every store of it here refused it.
     @discardableResult
-    public func receipt() async throws(DispatchError) -> Receipt {
+    public func receipt(within limit: Duration? = nil) async throws(DispatchError) -> Receipt {
         switch place {
         case .settled(let outcome): try outcome.get()
-        case .open(let block, let index): try await block.wait(for: index).get()
+        case .open(let block, let index):
+            try await block.wait(for: index, within: limit).get()
         }
     }
 
     /// Withdraws the action, unless it is ordered already. This ends the action, and not only the
     /// wait for it.
     ///
-    /// If this returns nil, the action is never ordered, whatever breaks; ``receipt()`` then throws
+    /// If this returns nil, the action is never ordered, whatever breaks; ``receipt(within:)`` then throws
     /// ``DispatchError/Code/withdrawn``. Without a node nothing can be withdrawn, and this waits
     /// for the receipt. Actions that were dispatched in one atomic batch are withdrawn together.
     /// Cancelling the waiting task ends the wait and not the withdrawal. You may call it several
     /// times, and on any thread.
     ///
+    /// Only the sequencer can confirm the withdrawal of an action that was sent. If it does not answer, for
+    /// example because it is stopped, this waits for it, or for another sequencer.
+    ///
+    /// - Parameter limit: How long to wait for that; nil to wait as long as it takes. The withdrawal
+    ///   continues after it.
     /// - Returns: nil when the action was withdrawn; the receipt when it was ordered before.
-    /// - Throws: A ``DispatchError`` as ``receipt()`` does, except `withdrawn`.
+    /// - Throws: A ``DispatchError`` as ``receipt(within:)`` does, except `withdrawn`. After `timedOut` nobody
+    ///   knows yet whether the action was ordered before it was withdrawn.
     @discardableResult
-    public func withdraw() async throws(DispatchError) -> Receipt? {
+    public func withdraw(within limit: Duration? = nil) async throws(DispatchError) -> Receipt? {
         requestWithdrawal()
         do {
-            return try await receipt()
+            return try await receipt(within: limit)
         } catch {
             guard error.code == .withdrawn else { throw error }
             return nil

@@ -1,4 +1,5 @@
 import ConfluxVocabulary
+import Dispatch
 import Synchronization
 
 /// How a dispatch ended.
@@ -201,8 +202,12 @@ package final class OutcomeBlock: Sendable {
         ledger.withLock { $0.outcome(at: index) }
     }
 
-    /// Waits until an action has ended, or the task is cancelled.
-    package func wait(for index: Int) async -> Outcome {
+    /// Waits until an action has ended, the task is cancelled, or the time is over.
+    ///
+    /// - Parameters:
+    ///   - index: The action's index.
+    ///   - limit: The longest time to wait; nil for any time.
+    package func wait(for index: Int, within limit: Duration? = nil) async -> Outcome {
         if let known = outcome(at: index) { return known }
         let id = ledger.withLock { ledger in
             ledger.waiterCount += 1
@@ -212,15 +217,19 @@ package final class OutcomeBlock: Sendable {
             await withCheckedContinuation { continuation in
                 let known = ledger.withLock { ledger -> Outcome? in
                     if let known = ledger.outcome(at: index) { return known }
-                    // Either this sees the cancellation, or `cancel` sees the waiter.
+                    // Either this sees the cancellation, or `giveUp` sees the waiter.
                     if Task.isCancelled { return .failed(.cancelled) }
                     ledger.add(id, for: index) { continuation.resume(returning: $0) }
                     return nil
                 }
-                if let known { continuation.resume(returning: known) }
+                if let known { return continuation.resume(returning: known) }
+                guard let limit else { return }
+                DispatchQueue.global().asyncAfter(deadline: .now() + limit.dispatchInterval) {
+                    [weak self] in self?.giveUp(id, for: index, .timedOut(after: limit))
+                }
             }
         } onCancel: {
-            cancel(id, for: index)
+            giveUp(id, for: index, .cancelled)
         }
     }
 
@@ -236,8 +245,8 @@ package final class OutcomeBlock: Sendable {
         if let known { body(known) }
     }
 
-    private func cancel(_ id: UInt64, for index: Int) {
+    private func giveUp(_ id: UInt64, for index: Int, _ error: DispatchError) {
         let waiter = ledger.withLock { $0.takeWaiter(id, for: index) }
-        waiter?.resume(.failed(.cancelled))
+        waiter?.resume(.failed(error))
     }
 }

@@ -96,7 +96,7 @@ public final class Transaction: Sendable {
     /// applied by then. Where another thread commits to one of them, it is applied soon after: wait for the
     /// handle.
     ///
-    /// - Returns: A handle, which ends when all is applied. ``DispatchHandle/receipt()`` throws `refused`
+    /// - Returns: A handle, which ends when all is applied. ``DispatchHandle/receipt(within:)`` throws `refused`
     ///   with the check's error, `conflict`, `intercepted`, `rejected` for a store that a node replicates.
     @discardableResult
     public func react() -> DispatchHandle {
