@@ -87,11 +87,16 @@ static inline void conflux_pipe_restore(conflux_pipe_guard guard) {
     pthread_sigmask(SIG_SETMASK, &guard.former, NULL);
 }
 
+static inline int conflux_curl_is_over(const int *is_over) { return __atomic_load_n(is_over, __ATOMIC_RELAXED); }
+static inline void conflux_curl_set_over(int *is_over) { __atomic_store_n(is_over, 1, __ATOMIC_RELAXED); }
+
 // Makes the one transfer of a multi handle, which keeps the connections.
 //
 // libcurl 7.88 (Debian 12) may hold a part of an answer over HTTP/2 that it has read, and then wait for more to come:
 // curl_easy_perform goes on after a second. So it is asked to go on sooner, and less and less often while nothing comes.
-static inline CURLcode conflux_curl_perform(CURL *handle, CURLM *multi) {
+//
+// Another thread ends the transfer by setting what `is_over` points to; NULL if nobody does.
+static inline CURLcode conflux_curl_perform(CURL *handle, CURLM *multi, const int *is_over) {
     conflux_pipe_guard guard = conflux_pipe_block();
     CURLcode code = CURLE_FAILED_INIT;
     int running = 1;
@@ -100,6 +105,10 @@ static inline CURLcode conflux_curl_perform(CURL *handle, CURLM *multi) {
         while (running && curl_multi_perform(multi, &running) == CURLM_OK) {
             int ready = 0;
             if (!running || curl_multi_poll(multi, NULL, 0, pause, &ready) != CURLM_OK) break;
+            if (is_over && conflux_curl_is_over(is_over)) {
+                code = CURLE_ABORTED_BY_CALLBACK;
+                break;
+            }
             pause = ready ? 1 : pause < 512 ? 2 * pause : pause;
         }
         int left = 0;

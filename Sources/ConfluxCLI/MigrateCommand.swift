@@ -81,8 +81,8 @@ enum MigrateCommand {
             throw CommandFailure(
                 .usage, code: "usage", "--from and --to name the same place. Give two places.")
         }
-        let sourceSettings = try etcdSettings(of: source, arguments)
-        let targetSettings = try etcdSettings(of: target, arguments)
+        let sourceSettings = try etcdSettings(of: source, environment)
+        let targetSettings = try etcdSettings(of: target, environment)
         let moved: JSONObject
         do throws(LogError) {
             let log = try open(source, sourceSettings)
@@ -150,10 +150,10 @@ enum MigrateCommand {
     }
 
     private static func etcdSettings(
-        of place: Place, _ arguments: Invocation
+        of place: Place, _ environment: CommandEnvironment
     ) throws(CommandFailure) -> EtcdLogSettings? {
         guard case .etcd(let address) = place else { return nil }
-        return try EtcdOptions.settings(at: address, arguments)
+        return try EtcdOptions.settings(at: address, environment)
     }
 
     private static func open(

@@ -23,6 +23,9 @@ public struct EtcdLogSettings: Sendable, Hashable {
     /// unknown, or the log has failed.
     public var callMax = Duration.seconds(6)
 
+    /// Ends the calls to etcd, when the program has to end; nil if nobody does.
+    public var calls: EtcdCalls?
+
     /// The replacement of etcd in a simulation; nil to use the etcd at the address.
     package var imitation: EtcdImitation?
 

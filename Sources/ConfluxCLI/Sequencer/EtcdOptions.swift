@@ -1,8 +1,10 @@
 import ConfluxArguments
 import ConfluxEtcd
 import ConfluxLog
+import ConfluxNode
 import ConfluxSequencer
 import ConfluxWorker
+import Dispatch
 
 /// The options of a log on etcd.
 enum EtcdOptions {
@@ -54,16 +56,21 @@ enum EtcdOptions {
 
     /// The storage for a sequencer whose log is on etcd.
     static func storage(
-        at address: EtcdAddress, _ arguments: Invocation
+        at address: EtcdAddress, _ environment: CommandEnvironment
     ) throws(CommandFailure) -> SequencerConfiguration.Storage {
-        let settings = try settings(at: address, arguments)
+        let settings = try settings(at: address, environment)
         return .shared { () throws(LogError) in try EtcdLog(settings) }
     }
 
-    /// The settings of a log on etcd.
+    /// How long an ending command waits for etcd: long enough for what is under way if etcd works, and short enough to
+    /// end in time if it does not.
+    private static let endingPatience = Duration.seconds(2)
+
+    /// The settings of a log on etcd. If the process has to end, calls to etcd do so soon.
     static func settings(
-        at address: EtcdAddress, _ arguments: Invocation
+        at address: EtcdAddress, _ environment: CommandEnvironment
     ) throws(CommandFailure) -> EtcdLogSettings {
+        let arguments = environment.arguments
         var settings = EtcdLogSettings(address: address)
         settings.security = EtcdSecurity(
             authorityFile: arguments[authority], certificateFile: arguments[certificate],
@@ -86,6 +93,13 @@ enum EtcdOptions {
             try settings.validate()
         } catch {
             throw CommandFailure(.usage, code: "usage", error.message)
+        }
+        let calls = EtcdCalls()
+        settings.calls = calls
+        environment.interruption.whenFired {
+            DispatchQueue.global().asyncAfter(
+                deadline: .now() + Self.endingPatience.dispatchInterval
+            ) { calls.end() }
         }
         return settings
     }

@@ -123,7 +123,7 @@ enum SequencerCommand {
             if let folder = arguments[data] {
                 .folder(folder, SQLiteLogSettings(durability: arguments[durability]))
             } else if let address = arguments[log] {
-                try EtcdOptions.storage(at: address, arguments)
+                try EtcdOptions.storage(at: address, environment)
             } else {
                 .memory
             }

@@ -44,7 +44,8 @@ final class EtcdClient: EtcdStore {
         answerMax = settings.answerMax
         callMax = settings.callMax
         do throws(TransferFailure) {
-            transfer = try EtcdTransfer(settings.address.isSecure ? settings.security : nil)
+            transfer = try EtcdTransfer(
+                settings.address.isSecure ? settings.security : nil, endedBy: settings.calls)
         } catch {
             throw EtcdFailure(.unreachable, error.message)
         }
@@ -134,7 +135,9 @@ final class EtcdClient: EtcdStore {
         var answer = answerMax
         while true {
             let left = deadline - clock.now
-            guard left > .zero else { throw trial.failure(within: callMax) }
+            guard left > .zero, settings.calls?.areOver != true else {
+                throw trial.failure(within: callMax)
+            }
             let member = members[current]
             switch attempt(method, of: member, message, within: min(left, answer)) {
             case .answered(let body): return body

@@ -37,6 +37,8 @@ final class EtcdTransfer {
     private var multi: UnsafeMutableRawPointer
     private let sink = TransferSink()
     private let security: EtcdSecurity?
+    /// Ends the transfers; nil if nobody does.
+    private let calls: EtcdCalls?
     private var isSecure: Bool { security != nil }
     /// The members whose last answer came over a connection that is probably still open.
     private var connected: Set<String> = []
@@ -45,13 +47,16 @@ final class EtcdTransfer {
     private let asksForUpgrade = (0x07_57_00..<0x08_00_00).contains(conflux_curl_version())
 
     /// - Throws: If a TLS file can't be used, or the system has no memory.
-    init(_ security: EtcdSecurity?) throws(TransferFailure) {
+    init(
+        _ security: EtcdSecurity?, endedBy calls: EtcdCalls? = nil
+    ) throws(TransferFailure) {
         guard Self.isReady, let (handle, multi) = Self.makeHandles() else {
             throw TransferFailure(mayBeSent: false, message: "libcurl could not start")
         }
         self.handle = handle
         self.multi = multi
         self.security = security
+        self.calls = calls
         prepare()
     }
 
@@ -143,7 +148,7 @@ final class EtcdTransfer {
         let frame = GRPCFrame.encode(message)
         let code = frame.withUnsafeBytes { bytes in
             conflux_curl_set_body(handle, bytes.baseAddress, bytes.count)
-            return conflux_curl_perform(handle, multi)
+            return conflux_curl_perform(handle, multi, calls?.flag)
         }
         return try reply(code, from: member)
     }

@@ -7,8 +7,23 @@ import Synchronization
 /// A request that this process ends: SIGINT, SIGTERM, or an output that nobody reads.
 ///
 /// The first request notifies the listeners, and the command ends cleanly. A second signal ends the
-/// process at once.
+/// process at once. So does the first one after ``endingMax``, whatever keeps the process from ending: an output that
+/// nobody reads, a disk that hangs, a server that can't be reached.
 package final class Interruption: Sendable {
+    /// How long a process may take to end after a signal.
+    package static let endingMax = Duration.milliseconds(4_500)
+    /// How long after a signal the output waits for a reader that does not read. The rest is lost.
+    package static let outputMax = Duration.milliseconds(1_500)
+    /// When the first signal came, in nanoseconds of the uptime clock; 0 before that.
+    private static let signalledAt = Atomic<UInt64>(0)
+
+    /// How long ago the first signal came; nil before that.
+    package static var timeSinceSignal: Duration? {
+        let moment = signalledAt.load(ordering: .relaxed)
+        guard moment > 0 else { return nil }
+        return .nanoseconds(DispatchTime.now().uptimeNanoseconds - moment)
+    }
+
     private struct Content {
         var reason: ExitCode?
         var listeners: [@Sendable () -> Void] = []
@@ -30,9 +45,20 @@ package final class Interruption: Sendable {
     package init() {}
 
     private func signalled(_ reason: ExitCode) {
-        guard !fire(reason) else { return }
+        let now = DispatchTime.now()
+        let isFirst = Self.signalledAt.compareExchange(
+            expected: 0, desired: now.uptimeNanoseconds, ordering: .relaxed
+        ).exchanged
         // The second signal: the sender does not want to wait any longer.
-        _exit(reason.rawValue)
+        guard isFirst else { _exit(reason.rawValue) }
+        let watch = Thread {
+            Thread.sleep(forTimeInterval: Self.endingMax / .seconds(1))
+            _exit(reason.rawValue)
+        }
+        // It ends the process even if all threads of the queues wait for something.
+        watch.stackSize = 64 << 10
+        watch.start()
+        fire(reason)
     }
 
     /// Why the process should end; nil if it should not.

@@ -102,6 +102,11 @@ package final class StandardOutput: Sendable {
             return CommandFailure(
                 .outputClosed, "Nobody reads the output any more: the rest was left out.")
         }
+        guard number != ETIMEDOUT else {
+            return CommandFailure(
+                .logFailed, code: "outputFailed",
+                "Nobody read the output when the command had to end, so its rest is lost.")
+        }
         return CommandFailure(
             .logFailed, code: "outputFailed",
             "The output can't be written, so its rest is lost; run the command again: "
@@ -118,26 +123,47 @@ package final class StandardOutput: Sendable {
         return true
     }
 
-    /// Writes everything, however long the reader takes.
+    /// How much a pipe surely takes at once if it takes anything.
+    private static let pieceBytes = 4_096
+    /// How often a write that waits for its reader looks whether the process has to end.
+    private static let lookPause: Int32 = 100
+
+    /// Writes everything, however long the reader takes, unless the process has to end. It never waits within the
+    /// system's write, where nothing could end the wait: it writes only what the reader has room for.
     ///
-    /// - Returns: 0, or the error's number.
+    /// - Returns: 0, or the error's number; `ETIMEDOUT` if the process has to end and nobody reads.
     package static func write(_ bytes: [UInt8], to descriptor: Int32) -> Int32 {
-        bytes.withUnsafeBytes { buffer in
+        var about = stat()
+        let isFile = fstat(descriptor, &about) == 0 && about.st_mode & S_IFMT == S_IFREG
+        return bytes.withUnsafeBytes { buffer in
             var offset = 0
             while offset < buffer.count {
+                guard isFile || awaitRoom(descriptor) else { return ETIMEDOUT }
+                let left = buffer.count - offset
                 let written = Foundation.write(
-                    descriptor, buffer.baseAddress?.advanced(by: offset), buffer.count - offset)
+                    descriptor, buffer.baseAddress?.advanced(by: offset),
+                    isFile ? left : min(left, pieceBytes))
                 if written >= 0 {
                     offset += written
-                } else if errno == EAGAIN {
-                    // Another process made the terminal non-blocking.
-                    var room = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
-                    poll(&room, 1, -1)
-                } else if errno != EINTR {
+                } else if errno != EAGAIN, errno != EINTR {
+                    // EAGAIN: another process made the terminal non-blocking, or has filled the room.
                     return errno
                 }
             }
             return 0
+        }
+    }
+
+    /// - Returns: Whether there is room; false if the process has to end and nobody reads.
+    private static func awaitRoom(_ descriptor: Int32) -> Bool {
+        var room = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+        while true {
+            let count = poll(&room, 1, lookPause)
+            // If poll itself fails, the write reports why.
+            if count > 0 || count < 0 && errno != EINTR { return true }
+            if let time = Interruption.timeSinceSignal, time >= Interruption.outputMax {
+                return false
+            }
         }
     }
 }
