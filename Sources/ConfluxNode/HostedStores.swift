@@ -59,14 +59,17 @@ final class HostedStores: Sendable {
     }
 
     /// Waits until the caller that opens it is done, or the waiting task is cancelled.
-    func waitForOpening(of subject: HostingSubject) async {
+    ///
+    /// - Returns: Whether that was so within the time.
+    func waitForOpening(of subject: HostingSubject, within limit: Duration) async -> Bool {
         let turn = OneShot<Bool>()
         let isWaiting = table.withLock { table in
             guard let entry = table.entries[subject], !entry.isOpen else { return false }
             entry.waiters.append(turn)
             return true
         }
-        if isWaiting { _ = await turn.receive(onCancel: false) }
+        guard isWaiting else { return true }
+        return await turn.receive(onCancel: true, timeout: limit, onTimeout: false)
     }
 
     /// Ends a claim: the caller has opened it, or could not.

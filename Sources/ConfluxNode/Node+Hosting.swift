@@ -14,12 +14,17 @@ extension Node {
     /// actions of others. It asks every few seconds where the log ends. So the first store may get
     /// actions that others dispatched in the last seconds before its creation.
     ///
-    /// - Parameter state: The state.
+    /// - Parameters:
+    ///   - state: The state.
+    ///   - patience: How long to wait for the sequencer.
     /// - Throws: ``NodeError`` when the name breaks the rule of names, when the sequencer refuses,
-    ///   or when the node is closed. A cancelled wait leaves the state as it was.
-    public func bridge<S: BridgedState>(_ state: S.Type) async throws(NodeError) {
+    ///   or when the node is closed; `unreachable` and `timedOut` as for a store. A wait that was
+    ///   cancelled, or took too long, leaves the state as it was.
+    public func bridge<S: BridgedState>(
+        _ state: S.Type, patience: Duration = .seconds(10)
+    ) async throws(NodeError) {
         let name = try Self.name(S.name, of: "\(S.self)")
-        try await core.bridge(state, name)
+        try await core.bridge(state, name, patience: patience)
     }
 
     /// Ends a bridge: global dispatches reach the stores of this process again, and no others.
@@ -40,14 +45,19 @@ extension Node {
     ///   - state: The state.
     ///   - instance: Which store of the state.
     ///   - executor: Where its actions are committed; on the node's own thread unless given.
+    ///   - patience: How long to wait for the sequencer, from the call or from the last part of the state that came. The
+    ///     time in which this process decodes and applies does not count.
     /// - Returns: The store. It is hosted until it is released or ``close(_:)`` is called.
     /// - Throws: ``NodeError`` when a name breaks the rule of names, when the sequencer refuses,
-    ///   when the snapshot can't be read, or when the node is closed.
+    ///   when the snapshot can't be read, or when the node is closed. After `patience`: `unreachable`, with
+    ///   the address that fails and the reason, for example if the node reaches the sequencer and not its feed;
+    ///   `timedOut` if the sequencer is there, and does not open the store.
     public func store<S: ReplicatedState>(
-        _ state: S.Type, named instance: String = "shared", executor: Executor = .immediate
+        _ state: S.Type, named instance: String = "shared", executor: Executor = .immediate,
+        patience: Duration = .seconds(10)
     ) async throws(NodeError) -> Store<S> {
         let name = try Self.storeName(S.name, instance, of: "\(S.self)")
-        return try await core.store(state, name, executor: executor)
+        return try await core.store(state, name, executor: executor, patience: patience)
     }
 
     /// The replica of a model's store in this process, current when this returns.
@@ -56,12 +66,15 @@ extension Node {
     ///   - model: The model.
     ///   - instance: Which store of the model.
     ///   - executor: Where its actions are applied; on the node's own thread unless given.
+    ///   - patience: How long to wait for the sequencer, as for the store of a state.
     /// - Returns: The store.
     /// - Throws: As for the store of a state.
     public func store<M: Model>(
-        _ model: M.Type, named instance: String = "shared", executor: Executor = .immediate
+        _ model: M.Type, named instance: String = "shared", executor: Executor = .immediate,
+        patience: Duration = .seconds(10)
     ) async throws(NodeError) -> ModelStore<M> {
-        try await store(ModelState<M>.self, named: instance, executor: executor)
+        try await store(
+            ModelState<M>.self, named: instance, executor: executor, patience: patience)
     }
 
     /// Makes a store of this process the replica of a named store, and brings it up to date.
@@ -73,13 +86,14 @@ extension Node {
     /// - Parameters:
     ///   - store: The store.
     ///   - instance: Which store of its state it is.
+    ///   - patience: How long to wait for the sequencer, as for the store of a state.
     /// - Throws: ``NodeError`` as for opening a store, and `alreadyHosted` when another
     ///   store of this node has that name.
     public func replicate<S: ReplicatedState>(
-        _ store: Store<S>, as instance: String = "shared"
+        _ store: Store<S>, as instance: String = "shared", patience: Duration = .seconds(10)
     ) async throws(NodeError) {
         let name = try Self.storeName(S.name, instance, of: "\(S.self)")
-        try await core.replicate(store, name)
+        try await core.replicate(store, name, patience: patience)
     }
 
     /// Ends the hosting of a store here. This replica keeps its last state and no longer changes.

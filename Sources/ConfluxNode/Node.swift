@@ -66,7 +66,7 @@ public final class Node: Sendable {
         get async {
             let link = await core.linkStatus()
             return NodeStatus(
-                name: settings.name, isConnected: link?.isJoined ?? false, log: link?.log,
+                name: settings.name, isConnected: link?.isConnected ?? false, log: link?.log,
                 epoch: link?.epoch ?? .none, incarnation: link?.incarnation ?? .none,
                 last: link?.last ?? .zero, applied: link?.applied ?? .zero,
                 unsettled: link?.unsettled ?? 0, stores: core.stores.names)

@@ -11,22 +11,23 @@ extension NodeCore {
     ///   - state: The state.
     ///   - name: Its name.
     ///   - guest: A store that will be hosted. It needs no feed of the bridge.
+    ///   - patience: How long to wait for the sequencer.
     /// - Throws: Why the state is not bridged.
     package func bridge<S: BridgedState>(
-        _ state: S.Type, _ name: Name, besides guest: StoreCore<S>? = nil
+        _ state: S.Type, _ name: Name, besides guest: StoreCore<S>? = nil, patience: Duration
     ) async throws(NodeError) {
+        let begun = Moment.now.monotonic
         claims: while true {
             switch stores.claim(.state(name)) {
             case .open: return
-            case .opening:
-                await stores.waitForOpening(of: .state(name))
-                if Task.isCancelled { throw .cancelled }
+            case .opening: try await waitForOpening(of: .state(name), patience, since: begun)
             case .mine: break claims
             }
         }
         let loss = Loss()
         do throws(NodeError) {
-            try await open(.state(name)) { [weak self, scope, settings] request, completion in
+            try await open(.state(name), patience, since: begun) {
+                [weak self, scope, settings] request, completion in
                 .bridge(
                     S.self, name, request: request, scope: scope,
                     payloadBytesMax: settings.payloadBytesMax, completion: completion,
@@ -89,8 +90,9 @@ extension NodeCore {
     }
 
     func store<S: ReplicatedState>(
-        _ state: S.Type, _ name: StoreName, executor: Executor
+        _ state: S.Type, _ name: StoreName, executor: Executor, patience: Duration
     ) async throws(NodeError) -> Store<S> {
+        let begun = Moment.now.monotonic
         while true {
             switch stores.claim(.store(name)) {
             case .open(let object):
@@ -98,22 +100,21 @@ extension NodeCore {
                     throw .alreadyHosted(name, as: object.map { "\(type(of: $0))" } ?? "")
                 }
                 return store
-            case .opening:
-                await stores.waitForOpening(of: .store(name))
-                if Task.isCancelled { throw .cancelled }
+            case .opening: try await waitForOpening(of: .store(name), patience, since: begun)
             case .mine:
                 let store = scope.run {
                     Store<S>(state: S(), mutations: S.mutations, executor: executor)
                 }
-                try await host(store, name)
+                try await host(store, name, patience)
                 return store
             }
         }
     }
 
     func replicate<S: ReplicatedState>(
-        _ store: Store<S>, _ name: StoreName
+        _ store: Store<S>, _ name: StoreName, patience: Duration
     ) async throws(NodeError) {
+        let begun = Moment.now.monotonic
         while true {
             switch stores.claim(.store(name)) {
             case .open(let object):
@@ -121,33 +122,45 @@ extension NodeCore {
                     throw .alreadyHosted(name, as: "another store")
                 }
                 return
-            case .opening:
-                await stores.waitForOpening(of: .store(name))
-                if Task.isCancelled { throw .cancelled }
+            case .opening: try await waitForOpening(of: .store(name), patience, since: begun)
             case .mine:
-                try await host(store, name)
+                try await host(store, name, patience)
                 return
             }
         }
     }
 
+    /// Waits until another caller has opened it, or could not.
+    private func waitForOpening(
+        of subject: HostingSubject, _ patience: Duration, since begun: Duration
+    ) async throws(NodeError) {
+        let left = max(.zero, begun + patience - Moment.now.monotonic)
+        guard await stores.waitForOpening(of: subject, within: left) else {
+            throw NodeError(
+                code: .timedOut,
+                message: "Another caller still opens it after \(patience). Wait longer.")
+        }
+        if Task.isCancelled { throw .cancelled }
+    }
+
     /// Hosts a store whose name this caller has claimed.
     private func host<S: ReplicatedState>(
-        _ store: Store<S>, _ name: StoreName
+        _ store: Store<S>, _ name: StoreName, _ patience: Duration
     ) async throws(NodeError) {
         S._willReplicate()
+        let begun = Moment.now.monotonic
         let core = store.core
         let loss = Loss()
         var isBridged = false
         do throws(NodeError) {
-            try await bridge(S.self, name.state, besides: core)
+            try await bridge(S.self, name.state, besides: core, patience: patience)
             isBridged = true
             // From here on, dispatches are ordered. Earlier dispatches are in the state that the
             // snapshot below takes.
             let route = OutboxRoute<S>(outbox: outbox, target: .store(name))
             core.setRoute(route)
             let initial = try await encodedState(of: core)
-            try await open(.store(name)) {
+            try await open(.store(name), patience, since: begun) {
                 [weak self, weak store, scope, settings] request, completion in
                 .store(
                     core, name, route: route, initial: initial, request: request, scope: scope,
@@ -245,7 +258,7 @@ extension NodeCore {
 
     /// Opens a store or a state, and waits until it is current.
     private func open(
-        _ subject: HostingSubject,
+        _ subject: HostingSubject, _ patience: Duration, since begun: Duration,
         _ registration: (
             _ request: UInt64,
             _ completion: @escaping @Sendable (Result<SequenceNumber, NodeError>) -> Void
@@ -255,8 +268,14 @@ extension NodeCore {
         let outcome = OneShot<Result<SequenceNumber, NodeError>>()
         let registration = registration(takeRequest()) { outcome.send($0) }
         guard jobs.post(.register(registration)) == .accepted else { throw .closed }
+        let vigil = keep(.hosting(subject), patience, since: begun) { error in
+            if let error { outcome.send(.failure(error)) }
+        }
         let result = await outcome.receive(onCancel: .failure(.cancelled))
-        if case .failure(let error) = result, error.code == .cancelled {
+        port.post(.endVigil(vigil))
+        if case .failure(let error) = result,
+            [.cancelled, .unreachable, .timedOut].contains(error.code)
+        {
             jobs.post(.unregister(subject))
         }
         _ = try result.get()

@@ -1,5 +1,6 @@
 import Conflux
 import ConfluxProtocol
+import ConfluxVocabulary
 import ConfluxZeroMQ
 import Synchronization
 
@@ -176,7 +177,7 @@ package final class NodeCore: Sendable {
     ///
     /// - Parameters:
     ///   - timeout: How long to wait.
-    ///   - isPatient: Whether to wait even though nobody serves at the address at present.
+    ///   - isPatient: Whether to wait even though nothing listens at the address at present, or something else does.
     /// - Throws: ``NodeError`` with the code `unreachable`, and the reason as far as it is known;
     ///   with the code `notServing`; or with the reason of the sequencer's refusal.
     package func connected(
@@ -199,6 +200,32 @@ package final class NodeCore: Sendable {
             leave(timeout: .zero)
             throw error
         }
+    }
+
+    /// Waits until the node hears from the sequencer in every way that it needs: after ``follow(from:)`` that includes
+    /// the feed.
+    ///
+    /// - Parameter patience: How long to wait.
+    /// - Throws: ``NodeError`` with the code `unreachable`, which names the address and the reason; `cancelled`, `closed`.
+    package func hears(within patience: Duration) async throws(NodeError) {
+        let outcome = OneShot<NodeError?>()
+        let number = keep(.hearing, patience, since: Moment.now.monotonic) { outcome.send($0) }
+        let error = await outcome.receive(onCancel: .cancelled)
+        port.post(.endVigil(number))
+        if let error { throw error }
+    }
+
+    /// Begins a vigil.
+    ///
+    /// - Returns: Its number.
+    func keep(
+        _ goal: Vigil.Goal, _ patience: Duration, since begun: Duration,
+        _ end: @escaping @Sendable (NodeError?) -> Void
+    ) -> UInt64 {
+        let number = takeRequest()
+        let vigil = Vigil(goal: goal, patience: patience, since: begun, end: end)
+        if port.post(.keep(number, vigil)) != .accepted { end(.closed) }
+        return number
     }
 
     /// Makes the node leave once every action has its outcome, or after the timeout.

@@ -6,9 +6,12 @@ import ConfluxVocabulary
 public enum NodeEvent: Sendable, Equatable {
     /// The node has a session, in this epoch of this log.
     case joined(LogID, Epoch, Incarnation)
-    /// The node hears nothing from the sequencer, and tries to reach it. Reads continue;
-    /// dispatches wait.
+    /// The node hears nothing from the sequencer, by its answers or by its feed, and tries to reach it. Reads
+    /// continue; dispatches wait.
     case disconnected
+    /// An address of the sequencer can't be reached: that for requests, or that of its feed. The message names the
+    /// address, the reason and what to do. It follows ``disconnected``, and is reported once for each reason in a row.
+    case unreachable(message: String)
     /// The server at the sequencer's address refused the connection, or the node's key lost a right
     /// that the node needs, for the reason in the message. The node tries again after a while.
     /// Reported once for each reason in a row.
@@ -16,7 +19,7 @@ public enum NodeEvent: Sendable, Equatable {
     /// The sequencer is there, but serves nobody until its log works again, for the reason in the
     /// message. Reported once for each reason in a row.
     case sequencerNotServing(message: String)
-    /// The node hears from the sequencer again, or another tenure has begun.
+    /// The node hears from the sequencer again, by its answers and by its feed, or another tenure has begun.
     case reconnected(Epoch)
     /// A sequencer whose tenure is over still sends messages; they are ignored.
     case staleSequencer(Epoch)
@@ -53,9 +56,10 @@ public enum NodeEvent: Sendable, Equatable {
     /// The node has ended; nothing follows.
     case closed(message: String)
 
-    /// The node's event for a report of the machine.
-    static func protocolEvent(_ event: ReplicaEvent) -> NodeEvent {
+    /// The node's event for a report of the machine; nil for one that is reported in other words.
+    static func protocolEvent(_ event: ReplicaEvent) -> NodeEvent? {
         switch event {
+        case .feedSilent: nil
         case .joined(let log, let epoch, let incarnation): .joined(log, epoch, incarnation)
         case .disconnected: .disconnected
         case .reconnected(let epoch): .reconnected(epoch)
@@ -75,7 +79,8 @@ public enum NodeEvent: Sendable, Equatable {
 public struct NodeStatus: Sendable, Hashable {
     /// The node's name, if it has one.
     public var name: Name?
-    /// Whether it has a session, and hears from the sequencer.
+    /// Whether it has a session, and hears from the sequencer: by its answers, and by its feed if the node has
+    /// stores. A sequencer that dies or stops is noticed within two seconds.
     public var isConnected: Bool
     /// The log's id; nil before the first welcome.
     public var log: LogID?

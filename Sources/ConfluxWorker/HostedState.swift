@@ -5,15 +5,16 @@ public struct HostedState: Sendable {
     /// The state's name: `counter`.
     public let name: String
     /// Opens a store of the state. The returned handle hosts the store as long as it is kept.
-    let open: @Sendable (Node, Name) async throws(NodeError) -> HostedHandle
+    let open: @Sendable (Node, Name, Duration) async throws(NodeError) -> HostedHandle
 
     /// Makes the entry of a state that is a class.
     ///
     /// - Parameter state: The state: `HostedState(CounterState.self)`.
     public init<S: ReplicatedState>(_ state: S.Type) {
         name = S.name
-        open = { (node, instance) async throws(NodeError) in
-            HostedHandle(try await node.store(S.self, named: instance.text))
+        open = { (node, instance, patience) async throws(NodeError) in
+            HostedHandle(
+                try await node.store(S.self, named: instance.text, patience: patience))
         }
     }
 

@@ -12,6 +12,9 @@ struct WorkerSession: Sendable {
     let name: Name?
     let stores: [StoreName]
 
+    /// How long a worker that ends waits for outcomes.
+    private static let closeTimeout = Duration.seconds(3)
+
     init(
         _ environment: CommandEnvironment, version: String, states: [HostedState]
     ) throws(UsageError) {
@@ -39,6 +42,7 @@ struct WorkerSession: Sendable {
     func run() async throws(CommandFailure) -> ExitCode {
         var settings = NodeSettings(name: name)
         settings.connectTimeout = environment.arguments[WorkerOptions.timeout]
+        settings.closeTimeout = Self.closeTimeout
         settings.payloadBytesMax = environment.arguments[WorkerOptions.payloadMax]
         settings.crashJournal = environment.arguments[WorkerOptions.journal]
         settings.keys = try WorkerOptions.keys(environment.arguments)
@@ -90,6 +94,7 @@ struct WorkerSession: Sendable {
         _ node: Node
     ) async throws(CommandFailure) -> [StoreName: HostedHandle] {
         try await environment.interruption.cancelling { () async throws(CommandFailure) in
+            let patience = environment.arguments[WorkerOptions.timeout]
             var handles: [StoreName: HostedHandle] = [:]
             var stopped: NodeError?
             for store in stores {
@@ -97,7 +102,7 @@ struct WorkerSession: Sendable {
                     continue
                 }
                 do throws(NodeError) {
-                    handles[store] = try await state.open(node, store.instance)
+                    handles[store] = try await state.open(node, store.instance, patience)
                 } catch {
                     guard error.code == .storeStopped else { throw CommandFailure(error) }
                     stopped = error
@@ -191,6 +196,8 @@ struct WorkerSession: Sendable {
             environment.announce(
                 "disconnected",
                 text: "disconnected: the sequencer does not answer; trying to reach it again")
+        case .unreachable(let message):
+            environment.announce("unreachable", ["message": .string(message)], text: message)
         case .connectionRefused(let message):
             environment.announce("connectionRefused", ["message": .string(message)], text: message)
         case .sequencerNotServing(let message):

@@ -104,7 +104,11 @@ struct HostingTests {
             let queue = DispatchQueue(label: "stuck")
             queue.suspend()
             let opener = Task { try await node.store(TallyState.self, executor: .queue(queue)) }
-            let waiter = Task { try await node.store(TallyState.self, executor: .queue(queue)) }
+            // Longer than the checks below take on a busy machine.
+            let waiter = Task {
+                try await node.store(
+                    TallyState.self, executor: .queue(queue), patience: .seconds(120))
+            }
             for _ in 0..<50 { _ = await node.status }
             waiter.cancel()
             let error = await #expect(throws: NodeError.self) { try await waiter.value }

@@ -40,7 +40,8 @@ struct BenchWorkload: Sendable {
         let core = connection.core
         guard let name = Name(BenchState.name) else { preconditionFailure("a name that is none") }
         do throws(NodeError) {
-            try await core.bridge(BenchState.self, name)
+            try await core.bridge(
+                BenchState.self, name, patience: connection.timeout)
         } catch {
             throw CommandFailure(error)
         }

@@ -14,8 +14,11 @@ struct Dispatching: Sendable {
     private typealias Fate = Result<Receipt, CommandFailure>
 
     private static let questionsMax = 64
-    /// How long to wait for the sequencer's answers to the withdrawals.
-    private static let withdrawalPatience = Duration.seconds(2)
+    /// How long to wait for the sequencer's answers to the withdrawals. The command ends within a second after its
+    /// timeout.
+    private static let withdrawalPatience = Duration.milliseconds(750)
+    /// How long to wait for outcomes when the process has to end.
+    private static let endingPatience = Duration.seconds(3)
     private let connection: Connection
     private let feed: DispatchFeed
     private let report: DispatchReport
@@ -48,7 +51,7 @@ struct Dispatching: Sendable {
         let connection = connection
         environment.interruption.whenFired {
             feed.stop()
-            connection.core.leave(timeout: connection.timeout)
+            connection.core.leave(timeout: min(connection.timeout, Self.endingPatience))
         }
         let events = connection.core.eventStream
         let ending = Task { await watch(events) }

@@ -34,6 +34,8 @@ final class EntryPrinter: Sendable {
     /// Older entries are not printed.
     private let since: Timestamp?
     private let state = Mutex(Content())
+    /// Ends the printing if the next commit takes too long; nil if it may take any time.
+    private let watchdog = Mutex<Watchdog?>(nil)
     private let printed = Atomic(false)
 
     /// Whether an entry was printed.
@@ -87,8 +89,24 @@ final class EntryPrinter: Sendable {
         }
     }
 
+    /// From now on, each commit must come within a time after the last one was printed.
+    func limitPauses(to limit: Duration) {
+        let watchdog = Watchdog(limit) { [weak self] in
+            self?.end(
+                CommandFailure(
+                    .timedOut,
+                    """
+                    No further entry came within \(limit), and the log has more. See what the sequencer \
+                    prints, or give more time with --timeout.
+                    """))
+        }
+        self.watchdog.withLock { $0 = watchdog }
+        watchdog.arm()
+    }
+
     /// Ends the printing. Only the first call counts.
     func end(_ failure: CommandFailure? = nil) {
+        watchdog.withLock { $0 }?.cancel()
         let waiter = state.withLock { state -> CheckedContinuation<Void, Never>? in
             guard !state.isEnded else { return nil }
             state.isEnded = true
@@ -120,6 +138,10 @@ final class EntryPrinter: Sendable {
             return (state.first, state.last, state.isEnded, state.passed)
         }
         guard !isEnded else { return }
+        // The time that the reader of the output takes does not count.
+        let watchdog = watchdog.withLock { $0 }
+        watchdog?.disarm()
+        defer { watchdog?.arm() }
         // Commits come in order. Only a node whose history was lost begins again.
         if commit.first <= passed { tellChange(commit.first) }
         let wanted = first...max(first, last ?? commit.last)

@@ -231,6 +231,15 @@ enum LogCommand {
         printer.begin(
             from: first, through: last, owners: Dictionary(uniqueKeysWithValues: owners))
         connection.core.follow(from: first)
+        try await environment.interruption.cancelling { () async throws(CommandFailure) in
+            do throws(NodeError) {
+                try await connection.core.hears(within: connection.timeout)
+            } catch {
+                throw CommandFailure(error)
+            }
+        }
+        // With --follow it waits for new entries, and for a sequencer that is away, as long as it takes.
+        if !isFollowing { printer.limitPauses(to: connection.timeout) }
         if let failure = await printer.ended() { throw failure }
         guard let reason = environment.interruption.reason else {
             if !isFollowing, !isKnown, !printer.hasPrinted, let target = arguments[target] {

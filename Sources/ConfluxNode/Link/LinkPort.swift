@@ -11,6 +11,10 @@ enum LinkCommand: Sendable {
     case ask(Question.Body, patience: Duration, @Sendable (Answer) -> Void)
     /// Pass this function on to the thread that applies.
     case probe(@Sendable () -> Void)
+    /// Notify a caller if it waits for the sequencer for too long.
+    case keep(UInt64, Vigil)
+    /// The caller with this number waits no longer.
+    case endVigil(UInt64)
     /// Return the status.
     case status(@Sendable (LinkStatus) -> Void)
     /// Leave once all actions have their outcomes, or the time is over. Actions without an outcome can be
@@ -22,7 +26,7 @@ enum LinkCommand: Sendable {
 
 /// The status of the link.
 struct LinkStatus: Sendable {
-    var isJoined: Bool
+    var isConnected: Bool
     var log: LogID?
     var epoch: Epoch
     var incarnation: Incarnation

@@ -14,9 +14,8 @@ extension LinkThread {
 
     /// Connects to another address: the one that the sequencer named, or the next of the node's own.
     func move(to address: String?) {
-        let former = dealer.endpoint
         guard let address else {
-            if let former { diagnosis.gaveUp(former) }
+            if let former = dealer.endpoint { diagnosis.gaveUp(former) }
             return dealer.moveOn()
         }
         do throws(ZeroMQError) {
@@ -29,7 +28,6 @@ extension LinkThread {
                     each sequencer an address that nodes can reach (--advertise).
                     """)
             }
-            if let former { diagnosis.sendsOn(former) }
             try dealer.move(to: endpoint)
         } catch {
             // The node continues to say hello, and to try its own addresses.
@@ -47,13 +45,15 @@ extension LinkThread {
     func takeFeed(_ feed: Feed) throws(ZeroMQError) {
         for _ in 0..<Self.framesPerTurn {
             guard let event = try feed.socket.receive() else { return }
+            troubles.feed.take(event, of: feed.endpoint)
             switch event {
             case .connected:
                 // The first connection belongs to the welcome that named the feed.
                 if self.feed?.wasConnected == true { perform(.feedReconnected) }
                 self.feed?.wasConnected = true
             case .message(let frame): hear(frame)
-            case .connecting, .accepted, .failed: break
+            case .failed: tellTroubles()
+            case .connecting, .accepted: break
             }
             // A message may have named another feed.
             guard self.feed?.token == feed.token else { return }
@@ -82,6 +82,7 @@ extension LinkThread {
                 return
             }
             closeFeed()
+            troubles.feed.works()
             var settings = SocketSettings()
             settings.security = security
             settings.linger = .zero

@@ -3,19 +3,23 @@ import ConfluxProtocol
 
 /// Asks questions for other threads.
 extension LinkThread {
+    /// How long an answer may be on its way.
+    private static let answerReserve = Duration.milliseconds(250)
+
     func ask(
         _ body: Question.Body, _ patience: Duration, _ reply: @escaping @Sendable (Answer) -> Void
     ) {
         let number = nextAsk
         nextAsk += 1
-        // The sequencer ends a question in time. This deadline is for a sequencer that is gone.
-        asks[number] = Ask(deadline: now.monotonic + patience + .seconds(1), reply: reply)
-        perform(.ask(Question(number: number, patience: patience, body: body)))
+        asks[number] = Ask(deadline: now.monotonic + patience, reply: reply)
+        // The sequencer knows who did not answer, and must say so before the node's own deadline.
+        let earlier = patience - min(patience / 4, Self.answerReserve)
+        perform(.ask(Question(number: number, patience: earlier, body: body)))
     }
 
     var status: LinkStatus {
         LinkStatus(
-            isJoined: machine.isJoined, log: machine.log == .none ? nil : machine.log,
+            isConnected: machine.isConnected, log: machine.log == .none ? nil : machine.log,
             epoch: machine.epoch, incarnation: machine.incarnation, last: machine.remoteLast,
             live: machine.live, applied: machine.applied, unsettled: machine.unsettledCount,
             resumption: machine.resumption)
@@ -32,7 +36,8 @@ extension LinkThread {
                         number: 0, isLast: true, node: nil,
                         body: .failed(.timedOut, message: "the node was closed")))
             case .status(let reply): reply(status)
-            case .machine, .probe, .withdraw, .leave: break
+            case .keep(_, let vigil): vigil.end(.closed)
+            case .machine, .probe, .withdraw, .leave, .endVigil: break
             }
         }
     }

@@ -22,6 +22,12 @@ final class LinkThread: @unchecked Sendable {
     var feed: Feed?
     let security: SocketSecurity
     private var refused = RefusedConnections()
+    /// What keeps the node from its sequencer, while that lasts.
+    var troubles = (requests: WayTrouble(.requests), feed: WayTrouble(.feed))
+    /// The callers that wait for the sequencer, by number.
+    var vigils: [UInt64: Vigil] = [:]
+    /// How often parts of messages had moved, when the machine was last told.
+    private var seenStirs = 0
 
     /// The thread that has it drives the link and owns everything here: see `LinkThread+Leading`.
     let lead = Lead()
@@ -137,6 +143,7 @@ final class LinkThread: @unchecked Sendable {
         var deadline = instant + NodeMeter.publishInterval
         if let due = machine.nextDeadline { deadline = min(deadline, due) }
         for ask in asks.values { deadline = min(deadline, ask.deadline) }
+        for vigil in vigils.values { deadline = min(deadline, vigil.deadline) }
         if let leaveDeadline { deadline = min(deadline, leaveDeadline) }
         return max(.zero, deadline - instant)
     }
@@ -165,6 +172,8 @@ final class LinkThread: @unchecked Sendable {
             case .machine(let input): perform(input)
             case .ask(let body, let patience, let reply): ask(body, patience, reply)
             case .probe(let passed): post(.probe(passed))
+            case .keep(let number, let vigil): vigils[number] = vigil
+            case .endVigil(let number): vigils[number] = nil
             case .status(let reply):
                 seen = progress.content
                 perform(.applied(seen.machine))
@@ -175,7 +184,9 @@ final class LinkThread: @unchecked Sendable {
                 }
             case .leave(let timeout, let isWithdrawing):
                 outbox.close()
-                leaveDeadline = now.monotonic + timeout
+                // A later command may shorten the time, and not lengthen it.
+                let deadline = now.monotonic + timeout
+                leaveDeadline = min(leaveDeadline ?? deadline, deadline)
                 guard isWithdrawing else { break }
                 abandonOutbox()
                 withdrawn.insert(contentsOf: 1..<machine.nextCounter)
@@ -201,13 +212,17 @@ final class LinkThread: @unchecked Sendable {
 
     private func take(_ event: ClientEvent) {
         let isAwaited = !diagnosis.isOver
-        if let address = dealer.endpoint { diagnosis.take(event, of: address) }
+        if let address = dealer.endpoint {
+            diagnosis.take(event, of: address)
+            troubles.requests.take(event, of: address)
+        }
         switch event {
         case .connected:
             refused.served()
             // Messages on the former connection are lost.
             perform(.reconnected)
         case .failed(let failure, let address):
+            if !isAwaited, !failure.isOfKeys { tellTroubles() }
             // The diagnosis reports why a first connection fails, unless the keys are the reason.
             guard !isAwaited || failure.isOfKeys, let reason = refused.take(failure, of: address)
             else { return }
@@ -243,6 +258,10 @@ final class LinkThread: @unchecked Sendable {
     private func passTime() {
         let moment = now
         if let due = machine.nextDeadline, moment.monotonic >= due {
+            if dealer.stirCount != seenStirs {
+                seenStirs = dealer.stirCount
+                machine.handle(.stirred, at: moment, into: &effects)
+            }
             seen = progress.content
             machine.handle(.applied(seen.machine), at: moment, into: &effects)
             machine.handle(.tick, at: moment, into: &effects)
@@ -255,6 +274,7 @@ final class LinkThread: @unchecked Sendable {
                     number: number, isLast: true, node: nil,
                     body: .failed(.timedOut, message: "the sequencer did not answer in time")))
         }
+        lookAtVigils(at: moment.monotonic)
     }
 
     /// Passes on the progress of the thread that applies, if something waits for it.
@@ -338,12 +358,22 @@ final class LinkThread: @unchecked Sendable {
             switch event {
             case .joined(_, _, let incarnation):
                 refused.served()
+                troubles.requests.works()
                 sent.beginSession()
                 post(.identified(incarnation))
-            case .reconnected: refused.served()
+            case .reconnected:
+                refused.served()
+                troubles.requests.works()
+                troubles.feed.works()
+            case .feedSilent:
+                if let message = troubles.feed.tell(isSilent: true) {
+                    events(.unreachable(message: message))
+                }
+                return
             default: break
             }
-            events(.protocolEvent(event))
+            if let event = NodeEvent.protocolEvent(event) { events(event) }
+            if event == .disconnected { tellTroubles() }
         case .end(let reason): end = reason
         }
     }
@@ -382,6 +412,7 @@ final class LinkThread: @unchecked Sendable {
                     body: .failed(.timedOut, message: "the node was closed")))
         }
         takeLastCommands()
+        for vigil in vigils.values { vigil.end(.closed) }
         closeFeed()
         dealer.close()
     }

@@ -24,7 +24,7 @@ struct RefusedConnections {
         message = nil
     }
 
-    private static func reason(_ failure: ConnectionFailure, _ address: Endpoint) -> String? {
+    static func reason(_ failure: ConnectionFailure, _ address: Endpoint) -> String? {
         switch failure {
         case .denied(ConnectionFailure.otherServer):
             """

@@ -40,7 +40,7 @@ package final class NodeMeter: Sendable {
         let bounds = machine.bounds
         state.withLock { state in
             state.turnAt = now
-            state.metrics.isConnected = machine.isJoined
+            state.metrics.isConnected = machine.isConnected
             state.metrics.epoch = machine.epoch
             state.metrics.last = machine.remoteLast
             state.metrics.applied = machine.applied
@@ -117,7 +117,8 @@ package final class NodeMeter: Sendable {
             case .logDamaged: state.resync(.logDamaged)
             case .diverged: state.metrics.divergences += 1
             case .closed: state.metrics.isConnected = false
-            case .sequencerNotServing, .staleSequencer, .storeDropped, .storeStopped, .crashJournal,
+            case .sequencerNotServing, .unreachable, .staleSequencer, .storeDropped, .storeStopped,
+                .crashJournal,
                 .bridgeStopped,
                 .unreadableFrame:
                 break

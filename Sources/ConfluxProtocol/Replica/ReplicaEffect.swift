@@ -112,9 +112,11 @@ public struct ActionOutcome: Sendable, Equatable {
 public enum ReplicaEvent: Sendable, Equatable {
     /// The node has its session, in this epoch of this log.
     case joined(LogID, Epoch, Incarnation)
-    /// The node no longer hears from the sequencer, and tries to reach it.
+    /// The node no longer hears from the sequencer, by its answers or by its feed, and tries to reach it.
     case disconnected
-    /// The node hears from the sequencer again, or another tenure has begun.
+    /// The sequencer answers, but its feed brings nothing. It comes again as long as that lasts.
+    case feedSilent
+    /// The node hears from the sequencer again, by its answers and by its feed, or another tenure has begun.
     case reconnected(Epoch)
     /// A sequencer of an older epoch still sends messages. They are ignored.
     case staleSequencer(Epoch)

@@ -9,6 +9,9 @@ public enum ReplicaInput: Sendable {
     /// The feed's connection was made anew, and no message of the new connection was passed on yet.
     /// It may be the feed of another history, with the same epoch (rule 2).
     case feedReconnected
+    /// A part of a message came from the sequencer, or it took a part of one. On a slow connection a large message takes
+    /// a while, and the sequencer is not silent meanwhile. Due before a ``tick``.
+    case stirred
     /// A message of the sequencer arrived. `epoch` is the sender's, from the header.
     case received(SequencerMessage, epoch: Epoch)
     /// A commit arrived on the feed.

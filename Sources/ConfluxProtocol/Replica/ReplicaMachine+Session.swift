@@ -23,8 +23,8 @@ extension ReplicaMachine {
         let jitter = longer * Int(truncatingIfNeeded: nonce.low % 64) / 256
         if welcome != nil, !isDisconnected, now >= greeting.since + settings.feedSilenceMax {
             // A node without a feed has no other way to notice it.
-            isDisconnected = true
-            effects.append(.event(.disconnected))
+            hasLostMessages = true
+            disconnect(into: &effects)
         }
         redirectCount = min(redirectCount, settings.redirectsMax - 1)
         var seekAt = greeting.seekAt
@@ -82,9 +82,15 @@ extension ReplicaMachine {
     /// The node no longer hears from the sequencer, and looks for it.
     mutating func lose(at now: Duration, into effects: inout [ReplicaEffect]) {
         guard phase == .joined else { return }
+        hasLostMessages = true
+        disconnect(into: &effects)
+        greet(at: now, into: &effects)
+    }
+
+    private mutating func disconnect(into effects: inout [ReplicaEffect]) {
+        guard !isDisconnected else { return }
         isDisconnected = true
         effects.append(.event(.disconnected))
-        greet(at: now, into: &effects)
     }
 
     /// Takes a welcome. It answers one hello (rule 8), and its `agreed` is about the history that this hello named
@@ -144,22 +150,27 @@ extension ReplicaMachine {
         phase = .joined
         redirectCount = 0
         owedSince = now
+        heardAt = now
         if isNew {
+            isDisconnected = false
             effects.append(.event(.joined(welcome.log, epoch, welcome.incarnation)))
-        } else if isDisconnected || isOtherTenure {
+        } else if isDisconnected, feed == .unwanted {
+            reconnect(into: &effects)
+        } else if isOtherTenure, !isDisconnected {
             effects.append(.event(.reconnected(epoch)))
         }
-        if isDisconnected || isOtherTenure {
+        if hasLostMessages || isOtherTenure {
             // Requests on the former connection get no answer any more.
             slowPatience = .zero
             holeFetch?.deadline = now
             catchUps.repeatAll(at: now)
             loads.repeatAll(at: now)
         }
-        isDisconnected = false
+        let wasLost = hasLostMessages
+        hasLostMessages = false
         hear(of: welcome.last, into: &effects)
         if feed != .unwanted {
-            feed = .proving(since: now)
+            prove(isNew || wasLost, at: now)
             effects.append(.subscribe(welcome.feed))
         }
         // Batches without an outcome are submitted again, with unchanged boundaries. What this
@@ -168,6 +179,20 @@ extension ReplicaMachine {
             past: isNew || isOtherTenure ? 0 : welcome.lastCounter,
             knownThrough: max(welcome.lastCounter, submissions.reported))
         sayAllAgain(at: now, into: &effects)
+    }
+
+    /// The feed must prove itself anew. If it is still to do so for the same connection, its time goes on: a feed that
+    /// breaks off again and again is as silent as one that brings nothing.
+    private mutating func prove(_ isAnew: Bool, at now: Duration) {
+        if case .proving = feed, !isAnew { return }
+        feed = .proving(since: now)
+    }
+
+    /// The node hears from the sequencer in every way again. If it follows the feed, that is so only once the feed has
+    /// proved itself.
+    mutating func reconnect(into effects: inout [ReplicaEffect]) {
+        isDisconnected = false
+        effects.append(.event(.reconnected(epoch)))
     }
 
     /// Sends what is due when a session begins or continues. The settled counter comes first. Then actions that were
@@ -279,7 +304,7 @@ extension ReplicaMachine {
                 return
             }
             // A running node that lost its rights may get them back.
-            isDisconnected = true
+            (isDisconnected, hasLostMessages) = (true, true)
             effects.append(.event(.notAllowed(message: bye.message)))
         case .version, .unsupported, .malformed:
             end(.refused(bye.code, message: bye.message), into: &effects)
@@ -314,6 +339,7 @@ extension ReplicaMachine {
             case .joined: break
             }
             var deadline = progressDue
+            deadline = min(deadline, isProbed ? probeEnd : probeDue)
             if let silentSince { deadline = min(deadline, silentSince + settings.feedSilenceMax) }
             if isAnswerDue { deadline = min(deadline, owedSince + settings.answerPatience) }
             if let until = submissions.pausedUntil { deadline = min(deadline, until) }
@@ -349,12 +375,19 @@ extension ReplicaMachine {
             return
         case .joined: break
         }
-        if let silentSince, now >= silentSince + settings.feedSilenceMax {
+        let isFeedSilent = silentSince.map { now >= $0 + settings.feedSilenceMax } ?? false
+        if isFeedSilent, let silentSince, heardAt > silentSince + settings.feedSilenceMax / 4 {
+            // The sequencer has answered meanwhile, so only the feed is cut off. Its socket connects again by itself.
+            feed = .proving(since: now)
+            disconnect(into: &effects)
+            effects.append(.event(.feedSilent))
+        } else if isFeedSilent || isProbed && now >= probeEnd {
             // The sequencer may be stopped, or cut off, while its connection stays open.
             effects.append(.connect(to: nil))
             lose(at: now, into: &effects)
             return
         }
+        if !isProbed, now >= probeDue { probe(at: now, into: &effects) }
         if isAnswerDue, now >= owedSince + settings.answerPatience {
             // The session may be gone, or a message lost. A hello finds out, and repeats what is
             // due.
@@ -371,6 +404,23 @@ extension ReplicaMachine {
             sendProgress(at: now, settled: submissions.reported, into: &effects)
         }
     }
+
+    /// Asks whether the sequencer is alive. A node that follows no feed has no other sign of life, and a feed does not
+    /// show that requests arrive.
+    private mutating func probe(at now: Duration, into effects: inout [ReplicaEffect]) {
+        probedAt = now
+        ask(
+            Question(
+                number: Self.probeNumber, patience: settings.feedSilenceMax, body: .alive),
+            into: &effects)
+    }
+
+    /// Whether nothing came since the last probe.
+    private var isProbed: Bool { probedAt > heardAt }
+    private var probeDue: Duration { heardAt + settings.feedSilenceMax / 4 }
+    /// When the sequencer counts as gone. A process that was stopped itself asks first, since the answers to earlier
+    /// questions may still be unread.
+    private var probeEnd: Duration { probedAt + settings.feedSilenceMax * 3 / 4 }
 
     /// Since when the feed owes this node a message; nil if no feed is wanted.
     private var silentSince: Duration? {

@@ -137,8 +137,18 @@ public struct ReplicaMachine: Sendable {
     /// Since when the sequencer owes this node an outcome or an open, and gave none. Other messages don't count,
     /// since an answer that was lost does not come by itself.
     var owedSince = Duration.zero
-    /// Whether it was reported that the node does not hear from the sequencer.
+    /// Whether it was reported that the node does not hear from the sequencer, by its answers or by its feed.
     var isDisconnected = false
+    /// Whether messages to the sequencer, and its answers, may have been lost since the last welcome.
+    var hasLostMessages = false
+    /// When a message came last, or a part of one, except on the feed.
+    var heardAt = Duration.zero
+    /// When the sequencer was last asked whether it is alive.
+    var probedAt = Duration.zero
+    /// The number of that question. *Use*: the numbers of other questions begin at 1.
+    static let probeNumber: UInt64 = 0
+    /// When a part of a snapshot last came. *Use*: a large store takes time to open.
+    public internal(set) var loadedAt = Duration.zero
     /// The highest epoch below the present one from which a message came. *Use*: it is reported
     /// once.
     var staleEpoch = Epoch.none
@@ -179,6 +189,22 @@ public struct ReplicaMachine: Sendable {
 
     /// Whether the last hello was answered by a welcome.
     public var isJoined: Bool { phase == .joined }
+    /// Whether the node has a session, and no ``ReplicaEvent/disconnected`` came since.
+    public var isConnected: Bool { welcome != nil && !isDisconnected && phase != .ended }
+    /// Whether the node hears from the sequencer in every way that it needs: by its answers, and by its feed if the
+    /// node follows that.
+    public var isWhole: Bool {
+        phase == .joined && !isDisconnected && (feed == .unwanted || isFollowing)
+    }
+
+    /// Whether something that this node wants to host waits for the sequencer, and not for this process.
+    ///
+    /// - Parameter subject: A store or a state.
+    /// - Returns: True also for one that the machine does not know yet.
+    public func awaitsSequencer(for subject: HostingSubject) -> Bool {
+        guard isWhole, case .opened = hosting[subject]?.phase else { return true }
+        return false
+    }
     /// What the last welcome granted.
     public var limits: SessionLimits? { welcome?.limits }
     /// This node's incarnation, once it has one.
@@ -223,6 +249,7 @@ public struct ReplicaMachine: Sendable {
         case .feedReconnected:
             // The welcome tells whose feed it is. Until then nothing of it counts.
             if phase == .joined, feed != .unwanted { greet(at: instant, into: &effects) }
+        case .stirred: heardAt = instant
         case .received(let message, let epoch):
             received(message, epoch: epoch, at: instant, into: &effects)
         case .fed(let commit, let byteCount, let epoch):
@@ -314,6 +341,7 @@ public struct ReplicaMachine: Sendable {
             meet(epoch, at: now, into: &effects)
             return
         }
+        heardAt = now
         if let tag = message.deliveryTag, tag != 0 { acknowledged = tag }
         switch message {
         case .welcome, .bye, .redirect: break
@@ -360,7 +388,7 @@ public struct ReplicaMachine: Sendable {
             {
                 remember(welcome.log, sequence, of: epoch)
             }
-            effects.append(.answered(answer))
+            if answer.number != Self.probeNumber { effects.append(.answered(answer)) }
         case .snapshotServed(let served):
             self.served(served, at: now, into: &effects)
         case .snapshotRequest(let request): effects.append(.give(request))

@@ -10,7 +10,8 @@ public struct ReplicaSettings: Sendable, Hashable {
     public var helloInterval: Duration = .milliseconds(250)
     /// The longest pause between two hellos.
     public var helloIntervalMax: Duration = .seconds(2)
-    /// How long the feed may be silent before the node takes the sequencer for gone.
+    /// How long the feed, or the sequencer's answers, may be silent before the node takes the sequencer for gone. If no
+    /// answer comes for a quarter of that time, the node asks whether the sequencer is alive.
     public var feedSilenceMax: Duration = .seconds(2)
     /// How long a hello may stay without a welcome before the node tries another address, if there is one.
     public var seekInterval: Duration = .seconds(1)

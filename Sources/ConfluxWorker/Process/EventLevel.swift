@@ -42,7 +42,7 @@ package enum EventLevel: String, Sendable, CaseIterable, Comparable {
         "asideFailed", "barred", "challenged", "checkpointFailed", "checkpointSetAside",
         "connectionRefused", "crashJournal", "disconnected", "frozen", "historyLost",
         "logNearlyFull", "missed", "omitted", "sequencerNotServing", "sessionForgotten", "slowed",
-        "snapshotFailed", "sourcePassedOver", "staleSequencer", "truncateFailed", "unreadable",
+        "snapshotFailed", "sourcePassedOver", "staleSequencer", "truncateFailed", "unreachable", "unreadable",
         "unreadableFrame",
     ]
 

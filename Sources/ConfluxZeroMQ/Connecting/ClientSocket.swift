@@ -86,6 +86,10 @@ public final class ClientSocket: PolledSocket {
     /// How long a handshake may take if there is another address to try.
     private static let handshakePatience = Duration.seconds(2)
 
+    /// How often a part of a message has come, or a part of a queued one was taken. *Use*: shows that a slow connection
+    /// works while no whole message comes.
+    public private(set) var stirCount = 0
+
     /// Opens a client socket.
     ///
     /// - Parameters:
@@ -340,9 +344,11 @@ public final class ClientSocket: PolledSocket {
     ///
     /// - Returns: Whether something was read.
     private func exchange(_ connection: ClientConnection) -> Bool {
+        let drainedBytes = connection.outbound.drainedBytes
         guard connection.outbound.write(to: connection.descriptor, atMost: Self.pieceBytes) else {
             return end(connection)
         }
+        if connection.outbound.drainedBytes != drainedBytes { stirCount += 1 }
         let direct = connection.decoder.receive(connection.receive)
         let (room, count) = direct ?? (piece.count, connection.receive(piece))
         guard count > 0 else {
@@ -351,6 +357,7 @@ public final class ClientSocket: PolledSocket {
         }
         // A read that doesn't fill the memory took everything. The poller reports what arrives later.
         isDrained = count < room
+        stirCount += 1
         let bytes = UnsafeRawBufferPointer(piece)[..<(direct == nil ? count : 0)]
         take(UnsafeRawBufferPointer(rebasing: bytes), connection)
         return true

@@ -22,6 +22,8 @@ struct OutboundFrames {
     private var head = 0
     /// How many bytes of the next frame are written.
     private var written = 0
+    /// How many bytes of queued frames were written so far.
+    private(set) var drainedBytes = 0
 
     /// Whether nothing is queued.
     var isClear: Bool { head == waiting.count }
@@ -63,6 +65,7 @@ struct OutboundFrames {
             guard count >= 0 else { return errno == EAGAIN || errno == EWOULDBLOCK }
             written += count
             bytes += count
+            drainedBytes &+= count
             guard written == frame.byteCount else { return true }
             written = 0
             letGoFirst()

@@ -438,7 +438,7 @@ struct SessionScenarios {
     @Test func `a sequencer that restarts before anybody notices is reported`() {
         var cluster = Cluster.twoNodes()
         cluster.restartSequencer()
-        cluster.run()
+        cluster.pass(.milliseconds(200))
         #expect(cluster.nodes[1]?.events.suffix(2) == [.disconnected, .reconnected(Epoch(2))])
     }
 }

@@ -312,6 +312,7 @@ struct Narration {
         case .disconnected: "disconnected"
         case .notAllowed(let message): "may not: \(message)"
         case .notServing(let message): "not served: \(message)"
+        case .feedSilent: "the feed is silent"
         case .reconnected(let epoch): "reconnected, epoch \(epoch)"
         case .staleSequencer(let epoch): "stale sequencer of epoch \(epoch)"
         case .historyLost(let from, let through): "history lost: \(Self.range(from, through))"

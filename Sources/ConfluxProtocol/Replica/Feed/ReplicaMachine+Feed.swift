@@ -70,6 +70,7 @@ extension ReplicaMachine {
         let wasFollowing = isFollowing
         feed = .following(since: now)
         if !wasFollowing {
+            if isDisconnected { reconnect(into: &effects) }
             if live == nil {
                 // The beat that begins a subscription may be as old as the tenure: the welcome may
                 // know of more.

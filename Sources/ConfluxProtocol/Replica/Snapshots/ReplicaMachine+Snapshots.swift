@@ -57,6 +57,7 @@ extension ReplicaMachine {
         }
         // A part that was asked for twice arrives twice.
         guard loads.take(served.chunk, for: served.request) else { return }
+        loadedAt = now
         guard loads[served.request]?.isWhole == true, let load = loads.remove(served.request)
         else {
             ask(forNextOf: served.request, at: now, into: &effects)
