@@ -4,13 +4,14 @@
 /// one owner fills at most half of a bound, two fill a third each, and so on. Nothing has to be reserved, and no
 /// number of owners has to be known.
 package enum ShareRule {
-    /// Whether an owner may use more.
+    /// Decides whether an owner may use more.
     ///
     /// - Parameters:
     ///   - amount: How much more.
     ///   - used: How much it uses already.
     ///   - total: How much all owners use together.
-    ///   - most: The bound. If the result is true, the total stays within it.
+    ///   - most: The bound.
+    /// - Returns: Whether it may. If so, the total stays within the bound.
     package static func admits(
         _ amount: Int, using used: Int, ofTotal total: Int, of most: Int
     ) -> Bool {
@@ -34,12 +35,13 @@ package struct Shares<Owner: Hashable & Sendable>: Sendable, Equatable {
     /// The owners that use something, in no particular order.
     package var owners: some Collection<Owner> { uses.keys }
 
-    /// Whether an owner may use more.
+    /// Decides whether an owner may use more.
     ///
     /// - Parameters:
     ///   - owner: The owner; nil if nobody is known to own it. Then only the bound counts.
     ///   - amount: How much more.
     ///   - most: The bound.
+    /// - Returns: Whether it may.
     package func hasRoom(for owner: Owner?, _ amount: Int = 1, of most: Int) -> Bool {
         ShareRule.admits(amount, using: owner.map(use) ?? 0, ofTotal: total, of: most)
     }

@@ -23,7 +23,7 @@ struct UploadTests {
             to: sequencer.address, settings: settings, scope: Scope())
         let other = try await Node.connect(
             to: sequencer.address, settings: NodeSettings(name: Name("other")), scope: Scope())
-        _ = try await forgetful.store(TallyState.self)
+        let kept = try await forgetful.store(TallyState.self)
         let store = try await other.store(TallyState.self)
         for _ in 0..<40 { try await store.actions.dispatch(.add(1)).receipt() }
         let told = try await first(of: events) { event in
@@ -41,6 +41,7 @@ struct UploadTests {
         _ = try await first(of: events) {
             if case .note(.snapshotTaken) = $0 { true } else { false }
         }
+        withExtendedLifetime(kept) {}
         await forgetful.close()
         await other.close()
         await sequencer.stop()

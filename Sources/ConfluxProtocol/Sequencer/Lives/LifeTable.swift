@@ -122,9 +122,10 @@ struct LifeTable: Sendable {
         return complete.union(late).sorted()
     }
 
-    /// The store whose upload begins next; nil if none waits, or none may begin.
+    /// The store whose upload begins next.
     ///
     /// - Parameter most: How many uploads there may be at once, which the keys share.
+    /// - Returns: The store; nil if none waits, or none may begin.
     func nextWaiting(of most: Int) -> StoreName? {
         turns.first { shares.hasRoom(for: $0, of: most) }.flatMap { waiting[$0]?.first }
     }

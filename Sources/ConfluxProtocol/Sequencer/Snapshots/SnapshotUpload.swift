@@ -96,6 +96,7 @@ struct SnapshotUpload: Sendable {
     /// - Parameters:
     ///   - chunk: The answer.
     ///   - partBytesMax: How many bytes were asked for.
+    /// - Returns: What kind of part it is.
     mutating func take(_ chunk: SnapshotChunk, partBytesMax: Int) -> Taken {
         guard case .asked = step, let source else { return .other }
         guard chunk.byteCount == reference.byteCount, !chunk.bytes.isEmpty else { return .gone }
