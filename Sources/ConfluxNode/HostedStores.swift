@@ -11,6 +11,8 @@ final class HostedStores: Sendable {
     private final class Entry {
         /// nil while it is being opened, and for a state.
         weak var store: AnyObject?
+        /// Says that nothing changes the store any more. Called at most once, when the node ends.
+        var end: (@Sendable () -> Void)?
         var isOpen = false
         var waiters: [OneShot<Bool>] = []
     }
@@ -28,6 +30,7 @@ final class HostedStores: Sendable {
     // Entries are used only under the mutex.
     private struct Table: @unchecked Sendable {
         var entries: [HostingSubject: Entry] = [:]
+        var hasEnded = false
     }
 
     private let table = Mutex(Table())
@@ -73,17 +76,37 @@ final class HostedStores: Sendable {
     }
 
     /// Ends a claim: the caller has opened it, or could not.
-    func settle(_ subject: HostingSubject, isOpen: Bool, _ store: AnyObject? = nil) {
+    ///
+    /// - Parameters:
+    ///   - subject: What was claimed.
+    ///   - isOpen: Whether it is open.
+    ///   - store: The store; nil for a state.
+    ///   - end: Called when the node ends while the store is hosted; at once, if it has ended.
+    func settle(
+        _ subject: HostingSubject, isOpen: Bool, _ store: AnyObject? = nil,
+        whenNodeEnds end: (@Sendable () -> Void)? = nil
+    ) {
         nonisolated(unsafe) let store = store  // handed over under the mutex
-        let waiters = table.withLock { table in
-            guard let entry = table.entries[subject] else { return [OneShot<Bool>]() }
+        let (waiters, isLate) = table.withLock { table in
+            guard let entry = table.entries[subject] else { return ([OneShot<Bool>](), false) }
             defer { entry.waiters = [] }
             entry.store = store
+            entry.end = end
             entry.isOpen = isOpen
             if !isOpen { table.entries[subject] = nil }
-            return entry.waiters
+            return (entry.waiters, isOpen && table.hasEnded)
         }
         for waiter in waiters { waiter.send(true) }
+        if isLate { end?() }
+    }
+
+    /// The node has ended: nothing changes its stores any more.
+    func endAll() {
+        let ends = table.withLock { table in
+            table.hasEnded = true
+            return table.entries.values.compactMap(\.end)
+        }
+        for end in ends { end() }
     }
 
     /// Removes a store that is no longer hosted, or a state that is no longer bridged.

@@ -147,9 +147,13 @@ extension NodeCore {
     private func host<S: ReplicatedState>(
         _ store: Store<S>, _ name: StoreName, _ patience: Duration
     ) async throws(NodeError) {
-        S._willReplicate()
         let begun = Moment.now.monotonic
         let core = store.core
+        if core.isOrdered {
+            stores.settle(.store(name), isOpen: false)
+            throw .ordered(name)
+        }
+        S._willReplicate()
         let loss = Loss()
         var isBridged = false
         do throws(NodeError) {
@@ -180,7 +184,12 @@ extension NodeCore {
             stores.settle(.store(name), isOpen: false)
             throw error
         }
-        stores.settle(.store(name), isOpen: true, store)
+        core.watch(isOver: false)
+        stores.settle(
+            .store(name), isOpen: true, store,
+            whenNodeEnds: { [weak core] in
+                core?.watch(isOver: true)
+            })
         core.whenClosed { [weak self] in self?.released(name) }
         // The store may have been lost before it was in the table.
         if let error = loss.error { storeLost(store, name, error) }
@@ -198,6 +207,7 @@ extension NodeCore {
         }
         guard isRemoved else { return }
         scope.channel(of: S.self).remove(core)
+        core.watch(isOver: true)
         switch error.code {
         case .storeStopped: break
         case .dropped: events.send(.storeDropped(name))
@@ -230,6 +240,7 @@ extension NodeCore {
         guard isRemoved else { return }
         // The state stays bridged, but this store no longer gets its actions.
         scope.channel(of: S.self).remove(store.core)
+        core.watch(isOver: true)
     }
 
     private func encodedState<S: ReplicatedState>(
@@ -292,6 +303,15 @@ private final class Loss: Sendable {
 }
 
 extension NodeError {
+    static func ordered(_ name: StoreName) -> NodeError {
+        NodeError(
+            code: .openFailed,
+            message: """
+                The store that is to be \(name) waits for another store, or another one for it (Scope.order). A \
+                replicated store applies actions in the order of the log alone. End that order first.
+                """)
+    }
+
     static func alreadyHosted(_ name: StoreName, as other: String) -> NodeError {
         NodeError(
             code: .alreadyHosted,

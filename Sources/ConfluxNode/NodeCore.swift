@@ -165,6 +165,7 @@ package final class NodeCore: Sendable {
         meter.take(.closed(message: error.message))
         events.send(.closed(message: error.message))
         events.finish()
+        stores.endAll()
         let waiters = end.withLock { end in
             end.reason = reason
             defer { end.waiters = [] }

@@ -37,7 +37,9 @@ struct Logger: Middleware {
         return .pass
     }
 
-    func didDispatch<S: State>(_ dispatch: DispatchedAction<S>, failure: DispatchError?) {
+    func didDispatch<S: State>(
+        _ dispatch: DispatchedAction<S>, result: Result<Receipt, DispatchError>
+    ) {
         write("\(dispatch.id): did dispatch \(dispatch.action)")
     }
 }

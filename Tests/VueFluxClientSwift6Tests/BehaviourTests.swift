@@ -80,7 +80,8 @@ extension ClientTests {
             queue.sync {}
         }
 
-        @Test func `a hundred threads`() {
+        // An observer of the main actor would be called on main.
+        @Test nonisolated func `a hundred threads`() {
             let variable = Variable(0)
             let sink = Sink<Int>()
             let received = AtomicReference(0)

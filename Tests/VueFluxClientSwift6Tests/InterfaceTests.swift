@@ -106,10 +106,12 @@ extension ClientTests {
             let key = DispatchSpecificKey<Int>()
             queue.setSpecific(key: key, value: 7)
             let done = AtomicReference(false)
-            Executor.queue(queue).execute {
+            // A closure of the main actor would be called on main.
+            nonisolated func check() {
                 #expect(DispatchQueue.getSpecific(key: key) == 7)
                 done.value = true
             }
+            Executor.queue(queue).execute(check)
             await waitOnMain { done.value }
         }
 

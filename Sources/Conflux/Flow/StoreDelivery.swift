@@ -75,6 +75,39 @@ extension StoreCore {
         register(hook, in: \.endHooks, unless: \.hasEnded)
     }
 
+    /// Calls a function once when nothing changes the store any more: it is released, or its node no longer
+    /// hosts it. Called in the lane, holding no lock, behind everything that the lane has to do at that time.
+    ///
+    /// - Parameter hook: Called at once, or as soon as the lane is free, if nothing changes the store now.
+    /// - Returns: The token for ``forgetClose(_:)``; nil if the store is over.
+    func whenOver(_ hook: @escaping @Sendable () -> Void) -> Int? {
+        let token = control.withLock { control -> Int? in
+            if control.isOver || control.machine.hasEnded { return nil }
+            control.closeHookCount += 1
+            control.overHooks[control.closeHookCount] = hook
+            return control.closeHookCount
+        }
+        if token == nil { inspect { _, _ in hook() } }
+        return token
+    }
+
+    /// Says whether anything will change the store, behind everything that is in the line. A node says that nothing
+    /// will, when it no longer hosts the store. Then the asynchronous sequences that observe it end.
+    ///
+    /// - Parameter isOver: Whether nothing will change it.
+    package func watch(isOver: Bool) {
+        inspect { [self] state, _ in
+            let hooks = control.withLock { control -> [Int: @Sendable () -> Void] in
+                control.isOver = isOver
+                guard isOver else { return [:] }
+                defer { control.overHooks = [:] }
+                return control.overHooks
+            }
+            for hook in hooks.values { hook() }
+            state?.watchSources(isOver: isOver)
+        }
+    }
+
     private func register(
         _ hook: @escaping @Sendable () -> Void,
         in hooks: WritableKeyPath<Control, [Int: @Sendable () -> Void]>,
@@ -130,7 +163,8 @@ extension StoreCore {
         _ = control.withLock { control in
             (
                 control.closeHooks.removeValue(forKey: token),
-                control.endHooks.removeValue(forKey: token)
+                control.endHooks.removeValue(forKey: token),
+                control.overHooks.removeValue(forKey: token)
             )
         }
     }

@@ -16,10 +16,23 @@ public struct Binder<Value> {
     ///
     /// - Parameters:
     ///   - target: Not retained.
-    ///   - binding: Called with the target and each value, on the executor of the binding.
-    public init<Target: AnyObject>(target: Target, binding: @escaping (Target, Value) -> Void) {
+    ///   - binding: Called with the target and each value, on the executor of the binding. If it belongs to an
+    ///     actor, it is called on that actor.
+    @_disfavoredOverload
+    public init<Target: AnyObject & Sendable>(
+        target: Target,
+        @_inheritActorContext binding: @escaping @isolated(any) @Sendable (Target, Value) -> Void
+    ) {
+        self.init(
+            target, on: binding.isolation,
+            vouching(for: binding, as: (@Sendable (Target, Value) -> Void).self))
+    }
+
+    init<Target: AnyObject>(
+        _ target: Target, on actor: (any Actor)?, _ binding: @escaping (Target, Value) -> Void
+    ) {
         bind = { [weak target] signal, executor in
-            if let target { return signal.bind(to: target, on: executor, binding: binding) }
+            if let target { return signal.bind(to: target, on: executor, of: actor, binding) }
             let ended = AnyDisposable()
             ended.dispose()
             return ended
@@ -64,12 +77,18 @@ extension Signal {
     ///   - target: Not retained.
     ///   - binding: Called with the target and each value.
     /// - Returns: A disposable that ends the binding earlier.
-    @preconcurrency
+    @_disfavoredOverload
     @discardableResult
-    public func bind<Target: AnyObject>(
+    public func bind<Target: AnyObject & Sendable>(
         to target: Target, binding: @escaping @MainActor (Target, Value) -> Void
     ) -> any Disposable {
-        bind(to: target, on: .mainThread) { target, value in
+        bindOnMain(to: target, binding)
+    }
+
+    func bindOnMain<Target: AnyObject>(
+        to target: Target, _ binding: @escaping @MainActor (Target, Value) -> Void
+    ) -> any Disposable {
+        bind(to: target, on: .mainThread, of: nil) { target, value in
             // They stay on this thread, which is the main actor's.
             nonisolated(unsafe) let (target, value) = (target, value)
             MainActor.assumeIsolated { binding(target, value) }
@@ -81,14 +100,28 @@ extension Signal {
     /// - Parameters:
     ///   - target: Not retained.
     ///   - executor: Where the binding runs.
-    ///   - binding: Called with the target and each value.
+    ///   - binding: Called with the target and each value. If it belongs to an actor, it is called on that actor.
     /// - Returns: A disposable that ends the binding earlier.
+    @_disfavoredOverload
     @discardableResult
-    public func bind<Target: AnyObject>(
-        to target: Target, on executor: Executor, binding: @escaping (Target, Value) -> Void
+    public func bind<Target: AnyObject & Sendable>(
+        to target: Target, on executor: Executor,
+        @_inheritActorContext binding: @escaping @isolated(any) @Sendable (Target, Value) -> Void
     ) -> any Disposable {
-        observe(on: executor).observe(duringScopeOf: target) { [weak target] value in
-            if let target { binding(target, value) }
+        bind(
+            to: target, on: executor, of: binding.isolation,
+            vouching(for: binding, as: (@Sendable (Target, Value) -> Void).self))
+    }
+
+    func bind<Target: AnyObject>(
+        to target: Target, on executor: Executor, of actor: (any Actor)?,
+        _ binding: @escaping (Target, Value) -> Void
+    ) -> any Disposable {
+        withExtendedLifetime(target) {
+            observe(on: executor).begin(Observation(owner: target), on: actor) {
+                [weak target] value in
+                if let target { binding(target, value) }
+            }
         }
     }
 
@@ -98,13 +131,16 @@ extension Signal {
     ///   - target: Not retained.
     ///   - keyPath: The property.
     ///   - executor: Where it is set.
+    ///   - isolation: The actor of the calling code, which the property may belong to. If there is one, the
+    ///     property is set on it.
     /// - Returns: A disposable that ends the binding earlier.
+    @_disfavoredOverload
     @discardableResult
-    public func bind<Target: AnyObject>(
-        to target: Target, _ keyPath: ReferenceWritableKeyPath<Target, Value>,
-        on executor: Executor = .mainThread
+    public func bind<Target: AnyObject & Sendable>(
+        to target: Target, _ keyPath: sending ReferenceWritableKeyPath<Target, Value>,
+        on executor: Executor = .mainThread, isolation: isolated (any Actor)? = #isolation
     ) -> any Disposable {
-        bind(to: target, on: executor) { $0[keyPath: keyPath] = $1 }
+        bind(to: target, on: executor, of: isolation) { $0[keyPath: keyPath] = $1 }
     }
 
     /// Sets an optional property of a target to each value, until the target is deinitialised.
@@ -113,12 +149,15 @@ extension Signal {
     ///   - target: Not retained.
     ///   - keyPath: The property.
     ///   - executor: Where it is set.
+    ///   - isolation: The actor of the calling code, which the property may belong to. If there is one, the
+    ///     property is set on it.
     /// - Returns: A disposable that ends the binding earlier.
+    @_disfavoredOverload
     @discardableResult
-    public func bind<Target: AnyObject>(
-        to target: Target, _ keyPath: ReferenceWritableKeyPath<Target, Value?>,
-        on executor: Executor = .mainThread
+    public func bind<Target: AnyObject & Sendable>(
+        to target: Target, _ keyPath: sending ReferenceWritableKeyPath<Target, Value?>,
+        on executor: Executor = .mainThread, isolation: isolated (any Actor)? = #isolation
     ) -> any Disposable {
-        bind(to: target, on: executor) { $0[keyPath: keyPath] = $1 }
+        bind(to: target, on: executor, of: isolation) { $0[keyPath: keyPath] = $1 }
     }
 }

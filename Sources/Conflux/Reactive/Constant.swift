@@ -30,4 +30,8 @@ public struct Constant<Value> {
     public var signal: Signal<Value> { variable.signal }
 }
 
+extension Constant: StateSource {
+    func watch(isOver: Bool) { variable.watch(isOver: isOver) }
+}
+
 extension Constant: Sendable where Value: Sendable {}

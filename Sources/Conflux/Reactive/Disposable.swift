@@ -20,16 +20,26 @@ public final class AnyDisposable: Disposable {
 
     /// Makes a disposable that runs a function when it is disposed.
     ///
-    /// - Parameter dispose: Called at most once, on the thread that disposes, which the compiler
-    ///   doesn't check; released with its captures after the call. Releasing the disposable doesn't
+    /// - Parameter dispose: Called at most once: on the thread that disposes, or on the actor that it
+    ///   belongs to. Released with its captures after the call. Releasing the disposable doesn't
     ///   call it.
-    public init(_ dispose: @escaping () -> Void) {
-        function = Mutex(callableOnAnyThread(dispose))
+    public convenience init(
+        @_inheritActorContext _ dispose: @escaping @isolated(any) @Sendable () -> Void
+    ) {
+        self.init(on: dispose.isolation, vouching(for: dispose, as: (@Sendable () -> Void).self))
+    }
+
+    init(on actor: (any Actor)?, _ dispose: @escaping @Sendable () -> Void) {
+        var function = dispose
+        if let executor = Executor.of(actor) {
+            function = { executor.run(dispose) }
+        }
+        self.function = Mutex(function)
     }
 
     /// Makes a disposable that runs nothing when it is disposed.
     public convenience init() {
-        self.init {}
+        self.init(on: nil) {}
     }
 
     /// Whether ``dispose()`` has been called; true already while the function runs.
@@ -42,15 +52,33 @@ public final class AnyDisposable: Disposable {
     }
 }
 
-/// Vouches that a function may be called on any thread.
-///
-/// Public functions take closures without `@Sendable`, so that the code of a main-actor class may
-/// pass closures and methods of its own. The code that passes one chooses where it is called.
-func callableOnAnyThread(_ function: @escaping () -> Void) -> @Sendable () -> Void {
-    struct Plain { let function: () -> Void }
-    struct Vouched { let function: @Sendable () -> Void }
-    // `@Sendable` has no representation at run time, so both have the same layout.
-    return unsafeBitCast(Plain(function: function), to: Vouched.self).function
+/// A disposable that gets to know later what it disposes.
+final class LateDisposable: Disposable {
+    private struct State {
+        var isDisposed = false
+        var other: (any Disposable)?
+    }
+
+    private let state = Mutex(State())
+
+    var isDisposed: Bool { state.withLock { $0.isDisposed } }
+
+    /// Takes what is to be disposed, and disposes it at once if this was disposed before.
+    func become(_ other: any Disposable) {
+        let isLate = state.withLock { state in
+            if !state.isDisposed { state.other = other }
+            return state.isDisposed
+        }
+        if isLate { other.dispose() }
+    }
+
+    func dispose() {
+        let other = state.withLock { state in
+            state.isDisposed = true
+            return state.other.take()
+        }
+        other?.dispose()
+    }
 }
 
 /// Disposes what was added to it when it is disposed or deinitialised.

@@ -12,7 +12,8 @@ extension Signal where Value: Sendable {
     ///
     /// The observation begins with this call, and ends when the loop's task is cancelled or the
     /// sequence is released. The sequence ends on cancellation, and after its last value when no
-    /// more can come because the source has been released. A variable's latest value comes first.
+    /// more can come: the source has been released, or nothing changes the observed store any more, because it was
+    /// dropped or its node was closed. A variable's latest value comes first.
     ///
     /// - Parameter count: How many unread values to keep, at least 1. At that bound each new value
     ///   replaces the oldest unread one; a sender never waits. To read only the latest value of a
@@ -23,8 +24,15 @@ extension Signal where Value: Sendable {
         let (stream, continuation) = AsyncStream.makeStream(
             of: Value.self, bufferingPolicy: .bufferingNewest(count))
         let source = SignalValuesSource(continuation: continuation)
-        let subscription = observe { source.continuation.yield($0) }
+        let isOver = AtomicReference(false)
+        let observation = Observation(whenSourceEnds: {
+            isOver.value = true
+            continuation.finish()
+        })
+        let subscription = begin(observation, on: nil) { source.continuation.yield($0) }
         continuation.onTermination = { _ in subscription.dispose() }
+        // The sequence may have ended before it knew the subscription.
+        if isOver.value { subscription.dispose() }
         return stream
     }
 }

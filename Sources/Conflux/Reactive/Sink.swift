@@ -38,6 +38,10 @@ public final class Sink<Value> {
     }
 }
 
+extension Sink: StateSource {
+    func watch(isOver: Bool) { broadcaster.watch(isOver: isOver) }
+}
+
 // All state is inside the broadcaster's lock; observers get values on any thread, hence the
 // condition.
 extension Sink: @unchecked Sendable where Value: Sendable {}

@@ -41,6 +41,10 @@ public final class Variable<Value> {
     }
 }
 
+extension Variable: StateSource {
+    func watch(isOver: Bool) { broadcaster.watch(isOver: isOver) }
+}
+
 // All state is inside the broadcaster's lock; observers get values on any thread, hence the
 // condition.
 extension Variable: @unchecked Sendable where Value: Sendable {}

@@ -154,8 +154,8 @@ extension Scope {
     @discardableResult
     public func lock<Model: ReducedModel & Equatable>(
         dispatching action: some Codable & Sendable, to store: ModelStore<Model>
-    ) -> FlowLock {
-        lock(dispatching: TypedAction<Model>(action), to: store)
+    ) throws(StoreError) -> FlowLock {
+        try lock(dispatching: TypedAction<Model>(action), to: store)
     }
 }
 

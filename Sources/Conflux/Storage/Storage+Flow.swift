@@ -43,6 +43,6 @@ extension Scope {
         changing storage: Storage<Value>,
         _ change: @escaping @Sendable (inout StorageDraft<Value>) throws -> Void
     ) -> FlowLock {
-        lock(dispatching: StorageCommit(change), to: storage)
+        lockHere(dispatching: StorageCommit(change), to: storage)
     }
 }

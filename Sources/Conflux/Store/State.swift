@@ -22,6 +22,27 @@ public protocol State: AnyObject, SendableMetatype {
     associatedtype Mutations: Conflux.Mutations where Mutations.State == Self
 }
 
+/// A property of a state that sends values: a ``Variable``, a ``Sink``, a ``Constant``.
+protocol StateSource {
+    /// Says whether it will send anything more.
+    func watch(isOver: Bool)
+}
+
+extension State {
+    /// Says whether anything will change the state, to the properties that send values. Called in the lane.
+    func watchSources(isOver: Bool) {
+        // A value has no such properties, and its observers ask the lane.
+        if self is any ObservedValue { return }
+        var mirror: Mirror? = Mirror(reflecting: self)
+        while let present = mirror {
+            for property in present.children {
+                (property.value as? any StateSource)?.watch(isOver: isOver)
+            }
+            mirror = present.superclassMirror
+        }
+    }
+}
+
 /// Changes a state by actions. Nothing else changes it.
 ///
 /// ```swift

@@ -39,6 +39,8 @@ protocol ListenedLane: Sendable {
     func run(_ body: @escaping @Sendable () -> Void)
     /// Calls a function once when the store is released and has committed for the last time.
     func whenEnded(_ hook: @escaping @Sendable () -> Void) -> Int?
+    /// Calls a function once when nothing changes the store any more.
+    func whenOver(_ hook: @escaping @Sendable () -> Void) -> Int?
     /// Forgets such a function.
     func forgetClose(_ token: Int)
 }

@@ -48,7 +48,8 @@ public struct ReadOnlyStore<State: ValueHolder>: Sendable {
     @discardableResult
     public func observe<each Part: Equatable & Sendable>(
         _ part: repeat any KeyPath<State.Value, each Part> & Sendable,
-        duringScopeOf object: AnyObject? = nil, body: @escaping (State.Value) -> Void
+        duringScopeOf object: AnyObject? = nil,
+        @_inheritActorContext body: @escaping @isolated(any) @Sendable (State.Value) -> Void
     ) -> any Disposable {
         store.observe(repeat each part, duringScopeOf: object, body: body)
     }
@@ -58,9 +59,55 @@ public struct ReadOnlyStore<State: ValueHolder>: Sendable {
     public func observe<each Part: Equatable & Sendable>(
         _ part: repeat any KeyPath<State.Value, each Part> & Sendable,
         duringScopeOf object: AnyObject? = nil,
-        body: @escaping (State.Value, Set<PartialKeyPath<State.Value>>) -> Void
+        @_inheritActorContext body:
+            @escaping @isolated(any) @Sendable (State.Value, Set<PartialKeyPath<State.Value>>) ->
+            Void
     ) -> any Disposable {
         store.observe(repeat each part, duringScopeOf: object, body: body)
+    }
+
+    /// Calls a function after each action that was applied.
+    @discardableResult
+    public func observe(
+        duringScopeOf object: AnyObject? = nil,
+        @_inheritActorContext body: @escaping @isolated(any) @Sendable (State.Value) -> Void
+    ) -> any Disposable {
+        store.observe(duringScopeOf: object, body: body)
+    }
+
+    /// Calls a function after each action that was applied, with an empty set of changed parts.
+    @discardableResult
+    public func observe(
+        duringScopeOf object: AnyObject? = nil,
+        @_inheritActorContext body:
+            @escaping @isolated(any) @Sendable (State.Value, Set<PartialKeyPath<State.Value>>) ->
+            Void
+    ) -> any Disposable {
+        store.observe(duringScopeOf: object, body: body)
+    }
+
+    /// Calls a function after each action that changed one of two parts.
+    @discardableResult
+    public func observe<First: Equatable & Sendable, Second: Equatable & Sendable>(
+        _ first: any KeyPath<State.Value, First> & Sendable,
+        _ second: any KeyPath<State.Value, Second> & Sendable,
+        duringScopeOf object: AnyObject? = nil,
+        @_inheritActorContext body: @escaping @isolated(any) @Sendable (State.Value) -> Void
+    ) -> any Disposable {
+        store.observe(first, second, duringScopeOf: object, body: body)
+    }
+
+    /// Calls a function after each action that changed one of two parts, with those that it changed.
+    @discardableResult
+    public func observe<First: Equatable & Sendable, Second: Equatable & Sendable>(
+        _ first: any KeyPath<State.Value, First> & Sendable,
+        _ second: any KeyPath<State.Value, Second> & Sendable,
+        duringScopeOf object: AnyObject? = nil,
+        @_inheritActorContext body:
+            @escaping @isolated(any) @Sendable (State.Value, Set<PartialKeyPath<State.Value>>) ->
+            Void
+    ) -> any Disposable {
+        store.observe(first, second, duringScopeOf: object, body: body)
     }
 
     /// The activities of one type.

@@ -47,7 +47,7 @@ public struct ValueChanges<Root: Sendable, Value: Sendable>: AsyncSequence, Send
             if let old { reader.add(Change(old: old, new: new)) }
         }
         let registration = observer.begin(at: value, in: lane)
-        let token = lane.whenEnded { [value] in
+        let token = lane.whenOver { [value] in
             // The first look may have been dropped, and so may the notification of the last commit.
             observer.look(at: value)
             reader.finish()

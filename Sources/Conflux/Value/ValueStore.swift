@@ -66,8 +66,8 @@ extension Store where State: ValueHolder {
     /// ```
     ///
     /// Changes count from this call on. For a slow reader several changes become one, from the
-    /// first old to the last new value. The sequence ends when the store is released or the
-    /// reading task is cancelled. Each loop over it sees all changes.
+    /// first old to the last new value. The sequence ends when nothing changes the store any more (it is released, it is
+    /// dropped, or its node is closed), or the reading task is cancelled. Each loop over it sees all changes.
     ///
     /// - Parameter keyPath: Which part. It is read after each action, under the store's lock, and
     ///   its last value is kept.
@@ -101,18 +101,22 @@ extension Store where State: ValueHolder {
     ///   - part: Which parts.
     ///   - object: Its `deinit` ends the observation, as in ``Signal/observe(duringScopeOf:_:)``.
     ///     Not retained.
-    ///   - body: Called with the value as the action left it, holding no lock. It may dispatch. The
-    ///     observers of one store are called one at a time: in the order of its commits, and for
-    ///     each commit in the order in which they began. They run on the thread that commits: on
-    ///     `.immediate` that is the dispatching one, otherwise one of the executor.
+    ///   - body: Called with the value as the action left it, holding no lock. It may dispatch. If it belongs to an
+    ///     actor, such as a closure in a main-actor class, it is called on that actor. Otherwise it is `@Sendable`,
+    ///     and called on the thread that commits: on `.immediate` that is the dispatching one, on a node
+    ///     the thread that applies, otherwise one of the executor. The observers of one store that belong to no
+    ///     actor are called one at a time: in the order of its commits, and for each commit in the order
+    ///     in which they began. With three parts or more, write the actor before the closure's parameters:
+    ///     `{ @MainActor wallet in … }`.
     /// - Returns: A disposable that ends the observation. Releasing it ends nothing: put it into a
     ///   ``DisposableScope`` for that.
     @discardableResult
     public func observe<each Part: Equatable & Sendable>(
         _ part: repeat any KeyPath<State.Value, each Part> & Sendable,
-        duringScopeOf object: AnyObject? = nil, body: @escaping (State.Value) -> Void
+        duringScopeOf object: AnyObject? = nil,
+        @_inheritActorContext body: @escaping @isolated(any) @Sendable (State.Value) -> Void
     ) -> any Disposable {
-        observe(repeat each part, duringScopeOf: object) { value, _ in body(value) }
+        begin(named(repeat each part), object, body)
     }
 
     /// Calls a function after each action that changed one of some parts, with those that it changed.
@@ -134,21 +138,59 @@ extension Store where State: ValueHolder {
     public func observe<each Part: Equatable & Sendable>(
         _ part: repeat any KeyPath<State.Value, each Part> & Sendable,
         duringScopeOf object: AnyObject? = nil,
-        body: @escaping (State.Value, Set<PartialKeyPath<State.Value>>) -> Void
+        @_inheritActorContext body:
+            @escaping @isolated(any) @Sendable (State.Value, Set<PartialKeyPath<State.Value>>) ->
+            Void
     ) -> any Disposable {
-        var collected: [NamedPart<State.Value>] = []
-        repeat collected.append(NamedPart(each part))
-        let parts = collected
+        begin(named(repeat each part), object, body)
+    }
+
+    private func named<each Part: Equatable & Sendable>(
+        _ part: repeat any KeyPath<State.Value, each Part> & Sendable
+    ) -> [NamedPart<State.Value>] {
+        var parts: [NamedPart<State.Value>] = []
+        repeat parts.append(NamedPart(each part))
+        return parts
+    }
+
+    /// Observes some parts.
+    fileprivate func begin(
+        _ parts: [NamedPart<State.Value>], _ object: AnyObject?,
+        _ body: @escaping @isolated(any) @Sendable (State.Value) -> Void
+    ) -> any Disposable {
+        let call = vouching(for: body, as: (@Sendable (State.Value) -> Void).self)
+        return changes(of: parts).begin(Observation(owner: object), on: body.isolation) {
+            call($0.0)
+        }
+    }
+
+    /// Observes some parts, with the names of those that an action changed.
+    fileprivate func begin(
+        _ parts: [NamedPart<State.Value>], _ object: AnyObject?,
+        _ body:
+            @escaping @isolated(any) @Sendable (State.Value, Set<PartialKeyPath<State.Value>>) ->
+            Void
+    ) -> any Disposable {
+        let call = vouching(
+            for: body,
+            as: (@Sendable (State.Value, Set<PartialKeyPath<State.Value>>) -> Void).self)
+        return changes(of: parts).begin(Observation(owner: object), on: body.isolation) {
+            call($0.0, $0.1)
+        }
+    }
+
+    /// The value after each action that changed one of some parts, with the names of those that it changed.
+    private func changes(
+        of parts: [NamedPart<State.Value>]
+    ) -> Signal<(State.Value, Set<PartialKeyPath<State.Value>>)> {
         let subject = PartObserver<State.Value, [any Equatable & Sendable]>.Subject { value in
             parts.map { $0.read(value) }
         } isSame: { old, new in
             !parts.isEmpty && parts.changed(from: old, to: new).isEmpty
         }
-        let changes = signal(of: subject) { value, old, new in
+        return signal(of: subject) { value, old, new in
             old.map { (value.content, Set(parts.changed(from: $0, to: new))) }
         }
-        guard let object else { return changes.observe { body($0.0, $0.1) } }
-        return changes.observe(duringScopeOf: object) { body($0.0, $0.1) }
     }
 
     /// A signal that is made from the changes of a part.
@@ -168,7 +210,57 @@ extension Store where State: ValueHolder {
             PartObserver(subject, for: observation) { value, old, new in
                 if let sent = change(value, old, new) { send(sent) }
             }.begin(at: value, in: lane)
-        }
+        }.ending(with: lane)
+    }
+}
+
+/// The same functions for no part and for two.
+///
+/// The compiler lets a closure inherit its actor by the number of the parameter, which a list of parts changes. So where
+/// the list has three parts or more, a closure that belongs to an actor has to say so: `{ @MainActor wallet in … }`.
+extension Store where State: ValueHolder {
+    /// Calls a function after each action that was applied.
+    @discardableResult
+    public func observe(
+        duringScopeOf object: AnyObject? = nil,
+        @_inheritActorContext body: @escaping @isolated(any) @Sendable (State.Value) -> Void
+    ) -> any Disposable {
+        begin([], object, body)
+    }
+
+    /// Calls a function after each action that was applied, with an empty set of changed parts.
+    @discardableResult
+    public func observe(
+        duringScopeOf object: AnyObject? = nil,
+        @_inheritActorContext body:
+            @escaping @isolated(any) @Sendable (State.Value, Set<PartialKeyPath<State.Value>>) ->
+            Void
+    ) -> any Disposable {
+        begin([], object, body)
+    }
+
+    /// Calls a function after each action that changed one of two parts.
+    @discardableResult
+    public func observe<First: Equatable & Sendable, Second: Equatable & Sendable>(
+        _ first: any KeyPath<State.Value, First> & Sendable,
+        _ second: any KeyPath<State.Value, Second> & Sendable,
+        duringScopeOf object: AnyObject? = nil,
+        @_inheritActorContext body: @escaping @isolated(any) @Sendable (State.Value) -> Void
+    ) -> any Disposable {
+        begin([NamedPart(first), NamedPart(second)], object, body)
+    }
+
+    /// Calls a function after each action that changed one of two parts, with those that it changed.
+    @discardableResult
+    public func observe<First: Equatable & Sendable, Second: Equatable & Sendable>(
+        _ first: any KeyPath<State.Value, First> & Sendable,
+        _ second: any KeyPath<State.Value, Second> & Sendable,
+        duringScopeOf object: AnyObject? = nil,
+        @_inheritActorContext body:
+            @escaping @isolated(any) @Sendable (State.Value, Set<PartialKeyPath<State.Value>>) ->
+            Void
+    ) -> any Disposable {
+        begin([NamedPart(first), NamedPart(second)], object, body)
     }
 }
 

@@ -59,7 +59,7 @@ struct ConceptReleaseTests {
         Use("locks") { scope, stock, _ in
             try await scope.withLock { _ in try await stock.dispatch(.add(amount: 1)).receipt() }
             scope.lock().release()
-            let lock = scope.lock(dispatching: .take(amount: 9), to: stock)
+            let lock = try scope.lock(dispatching: .take(amount: 9), to: stock)
             await lock.inForce()
         },
         Use("a lock that is let go while dispatches wait for it") { scope, stock, _ in

@@ -80,7 +80,7 @@ struct FlowPromiseTests {
         }
     }
 
-    @Test func `an observed change keeps its lock, even if it was undone meanwhile`() {
+    @Test func `an observed change keeps its lock, even if it was undone meanwhile`() throws {
         let scope = scope
         let storage = scope.run { Storage(1) }
         let told = Mutex<[Int]>([])
@@ -88,7 +88,7 @@ struct FlowPromiseTests {
             told.withLock { $0.append(value) }
             if value == 2 { storage.replace(1) }
         }
-        let lock = scope.lock(dispatching: StorageCommit { $0.replace(2) }, to: storage)
+        let lock = try scope.lock(dispatching: StorageCommit { $0.replace(2) }, to: storage)
         #expect(told.withLock { $0 } == [2, 1])
         #expect(scope.lockInForce === lock)
         lock.release()
@@ -102,24 +102,24 @@ struct FlowPromiseTests {
         }
     }
 
-    @Test func `a refused action releases its lock, whatever follows from it`() {
+    @Test func `a refused action releases its lock, whatever follows from it`() throws {
         let scope = scope
         let storage = scope.run { Storage(1) }
         scope.use(Follower { storage.replace(3) })
         struct No: Error {}
-        let lock = scope.lock(dispatching: StorageCommit { _ in throw No() }, to: storage)
+        let lock = try scope.lock(dispatching: StorageCommit { _ in throw No() }, to: storage)
         #expect(scope.lockInForce == nil && storage.value == 3)
         withExtendedLifetime(lock) {}
     }
 
-    @Test func `an event that changes no store releases its lock`() {
+    @Test func `an event that changes no store releases its lock`() throws {
         let (account, storage) = scope.run { (ModelStore<Account>(), Storage(Guest())) }
-        let lock = scope.lock(sending: LoggedIn(user: "a"))
+        let lock = try scope.lock(sending: LoggedIn(user: "a"))
         #expect(scope.lockInForce === lock && account.user == "a" && storage.value.user == "a")
         lock.release()
-        let same = scope.lock(sending: LoggedIn(user: "a"))
+        let same = try scope.lock(sending: LoggedIn(user: "a"))
         #expect(scope.lockInForce == nil)
-        let unheard = scope.lock(sending: Unheard())
+        let unheard = try scope.lock(sending: Unheard())
         #expect(scope.lockInForce == nil)
         withExtendedLifetime((same, unheard)) {}
     }
@@ -182,8 +182,10 @@ struct FlowPromiseTests {
     private struct Ender: Middleware {
         let end: @Sendable () -> Void
 
-        func didDispatch<S: State>(_ dispatch: DispatchedAction<S>, failure: DispatchError?) {
-            if failure?.code == .storeClosed { end() }
+        func didDispatch<S: State>(
+            _ dispatch: DispatchedAction<S>, result: Result<Receipt, DispatchError>
+        ) {
+            if result.failure?.code == .storeClosed { end() }
         }
     }
 
@@ -246,8 +248,12 @@ struct FlowPromiseTests {
             return .pass
         }
 
-        func didDispatch<S: State>(_ dispatch: DispatchedAction<S>, failure: DispatchError?) {
-            content.withLock { $0.append("did \(dispatch.action) \(failure?.code.rawValue ?? "")") }
+        func didDispatch<S: State>(
+            _ dispatch: DispatchedAction<S>, result: Result<Receipt, DispatchError>
+        ) {
+            content.withLock {
+                $0.append("did \(dispatch.action) \(result.failure?.code.rawValue ?? "")")
+            }
         }
 
         func didCommit<S: State>(_ commit: CommittedAction<S>, refusal: (any Error)?) {

@@ -226,7 +226,9 @@ struct FlowRaceTests {
             return .pass
         }
 
-        func didDispatch<S: State>(_ dispatch: DispatchedAction<S>, failure: DispatchError?) {
+        func didDispatch<S: State>(
+            _ dispatch: DispatchedAction<S>, result: Result<Receipt, DispatchError>
+        ) {
             ended.add(1, ordering: .relaxed)
         }
 

@@ -25,8 +25,10 @@ final class Bystander: Middleware {
         }
     }
 
-    func didDispatch<S: State>(_ dispatch: DispatchedAction<S>, failure: DispatchError?) {
-        note("\(dispatch.id) end \(dispatch.action) \(failure?.code.description ?? "done")")
+    func didDispatch<S: State>(
+        _ dispatch: DispatchedAction<S>, result: Result<Receipt, DispatchError>
+    ) {
+        note("\(dispatch.id) end \(dispatch.action) \(result.failure?.code.description ?? "done")")
     }
 
     func willCommit<S: State>(_ commit: CommittedAction<S>) {
@@ -255,5 +257,12 @@ struct MiddlewareTests {
         #expect(store.computed.overlaps == 0)
         #expect(bystander.lines.count { $0.contains(" end ") && $0.hasSuffix("done") } == 400)
         #expect(bystander.lines.count { $0.contains(" did ") } == 400)
+    }
+}
+
+extension Result {
+    /// Why it failed; nil if it did not.
+    var failure: Failure? {
+        if case .failure(let failure) = self { failure } else { nil }
     }
 }

@@ -109,6 +109,7 @@ struct ScopedObservationTests {
 
 @MainActor
 struct BindingTests {
+    @MainActor
     final class Label {
         var text: String?
     }

@@ -38,10 +38,10 @@ struct ReducersTests {
         scope.chain().dispatch(Spend(value: 1), to: wallet)
             .dispatch(TypedAction(Spend(value: 1)), to: wallet).react()
         #expect(wallet.amount == 2)
-        let lock = scope.lock(dispatching: Spend(value: 1), to: wallet)
+        let lock = try scope.lock(dispatching: Spend(value: 1), to: wallet)
         #expect(wallet.amount == 1 && scope.lockInForce === lock)
         lock.release()
-        scope.lock(dispatching: TypedAction(SetAmount(value: 1)), to: wallet)
+        try scope.lock(dispatching: TypedAction(SetAmount(value: 1)), to: wallet)
         #expect(scope.lockInForce == nil)
     }
 

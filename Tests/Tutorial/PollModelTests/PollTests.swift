@@ -13,6 +13,14 @@ struct PollTests {
         await poll.finish()
     }
 
+    @MainActor
+    @Test func `a screen shows the votes`() {
+        let poll = ModelStore(Poll())
+        let screen = PollScreen(poll)
+        poll.dispatch(.offer(answer: "tea"))
+        #expect(screen.text == "tea 0")
+    }
+
     @Test func `a poll is deterministic`() async {
         await DeterminismChecker(Poll.self).check { random in
             Bool.random(using: &random) ? .offer(answer: "tea") : .vote(answer: "tea")

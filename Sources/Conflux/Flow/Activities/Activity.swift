@@ -36,7 +36,7 @@ extension Store where State: ValueHolder {
     /// - Parameter type: The type; others are passed over.
     /// - Returns: A signal that doesn't keep the store alive.
     public func activities<Activity: Sendable>(of type: Activity.Type) -> Signal<Activity> {
-        computed.state._state.activities.signal.compactMap { $0 as? Activity }
+        computed.state._state.activities.signal.compactMap { $0 as? Activity }.ending(with: core)
     }
 
     /// Runs a function for this store, and notifies middleware.

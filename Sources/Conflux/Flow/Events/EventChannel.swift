@@ -5,6 +5,9 @@ protocol EventChannel: StateChannel {
     /// Whether the state handles any events.
     var handlesEvents: Bool { get }
 
+    /// Throws if the state handles an event by an action that takes a route.
+    func checkLock(sending event: any Event) throws(StoreError)
+
     /// Makes the state's part of an event: its action, as the middleware has left it.
     ///
     /// - Parameters:
@@ -48,6 +51,11 @@ protocol EventPart: Sendable {
 
 extension GlobalChannel: EventChannel {
     var handlesEvents: Bool { events != nil }
+
+    func checkLock(sending event: any Event) throws(StoreError) {
+        guard registry.withLock({ $0.isRouted }), events?(event) != nil else { return }
+        throw .noLock(over: S.self)
+    }
 
     func part(
         of event: any Event, label: DispatchLabel, order: Int, _ whole: Tally

@@ -11,10 +11,19 @@ extension Scope {
     ///   - store: A store of this scope that no node replicates.
     /// - Returns: The lock. You may drop it: the lock is held until the action has been observed, and then by
     ///   the code that took it from ``lockInForce``.
+    /// - Throws: ``StoreError``: `replicated` if a node replicates the store, since locks do not work across
+    ///   processes yet. Then nothing was dispatched.
     @discardableResult
     public func lock<S: ValueHolder>(
         dispatching action: S.Action, to store: Store<S>
-    ) -> FlowLock where S.Value: Equatable {
+    ) throws(StoreError) -> FlowLock where S.Value: Equatable {
+        if store.core.isRouted { throw .noLock(over: S.self) }
+        return lockHere(dispatching: action, to: store)
+    }
+
+    /// Does the same for a store that is not replicated.
+    func lockHere<S: ValueHolder>(dispatching action: S.Action, to store: Store<S>) -> FlowLock
+    where S.Value: Equatable {
         precondition(store.core.scope === self, "\(S.self)'s store belongs to another scope")
         let lock = lockForOthers()
         lock.run { _ = store.core.dispatchWatched(action, watch: ChangeWatch(lock)) }
@@ -36,15 +45,31 @@ extension Scope {
     ///   - line: The line of the call.
     /// - Returns: The lock. You may drop it: the lock is held until the event has been observed, and then by
     ///   the code that took it from ``lockInForce``.
+    /// - Throws: ``StoreError``: `replicated` if a node replicates or bridges a state that handles the event,
+    ///   since locks do not work across processes yet. Then nothing was sent.
     @discardableResult
     public func lock(
         sending event: some Event, _ name: String = "", file: StaticString = #file,
         function: StaticString = #function, line: UInt = #line
-    ) -> FlowLock {
+    ) throws(StoreError) -> FlowLock {
+        for channel in eventChannels { try channel.checkLock(sending: event) }
         let lock = lockForOthers()
         let label = DispatchLabel(name, file: file, function: function, line: line)
         lock.run { _ = send(event, label, watch: ChangeWatch(lock)) }
         return lock
+    }
+}
+
+extension StoreError {
+    /// Another process would not stop.
+    static func noLock<S: State>(over state: S.Type) -> StoreError {
+        StoreError(
+            .replicated,
+            """
+            Locks do not work across processes yet, and a node sends the actions of \(state.title) to the log. So \
+            nothing was dispatched. Put all that must not be interrupted into one action, and let the state's \
+            check refuse what comes at the wrong time.
+            """)
     }
 }
 

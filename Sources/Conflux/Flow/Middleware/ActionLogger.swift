@@ -29,8 +29,15 @@ public struct ActionLogger: Middleware {
     }
 
     /// Writes how a dispatch ended.
-    public func didDispatch<S: State>(_ dispatch: DispatchedAction<S>, failure: DispatchError?) {
-        write("\(dispatch.id) " + (failure.map { "failed: \($0)" } ?? "done"))
+    public func didDispatch<S: State>(
+        _ dispatch: DispatchedAction<S>, result: Result<Receipt, DispatchError>
+    ) {
+        switch result {
+        case .success(let receipt) where receipt.log != nil:
+            write("\(dispatch.id) done as entry \(receipt.sequence)")
+        case .success: write("\(dispatch.id) done")
+        case .failure(let error): write("\(dispatch.id) failed: \(error)")
+        }
     }
 
     /// Writes what a store has committed, or refused.

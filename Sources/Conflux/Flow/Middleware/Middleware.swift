@@ -48,8 +48,10 @@ public protocol Middleware: Sendable {
     ///
     /// - Parameters:
     ///   - dispatch: The action as the middleware left it.
-    ///   - failure: Why it has no receipt; nil if it has one.
-    func didDispatch<S: State>(_ dispatch: DispatchedAction<S>, failure: DispatchError?)
+    ///   - result: The receipt, which has the place in the log if a node replicates the store; or why there is
+    ///     none.
+    func didDispatch<S: State>(
+        _ dispatch: DispatchedAction<S>, result: Result<Receipt, DispatchError>)
 
     /// A store is about to commit an action.
     func willCommit<S: State>(_ commit: CommittedAction<S>)
@@ -92,7 +94,9 @@ extension Middleware {
     }
 
     /// Does nothing.
-    public func didDispatch<S: State>(_ dispatch: DispatchedAction<S>, failure: DispatchError?) {}
+    public func didDispatch<S: State>(
+        _ dispatch: DispatchedAction<S>, result: Result<Receipt, DispatchError>
+    ) {}
 
     /// Does nothing.
     public func willCommit<S: State>(_ commit: CommittedAction<S>) {}

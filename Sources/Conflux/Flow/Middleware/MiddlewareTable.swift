@@ -148,7 +148,7 @@ final class MiddlewareTable: Sendable {
             case .replace(let other): dispatch.action = other
             case .stop:
                 for witness in witnesses[...index] {
-                    witness.didDispatch(dispatch, failure: .intercepted)
+                    witness.didDispatch(dispatch, result: .failure(.intercepted))
                 }
                 return nil
             }
@@ -161,10 +161,8 @@ final class MiddlewareTable: Sendable {
 
     /// Notifies the middleware that a dispatch has ended.
     func end<S: State>(_ passing: Passing<S>, _ outcome: Outcome) {
-        var failure: DispatchError?
-        if case .failed(let error) = outcome { failure = error }
         for middleware in passing.witnesses {
-            middleware.didDispatch(passing.dispatch, failure: failure)
+            middleware.didDispatch(passing.dispatch, result: outcome.result)
         }
     }
 

@@ -29,7 +29,8 @@ public enum DispatchMode: Sendable, Hashable, CaseIterable {
     /// none of the others, and none of them waits for it.
     case serial
     /// It is committed on the main queue, whatever the store's executor is; at once if called there, the
-    /// store is on `.immediate` and nothing is under way.
+    /// store is on `.immediate` and nothing is under way. It is rejected for a store that a node replicates: that
+    /// one applies the log's actions on its own executor, which may be ``Executor/mainThread``.
     case mainThread
 }
 
@@ -158,10 +159,10 @@ extension StoreCore {
             let mark = ThreadMark.current
             let place = reserve(.hold(excursion), mark, isPast: true)
             placed()
-            if place.placement != .kept {
-                let isClosed = place.placement == .closed
-                tally.report(
-                    .failed(isClosed ? .storeClosed(S.self) : .passedOver(S.self)), order: 0)
+            switch place.placement {
+            case .kept, .paused: break
+            case .closed: tally.report(.failed(.storeClosed(S.self)), order: 0)
+            case .routed: tally.report(.failed(.executorIsFixed(S.self)), order: 0)
             }
             place.serve(mark)
             return nil
@@ -180,7 +181,7 @@ private final class Excursion: LaneHold {
     }
 
     func arrive(_ lane: Lane) -> Bool {
-        executor.execute { [self] in
+        executor.run { [self] in
             guard lane.takeUp(after: self) else { return }
             work(true)
             lane.leave()

@@ -27,6 +27,15 @@ final class StoreOrder: Sendable {
     @inline(__always)
     var isEmpty: Bool { isEmptyFlag.load(ordering: .relaxed) }
 
+    /// Whether a lane waits for another, or another for it.
+    func concerns(_ lane: Lane) -> Bool {
+        if isEmpty { return false }
+        return graph.withLock { graph in
+            graph.predecessors[ObjectIdentifier(lane)]?.contains { $0.lane != nil } ?? false
+                || graph.predecessors.values.contains { $0.contains { $0.lane === lane } }
+        }
+    }
+
     /// Runs code that keeps places in lanes of several states at once.
     func reserving<Result: Sendable>(_ body: () -> Result) -> Result {
         reservation.withLock { _ in body() }
@@ -165,8 +174,8 @@ extension Scope {
     /// Makes a store wait for others. Before it commits an action, they have finished all work that
     /// they had when the action was dispatched, and their part of the same event or global action.
     ///
-    /// This holds for actions dispatched to stores of this process. Actions that a node delivers from the log
-    /// come in the log's order only.
+    /// Actions that a node delivers from the log come in the log's order only. So no store may wait, or be waited
+    /// for, that a node replicates.
     ///
     /// ```swift
     /// try scope.order(total, after: prices, amounts)   // total reads both
@@ -178,7 +187,7 @@ extension Scope {
     ///   - other: The stores that it waits for, of this scope. They are not kept.
     /// - Returns: A disposable that ends the waiting. Releasing it ends nothing.
     /// - Throws: ``StoreError``: `cycle` when one of the others waits for the store, directly or
-    ///   through others; then nothing has changed.
+    ///   through others; `replicated` when a node replicates one of the stores. Then nothing has changed.
     @discardableResult
     public func order<S: State, each Other: State>(
         _ store: Store<S>, after other: repeat Store<each Other>
@@ -191,7 +200,9 @@ extension Scope {
                 predecessor.core.scope === self,
                 "\(Predecessor.self)'s store belongs to another scope")
             guard failure == nil else { return }
-            if let registration = order.add(store.core, after: predecessor.core) {
+            if let lane = [store.core, predecessor.core].first(where: \.isRouted) {
+                failure = .noOrder(of: lane)
+            } else if let registration = order.add(store.core, after: predecessor.core) {
                 // The registration ends with either of the two stores.
                 registrations.append(store.core.ending(registration, with: predecessor.core))
             } else {
@@ -212,4 +223,21 @@ extension Scope {
             for registration in registrations { registration.dispose() }
         }
     }
+}
+
+extension StoreError {
+    /// The log decides about the order of a replicated store's actions.
+    fileprivate static func noOrder(of lane: Lane) -> StoreError {
+        StoreError(
+            .replicated,
+            """
+            A node replicates \(lane.identity), whose actions come in the order of the log alone. So it can't wait \
+            for another store, and no store can wait for it. Put the values that depend on each other into one store.
+            """)
+    }
+}
+
+extension Lane {
+    /// Whether the store waits for another one, or another one for it, by ``Scope/order(_:after:)``.
+    package var isOrdered: Bool { scope.order.concerns(self) }
 }

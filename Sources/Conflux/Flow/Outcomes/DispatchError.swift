@@ -140,6 +140,17 @@ public struct DispatchError: Error, Sendable, CustomStringConvertible {
                 """)
     }
 
+    /// A replicated store can't commit an action elsewhere than on its executor.
+    static func executorIsFixed<S: State>(_ state: S.Type) -> DispatchError {
+        DispatchError(
+            code: .rejected,
+            message: """
+                The store of \(state.title) is replicated: it applies the log's actions on its own executor, so \
+                mode mainThread can't choose another one, and the action was not sent. Make the store with the \
+                executor .mainThread, or dispatch in another mode.
+                """)
+    }
+
     /// The action's own dispatcher withdrew it.
     package static let withdrawn = DispatchError(
         code: .withdrawn,

@@ -18,7 +18,8 @@ public struct StoreError: Error, Sendable, CustomStringConvertible {
         case frozen
         /// No reducer is registered for the action's type.
         case noReducer
-        /// A node replicates the store, so that its value is decided by the log.
+        /// A node replicates the store, or bridges its state. So the log decides about its actions, and this process
+        /// can't lock, order, rewind or archive it by itself.
         case replicated
         /// The recorder keeps no value there.
         case noSuchStep

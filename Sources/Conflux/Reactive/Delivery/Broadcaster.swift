@@ -83,6 +83,7 @@ final class Broadcaster<Value, Held>: Deliverer, @unchecked Sendable {
     func add(_ observation: Observation, _ send: @escaping (Value) -> Void) -> any Disposable {
         let observer = FunctionObserver(observation, send, of: self, isStarting: false)
         append(observer) {}
+        tellIfOver(observation)
         return observer
     }
 }
@@ -101,6 +102,7 @@ extension Broadcaster where Held == Value {
         var first: Value?
         append(observer) { first = current }
         deliverFirst(observer) { if let first { observer.receive(first) } }
+        tellIfOver(observation)
         return observer
     }
 }

@@ -105,6 +105,8 @@ class Deliverer: @unchecked Sendable {
         var disposed: [Observer] = []
         /// *Use*: senders at the bound. *Invariant*: empty while nothing waits.
         var sendersAtBound: [Latch] = []
+        /// Whether nothing will be sent any more, as far as is known.
+        var isOver = false
 
         /// Whether a sender that may wait is to relieve the deliverer.
         var needsSuccessor: Bool {
@@ -295,6 +297,21 @@ class Deliverer: @unchecked Sendable {
             state.phase = .delivering(by: mark, isOwed: delivery.isOwed)
             return delivery
         }
+    }
+
+    /// Says whether anything will be sent. If nothing will, observers that need to know it learn that.
+    final func watch(isOver: Bool) {
+        let hooks = locked { state -> [@Sendable () -> Void] in
+            state.isOver = isOver
+            return isOver ? state.list.observers.compactMap(\.observation.sourceEnd) : []
+        }
+        for hook in hooks { hook() }
+    }
+
+    /// Tells a new observer if nothing will be sent.
+    final func tellIfOver(_ observation: Observation) {
+        guard let end = observation.sourceEnd, locked({ $0.isOver }) else { return }
+        end()
     }
 
     /// Unlinks an observer, now or after the delivery that may be calling it.

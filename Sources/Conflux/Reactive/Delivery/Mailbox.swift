@@ -22,6 +22,9 @@ final class Mailbox<Value>: @unchecked Sendable {
     private struct Content: @unchecked Sendable {
         var phase = Phase.idle
         var values: [Value] = []
+        /// *Use*: called once, behind the values.
+        var end: (@Sendable () -> Void)?
+        var isEmpty: Bool { values.isEmpty && end == nil }
     }
 
     private let executor: Executor
@@ -38,8 +41,17 @@ final class Mailbox<Value>: @unchecked Sendable {
     }
 
     func post(_ value: Value) {
+        post { $0.values.append(value) }
+    }
+
+    /// Has a function called on the executor, behind the values.
+    func post(end: @escaping @Sendable () -> Void) {
+        post { $0.end = end }
+    }
+
+    private func post(_ add: (inout Content) -> Void) {
         let mustSchedule = state.withLock { state in
-            state.values.append(value)
+            add(&state)
             guard case .idle = state.phase else { return false }
             state.phase = .scheduled
             return true
@@ -48,7 +60,7 @@ final class Mailbox<Value>: @unchecked Sendable {
     }
 
     private func schedule() {
-        executor.execute { [self] in deliver() }
+        executor.run { [self] in deliver() }
     }
 
     private func deliver() {
@@ -69,7 +81,7 @@ final class Mailbox<Value>: @unchecked Sendable {
     private func deliverWaiting() {
         let taken = state.withLock { state in
             let taken = state
-            state.values = []
+            (state.values, state.end) = ([], nil)
             return taken
         }
         let mark = ThreadMark.current
@@ -79,6 +91,7 @@ final class Mailbox<Value>: @unchecked Sendable {
             send(value)
         }
         mark.pointee.lanes -= 1
+        taken.end?()
     }
 
     /// Hands in the next function if values came meanwhile.
@@ -87,7 +100,7 @@ final class Mailbox<Value>: @unchecked Sendable {
     ///   context that runs everything at once thus needs no deeper stack for more values.
     private func scheduleNext() -> Bool {
         let isDone = state.withLock { state in
-            guard state.values.isEmpty else { return false }
+            guard state.isEmpty else { return false }
             state.phase = .idle
             return true
         }

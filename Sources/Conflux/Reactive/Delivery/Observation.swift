@@ -10,6 +10,13 @@ final class Observation: @unchecked Sendable {
     @usableFromInline let ended = Atomic<Bool>(false)
     @usableFromInline let isScoped: Bool
     @usableFromInline weak let owner: AnyObject?
+    /// Runs a function behind the values that are on their way through an executor.
+    typealias Relay = @Sendable (@escaping @Sendable () -> Void) -> Void
+
+    private let whenSourceEnds: (@Sendable () -> Void)?
+    /// *Use*: the end of the source follows its values through the executors. The last executor is first.
+    /// *Invariant*: empty if nobody wants to know the end.
+    private let relays = Mutex<[Relay]>([])
     /// What to dispose when the owner is gone.
     ///
     /// *Invariant*: nil without an owner. A producer may keep its send function, which has this
@@ -18,8 +25,11 @@ final class Observation: @unchecked Sendable {
 
     /// Makes an observation that lasts until it is ended or its owner is deinitialised.
     ///
-    /// - Parameter owner: Not retained. If nil, the observation lasts until it is ended.
-    init(owner: AnyObject? = nil) {
+    /// - Parameters:
+    ///   - owner: Not retained. If nil, the observation lasts until it is ended.
+    ///   - whenSourceEnds: Called when the source says that it will send nothing more, holding no lock.
+    init(owner: AnyObject? = nil, whenSourceEnds: (@Sendable () -> Void)? = nil) {
+        self.whenSourceEnds = whenSourceEnds
         isScoped = owner != nil
         self.owner = owner
     }
@@ -40,6 +50,20 @@ final class Observation: @unchecked Sendable {
     /// Keeps what a producer returned until the end, if there is an owner.
     func keep(_ production: any Disposable) {
         if isScoped { self.production.withLock { $0 = production } }
+    }
+
+    /// What the source calls when it will send nothing more; nil if the observer need not know.
+    var sourceEnd: (@Sendable () -> Void)? {
+        guard let whenSourceEnds else { return nil }
+        return { [self] in
+            let end = relays.withLock { $0 }.reduce(whenSourceEnds) { end, relay in { relay(end) } }
+            end()
+        }
+    }
+
+    /// Makes the end of the source pass an executor behind the values.
+    func passEnd(through relay: @escaping Relay) {
+        if whenSourceEnds != nil { relays.withLock { $0.append(relay) } }
     }
 
     /// Ends the observation: no call begins from here on.

@@ -123,6 +123,16 @@ struct ObserverList {
         return link.takeRetainedValue()
     }
 
+    /// The observers, oldest first.
+    var observers: [Observer] {
+        Array(
+            sequence(state: first) { link -> Observer? in
+                let observer = link?.takeUnretainedValue()
+                link = observer?.next.load(ordering: .relaxed)
+                return observer
+            })
+    }
+
     /// Takes all observers out.
     mutating func unlinkAll() -> [Observer] {
         var unlinked: [Observer] = []

@@ -13,11 +13,9 @@ import Dispatch
 /// ```
 public struct Executor: Sendable {
     /// A function that runs the function it is given, once, at a place and time of its choosing.
-    ///
-    /// It is called on any thread, which the compiler doesn't check.
     public typealias Context = (@escaping @Sendable () -> Void) -> Void
 
-    // Sendable: the code that makes a context vouches that it may be called on any thread.
+    // Sendable: a context is Sendable, or called only on its actor, or a client in Swift 5 mode answers for it.
     private enum Place: @unchecked Sendable {
         case immediate
         /// At once on a queue, if nothing is in progress.
@@ -41,10 +39,34 @@ public struct Executor: Sendable {
     /// Makes an executor from a context of your own.
     ///
     /// - Parameter context: Runs each function that it is given exactly once; it may be called on any
-    ///   thread, by several threads at once. If it drops a function, everything that waits for the
-    ///   function stops: a store on such an executor commits nothing more.
-    public init(_ context: @escaping Context) {
-        self.init(place: .context(context))
+    ///   thread, by several threads at once. If it belongs to an actor, it is called on that actor. If it
+    ///   drops a function, everything that waits for the function stops: a store on such an executor commits
+    ///   nothing more.
+    public init(
+        @_inheritActorContext _ context:
+            @escaping @isolated(any) @Sendable (@escaping @Sendable () -> Void) -> Void
+    ) {
+        self.init(on: context.isolation, vouching(for: context, as: Context.self))
+    }
+
+    /// Makes an executor from a context that code of an actor has in a variable.
+    ///
+    /// - Parameters:
+    ///   - context: As in ``init(_:)``. It is called on the actor.
+    ///   - isolation: The actor of the calling code.
+    @_disfavoredOverload
+    public init(_ context: @escaping Context, isolation: isolated any Actor = #isolation) {
+        self.init(on: isolation, context)
+    }
+
+    /// Makes an executor from a context that belongs to an actor, or to none.
+    init(on actor: (any Actor)?, _ context: @escaping Context) {
+        guard let executor = Executor.of(actor) else {
+            self.init(place: .context(context))
+            return
+        }
+        nonisolated(unsafe) let context = context
+        self.init(place: .context { function in executor.run { context(function) } })
     }
 
     /// Runs functions at once, on the thread that calls ``execute(_:)``.
@@ -89,13 +111,22 @@ public struct Executor: Sendable {
 
     /// Runs a function, now or later, as this executor decides.
     ///
-    /// - Parameter function: Called once, in the executor's context. The compiler doesn't check that
-    ///   what it uses may be used there.
-    public func execute(_ function: @escaping () -> Void) {
+    /// - Parameter function: Called once, in the executor's context. If it belongs to an actor, the executor
+    ///   has it called on that actor.
+    public func execute(
+        @_inheritActorContext _ function: @escaping @isolated(any) @Sendable () -> Void
+    ) {
+        let body = vouching(for: function, as: (@Sendable () -> Void).self)
+        guard let executor = Executor.of(function.isolation) else { return run(body) }
+        run { executor.run(body) }
+    }
+
+    /// Runs a function that belongs to no actor.
+    func run(_ function: @escaping @Sendable () -> Void) {
         switch place {
         case .immediate: function()
-        case .within(let runner): runner.execute(callableOnAnyThread(function))
-        case .context(let context): context(callableOnAnyThread(function))
+        case .within(let runner): runner.execute(function)
+        case .context(let context): context(function)
         }
     }
 

@@ -36,6 +36,10 @@ package class Lane: @unchecked Sendable {
         var closeHookCount = 0
         /// *Use*: called once, when the last commit has ended and no other can come.
         var endHooks: [Int: @Sendable () -> Void] = [:]
+        /// *Use*: called once, when nothing changes the store any more: with `endHooks`, or before.
+        var overHooks: [Int: @Sendable () -> Void] = [:]
+        /// Whether nothing changes the store any more, although it was not released.
+        var isOver = false
     }
 
     let control: Mutex<Control>
@@ -96,8 +100,8 @@ package class Lane: @unchecked Sendable {
     final func endIfClosed() {
         let hooks = control.withLock { control -> [Int: @Sendable () -> Void]? in
             guard control.machine.end() else { return nil }
-            defer { control.endHooks = [:] }
-            return control.endHooks
+            defer { (control.endHooks, control.overHooks) = ([:], [:]) }
+            return control.endHooks.merging(control.overHooks) { hook, _ in hook }
         }
         guard let hooks else { return }
         release()
@@ -183,7 +187,7 @@ package class Lane: @unchecked Sendable {
     /// Gives the executor one run after the other, as long as that is this thread's duty.
     private func handOver() {
         repeat {
-            executor.execute { self.runOnExecutor() }
+            executor.run { self.runOnExecutor() }
         } while control.withLock { $0.machine.handOverReturned() }
     }
 

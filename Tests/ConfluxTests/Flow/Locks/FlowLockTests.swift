@@ -87,24 +87,24 @@ struct FlowLockTests {
         #expect(store.takings == 1)
     }
 
-    @Test func `a lock ends by itself when the action has changed nothing`() {
+    @Test func `a lock ends by itself when the action has changed nothing`() throws {
         let store = scope.run { ModelStore<Stock>() }
         // The model draws a random number, so that each applied action changes it.
-        let refused = scope.lock(dispatching: .take(amount: 1), to: store)
+        let refused = try scope.lock(dispatching: .take(amount: 1), to: store)
         #expect(scope.lockInForce == nil)
         withExtendedLifetime(refused) {}
 
         let storage = scope.run { Storage(1) }
-        let same = scope.lock(dispatching: StorageCommit { $0.replace(1) }, to: storage)
+        let same = try scope.lock(dispatching: StorageCommit { $0.replace(1) }, to: storage)
         #expect(scope.lockInForce == nil)
         withExtendedLifetime(same) {}
     }
 
-    @Test func `an observer of the change releases the lock, now or later`() {
+    @Test func `an observer of the change releases the lock, now or later`() throws {
         let store = scope.run { ModelStore<Stock>() }
         let found = Late<FlowLock>()
         store.observe(\.left) { [scope] _ in found.value = scope.lockInForce }
-        let lock = scope.lock(dispatching: .add(amount: 1), to: store)
+        let lock = try scope.lock(dispatching: .add(amount: 1), to: store)
         #expect(found.value === lock)
         store.dispatch(.add(amount: 1))
         #expect(store.left == 1)
@@ -112,10 +112,10 @@ struct FlowLockTests {
         #expect(store.left == 2)
     }
 
-    @Test func `an action under a newer lock waits with it, and is checked in its turn`() {
+    @Test func `an action under a newer lock waits with it, and is checked in its turn`() throws {
         let store = scope.run { ModelStore<Stock>() }
         let older = scope.lock()
-        let younger = scope.lock(dispatching: .add(amount: 1), to: store)
+        let younger = try scope.lock(dispatching: .add(amount: 1), to: store)
         #expect(store.left == 0)
         older.release()
         #expect(store.left == 1)
@@ -218,7 +218,7 @@ struct FlowLockTests {
             let body: @Sendable () -> Void
             init(_ body: @escaping @Sendable () -> Void) { self.body = body }
             func didDispatch<S: State>(
-                _ dispatch: DispatchedAction<S>, failure: DispatchError?
+                _ dispatch: DispatchedAction<S>, result: Result<Receipt, DispatchError>
             ) { if dispatch.store == nil { body() } }
         }
         let lock = scope.lock()
