@@ -54,12 +54,12 @@ public final class AnyDisposable: Disposable {
 
 /// A disposable that gets to know later what it disposes.
 final class LateDisposable: Disposable {
-    private struct State {
+    private struct Content {
         var isDisposed = false
         var other: (any Disposable)?
     }
 
-    private let state = Mutex(State())
+    private let state = Mutex(Content())
 
     var isDisposed: Bool { state.withLock { $0.isDisposed } }
 

@@ -65,6 +65,7 @@ public struct Executor: Sendable {
             self.init(place: .context(context))
             return
         }
+        // Only the executor of its actor calls it.
         nonisolated(unsafe) let context = context
         self.init(place: .context { function in executor.run { context(function) } })
     }
