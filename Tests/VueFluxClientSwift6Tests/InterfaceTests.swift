@@ -107,7 +107,7 @@ extension ClientTests {
             queue.setSpecific(key: key, value: 7)
             let done = AtomicReference(false)
             // A closure of the main actor would be called on main.
-            nonisolated func check() {
+            @Sendable nonisolated func check() {
                 #expect(DispatchQueue.getSpecific(key: key) == 7)
                 done.value = true
             }
