@@ -33,6 +33,9 @@ public struct LogError: Error, Sendable, Equatable, CustomStringConvertible {
         case inUse
         /// The folder can't be created or used.
         case unusableFolder
+        /// The folder, or a file in it, was moved, removed or replaced while this object had it open. Nothing
+        /// more is written. Open the log anew to use what is there now.
+        case moved
         /// The engine that keeps the log can't be reached, or something else answers in its place.
         case unreachable
         /// The engine that keeps the log refuses: a certificate, a password or a right is missing or wrong.
@@ -56,6 +59,7 @@ public struct LogError: Error, Sendable, Equatable, CustomStringConvertible {
             case .unknownOutcome: "it is not known what was written to its disk"
             case .unusableFolder: "its folder can't be used"
             case .inUse: "another program uses it"
+            case .moved: "its files were moved or replaced while it was open"
             case .unreachable: "the engine that keeps it can't be reached"
             case .denied: "the engine that keeps it refuses"
             case .damaged, .notALog: "its file is damaged, or is not a log"

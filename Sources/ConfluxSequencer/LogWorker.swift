@@ -174,7 +174,7 @@ package final class LogWorker {
             let error = save(piece)
             done(error)
             // A change that may have happened, or may yet happen, ends the tenure.
-            if let error, error.code == .unknownOutcome { throw error }
+            if let error, error.code == .unknownOutcome || error.code == .moved { throw error }
         case .probe(let passed): passed()
         case .close: close()
         case .rest: preconditionFailure("the rest of a job is done as that job")
@@ -242,7 +242,7 @@ package final class LogWorker {
         do throws(LogError) {
             try log.confirm()
         } catch {
-            if error.code == .superseded { throw error }
+            if error.code == .superseded || error.code == .moved { throw error }
         }
     }
 
@@ -374,7 +374,8 @@ package final class LogWorker {
     private static func end(_ error: LogError) -> SequencerEnd {
         switch error.code {
         case .superseded: .superseded
-        case .damaged: .logDamaged(error.message)
+        // What is at the log's place now is another log, or another state of it: to open it anew is up to people.
+        case .damaged, .moved: .logDamaged(error.message)
         default: .logFailed(error.message, summary: error.code.summary)
         }
     }

@@ -70,12 +70,12 @@ package struct EntryForger {
         }
     }
 
-    /// Replaces all commits by others, whose checksums are right. Each is an append of its own.
+    /// Replaces all commits by others, whose checksums are right. Each is an append of its own. All are in the first
+    /// file, and each file keeps its size.
     package func replace(by commits: [ChainedCommit]) throws {
         let former = try paths
-        guard let first = commits.first?.commit.first else {
-            for path in former { try FileManager.default.removeItem(atPath: path) }
-            return
+        guard let path = former.first, let first = number(of: path) else {
+            throw Failure(words: "there is no file of entries")
         }
         var bytes: [UInt8] = []
         for commit in commits {
@@ -90,11 +90,18 @@ package struct EntryForger {
             }
             bytes += record
         }
-        let path = files.path(first)
-        for other in former where other != path {
-            try FileManager.default.removeItem(atPath: other)
+        for other in former {
+            let size = try Data(contentsOf: URL(filePath: other)).count
+            let content = other == path ? bytes : []
+            try Data(content + [UInt8](repeating: 0, count: max(0, size - content.count)))
+                .write(to: URL(filePath: other))
         }
-        try Data(bytes).write(to: URL(filePath: path))
+    }
+
+    /// The number in the name of a file.
+    private func number(of path: String) -> SequenceNumber? {
+        path.split(separator: "/").last?.split(separator: ".").first
+            .flatMap { UInt64($0.dropFirst("entries-".count)) }.map { SequenceNumber($0) }
     }
 
     /// Changes all commits.
@@ -125,14 +132,14 @@ package struct EntryForger {
         _ body: (String, Int, EntryHeader, UnsafeRawBufferPointer) throws -> Void
     ) throws {
         for path in try paths {
-            guard let first = UInt64(path.suffix(23).prefix(19)) else { continue }
+            guard let first = number(of: path) else { continue }
             let bytes = [UInt8](try Data(contentsOf: URL(filePath: path)))
             try bytes.withUnsafeBytes { bytes in
                 var offset = 0
                 while offset + EntryHeader.byteCount <= bytes.count,
                     let header = EntryHeader(
                         UnsafeRawBufferPointer(rebasing: bytes[offset...]),
-                        at: files.place(SequenceNumber(first), offset))
+                        at: files.place(first, offset))
                 {
                     try body(
                         path, offset, header, UnsafeRawBufferPointer(rebasing: bytes[offset...]))

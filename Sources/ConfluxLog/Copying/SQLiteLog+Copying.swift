@@ -51,7 +51,7 @@ extension SQLiteLog {
         try writing("Ending the copy") { () throws(DatabaseFailure) in
             try files.entries.sync()
             try files.database.setSynchronous(full: true)
-            try noteEnd(files)
+            try noteEnd(files, last)
             try files.database.execute("PRAGMA journal_mode = DELETE")
         }
         return files.folder

@@ -17,10 +17,11 @@ final class DiskFile {
 
     private let file: UnsafeMutablePointer<sqlite3_file>
     private let methods: sqlite3_io_methods
+    private let path: String
     /// SQLite reads the name as long as the file is open.
     private let name: UnsafeMutablePointer<CChar>
 
-    /// Opens a file. To write, creates it if it is absent.
+    /// Opens a file that exists.
     ///
     /// - Parameters:
     ///   - path: The file.
@@ -36,20 +37,21 @@ final class DiskFile {
         let file = memory.assumingMemoryBound(to: sqlite3_file.self)
         file.pointee.pMethods = nil
         var granted: Int32 = 0
-        // SQLite makes the name of such a file durable together with its first bytes.
         let code = system.pointee.xOpen(
-            system, name, file, access.flags | SQLITE_OPEN_WAL, &granted)
+            system, name, file, access.flags & ~SQLITE_OPEN_CREATE | SQLITE_OPEN_WAL, &granted)
+        let number = errno
         guard code == SQLITE_OK, let methods = file.pointee.pMethods?.pointee else {
             memory.deallocate()
             free(name)
-            throw Self.failure(code == SQLITE_OK ? SQLITE_CANTOPEN : code)
+            throw Self.failure(code == SQLITE_OK ? SQLITE_CANTOPEN : code, number, path)
         }
+        self.path = path
         self.file = file
         self.methods = methods
         self.name = name
         // A file that can't be written is opened for reading instead.
         if access == .write, granted & SQLITE_OPEN_READWRITE == 0 {
-            throw Self.failure(SQLITE_READONLY)
+            throw Self.failure(SQLITE_READONLY, 0, path)
         }
     }
 
@@ -98,10 +100,17 @@ final class DiskFile {
     }
 
     private func check(_ code: Int32) throws(DatabaseFailure) {
-        guard code == SQLITE_OK else { throw Self.failure(code) }
+        guard code != SQLITE_OK else { return }
+        var number: Int32 = 0
+        // SQLITE_FCNTL_LAST_ERRNO
+        _ = methods.xFileControl(file, 4, &number)
+        throw Self.failure(code, number, path)
     }
 
-    private static func failure(_ code: Int32) -> DatabaseFailure {
-        DatabaseFailure(code: code, words: String(shownCString: sqlite3_errstr(code)))
+    private static func failure(
+        _ code: Int32, _ number: Int32, _ path: String
+    ) -> DatabaseFailure {
+        DatabaseFailure(
+            code: code, words: String(shownCString: sqlite3_errstr(code)), system: number, at: path)
     }
 }

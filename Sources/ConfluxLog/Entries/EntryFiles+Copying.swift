@@ -1,48 +1,39 @@
-import CSQLite
 import ConfluxVocabulary
 
 extension EntryFiles {
     private static let pieceBytes = 1 << 20
 
-    /// Copies the entries from a number on, durably, even if their owner appends meanwhile.
+    /// Copies files of entries, durably, even if their owner appends meanwhile.
     ///
     /// - Parameters:
-    ///   - floor: The lowest number that must be in the copy.
+    ///   - listed: The files.
     ///   - target: The folder of the copy.
-    /// - Returns: Whether all files were still there. If not, the copy is incomplete.
+    /// - Returns: The copies; nil if the owner has discarded a file meanwhile.
     /// - Throws: `full`, `failed`, `unusableFolder`.
-    func copy(from floor: SequenceNumber, to target: LogFolder) throws(LogError) -> Bool {
+    func copy(
+        _ listed: [EntryFileRecord], to target: LogFolder
+    ) throws(LogError) -> [EntryFileRecord]? {
         let copies = EntryFiles(folder: target.path, salt: salt, vfs: nil)
         let attempt = "Copying the entries to \(target.path)"
-        let firsts = try SQLiteFormat.reading(attempt) { () throws(DatabaseFailure) in
-            try self.firsts()
-        }
-        guard firsts.first ?? floor <= floor else { return false }
-        for first in firsts {
+        var made: [EntryFileRecord] = []
+        for file in listed {
             // Only its owner may read the copy, whatever the umask is.
-            try target.makeFile(copies.path(first))
-            let isThere = try SQLiteFormat.reading(attempt) {
-                () throws(DatabaseFailure) -> Bool in
-                guard let source = try opened(first) else { return false }
+            try target.makeFile(copies.path(file.first))
+            let byteCount = try SQLiteFormat.reading(attempt) {
+                () throws(DatabaseFailure) -> Int? in
+                guard let source = try openIfThere(file.first) else { return nil }
                 // Behind the end, the owner may be writing.
                 let bytes =
-                    first == firsts.last
-                    ? try EntryEnd.find(in: EntryWindow(first, of: self)).offset
+                    file == listed.last
+                    ? try EntryEnd.find(in: EntryWindow(file.first, of: self)).offset
                     : try source.size()
-                try Self.copy(bytes, of: source, to: copies.open(first, .write))
-                return true
+                try Self.copy(bytes, of: source, to: copies.open(file.first, .write))
+                return bytes
             }
-            guard isThere else { return false }
+            guard let byteCount else { return nil }
+            made.append(EntryFileRecord(first: file.first, byteCount: byteCount))
         }
-        return true
-    }
-
-    /// A file; nil if there is none.
-    private func opened(_ first: SequenceNumber) throws(DatabaseFailure) -> DiskFile? {
-        do throws(DatabaseFailure) { return try open(first, .read) } catch {
-            if error.primaryCode == SQLITE_CANTOPEN, try !firsts().contains(first) { return nil }
-            throw error
-        }
+        return made
     }
 
     private static func copy(

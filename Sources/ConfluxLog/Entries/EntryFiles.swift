@@ -8,10 +8,12 @@ import ConfluxVocabulary
 #endif
 
 /// The files that hold the entries of a log on disk. Each is named after the first number that it holds, and
-/// holds what follows, up to the first number of the next file.
+/// holds what follows, up to the first number of the next file. The database lists them
+/// (``SQLiteEntryFiles``).
 package struct EntryFiles {
     private static let prefix = "entries-"
-    private static let suffix = ".log"
+    /// Not `.log`: programs that clean up remove such files.
+    private static let suffix = ".conflux"
     /// As many as the largest number has, so that the names are in the order of the numbers.
     private static let digits = 19
 
@@ -53,11 +55,74 @@ package struct EntryFiles {
         return [SQLITE_OK, isAbsent].contains(system.pointee.xDelete(system, path(first), 0))
     }
 
-    /// The first numbers of all files, ascending.
+    /// Checks that a listed file is there, with as many bytes as it was made with.
+    ///
+    /// - Throws: `damaged` if not; `unusableFolder`.
+    func check(_ file: EntryFileRecord) throws(LogError) {
+        let path = path(file.first)
+        var status = stat()
+        guard stat(path, &status) == 0 else {
+            if errno == ENOENT { throw .lost(path, file, "is missing") }
+            throw LogError(DatabaseFailure(system: errno, at: path), "Examining \(path)")
+        }
+        guard status.st_size >= file.byteCount else {
+            throw .lost(
+                path, file, "has \(status.st_size) bytes, and had \(file.byteCount)")
+        }
+    }
+
+    /// The files in the folder that the database does not list: those that were discarded and could not be
+    /// removed, and one in which no entry was written because its owner ended.
+    ///
+    /// - Parameter list: Reads the database's list.
+    /// - Throws: `damaged` if there are entries that the database does not know.
+    func strays(
+        unlike list: () throws(DatabaseFailure) -> [EntryFileRecord]
+    ) throws(LogError) -> [SequenceNumber] {
+        let attempt = "Listing the entries in \(folder)"
+        let (listed, strays) = try SQLiteFormat.reading(attempt) { () throws(DatabaseFailure) in
+            let listed = try list().map(\.first)
+            let known = Set(listed)
+            return (listed, try firsts().filter { !known.contains($0) })
+        }
+        for stray in strays where stray > (listed.first ?? .zero) {
+            let isForeign = try SQLiteFormat.reading(attempt) { () throws(DatabaseFailure) in
+                guard try isWritten(stray) else { return false }
+                // An owner lists a file before it writes an entry there.
+                return try !list().contains { $0.first == stray }
+            }
+            if isForeign { throw .unlisted(path(stray), in: folder) }
+        }
+        return strays
+    }
+
+    /// Whether a file has any byte but zeros.
+    private func isWritten(_ first: SequenceNumber) throws(DatabaseFailure) -> Bool {
+        guard let file = try openIfThere(first) else { return false }
+        let size = try file.size()
+        let piece = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 16, alignment: 8)
+        defer { piece.deallocate() }
+        for start in stride(from: 0, to: size, by: piece.count) {
+            try file.read(into: piece, at: start)
+            if !UnsafeRawBufferPointer(piece).isZero { return true }
+        }
+        return false
+    }
+
+    /// Opens a file for reading; nil if there is none.
+    func openIfThere(_ first: SequenceNumber) throws(DatabaseFailure) -> DiskFile? {
+        guard access(path(first), F_OK) == 0 || errno != ENOENT else { return nil }
+        do throws(DatabaseFailure) { return try open(first, .read) } catch {
+            // Perhaps its owner has just removed it.
+            if access(path(first), F_OK) != 0, errno == ENOENT { return nil }
+            throw error
+        }
+    }
+
+    /// The first numbers of all files in the folder, ascending.
     func firsts() throws(DatabaseFailure) -> [SequenceNumber] {
         guard let directory = opendir(folder) else {
-            throw DatabaseFailure(
-                code: SQLITE_CANTOPEN, words: String(shownCString: strerror(errno)))
+            throw DatabaseFailure(system: errno, at: folder)
         }
         defer { closedir(directory) }
         var firsts: [SequenceNumber] = []
@@ -73,5 +138,24 @@ package struct EntryFiles {
             firsts.append(SequenceNumber(number))
         }
         return firsts.sorted()
+    }
+}
+
+extension LogError {
+    /// A file of entries is gone, or a part of it.
+    fileprivate static func lost(
+        _ path: String, _ file: EntryFileRecord, _ what: String
+    ) -> LogError {
+        LogError(
+            .damaged,
+            "\(path), which holds the entries from \(file.first) on, \(what). Put the file back, or "
+                + "restore the log from a backup.", numbers: file.first...file.first)
+    }
+
+    fileprivate static func unlisted(_ path: String, in folder: String) -> LogError {
+        LogError(
+            .damaged,
+            "\(path) has entries that the database in \(folder) does not know: the database is older than the "
+                + "entries, or the file belongs to another log. Restore all files of a backup together.")
     }
 }

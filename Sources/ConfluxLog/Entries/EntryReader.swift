@@ -8,7 +8,9 @@ final class EntryReader {
     private static let placeBytes = 1 << 18
 
     private let files: EntryFiles
-    /// The first numbers of the files, when they were last listed.
+    /// Reads the database's list of the files.
+    private let list: () throws(DatabaseFailure) -> [EntryFileRecord]
+    /// The first numbers of the files, when the list was last read.
     private var firsts: [SequenceNumber] = []
     private var window: EntryWindow?
     private let pool = BufferPool()
@@ -26,8 +28,12 @@ final class EntryReader {
         var next: SequenceNumber
     }
 
-    init(_ files: EntryFiles) {
+    /// - Parameters:
+    ///   - files: The files.
+    ///   - list: Reads the database's list of them.
+    init(_ files: EntryFiles, list: @escaping () throws(DatabaseFailure) -> [EntryFileRecord]) {
         self.files = files
+        self.list = list
     }
 
     /// Where the entries end; nil if there are none.
@@ -36,17 +42,21 @@ final class EntryReader {
     ///   - meta: What the database said of them before.
     ///   - folder: The log's folder.
     /// - Returns: The end.
-    /// - Throws: `damaged` if the end is lost; `failed`.
+    /// - Throws: `damaged` if the end is lost, or entries are there that the database does not know; `failed`.
     func end(_ meta: SQLiteMeta, in folder: String) throws(LogError) -> EntryEnd? {
-        let end = try SQLiteFormat.reading("Reading the end of the log in \(folder)") {
-            () throws(DatabaseFailure) -> EntryEnd? in
-            var end: EntryEnd?
-            // An owner who appends meanwhile can hide the last commit from this reader, but not again and again.
-            for _ in 0..<3 where end?.last == nil {
-                guard let last = try files.firsts().last else { return nil }
-                end = try EntryEnd.find(in: EntryWindow(last, of: files))
+        _ = try files.strays(unlike: list)
+        let attempt = "Reading the end of the log in \(folder)"
+        var end: EntryEnd?
+        // An owner who appends meanwhile can hide the last commit from this reader, but not again and again.
+        for _ in 0..<3 where end?.last == nil {
+            let last = try SQLiteFormat.reading(attempt) { () throws(DatabaseFailure) in
+                try list().last
             }
-            return end
+            guard let last else { break }
+            try files.check(last)
+            end = try SQLiteFormat.reading(attempt) { () throws(DatabaseFailure) in
+                try EntryEnd.find(in: EntryWindow(last.first, of: files))
+            }
         }
         if let end, end.last == nil { throw .endLost(in: folder) }
         try meta.check(end?.last ?? SequenceNumber(meta.floor.rawValue - 1), in: folder)
@@ -76,7 +86,7 @@ final class EntryReader {
     ) -> Result<Result<[ChainedCommit], LogError>, DatabaseFailure> {
         do throws(DatabaseFailure) {
             if firsts.isEmpty {
-                firsts = try files.firsts()
+                firsts = try list().map(\.first)
                 window = nil
                 places = [:]
                 stop = nil
@@ -99,8 +109,9 @@ final class EntryReader {
         var total = 0
         var isListed = false
         while place.next <= last {
-            let window = try open(place.file)
-            if let header = try window.header(at: place.offset), header.first == place.next {
+            if let window = try open(place.file),
+                let header = try window.header(at: place.offset), header.first == place.next
+            {
                 if header.last >= from {
                     total += header.length
                     if !commits.isEmpty, total > limitBytes { break }
@@ -124,7 +135,7 @@ final class EntryReader {
             }
             // Perhaps the owner has begun another file.
             if !isListed {
-                firsts = try files.firsts()
+                firsts = try list().map(\.first)
                 isListed = true
                 continue
             }
@@ -136,13 +147,18 @@ final class EntryReader {
                 continue
             }
             let end = found.map { SequenceNumber($0.next.rawValue - 1) } ?? last
-            return .failure(.damaged(place.next, min(end, last), fault ?? "missing"))
+            let reason = if let fault { fault } else { try absence(of: place.file) }
+            return .failure(.damaged(place.next, min(end, last), reason))
         }
         stop = place
         return .success(commits)
     }
 
     private var fault: String? { window?.complaint.map { "the disk says \"\($0)\" there" } }
+
+    private func absence(of file: SequenceNumber) throws(DatabaseFailure) -> String {
+        try open(file) == nil ? "missing, like the file \(files.path(file))" : "missing"
+    }
 
     /// The nearest known place at or before a number.
     private func start(_ from: SequenceNumber) -> Place? {
@@ -165,7 +181,7 @@ final class EntryReader {
     private func search(behind place: Place) throws(DatabaseFailure) -> Place? {
         let window = try open(place.file)
         var offset = place.offset
-        while let found = try window.header(from: offset) {
+        while let found = try window?.header(from: offset) {
             if found.header.first > place.next {
                 return Place(file: place.file, offset: found.offset, next: found.header.first)
             }
@@ -175,10 +191,12 @@ final class EntryReader {
             .map { Place(file: $0, offset: 0, next: $0) }
     }
 
-    private func open(_ first: SequenceNumber) throws(DatabaseFailure) -> EntryWindow {
+    /// nil if the file is missing.
+    private func open(_ first: SequenceNumber) throws(DatabaseFailure) -> EntryWindow? {
         if let window, window.first == first { return window }
-        let next = try EntryWindow(first, of: files, skippingErrors: true, pool: pool)
-        window = next
-        return next
+        window = try files.openIfThere(first).map {
+            EntryWindow(first, of: files, in: $0, skippingErrors: true, pool: pool)
+        }
+        return window
     }
 }

@@ -21,14 +21,20 @@ final class EntryWindow {
     private var held = 0..<0
 
     init(
-        _ first: SequenceNumber, of files: EntryFiles, skippingErrors skipsErrors: Bool = false,
-        pool: BufferPool = BufferPool()
-    ) throws(DatabaseFailure) {
+        _ first: SequenceNumber, of files: EntryFiles, in file: DiskFile,
+        skippingErrors skipsErrors: Bool, pool: BufferPool
+    ) {
         self.first = first
         self.pool = pool
         self.skipsErrors = skipsErrors
         self.files = files
-        file = try files.open(first, .read)
+        self.file = file
+    }
+
+    convenience init(_ first: SequenceNumber, of files: EntryFiles) throws(DatabaseFailure) {
+        self.init(
+            first, of: files, in: try files.open(first, .read), skippingErrors: false,
+            pool: BufferPool())
     }
 
     deinit { memory.deallocate() }

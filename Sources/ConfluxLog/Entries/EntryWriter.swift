@@ -19,18 +19,20 @@ final class EntryWriter {
     private static let pieceBytes = 1 << 16
 
     let files: EntryFiles
-    private let makeFile: (String) throws(LogError) -> Void
-    /// The size at which a file is full.
+    private let create: (String) throws(DatabaseFailure) -> Void
+    /// What the last header ends with, and where that is: if it is something else now, somebody wrote there.
+    private var seal: (offset: Int, content: UInt64)?
+    /// The size of a new file. It is full at that.
     private let fileBytes: Int
     /// All files, ascending, and how many of their bytes are in use.
-    private var sizes: [(first: SequenceNumber, bytes: Int)] = []
+    private var used: [(file: EntryFileRecord, bytes: Int)] = []
     /// The last of these files; nil if there is none.
     private var file: DiskFile?
     /// Where the next commit belongs.
     private var offset = 0
     /// Up to where the last file was on disk at the last sync.
     private var durable = 0
-    /// The size of the last file.
+    /// Up to where the last file was written. What follows, up to its size, are holes.
     private var extent = 0
     private let piece = UnsafeMutableRawBufferPointer.allocate(
         byteCount: pieceBytes, alignment: 8)
@@ -40,75 +42,140 @@ final class EntryWriter {
 
     /// - Parameters:
     ///   - files: The files.
-    ///   - fileBytes: The size at which a file is full.
-    ///   - makeFile: Creates an empty file.
+    ///   - fileBytes: The size of a new file.
+    ///   - create: Creates an empty file, whose name is then durable.
     init(
-        _ files: EntryFiles, fileBytes: Int, makeFile: @escaping (String) throws(LogError) -> Void
+        _ files: EntryFiles, fileBytes: Int,
+        create: @escaping (String) throws(DatabaseFailure) -> Void
     ) {
         self.files = files
         self.fileBytes = fileBytes
-        self.makeFile = makeFile
+        self.create = create
     }
 
     /// Continues behind the end, and removes what a crash left there. What may not be on disk is written
     /// again: after a failed sync, the system may take data for written that it could not write.
     ///
-    /// - Parameter end: Where the entries end; nil if there are none.
+    /// - Parameters:
+    ///   - end: Where the entries end; nil if there are none.
+    ///   - listed: The files.
+    ///   - strays: Unlisted files, which are removed. What can't be removed now is removed later.
     /// - Throws: The disk's failure.
-    func resume(at end: EntryEnd?) throws(DatabaseFailure) {
-        sizes = []
-        for first in try files.firsts() {
-            sizes.append((first, try files.open(first, .read).size()))
-        }
-        usedBytes = sizes.reduce(0) { $0 + $1.bytes }
+    func resume(
+        at end: EntryEnd?, of listed: [EntryFileRecord], removing strays: [SequenceNumber]
+    ) throws(DatabaseFailure) {
+        for stray in strays { _ = files.remove(stray) }
+        used = listed.map { ($0, $0.byteCount) }
+        usedBytes = used.reduce(0) { $0 + $1.bytes }
         file = nil
-        guard let last = sizes.last, let end else { return }
+        guard let last = listed.last, let end else { return }
         let file = try files.open(last.first, .write)
         offset = end.offset
-        extent = last.bytes
+        extent = try file.size()
         try rewrite(file, from: end.durable)
         try file.sync()
         durable = offset
-        usedBytes += offset - last.bytes
-        sizes[sizes.count - 1].bytes = offset
+        extent = offset
+        seal = nil
+        use(offset)
         self.file = file
     }
 
     deinit { piece.deallocate() }
 
-    /// Writes commits behind the last one, as one append.
+    /// Makes the next file if the last one has no room for an append. It has all of its bytes, as holes, so that
+    /// one that becomes shorter is noticed.
+    ///
+    /// - Parameter commits: The append.
+    /// - Returns: The file, to be listed in the database and then used (``begin(_:)``); nil if none is needed.
+    /// - Throws: The disk's failure: the last file is still in use.
+    func makeFile(
+        ifNeededFor commits: [ChainedCommit]
+    ) throws(DatabaseFailure) -> EntryFileRecord? {
+        let size = Self.size(commits)
+        guard !hasRoom(for: commits), let first = commits.first?.commit.first else { return nil }
+        // Files that are no longer written are on disk.
+        try sync()
+        try create(files.path(first))
+        let next = try files.open(first, .write)
+        let byteCount = max(fileBytes, size)
+        try withUnsafeBytes(of: UInt64(0)) { zeros throws(DatabaseFailure) in
+            try next.write(zeros, at: byteCount - zeros.count)
+        }
+        try next.sync()
+        return EntryFileRecord(first: first, byteCount: byteCount)
+    }
+
+    /// Whether the last file has room for an append.
+    func hasRoom(for commits: [ChainedCommit]) -> Bool {
+        guard file != nil, let last = used.last else { return false }
+        return offset + Self.size(commits) <= last.file.byteCount
+    }
+
+    /// Goes on in a file that ``makeFile(ifNeededFor:)`` made, and that the database lists.
+    func begin(_ next: EntryFileRecord) throws(DatabaseFailure) {
+        file = try files.open(next.first, .write)
+        // One that is listed and empty was too small.
+        if used.last?.file.first == next.first { usedBytes -= used.removeLast().bytes }
+        used.append((next, 0))
+        offset = 0
+        durable = 0
+        extent = 0
+        seal = nil
+    }
+
+    /// The file to which entries are appended; nil before the first one.
+    var newest: (path: String, byteCount: Int)? {
+        guard file != nil, let file = used.last?.file else { return nil }
+        return (files.path(file.first), file.byteCount)
+    }
+
+    /// Whether the last append is still where it was written.
+    func endsAsWritten() throws(DatabaseFailure) -> Bool {
+        guard let file, let seal else { return true }
+        var found: UInt64 = 0
+        try withUnsafeMutableBytes(of: &found) { bytes throws(DatabaseFailure) in
+            try file.read(into: bytes, at: seal.offset)
+        }
+        return found == seal.content
+    }
+
+    /// Writes commits behind the last one, as one append, into the last file.
     ///
     /// - Throws: `SQLITE_FULL`: nothing was written, or it was removed again. Otherwise, perhaps it was
     ///   written.
     func append(_ commits: [ChainedCommit]) throws(DatabaseFailure) {
         let size = Self.size(commits)
-        guard let first = commits.first?.commit.first else { return }
-        let file: DiskFile
-        if let current = self.file, offset == 0 || offset + size <= fileBytes {
-            file = current
-        } else {
-            file = try begin(first)
-        }
+        let written: (Int, UInt64)
+        guard let file else { preconditionFailure("an append of \(size) bytes without a file") }
         do throws(DatabaseFailure) {
-            try write(commits, to: file)
+            written = try write(commits, to: file)
         } catch {
             guard error.primaryCode == SQLITE_FULL else { throw error }
             // What was written must not be taken for entries later.
             do throws(DatabaseFailure) {
-                extent = try file.size()
+                extent = max(extent, offset + size)
                 try rewrite(file, from: offset)
             } catch {
-                throw DatabaseFailure(code: SQLITE_IOERR, words: error.words)
+                throw DatabaseFailure(
+                    code: SQLITE_IOERR, words: error.words, trouble: error.trouble)
             }
             throw error
         }
-        offset += size
-        usedBytes += size
-        sizes[sizes.count - 1].bytes = offset
+        use(offset + size)
+        seal = written
         if offset > extent {
             extent = offset
             if size < Self.smallBytes { try extend(file) }
         }
+    }
+
+    /// Notes how many bytes of the last file are in use.
+    private func use(_ bytes: Int) {
+        let last = used.count - 1
+        usedBytes += bytes - used[last].bytes
+        used[last].bytes = bytes
+        offset = bytes
     }
 
     /// How many bytes an append takes.
@@ -125,8 +192,8 @@ final class EntryWriter {
 
     /// Removes files whose entries are all below a number. What can't be removed now is removed later.
     func discard(below floor: SequenceNumber) {
-        while sizes.count > 1, sizes[1].first <= floor, files.remove(sizes[0].first) {
-            usedBytes -= sizes.removeFirst().bytes
+        while used.count > 1, used[1].file.first <= floor, files.remove(used[0].file.first) {
+            usedBytes -= used.removeFirst().bytes
         }
     }
 
@@ -134,30 +201,19 @@ final class EntryWriter {
     /// one file.
     func floor(discarding bytes: Int) -> SequenceNumber {
         var sum = 0
-        return sizes.dropLast().first { file in
+        return used.dropLast().first { file in
             defer { sum += file.bytes }
             return sum > 0 && sum + file.bytes > bytes
-        }?.first ?? .init(.max)
+        }?.file.first ?? .init(.max)
     }
 
     // MARK: Parts
 
-    private func begin(_ first: SequenceNumber) throws(DatabaseFailure) -> DiskFile {
-        // Files that are no longer written are on disk.
-        try sync()
-        do throws(LogError) { try makeFile(files.path(first)) } catch {
-            throw DatabaseFailure(code: SQLITE_CANTOPEN, words: error.message)
-        }
-        let next = try files.open(first, .write)
-        sizes.append((first, 0))
-        file = next
-        offset = 0
-        durable = 0
-        extent = 0
-        return next
-    }
-
-    private func write(_ commits: [ChainedCommit], to file: DiskFile) throws(DatabaseFailure) {
+    /// - Returns: Where the last header's seal is, and the seal.
+    private func write(
+        _ commits: [ChainedCommit], to file: DiskFile
+    ) throws(DatabaseFailure) -> (Int, UInt64) {
+        var seal = (0, UInt64(0))
         var filled = 0
         var start = offset
         func flush() throws(DatabaseFailure) {
@@ -172,6 +228,11 @@ final class EntryWriter {
             EntryHeader.write(
                 commit, durable: durable, endsAppend: index == commits.count - 1,
                 at: files.place(first, start + filled), into: header)
+            let sealOffset = EntryHeader.byteCount - 8
+            seal = (
+                start + filled + sealOffset,
+                header.loadUnaligned(fromByteOffset: sealOffset, as: UInt64.self)
+            )
             filled += EntryHeader.byteCount
             let length = commit.commit.bytes.count
             if filled + length > piece.count { try flush() }
@@ -191,12 +252,13 @@ final class EntryWriter {
             filled += padding
         }
         try flush()
+        return seal
     }
 
-    private var first: SequenceNumber { sizes.last?.first ?? .zero }
+    private var first: SequenceNumber { used.last?.file.first ?? .zero }
 
     private func extend(_ file: DiskFile) throws(DatabaseFailure) {
-        let end = min(extent + Self.aheadBytes, fileBytes)
+        let end = min(extent + Self.aheadBytes, used.last?.file.byteCount ?? 0)
         guard end > extent else { return }
         do throws(DatabaseFailure) {
             piece.zero()

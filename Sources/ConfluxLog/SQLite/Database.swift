@@ -1,19 +1,10 @@
 import CSQLite
 import ConfluxVocabulary
 
-/// An error of SQLite.
-struct DatabaseFailure: Error {
-    /// The extended result code.
-    let code: Int32
-    /// SQLite's error message.
-    let words: String
-
-    var primaryCode: Int32 { code & 0xFF }
-}
-
 /// A connection to one database file. Owned by one thread at a time.
 final class Database {
     private let connection: OpaquePointer
+    private let path: String
     /// These begin and end a transaction.
     private var begin: OpaquePointer?
     private var commit: OpaquePointer?
@@ -43,11 +34,13 @@ final class Database {
         let flags = access.flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE
         let code = sqlite3_open_v2(path, &connection, flags, vfs)
         guard code == SQLITE_OK, let connection else {
-            let words = String(shownCString: sqlite3_errstr(code))
+            let number = connection.map(sqlite3_system_errno) ?? 0
             sqlite3_close_v2(connection)
-            throw DatabaseFailure(code: code, words: words)
+            throw DatabaseFailure(
+                code: code, words: String(shownCString: sqlite3_errstr(code)), system: number, at: path)
         }
         self.connection = connection
+        self.path = path
         begin = try compile("BEGIN IMMEDIATE")
         commit = try compile("COMMIT")
     }
@@ -110,7 +103,8 @@ final class Database {
             // swallow the next change, which would still get a receipt.
             if isInTransaction { sqlite3_exec(connection, "ROLLBACK", nil, nil, nil) }
             guard !isInTransaction else {
-                throw DatabaseFailure(code: SQLITE_IOERR, words: error.words)
+                throw DatabaseFailure(
+                    code: SQLITE_IOERR, words: error.words, trouble: error.trouble)
             }
             throw error
         }
@@ -212,7 +206,9 @@ final class Database {
     }
 
     fileprivate func failure(_ code: Int32) -> DatabaseFailure {
-        DatabaseFailure(code: code, words: String(shownCString: sqlite3_errmsg(connection)))
+        DatabaseFailure(
+            code: code, words: String(shownCString: sqlite3_errmsg(connection)),
+            system: sqlite3_system_errno(connection), at: path)
     }
 }
 

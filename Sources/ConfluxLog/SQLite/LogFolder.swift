@@ -11,7 +11,12 @@ import ConfluxVocabulary
 /// The lock is the system's (`flock`). It ends with the process, however the process ends.
 final class LogFolder {
     let path: String
+    /// The file `lock`.
     private let descriptor: Int32
+    /// The folder.
+    private let directory: Int32
+    /// The files as they were when the log was opened; nil before.
+    private var held: HeldFiles?
 
     /// The database to open: the log's, or that of a copy that does not have the log's name yet.
     let databasePath: String
@@ -61,7 +66,14 @@ final class LogFolder {
                 "The log in \(self.path) is open already\(owner.map { ", in process \($0)" } ?? ""). "
                     + "A log has one owner: end that one, or choose another folder.")
         }
+        let directory = open(self.path, O_RDONLY | O_CLOEXEC)
+        guard directory >= 0 else {
+            let number = errno
+            close(descriptor)
+            throw Self.unusable(self.path, number)
+        }
         self.descriptor = descriptor
+        self.directory = directory
         // The pid is for people, and for the message above. The lock does not depend on it.
         let words = Array("\(getpid())\n".utf8)
         if ftruncate(descriptor, 0) == 0 { pwrite(descriptor, words, words.count, 0) }
@@ -96,10 +108,12 @@ final class LogFolder {
         )
     }
 
-    /// The files of entries in the folder.
-    private func entries() throws(LogError) -> [String] {
-        let files = EntryFiles(folder: path, salt: 0, vfs: nil)
-        return try SQLiteFormat.reading("Listing \(path)") { () throws(DatabaseFailure) in
+    private func entries() throws(LogError) -> [String] { try Self.entries(in: path) }
+
+    /// The files of entries in a folder.
+    private static func entries(in folder: String) throws(LogError) -> [String] {
+        let files = EntryFiles(folder: folder, salt: 0, vfs: nil)
+        return try SQLiteFormat.reading("Listing \(folder)") { () throws(DatabaseFailure) in
             try files.firsts().map { files.path($0) }
         }
     }
@@ -118,6 +132,32 @@ final class LogFolder {
         // would keep the lock.
         _ = flock(descriptor, LOCK_UN)
         close(descriptor)
+        close(directory)
+    }
+
+    /// Remembers the folder, the lock and the database as they are now.
+    ///
+    /// - Throws: `unusableFolder`; `moved` if they are no longer what this object opened.
+    func hold() throws(LogError) {
+        held = try HeldFiles(
+            folder: directory, lock: descriptor, path: path, database: databasePath)
+    }
+
+    /// Remembers the database as it is after a change by this object.
+    func databaseChanged() { held?.databaseChanged() }
+
+    /// Checks that everything is still where this object opened it.
+    ///
+    /// - Parameters:
+    ///   - newest: The file to which entries are appended, and how many bytes it has; nil if there is none.
+    ///   - isThorough: Whether to look at the folder and the write-ahead log, too: before a file is created
+    ///     or the database changed.
+    /// - Throws: `moved`.
+    func check(
+        _ newest: (path: String, byteCount: Int)?, isThorough: Bool
+    ) throws(LogError) {
+        guard let moved = held?.firstMoved(newest, isThorough: isThorough) else { return }
+        throw .moved(moved)
     }
 
     /// Whether a process has locked a folder. Changes nothing in it.
@@ -136,6 +176,18 @@ final class LogFolder {
         }
         _ = flock(descriptor, LOCK_UN)
         return false
+    }
+
+    /// Creates an empty file of entries in this folder if there is none, whose name is then durable. Where the
+    /// folder's path leads meanwhile does not matter.
+    func createFile(_ file: String) throws(DatabaseFailure) {
+        let name = String(file.dropFirst(path.count + 1))
+        let created = openat(directory, name, O_RDWR | O_CREAT | O_CLOEXEC, Self.fileMode)
+        guard created >= 0 else { throw DatabaseFailure(system: errno, at: file) }
+        close(created)
+        guard fsync(directory) == 0 || errno == EINVAL || errno == ENOTSUP else {
+            throw DatabaseFailure(system: errno, at: path)
+        }
     }
 
     /// Creates an empty file if there is none. SQLite treats it as an empty database, and gives its
@@ -185,25 +237,25 @@ final class LogFolder {
     /// byte as empty.
     ///
     /// - Throws: `damaged`.
-    func refuseCutDatabase() throws(LogError) {
-        let size = Self.size(databasePath)
-        guard size <= 1 else { return }
-        guard size == 0, Self.size(writeAheadPath) == 0 else { throw cutDatabase }
-        try refuseEntries()
+    static func refuseCutDatabase(_ database: String, in folder: String) throws(LogError) {
+        let size = Self.size(database)
+        guard size <= 1, access(folder, F_OK) == 0 else { return }
+        guard size == 0, Self.size(database + "-wal") == 0 else { throw cut(database) }
+        try refuseEntries(database, in: folder)
     }
 
-    /// Refuses entries where there is no log: its database was removed.
+    /// Refuses entries beside a database that has no log: it, or its write-ahead log, was removed or emptied.
     ///
     /// - Throws: `damaged`.
-    func refuseEntries() throws(LogError) {
-        guard try entries().isEmpty else { throw cutDatabase }
+    static func refuseEntries(_ database: String, in folder: String) throws(LogError) {
+        guard try entries(in: folder).isEmpty else { throw cut(database) }
     }
 
-    private var cutDatabase: LogError {
+    private static func cut(_ database: String) -> LogError {
         LogError(
             .damaged,
-            "\(databasePath), where there was a log, was emptied or removed. Restore it from a "
-                + "backup.")
+            "There was a log in \(database), which was emptied or removed, or \(database)-wal was. Put them "
+                + "back, or restore the log from a backup.")
     }
 
     /// Refuses to begin a new log where an unfinished copy is.
@@ -240,10 +292,6 @@ final class LogFolder {
             let written = pwrite(file, zeros, min(zeros.count, bytes - end), off_t(end))
             if written > 0 {
                 end += written
-            } else if errno == ENOSPC {
-                throw LogError(
-                    .full,
-                    "The disk of \(path) has no room for a log of \(bytes) bytes. Free some space.")
             } else if errno != EINTR {
                 throw Self.unusable(path, errno)
             }
@@ -287,9 +335,10 @@ final class LogFolder {
     }
 
     private static func unusable(_ path: String, _ number: Int32) -> LogError {
-        LogError(
-            .unusableFolder,
+        let trouble = SystemTrouble(number: number, at: path)
+        return LogError(
+            trouble?.logCode ?? .unusableFolder,
             "The folder \(path) cannot be used for a log: \(String(shownCString: strerror(number))). "
-                + "Give a folder that this user may make and write.")
+                + (trouble?.advice ?? "Give a folder that this user may make and write."))
     }
 }

@@ -109,6 +109,7 @@ extension SQLiteLog {
                 if let beginning {
                     try statements.truncation.raise(
                         to: beginning.first, behind: beginning.hash, endingAt: last)
+                    try statements.files.remove(below: beginning.first)
                 }
                 return true
             }

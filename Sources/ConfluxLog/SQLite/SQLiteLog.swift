@@ -3,9 +3,9 @@ import ConfluxVocabulary
 
 /// The log on this machine's disk: files of entries and a SQLite database, in a folder of their own.
 ///
-/// - Commits are in the files `entries-*.log`, one behind the other, each with a checksum and a hash that
-///   covers the commit and the hash before it (``LogChain``). The database has everything else: checkpoints,
-///   snapshots, and in the table `meta` the log's id, the format's version, the epoch, the floor and the
+/// - Commits are in the files `entries-*.conflux`, one behind the other, each with a checksum and a hash that
+///   covers the commit and the hash before it (``LogChain``). The database has everything else: the list of
+///   these files, checkpoints, snapshots, and in the table `meta` the log's id, the format's version, the epoch, the floor and the
 ///   beginning of the chain, each of them twice. Nothing in the database is ahead of the entries on disk.
 /// - One owner: the folder is locked, and the system releases the lock when the process ends,
 ///   however it ends.
@@ -68,7 +68,7 @@ public final class SQLiteLog: CopiedLog {
         try settings.validate()
         let folder = try LogFolder(directory)
         try folder.refuseUnfinishedCopy()
-        try folder.refuseCutDatabase()
+        try LogFolder.refuseCutDatabase(folder.databasePath, in: folder.path)
         try self.init(in: folder, settings, origin: nil)
     }
 
@@ -84,12 +84,14 @@ public final class SQLiteLog: CopiedLog {
         }
         database.setBusyTimeout(settings.busyTimeout)
         let hasLog = try SQLiteFormat.hasLog(database, in: folder.path)
-        if !hasLog { try folder.refuseEntries() }
+        if !hasLog { try LogFolder.refuseEntries(folder.databasePath, in: folder.path) }
         let salt =
             hasLog
             ? try SQLiteMeta(database, in: folder.path).salt : .random(in: 1...UInt64.max)
         let files = EntryFiles(folder: folder.path, salt: salt, vfs: settings.vfs)
-        let entries = EntryWriter(files, fileBytes: settings.fileBytes, makeFile: folder.makeFile)
+        let entries = EntryWriter(files, fileBytes: settings.fileBytes) {
+            path throws(DatabaseFailure) in try folder.createFile(path)
+        }
         try SQLiteFormat.reporting(attempt) { () throws(DatabaseFailure) in
             try SQLiteFormat.prepare(
                 database, hasLog: hasLog, origin: origin ?? .new(.random()), salt: salt,
@@ -103,18 +105,23 @@ public final class SQLiteLog: CopiedLog {
         id = meta.log
         self.settings = settings
         floor = meta.floor
-        last =
-            try EntryReader(files).end(meta, in: folder.path)?.last
-            ?? SequenceNumber(meta.floor.rawValue - 1)
         chain = meta.chain
-        self.files = try SQLiteFormat.reporting(attempt) { () throws(DatabaseFailure) in
+        let statements = try SQLiteFormat.reporting(attempt) { () throws(DatabaseFailure) in
             try database.setSynchronous(full: settings.durability == .fsync)
-            let statements = try SQLiteLogStatements(database)
-            databaseBytes = try statements.truncation.usedBytes()
-            return Files(
-                statements: statements, database: database,
-                entries: entries, commits: EntryReader(files), folder: folder)
+            return try SQLiteLogStatements(database)
         }
+        for file in try SQLiteFormat.reporting(attempt, statements.files.list) {
+            try files.check(file)
+        }
+        let commits = EntryReader(files, list: statements.files.list)
+        last =
+            try commits.end(meta, in: folder.path)?.last
+            ?? SequenceNumber(meta.floor.rawValue - 1)
+        databaseBytes = try SQLiteFormat.reporting(attempt, statements.truncation.usedBytes)
+        try folder.hold()
+        self.files = Files(
+            statements: statements, database: database, entries: entries, commits: commits,
+            folder: folder)
     }
 
     deinit {
@@ -129,7 +136,7 @@ public final class SQLiteLog: CopiedLog {
     /// - Parameter step: By how much the epoch rises, 1 or more.
     /// - Returns: The new epoch, and where the log ends.
     /// - Throws: `damaged` if the last commit is; `unknownOutcome` after a disk error: an epoch may be used
-    ///   up; `full`, `failed`, `closed`.
+    ///   up; `moved`, `full`, `failed`, `closed`.
     public func claim(raisingEpochBy step: UInt64) throws(LogError) -> LogClaim {
         let files = try writableFiles()
         let claimed = try writing("Claiming the log") {
@@ -139,7 +146,8 @@ public final class SQLiteLog: CopiedLog {
                 () throws(DatabaseFailure) -> Result<(End, Int64), LogError> in
                 let end: End
                 do throws(LogError) { end = try readEnd(files) } catch { return .failure(error) }
-                try files.entries.resume(at: end.place)
+                try files.entries.resume(
+                    at: end.place, of: try files.statements.files.list(), removing: end.strays)
                 files.entries.discard(below: floor)
                 try files.statements.snapshots.cut(to: end.last)
                 return .success((end, try files.statements.claim(step, endingAt: end.last)))
@@ -162,7 +170,7 @@ public final class SQLiteLog: CopiedLog {
     ///   - commits: The commits to add.
     ///   - last: The number at which the caller expects the log to end.
     ///   - forced: Whether they must be on disk on return, whatever the durability.
-    /// - Throws: `superseded`, `endDiffers`, `full`, `failed`, `unknownOutcome`, `invalidCommit`,
+    /// - Throws: `superseded`, `endDiffers`, `full`, `failed`, `unknownOutcome`, `moved`, `invalidCommit`,
     ///   `notClaimed`, `closed`.
     public func append(
         _ commits: [LoggedCommit], expecting last: SequenceNumber, forced: Bool
@@ -176,23 +184,32 @@ public final class SQLiteLog: CopiedLog {
             head = head.next(commit)
             return ChainedCommit(commit: commit, hash: head)
         }
+        try checkPlace(files, isThorough: !files.entries.hasRoom(for: chained))
         func attempt() -> String { "Appending entries \(last.next) to \(newest.last)" }
         var isWritten = false
         try rememberingFailure(attempt()) { () throws(DatabaseFailure) in
             do throws(DatabaseFailure) {
                 guard self.last == last, newest.epoch == tenure.epoch,
-                    // Keeps other claims out, until this log changes the database.
-                    try files.database.holdWriteLock(if: { () throws(DatabaseFailure) in
-                        try newestEpoch(files) == tenure.epoch
-                    })
+                    try holdWriteLock(files, tenure.epoch)
                 else { return }
                 try requireRoom(EntryWriter.size(chained))
+                let file = try files.entries.makeFile(ifNeededFor: chained)
+                defer { if file != nil { files.folder.databaseChanged() } }
+                if let file, try !begin(file, files, tenure.epoch) { return }
                 try files.entries.append(chained)
                 isWritten = true
-                if mustSync { try files.entries.sync() }
+                if mustSync || file != nil { try files.entries.sync() }
+                // So that the file is known not to be empty.
+                if file != nil {
+                    try record(files, tenure.epoch) { () throws(DatabaseFailure) in
+                        try noteEnd(files, newest.last)
+                    }
+                }
             } catch {
                 // Whatever failed after the write, the entries may be in the log.
-                throw isWritten ? DatabaseFailure(code: SQLITE_IOERR, words: error.words) : error
+                guard isWritten else { throw error }
+                throw DatabaseFailure(
+                    code: SQLITE_IOERR, words: error.words, trouble: error.trouble)
             }
         }
         if isWritten {
@@ -214,12 +231,58 @@ public final class SQLiteLog: CopiedLog {
         }
     }
 
+    /// Keeps other claims out, until this log changes the database.
+    ///
+    /// - Returns: Whether there is no newer claim.
+    private func holdWriteLock(
+        _ files: Files, _ epoch: Epoch
+    ) throws(DatabaseFailure) -> Bool {
+        try files.database.holdWriteLock { () throws(DatabaseFailure) in
+            try newestEpoch(files) == epoch
+        }
+    }
+
+    /// Goes on in another file. The database lists it, durably, before anything is written there.
+    ///
+    /// - Returns: Whether there is no newer claim.
+    private func begin(
+        _ file: EntryFileRecord, _ files: Files, _ epoch: Epoch
+    ) throws(DatabaseFailure) -> Bool {
+        let isListed = try record(files, epoch) { () throws(DatabaseFailure) in
+            try files.statements.files.add(file)
+            // The files before this one are on disk.
+            try noteEnd(files, last)
+        }
+        guard isListed else { return false }
+        try files.entries.begin(file)
+        return try holdWriteLock(files, epoch)
+    }
+
+    /// Changes the database, durably, if there is no newer claim.
+    ///
+    /// - Returns: Whether there is none.
+    @discardableResult
+    private func record(
+        _ files: Files, _ epoch: Epoch, _ body: () throws(DatabaseFailure) -> Void
+    ) throws(DatabaseFailure) -> Bool {
+        try files.database.releaseWriteLock()
+        if settings.durability == .os { try files.database.setSynchronous(full: true) }
+        let isNewest = try files.database.transaction { () throws(DatabaseFailure) in
+            guard try newestEpoch(files) == epoch else { return false }
+            try body()
+            return true
+        }
+        if settings.durability == .os { try files.database.setSynchronous(full: false) }
+        return isNewest
+    }
+
     /// Confirms that there is no newer claim.
     ///
-    /// - Throws: `superseded`, `failed`, `notClaimed`, `closed`.
+    /// - Throws: `superseded`, `moved`, `failed`, `notClaimed`, `closed`.
     public func confirm() throws(LogError) {
         let files = try openFiles()
         guard let tenure else { throw .notClaimed }
+        try checkPlace(files, isThorough: true)
         let newest = try readEpoch(files)
         guard newest == tenure.epoch else { throw .superseded(tenure.epoch, by: newest) }
     }
@@ -260,7 +323,7 @@ public final class SQLiteLog: CopiedLog {
             _ = try? writing("Closing the log") { () throws(DatabaseFailure) in
                 try files.entries.sync()
                 if settings.durability == .os { try files.database.setSynchronous(full: true) }
-                try noteEnd(files)
+                try noteEnd(files, last)
             }
         }
         disconnect()
@@ -288,10 +351,23 @@ public final class SQLiteLog: CopiedLog {
     func writing<Result>(
         _ attempt: @autoclosure () -> String, _ body: () throws(DatabaseFailure) -> Result
     ) throws(LogError) -> Result {
-        try rememberingFailure(attempt()) { () throws(DatabaseFailure) in
+        if let files { try checkPlace(files, isThorough: true) }
+        defer { files?.folder.databaseChanged() }
+        return try rememberingFailure(attempt()) { () throws(DatabaseFailure) in
             try files?.database.releaseWriteLock()
             return try body()
         }
+    }
+
+    /// Checks, before a write, that the log's files are still where they were opened. Nobody else writes them.
+    ///
+    /// - Throws: `moved`.
+    private func checkPlace(_ files: Files, isThorough: Bool) throws(LogError) {
+        let newest = files.entries.newest
+        try files.folder.check(newest, isThorough: isThorough)
+        let isUnchanged = try SQLiteFormat.reading(
+            "Reading the end of the log", files.entries.endsAsWritten)
+        if let newest, !isUnchanged { throw .moved(newest.path) }
     }
 
     /// Runs a function that writes, and remembers a disk error.
@@ -325,8 +401,8 @@ public final class SQLiteLog: CopiedLog {
             code: SQLITE_FULL, words: "the log may take \(settings.limitBytes) bytes")
     }
 
-    /// Records that the log has reached its end, which is on disk.
-    func noteEnd(_ files: Files) throws(DatabaseFailure) {
+    /// Records that the log has reached a number, which is on disk.
+    func noteEnd(_ files: Files, _ last: SequenceNumber) throws(DatabaseFailure) {
         guard let tenure else { return }
         files.statements.reach.bind(Int64(tenure.epoch.rawValue), at: 1)
         files.statements.reach.bind(Int64(clamping: last.rawValue), at: 2)
@@ -341,14 +417,17 @@ public final class SQLiteLog: CopiedLog {
         let head: ChainHash
         /// nil if there are no entries.
         let place: EntryEnd?
+        /// Files that the database does not list.
+        let strays: [SequenceNumber]
     }
 
     private func readEnd(_ files: Files) throws(LogError) -> End {
         let meta = try SQLiteMeta(files.database, in: files.folder.path)
+        let strays = try files.entries.files.strays(unlike: files.statements.files.list)
         let place = try files.commits.end(meta, in: files.folder.path)
         let last = place?.last ?? SequenceNumber(meta.floor.rawValue - 1)
         guard last >= meta.floor else {
-            return End(last: last, head: meta.chain.end.hash, place: place)
+            return End(last: last, head: meta.chain.end.hash, place: place, strays: strays)
         }
         let found = try files.commits.read(from: last, through: last, limitBytes: 1).last
         guard let found, found.commit.last == last,
@@ -357,7 +436,8 @@ public final class SQLiteLog: CopiedLog {
         guard found.commit.epoch <= meta.epoch else {
             throw .databaseBehind(found.commit.epoch, meta.epoch, in: files.folder.path)
         }
-        return End(commit: found.commit, last: last, head: head, place: place)
+        return End(
+            commit: found.commit, last: last, head: head, place: place, strays: strays)
     }
 
     func readEpoch(_ files: Files) throws(LogError) -> Epoch {

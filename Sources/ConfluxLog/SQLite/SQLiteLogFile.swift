@@ -34,6 +34,7 @@ public final class SQLiteLogFile: LogReader {
     }
 
     private init(path: String, in directory: String) throws(LogError) {
+        try LogFolder.refuseCutDatabase(path, in: directory)
         guard access(path, F_OK) == 0 else {
             throw LogError(.notALog, "There is no log in \(directory). Name the folder of one.")
         }
@@ -43,6 +44,7 @@ public final class SQLiteLogFile: LogReader {
         }
         database.setBusyTimeout(SQLiteLogSettings().busyTimeout)
         guard try SQLiteFormat.hasLog(database, in: directory) else {
+            try LogFolder.refuseEntries(path, in: directory)
             throw LogError(
                 .notALog,
                 "The log in \(directory) is empty: no sequencer has used it. Name another folder.")
@@ -50,8 +52,11 @@ public final class SQLiteLogFile: LogReader {
         // The entries are read after what the database says of them, so they are not behind it.
         let meta = try SQLiteMeta(database, in: directory)
         entries = EntryFiles(folder: directory, salt: meta.salt, vfs: nil)
+        let listing = try SQLiteFormat.reading(attempt) { () throws(DatabaseFailure) in
+            try SQLiteEntryFileStatements(database)
+        }
         last =
-            try EntryReader(entries).end(meta, in: directory)?.last
+            try EntryReader(entries, list: listing.list).end(meta, in: directory)?.last
             ?? SequenceNumber(meta.floor.rawValue - 1)
         id = meta.log
         floor = meta.floor
@@ -193,11 +198,17 @@ public final class SQLiteLogFile: LogReader {
             try Database(path: target.databasePath, vfs: nil, access: .write)
         }
         let meta = try SQLiteMeta(database, in: target.path)
-        guard try entries.copy(from: meta.floor, to: target) else { return false }
-        let copied = EntryFiles(folder: target.path, salt: meta.salt, vfs: nil)
-        guard let last = try EntryReader(copied).end(meta, in: target.path)?.last else {
-            return true
+        let listing = try SQLiteFormat.reading(attempt) { () throws(DatabaseFailure) in
+            try SQLiteEntryFileStatements(database)
         }
+        let listed = try SQLiteFormat.reading(attempt, listing.list)
+        guard let made = try entries.copy(listed, to: target) else { return false }
+        try SQLiteFormat.reading(attempt) { () throws(DatabaseFailure) in
+            for file in made { try listing.add(file) }
+        }
+        let copied = EntryFiles(folder: target.path, salt: meta.salt, vfs: nil)
+        guard let last = try EntryReader(copied, list: listing.list).end(meta, in: target.path)?.last
+        else { return true }
         try SQLiteFormat.reading(attempt) { () throws(DatabaseFailure) in
             try database.execute(
                 "UPDATE meta SET reached = \(last) WHERE \(SQLiteMeta.isIntact())")

@@ -25,7 +25,8 @@ final class SQLiteLogReader: LogReader {
             let database = try Database(path: path, vfs: settings.vfs, access: .read)
             database.setBusyTimeout(settings.busyTimeout)
             return Connection(
-                statements: try SQLiteReadStatements(database), commits: EntryReader(entries),
+                statements: try SQLiteReadStatements(database),
+                commits: EntryReader(entries, list: try SQLiteEntryFileStatements(database).list),
                 database: database)
         }
     }

@@ -27,7 +27,7 @@ public struct SQLiteLogSettings: Sendable, Hashable {
 
     /// The size at which a file of entries is full: 16 MiB, less under a low bound, more under a high one. The
     /// oldest entries are discarded a file at a time.
-    var fileBytes: Int { max(limitBytes >> 12, min(16 << 20, limitBytes >> 4)) }
+    var fileBytes: Int { (max(limitBytes >> 12, min(16 << 20, limitBytes >> 4)) + 7) & ~7 }
 
     /// The SQLite VFS to use; nil for the system's. Tests inject faults there.
     package var vfs: String?

@@ -12,8 +12,9 @@ final class DamageSample {
     let folder = TemporaryFolder(isQuick: true)
     /// The database.
     let bytes: [UInt8]
-    /// The file of entries, and its name.
+    /// The file of entries, without the holes at its end; its size and its name.
     let entries: [UInt8]
+    private let entriesSize: Int
     private let entriesName: String
     private let id: LogID
     private let commits: [LoggedCommit]
@@ -25,7 +26,10 @@ final class DamageSample {
 
     init() throws {
         let origin = TemporaryFolder(isQuick: true)
-        let log = try SQLiteLog(directory: origin.path, settings: .small())
+        var settings = SQLiteLogSettings.small()
+        // A file of 256 KiB.
+        settings.limitBytes = 4 << 20
+        let log = try SQLiteLog(directory: origin.path, settings: settings)
         var commits = try log.fill(8, bytes: 3_000)
         commits += try log.fill(1, bytes: 40_000)
         commits += try log.fill(8, bytes: 3_000)
@@ -60,7 +64,7 @@ final class DamageSample {
         bytes = [UInt8](try Data(contentsOf: URL(fileURLWithPath: origin.database)))
         let file = URL(filePath: try #require(try origin.forger.paths.first))
         let padded = [UInt8](try Data(contentsOf: file))
-        // The zeros that were written ahead.
+        entriesSize = padded.count
         entries = Array(padded.prefix((padded.lastIndex { $0 != 0 } ?? 0) + 1))
         entriesName = file.lastPathComponent
         try FileManager.default.createDirectory(
@@ -81,13 +85,22 @@ final class DamageSample {
     }
 
     /// Makes these bytes the log's database, with these entries, and without other files beside it.
-    func write(_ bytes: some Sequence<UInt8>, entries: [UInt8]? = nil) throws {
+    ///
+    /// - Parameters:
+    ///   - bytes: The database.
+    ///   - entries: The entries; nil for what they were.
+    ///   - isCut: Whether the file of entries ends with them.
+    /// - Throws: Errors of the files.
+    func write(
+        _ bytes: some Sequence<UInt8>, entries: [UInt8]? = nil, isCut: Bool = false
+    ) throws {
         for name in try FileManager.default.contentsOfDirectory(atPath: folder.path) {
             try FileManager.default.removeItem(atPath: "\(folder.path)/\(name)")
         }
         try Data(bytes).write(to: URL(fileURLWithPath: folder.database))
-        try Data(entries ?? self.entries).write(
-            to: URL(filePath: "\(folder.path)/\(entriesName)"))
+        let content = entries ?? self.entries
+        let holes = [UInt8](repeating: 0, count: isCut ? 0 : entriesSize - content.count)
+        try Data(content + holes).write(to: URL(filePath: "\(folder.path)/\(entriesName)"))
     }
 
     // MARK: Reading
@@ -101,9 +114,7 @@ final class DamageSample {
 
         mutating func note(_ error: LogError, at place: String) {
             errors.append(error)
-            let isTyped =
-                [.damaged, .notALog, .newerFormat].contains(error.code)
-                || error.code == .unusableFolder && error.message.contains("file is damaged")
+            let isTyped = [.damaged, .notALog, .newerFormat].contains(error.code)
             if !isTyped { problems.append("\(place): \(error.code): \(error.message)") }
         }
 

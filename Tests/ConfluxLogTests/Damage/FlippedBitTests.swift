@@ -97,7 +97,8 @@ import Testing
     @Test func `a truncated file of entries is reported, wherever it was cut`() throws {
         let count = sample.entries.count
         for length in [0, 1, 87, 88, 89, 3_000] + stride(from: 4_096, to: count - 8, by: 4_096) {
-            try sample.write(sample.bytes, entries: Array(sample.entries.prefix(length)))
+            let entries = Array(sample.entries.prefix(length))
+            try sample.write(sample.bytes, entries: entries, isCut: true)
             let found = sample.read()
             #expect(found.problems.isEmpty, "cut to \(length)")
             #expect(!found.errors.isEmpty, "cut to \(length)")

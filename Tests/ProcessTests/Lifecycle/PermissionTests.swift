@@ -26,7 +26,7 @@ extension ProcessTests {
                 try await run(site, "keygen", site.path("ops"))
                 // While the log is open, all of its files are there.
                 let files = try permissions(site)
-                let entries = "entries-0000000000000000001.log"
+                let entries = "entries-0000000000000000001.conflux"
                 for name in ["log.sqlite", "log.sqlite-wal", "log.sqlite-shm", entries, "lock"] {
                     #expect(files["made/log/\(name)"] == 0o600, "\(name)")
                 }

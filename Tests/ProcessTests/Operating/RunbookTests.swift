@@ -27,6 +27,15 @@
             func `a section's commands do what it says`(scenario: Scenario) async throws {
                 try await scenario.run()
             }
+
+            @Test(.timeLimit(.minutes(3)))
+            func `a sequencer that runs on during a restore stops before its next receipt`()
+                async throws
+            {
+                try await withOperated(Scenario.restore.rawValue) {
+                    try await Scenario.restore.restoreUnstopped($0)
+                }
+            }
         }
     }
 

@@ -68,6 +68,27 @@
             try await cluster.run("conflux dispatch counter increment --wait applied")
         }
 
+        /// Restores without stopping the sequencer, which keeps the log open.
+        func restoreUnstopped(_ cluster: Operated) async throws {
+            try await makeBackup(cluster)
+            let former = try #require(cluster.sequencer).child
+            try await cluster.run("sudo mkdir /var/lib/conflux/aside")
+            try await cluster.run(
+                "sudo find /var/lib/conflux/ -maxdepth 1 -type f "
+                    + "-exec mv {} /var/lib/conflux/aside/ ';'")
+            try await cluster.run("sudo conflux restore /backup/2026-05-01 --data /var/lib/conflux")
+            let refused = try await cluster.run(
+                "conflux dispatch counter increment --wait applied", code: nil)
+            #expect(refused.end != .exited(0) && refused.output.isEmpty, "\(refused)")
+            #expect(try await former.end() == .exited(74))
+            #expect(former.report.contains("was moved, removed, replaced"), "\(former.report)")
+            try await cluster.run("sudo systemctl stop conflux-sequencer")
+            try await cluster.run("sudo systemctl start conflux-sequencer")
+            try await cluster.run("conflux status", until: areLive(["alpha", "beta"]))
+            try await cluster.run("conflux dispatch counter increment --wait applied")
+            try await expectCount(1, cluster)
+        }
+
         func diskFull(_ cluster: Operated) async throws {
             guard let disk = try await SmallDisk.mount(on: cluster.site, mebibytes: 26) else {
                 print("disk full: with room on the disk, since this user may not mount")

@@ -45,6 +45,12 @@ enum SQLiteFormat {
                     + "\(self.version). Run the version of the program that wrote it, or a newer "
                     + "one.")
         }
+        guard version != 5 else {
+            throw LogError(
+                .notALog,
+                "The log in \(folder) has format 5, which only unreleased programs wrote. Use the program that "
+                    + "wrote it, or choose another folder.")
+        }
         // The header has no checksum, and a wrong version would mean that the log is read wrongly.
         let stated = try reporting("Opening \(path)") { () throws(DatabaseFailure) in
             try database.number("SELECT format FROM meta")
@@ -99,6 +105,7 @@ enum SQLiteFormat {
                     """
                     \(SQLiteMeta.table)
                     \(SQLiteSnapshots.tables)
+                    \(SQLiteEntryFiles.table)
                     INSERT INTO meta (only, format, log, epoch)
                     VALUES (1, \(version), '\(origin.log)', 0);
                     UPDATE meta SET floor = \(origin.floor), reached = \(origin.floor.rawValue - 1),
@@ -138,6 +145,7 @@ final class SQLiteLogStatements {
     /// Records how far the log has come.
     let reach: Statement
     let epoch: Statement
+    let files: SQLiteEntryFileStatements
     let reading: SQLiteReadStatements
     let checkpoints: SQLiteCheckpointStatements
     let snapshots: SQLiteSnapshotStatements
@@ -153,6 +161,7 @@ final class SQLiteLogStatements {
         reach = try database.prepare(
             "UPDATE meta SET reached = ?2 WHERE \(isIntact) AND epoch = ?1")
         epoch = try database.prepare("SELECT epoch FROM meta WHERE \(isIntact)")
+        files = try SQLiteEntryFileStatements(database)
         reading = try SQLiteReadStatements(database)
         checkpoints = try SQLiteCheckpointStatements(database)
         snapshots = try SQLiteSnapshotStatements(database)
@@ -171,48 +180,5 @@ final class SQLiteLogStatements {
         // The row comes first; the step that ends the statement makes the change.
         while try claim.step() {}
         return epoch
-    }
-}
-
-extension LogError {
-    /// The log's error for a failure of the database.
-    init(_ failure: DatabaseFailure, _ attempt: String) {
-        let (code, advice): (Code, String) =
-            switch failure.primaryCode {
-            case SQLITE_FULL:
-                (
-                    .full,
-                    "The disk is full, or the log has reached its bound. Make room, or raise it."
-                )
-            case SQLITE_IOERR:
-                (
-                    .unknownOutcome,
-                    "The disk reported an error. Check it, then open the log again and read its end."
-                )
-            // The statements are valid for an intact log, so the file must be damaged.
-            case SQLITE_CORRUPT, SQLITE_ERROR, SQLITE_CONSTRAINT, SQLITE_MISMATCH, SQLITE_TOOBIG,
-                SQLITE_SCHEMA, SQLITE_FORMAT:
-                (.damaged, "The database is damaged. Restore it from a backup.")
-            case SQLITE_NOTADB:
-                (.notALog, "The file is not a database. Choose another folder.")
-            case SQLITE_BUSY, SQLITE_LOCKED:
-                (
-                    .failed,
-                    "Another program uses the database. End that program if it is a sequencer, or its transaction, and try again."
-                )
-            case SQLITE_CANTOPEN, SQLITE_PERM, SQLITE_READONLY, SQLITE_AUTH:
-                // A wrong byte in the header can also forbid writing, which SQLite reports the same way.
-                (
-                    .unusableFolder,
-                    "Make sure that this user may write the folder and its files. If it may, the "
-                        + "file is damaged: restore it from a backup."
-                )
-            case SQLITE_NOMEM:
-                (.failed, "Free memory; try again.")
-            default:
-                (.failed, "Nothing was changed.")
-            }
-        self.init(
-            code, "\(attempt) failed: \(failure.words) (SQLite \(failure.code)). \(advice)")
     }
 }

@@ -1,0 +1,150 @@
+import CSQLite
+import ConfluxVocabulary
+
+#if canImport(Darwin)
+    import Darwin
+#else
+    import Glibc
+#endif
+
+/// An error of SQLite, or of the system below it.
+struct DatabaseFailure: Error {
+    /// The extended result code.
+    let code: Int32
+    /// SQLite's error message, or the system's.
+    let words: String
+    /// Why the system refused something, if it did and said so.
+    let trouble: SystemTrouble?
+
+    var primaryCode: Int32 { code & 0xFF }
+
+    init(code: Int32, words: String, trouble: SystemTrouble? = nil) {
+        self.code = code
+        self.words = words
+        self.trouble = trouble
+    }
+
+    /// A failure of SQLite.
+    ///
+    /// - Parameters:
+    ///   - code: The extended result code.
+    ///   - words: SQLite's error message.
+    ///   - number: The system's error number at that moment.
+    ///   - path: The file.
+    init(code: Int32, words: String, system number: Int32, at path: String) {
+        let trouble = SystemTrouble(of: code, system: number, at: path)
+        // SQLITE_IOERR_WRITE, a macro that Swift does not import. Only a write that finds no room changes nothing.
+        let isFull = trouble == .overQuota && code == SQLITE_IOERR | 3 << 8
+        self.init(code: isFull ? SQLITE_FULL : code, words: words, trouble: trouble)
+    }
+
+    /// A call of the system that failed, which changed nothing.
+    ///
+    /// - Parameters:
+    ///   - number: The error number.
+    ///   - path: The file.
+    init(system number: Int32, at path: String) {
+        let trouble = SystemTrouble(number: number, at: path)
+        let code =
+            switch trouble {
+            case .noSpace, .noInodes, .overQuota: SQLITE_FULL
+            default: SQLITE_CANTOPEN
+            }
+        self.init(code: code, words: String(shownCString: strerror(number)), trouble: trouble)
+    }
+}
+
+extension SystemTrouble {
+    /// Interprets an error number; nil if it has another meaning.
+    init?(number: Int32, at path: String) {
+        self.init(number: number, hasInodes: number != ENOSPC || FileSystem(of: path).hasInodes)
+    }
+
+    /// Interprets a failure of SQLite, which reports some of the system's errors as its own.
+    fileprivate init?(of code: Int32, system number: Int32, at path: String) {
+        switch code & 0xFF {
+        case SQLITE_FULL: self = .noSpace
+        case SQLITE_CANTOPEN, SQLITE_IOERR, SQLITE_PERM: self.init(number: number, at: path)
+        case SQLITE_READONLY where FileSystem(of: path).isReadOnly: self = .readOnly
+        case SQLITE_READONLY where access(path, W_OK) != 0: self = .notPermitted
+        default: return nil
+        }
+    }
+}
+
+/// What the system says of the file system of a file that perhaps does not exist.
+private struct FileSystem {
+    private var status = statvfs()
+    private let isKnown: Bool
+
+    init(of path: String) {
+        let folder = path.lastIndex(of: "/").map { $0 == path.startIndex ? "/" : path[..<$0] } ?? "."
+        isKnown = statvfs(path, &status) == 0 || statvfs(String(folder), &status) == 0
+    }
+
+    /// Some file systems don't count inodes, and have 0 of them.
+    var hasInodes: Bool { !isKnown || status.f_files == 0 || status.f_favail > 0 }
+
+    var isReadOnly: Bool { isKnown && status.f_flag & UInt(ST_RDONLY) != 0 }
+}
+
+extension LogError {
+    /// The log's error for a failure of the database or of a file.
+    init(_ failure: DatabaseFailure, _ attempt: String) {
+        let (code, advice): (Code, String) =
+            switch failure.primaryCode {
+            case SQLITE_FULL:
+                (
+                    .full,
+                    failure.trouble?.advice
+                        ?? "The log has reached its bound. Keep less of it, or raise the bound."
+                )
+            case SQLITE_IOERR:
+                (
+                    .unknownOutcome,
+                    "\((failure.trouble ?? .deviceFailed).advice) Then open the log again and read its end."
+                )
+            // The statements are valid for an intact log, so the file must be damaged.
+            case SQLITE_CORRUPT, SQLITE_ERROR, SQLITE_CONSTRAINT, SQLITE_MISMATCH, SQLITE_TOOBIG,
+                SQLITE_SCHEMA, SQLITE_FORMAT:
+                (.damaged, "The database is damaged. Restore it from a backup.")
+            case SQLITE_NOTADB:
+                (.notALog, "The file is not a database. Choose another folder.")
+            case SQLITE_BUSY, SQLITE_LOCKED:
+                (
+                    .failed,
+                    "Another program uses the database. End that program if it is a sequencer, or its transaction, and try again."
+                )
+            case SQLITE_CANTOPEN, SQLITE_PERM, SQLITE_AUTH, SQLITE_READONLY:
+                if let trouble = failure.trouble {
+                    (trouble.logCode, trouble.advice)
+                } else if failure.primaryCode == SQLITE_READONLY {
+                    // A wrong byte in its header, which forbids writing.
+                    (
+                        .damaged,
+                        "Its header says that nobody may write it, though this user may: the database is "
+                            + "damaged. Restore it from a backup."
+                    )
+                } else {
+                    (.unusableFolder, "Make sure that the folder and its files are there.")
+                }
+            case SQLITE_NOMEM:
+                (.failed, "Free memory; try again.")
+            default:
+                (.failed, "Nothing was changed.")
+            }
+        self.init(
+            code, "\(attempt) failed: \(failure.words) (SQLite \(failure.code)). \(advice)")
+    }
+}
+
+extension SystemTrouble {
+    /// The kind of failure where nothing was changed.
+    var logCode: LogError.Code {
+        switch self {
+        case .noSpace, .noInodes, .overQuota: .full
+        case .tooManyOpenFiles, .tooManyFilesOfSystem, .deviceFailed: .failed
+        case .notPermitted, .readOnly: .unusableFolder
+        }
+    }
+}
