@@ -64,6 +64,11 @@ extension SystemTrouble {
     fileprivate init?(of code: Int32, system number: Int32, at path: String) {
         switch code & 0xFF {
         case SQLITE_FULL: self = .noSpace
+        // SQLite tries again to read a file that it can't create, and has only the second error.
+        case SQLITE_CANTOPEN where number == ENOENT && !FileSystem(of: path).hasInodes:
+            self = .noInodes
+        case SQLITE_CANTOPEN where number == ENOENT && FileSystem(of: path).isReadOnly:
+            self = .readOnly
         case SQLITE_CANTOPEN, SQLITE_IOERR, SQLITE_PERM: self.init(number: number, at: path)
         case SQLITE_READONLY where FileSystem(of: path).isReadOnly: self = .readOnly
         case SQLITE_READONLY where access(path, W_OK) != 0: self = .notPermitted
