@@ -110,6 +110,13 @@ extension EtcdLog {
         guard tenure != nil else { throw .notClaimed }
         try piece.validate(endingAt: last)
         let snapshot = piece.snapshot
+        // The last of the quota is for checkpoints and truncation. etcd refuses all writes once it is used up.
+        guard tracker.hasRoom(for: piece.bytes.count) else {
+            throw LogError(
+                .full,
+                "Saving the snapshot of \(snapshot.key) needs more room than etcd has left. Raise "
+                    + "--quota-backend-bytes and --log-limit, or drop stores.")
+        }
         let key = reading.layout.upload(of: snapshot.store)
         let attempt = "Saving the snapshot of \(snapshot.key)"
         if piece.offset == 0 {
@@ -274,13 +281,15 @@ extension EtcdLog {
     /// - Throws: `closed`.
     func giveBack(isAwaited: Bool) throws(LogError) {
         let reading = try openReading()
-        space.giveBack(reading.client, isAwaited: isAwaited)
+        tracker.giveBack(reading.client, isAwaited: isAwaited)
         guard isAwaited, let beginning = tenure?.beginning else { return }
         // etcd counts freed space as free only with the next write to its file.
         let never = Latch()
         let deadline = ContinuousClock.now + Self.lookPause * Self.looksMax
         while ContinuousClock.now < deadline {
-            guard space.reviewNow(reading.client), space.isNearlyFull else { return }
+            guard tracker.reviewNow(reading.client), tracker.space.room == .nearlyFull,
+                tracker.space.advice == nil
+            else { return }
             let key = reading.layout.floor
             try change([.put(key, beginning.value(at: key))], "Freeing space")
             never.wait(for: Self.lookPause)

@@ -39,7 +39,7 @@ public final class EtcdLog: CopiedLog {
     var tenure: Tenure?
     /// nil once closed.
     private var reading: EtcdReading?
-    var space: EtcdSpace
+    var tracker: EtcdSpace
     private var watch: EtcdWatch?
     var lookPatience: EtcdPatience
 
@@ -69,7 +69,7 @@ public final class EtcdLog: CopiedLog {
         floor = beginning.floor.first
         self.settings = settings
         self.reading = reading
-        space = EtcdSpace(quotaBytes: settings.quotaBytes)
+        tracker = EtcdSpace(quotaBytes: settings.quotaBytes)
         lookPatience = EtcdPatience(upTo: settings.answerMax)
     }
 
@@ -77,12 +77,16 @@ public final class EtcdLog: CopiedLog {
         close()
     }
 
-    /// Whether seven eighths of etcd's space are used, by any program. The value may date from before the last 4 MiB
-    /// of appends. While it is true, it is at most two seconds old.
-    public var isNearlyFull: Bool {
-        if let reading { space.review(reading.client) }
-        watch?.isReviewDue = space.isNearlyFull
-        return space.isNearlyFull
+    /// How much of etcd's space is used, by any program. What etcd reports may date from before the last 4 MiB of
+    /// appends; what was appended since is added. While it is nearly full, it is at most two seconds old.
+    ///
+    /// Asking for it may free space: if the file of a member is near the quota and has much free space, the member
+    /// is defragmented. The alarm `NOSPACE` is cleared once no file is near the quota.
+    public var space: LogSpace {
+        if let reading { tracker.review(reading.client) }
+        let space = tracker.space
+        watch?.isReviewDue = space.room == .nearlyFull
+        return space
     }
 
     /// Begins a tenure, and removes what the former one left unfinished.
@@ -120,7 +124,7 @@ public final class EtcdLog: CopiedLog {
         last = end.last
         floor = beginning.first
         try giveUpUnfinished(answer.pairs.count > 3 ? answer.pairs[3] : [])
-        space.begin(at: answer.revision)
+        tracker.begin(at: answer.revision)
         return LogClaim(epoch: claim.epoch, last: end.last, lastEpoch: end.epoch)
     }
 
@@ -214,7 +218,7 @@ public final class EtcdLog: CopiedLog {
         }
         self.last = end.last
         self.tenure?.end = end
-        space.wrote(value.count, at: answer.revision, reading.client)
+        tracker.wrote(value.count, at: answer.revision, reading.client)
     }
 
     /// Finds out why nothing was appended, from the values of `epoch` and `end`.
@@ -279,7 +283,7 @@ public final class EtcdLog: CopiedLog {
     /// Watches for claims of other programs, on a thread of its own, until the log is closed.
     ///
     /// - Parameter tell: Called on that thread when there may be a newer claim, when connections were lost,
-    ///   and when space was short and may be free. ``confirm()`` and ``isNearlyFull`` tell the truth.
+    ///   and when space was short and may be free. ``confirm()`` and ``space`` tell the truth.
     public func watchClaims(_ tell: @escaping @Sendable () -> Void) {
         watch(\.epoch, tell)
     }
@@ -323,6 +327,14 @@ public final class EtcdLog: CopiedLog {
         do throws(EtcdFailure) {
             return try client.transact(transaction)
         } catch {
+            // If etcd was full of what nobody needs, it has room again.
+            guard error.kind == .full, !error.mayHaveHappened, tracker.wasRefused(client) else {
+                throw LogError(error, attempt())
+            }
+        }
+        do throws(EtcdFailure) {
+            return try client.transact(transaction)
+        } catch {
             throw LogError(error, attempt())
         }
     }
@@ -357,7 +369,7 @@ public final class EtcdLog: CopiedLog {
         let byteCount = operations.reduce(0) { sum, operation in
             if case .put(_, let value) = operation { sum + value.count } else { sum }
         }
-        space.wrote(byteCount, at: answer.revision, try openReading().client)
+        tracker.wrote(byteCount, at: answer.revision, try openReading().client)
     }
 
     private func requireClaim(_ tenure: Tenure, _ pair: EtcdPair?) throws(LogError) {

@@ -28,9 +28,9 @@ public protocol ActionLog: AnyObject {
     /// `truncate(below:limitBytes:)` raises it. A commit begins at this number.
     var floor: SequenceNumber { get }
 
-    /// Whether the log has used its bound except for a reserve. The reserve is for what makes room again:
-    /// checkpoints, snapshots and what truncation needs.
-    var isNearlyFull: Bool { get }
+    /// How much of its bound the log uses, and what is left. The last eighth is a reserve for what makes room
+    /// again: checkpoints, snapshots and what truncation needs.
+    var space: LogSpace { get }
 
     /// Begins a tenure: raises the log's epoch, durably, whatever the durability of appends. From then on
     /// every earlier claim is superseded. The claim discards unfinished snapshots, and snapshots above the
@@ -269,6 +269,9 @@ extension [LoggedCommit] {
 }
 
 extension ActionLog {
+    /// Whether only the reserve of the bound is left.
+    public var isNearlyFull: Bool { space.room == .nearlyFull }
+
     /// The list of a log whose list is either intact or not readable at all.
     public func snapshotList() throws(LogError) -> SnapshotList {
         SnapshotList(intact: try snapshots())

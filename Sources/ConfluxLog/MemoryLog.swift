@@ -59,9 +59,11 @@ public final class MemoryLog: ActionLog {
     /// The lowest number that the log still holds.
     public var floor: SequenceNumber { history.state.withLock { $0.commits.floor } }
 
-    /// Whether seven eighths of the bound are used.
-    public var isNearlyFull: Bool {
-        history.state.withLock { $0.keptBytes } > history.limitBytes / 8 * 7
+    /// How much of the bound the commits and snapshots use.
+    public var space: LogSpace {
+        LogSpace(
+            usedBytes: UInt64(history.state.withLock { $0.keptBytes }),
+            of: UInt64(history.limitBytes))
     }
 
     /// Begins a tenure.

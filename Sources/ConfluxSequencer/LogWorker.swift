@@ -60,8 +60,10 @@ package final class LogWorker {
     private var newestCheckpoint: SequenceNumber?
     /// Whether this tenure has appended. From then on it knows which checkpoints exist.
     private var hasAppended = false
-    /// What the machine was last told about the log's room.
-    private var isNearlyFull = false
+    /// What the machine was last told about the log's space: it starts from ample room.
+    private var space = LogWorker.noSpaceUsed
+    private static let noSpaceUsed = LogSpace(usedBytes: 0, of: .max)
+    private var isNearlyFull: Bool { space.room == .nearlyFull }
     /// How many bytes of the checkpoint that is being saved are saved.
     private var savedBytes = 0
     private let checkpoints: CheckpointSchedule
@@ -214,7 +216,7 @@ package final class LogWorker {
         }
         epoch = claim.epoch
         last = claim.last
-        isNearlyFull = false
+        space = Self.noSpaceUsed
         hasAppended = false
         if let doubt { log.watchClaims(doubt) }
         if let begin { begin(try log.makeReader(), epoch) }
@@ -278,12 +280,14 @@ package final class LogWorker {
         }
     }
 
-    /// Tells the machine whether the log has room. If it has none, makes checkpoints due whatever the
+    /// Tells the machine how much room the log has. If it has none, makes checkpoints due whatever the
     /// schedule, since the log can't discard what follows the older of the last two checkpoints.
     private func tellRoom() {
-        guard epoch != .none, log.isNearlyFull != isNearlyFull else { return }
-        isNearlyFull.toggle()
-        answer(.logRoom(isNearlyFull: isNearlyFull))
+        guard epoch != .none else { return }
+        let space = log.space
+        guard space.room != self.space.room || space.advice != self.space.advice else { return }
+        self.space = space
+        answer(.logSpace(space))
         if hasAppended { wishForRoom() }
     }
 
@@ -313,7 +317,12 @@ package final class LogWorker {
     /// cost more than it saves. So one is due when the commits exceed both the interval and the size of the
     /// last checkpoint.
     private func wishForCheckpoint() {
-        guard uncoveredBytes >= max(checkpoints.intervalBytes, checkpointSize) else {
+        // Before the log is full, two checkpoints are near its end.
+        let intervalBytes =
+            space.room == .ample
+            ? checkpoints.intervalBytes
+            : min(checkpoints.intervalBytes, Int(clamping: space.limitBytes / 32))
+        guard uncoveredBytes >= max(intervalBytes, checkpointSize) else {
             if !hasAppended || uncoveredBytes >= Self.urgentBytes { wishForRoom() }
             hasAppended = true
             return

@@ -99,6 +99,7 @@ public final class Sequencer: Sendable {
             case .folder(let path, let settings):
                 return Handover(try SQLiteLog(directory: path, settings: settings))
             case .memory: return Handover(MemoryLog())
+            case .boundedMemory(let bytes): return Handover(MemoryLog(limitBytes: bytes))
             case .opened(let open): return Handover(try open())
             case .shared(let open): return Handover(try open())
             }
@@ -112,7 +113,7 @@ public final class Sequencer: Sendable {
         _ log: any ActionLog, _ storage: SequencerConfiguration.Storage
     ) throws(LogError) -> any ActionLog {
         switch storage {
-        case .memory: return log
+        case .memory, .boundedMemory: return log
         case .folder(let path, let settings):
             log.close()
             return try SQLiteLog(directory: path, settings: settings)

@@ -18,6 +18,10 @@ public struct SequencerConfiguration: Sendable {
         case folder(String, SQLiteLogSettings)
         /// In memory: each start has a new log. For tests, and for state that may be lost.
         case memory
+        /// The same, with another bound than 1 GiB.
+        ///
+        /// - Parameter limitBytes: The most bytes that the log takes.
+        case boundedMemory(limitBytes: Int)
         /// In an engine that you supply, such as `EtcdLog`. If another program claims the log there, the
         /// sequencer ends, as `superseded`.
         ///
@@ -32,7 +36,12 @@ public struct SequencerConfiguration: Sendable {
         case shared(by: @Sendable () throws(LogError) -> any SharedActionLog)
 
         var isShared: Bool { if case .shared = self { true } else { false } }
-        var isMemory: Bool { if case .memory = self { true } else { false } }
+        var isMemory: Bool {
+            switch self {
+            case .memory, .boundedMemory: true
+            case .folder, .opened, .shared: false
+            }
+        }
     }
 
     /// Who may connect.

@@ -16,7 +16,7 @@ final class DisturbedLog: CopiedLog {
     var id: LogID { log.id }
     var last: SequenceNumber { log.last }
     var floor: SequenceNumber { log.floor }
-    var isNearlyFull: Bool { log.isNearlyFull }
+    var space: LogSpace { log.space }
     var head: ChainHash? { wrongHead ?? log.head }
 
     func confirm() throws(LogError) {

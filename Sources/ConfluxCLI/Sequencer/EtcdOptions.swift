@@ -36,11 +36,12 @@ enum EtcdOptions {
     private static let user = Option<String?>(
         "--log-user", valueName: "FILE", parse: .text,
         summary: "A file with one line, USER:PASSWORD, where etcd's authentication is enabled.")
-    private static let quota = Option(
-        "--log-quota", default: 2 << 30, parse: .byteSize(in: 1 << 20...1 << 40),
+    static let limit = Option<Int?>(
+        "--log-limit", valueName: "SIZE", parse: .byteSize(in: 1 << 20...1 << 44),
         summary: """
-            The value of etcd's --quota-backend-bytes. Near it, actions wait until older \
-            entries are discarded.
+            The most bytes that the log takes. Near it, actions wait until older entries are discarded. \
+            If omitted: with --data three quarters of the file system, 64 GiB at most; with --memory 1 GiB; on etcd \
+            2 GiB. On etcd it is the value of --quota-backend-bytes; etcd 3.6 reports its own, and the lower one counts.
             """)
 
     static let advertise = Option<String?>(
@@ -51,7 +52,7 @@ enum EtcdOptions {
             """)
 
     /// The options for reaching etcd, and for its space.
-    static let connection: [any ParameterKey] = [authority, certificate, key, user, quota]
+    static let connection: [any ParameterKey] = [authority, certificate, key, user, limit]
     static let parameters = connection + [advertise]
 
     /// The storage for a sequencer whose log is on etcd.
@@ -81,7 +82,7 @@ enum EtcdOptions {
                 "--log-ca, --log-cert and --log-key encrypt connections: begin the address with etcds://."
             )
         }
-        settings.quotaBytes = arguments[quota]
+        if let bytes = arguments[limit] { settings.quotaBytes = bytes }
         if let file = arguments[user] {
             do throws(EtcdCredentials.FileError) {
                 settings.credentials = try EtcdCredentials(file: file)

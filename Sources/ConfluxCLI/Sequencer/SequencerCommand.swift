@@ -37,9 +37,12 @@ enum SequencerCommand {
         "--payload-max", default: 1 << 20, parse: .byteSize(in: 1...32 << 20),
         summary: "The largest size of one encoded action.")
 
-    private static let keepBytes = Option(
-        "--keep-bytes", default: 256 << 20, parse: .byteSize(in: 1 << 20...1 << 50),
-        summary: "Discard the oldest entries once the log is larger than this.")
+    private static let keepBytes = Option<Int?>(
+        "--keep-bytes", valueName: "SIZE", parse: .byteSize(in: 1 << 20...1 << 50),
+        summary: """
+            Discard the oldest entries once the log is larger than this. If omitted, 256 MiB, or a quarter of \
+            --log-limit if that is less.
+            """)
     private static let keepEntries = Option<UInt64?>(
         "--keep-entries", parse: .integer(in: 1...UInt64(Int64.max)),
         summary: "Discard the oldest entries once the log has more entries than this.")
@@ -91,10 +94,9 @@ enum SequencerCommand {
             The log discards an entry if one of the --keep options allows it and nobody can need \
             it. Nobody can need an entry if each hosted store that it concerns has a newer \
             snapshot (for other stores it is kept aside), and if two newer checkpoints exist. \
-            One is made for each quarter of --keep-bytes, and at least for each 64 MiB. The \
-            newest 10,000 entries (or --keep-entries, if that is less) always stay, so that a \
-            node which was away for a moment needs no snapshot. conflux log does not show \
-            discarded entries.
+            One is made for each quarter of --keep-bytes, and at least for each 64 MiB. A log that \
+            is nearly as large as --log-limit keeps less than the --keep options say. conflux log \
+            does not show discarded entries.
             """,
         parameters: [
             bind, feed, data, memory, log,
@@ -121,11 +123,11 @@ enum SequencerCommand {
         let arguments = environment.arguments
         let storage: SequencerConfiguration.Storage =
             if let folder = arguments[data] {
-                .folder(folder, SQLiteLogSettings(durability: arguments[durability]))
+                .folder(folder, diskSettings(arguments, folder))
             } else if let address = arguments[log] {
                 try EtcdOptions.storage(at: address, environment)
             } else {
-                .memory
+                .boundedMemory(limitBytes: arguments[EtcdOptions.limit] ?? 1 << 30)
             }
         var configuration = SequencerConfiguration(bind: arguments[bind], storage: storage)
         configuration.feed = arguments[feed]
@@ -265,14 +267,30 @@ enum SequencerCommand {
     /// Sets how much of the log is kept. An entry is given up only after two newer checkpoints exist, so the size to
     /// keep also decides how often they are made.
     static func keep(_ arguments: Invocation, _ configuration: inout SequencerConfiguration) {
-        let bytes = arguments[keepBytes]
+        let limit =
+            switch configuration.storage {
+            case .folder(_, let settings): settings.limitBytes ?? .max
+            case .memory: 1 << 30
+            case .boundedMemory(let bytes): bytes
+            case .opened, .shared: arguments[EtcdOptions.limit] ?? 2 << 30
+            }
+        let bytes = arguments[keepBytes] ?? min(256 << 20, limit / 4)
         configuration.retention.bytesMax = UInt64(bytes)
         configuration.retention.ageMax = arguments[keepFor]
         if let entries = arguments[keepEntries] {
             configuration.retention.entriesMax = entries
-            configuration.retention.entriesMin = min(configuration.retention.entriesMin, entries)
         }
         configuration.checkpointBytes = min(configuration.checkpointBytes, bytes / 4)
+    }
+
+    /// The settings of a log on disk. The bound follows the file system of the folder.
+    private static func diskSettings(
+        _ arguments: Invocation, _ folder: String
+    ) -> SQLiteLogSettings {
+        var settings = SQLiteLogSettings(durability: arguments[durability])
+        settings.limitBytes =
+            arguments[EtcdOptions.limit] ?? SQLiteLogSettings.limitBytes(forVolumeOf: folder)
+        return settings
     }
 
     static func failure(_ error: SequencerError) -> CommandFailure {

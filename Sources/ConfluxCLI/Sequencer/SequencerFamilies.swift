@@ -50,6 +50,16 @@ struct SequencerFamilies {
                 "Whether the log has reached its bound and admits nothing.", metrics.isLogNearlyFull
             ),
             .gauge(
+                "conflux_sequencer_log_held",
+                "Who needs the lowest entry of a log that has reached its bound: 1 for a store, a checkpoint or nothing.",
+                metrics.logHold.map { [(labels: Self.labels($0), value: 1)] } ?? []),
+            .gauge(
+                "conflux_sequencer_clock_behind",
+                "Whether the wall clock is behind the log's timestamps.", metrics.isClockBehind),
+            .counter(
+                "conflux_sequencer_clock_jumps_total", "Jumps of the wall clock forward.",
+                metrics.clockJumps),
+            .gauge(
                 "conflux_sequencer_log_retained_bytes", "Bytes of commits that the log holds.",
                 metrics.retainedBytes),
             .gauge(
@@ -60,6 +70,14 @@ struct SequencerFamilies {
                 "Free space of the file system of the log's folder.",
                 folder.flatMap { ProcessFigures.freeBytes(ofFolder: $0) }.map { Double($0) }),
         ]
+    }
+
+    private static func labels(_ hold: LogHold) -> [(name: String, value: String)] {
+        switch hold.subject {
+        case .store(let name): [("by", "store"), ("store", name.description)]
+        case .checkpoint: [("by", "checkpoint"), ("store", "")]
+        case .nothing: [("by", "nothing"), ("store", "")]
+        }
     }
 
     private var admission: [MetricFamily] {

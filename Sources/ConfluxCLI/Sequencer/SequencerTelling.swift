@@ -112,14 +112,13 @@ struct SequencerTelling {
                 "checkpointSetAside",
                 ["reason": .string(reason), "sequence": .number(sequence)],
                 text: "the checkpoint at \(sequence) could not be used: \(reason)")
-        case .logNearlyFull(let retained):
+        case .logNearlyFull(let hold):
             environment.announce(
-                "logNearlyFull", ["retained": .string(retained)],
+                "logNearlyFull", fields(hold),
                 text:
-                    "the log has reached its bound: actions wait until older entries are "
-                    + "discarded. Up to \(retained) are retained; if this lasts, raise the bound or "
-                    + "retain less"
-            )
+                    "the log has nearly reached its bound: actions wait until older entries are "
+                    + "discarded; \(hold.words)")
+        case .clock(let change): tell(change)
         case .logHasRoom:
             environment.announce("logHasRoom", text: "the log has room again")
         case .damaged(let damage):
@@ -276,6 +275,54 @@ struct SequencerTelling {
         case .unconfirmed: "because its replicas did not agree for too long"
         case .asked: "on request"
         }
+    }
+
+    private func tell(_ change: ClockChange) {
+        func announce(
+            _ event: String, _ span: Duration, _ text: String, _ fields: JSONObject = [:]
+        ) {
+            var fields = fields
+            fields["seconds"] = .number(UInt64(clamping: span.components.seconds))
+            environment.announce(event, fields, text: text)
+        }
+        switch change {
+        case .jumped(let span):
+            announce(
+                "clockJumped", span,
+                "the system's clock went forward by \(span.components.seconds) s at once. Timestamps follow it if it "
+                    + "stays there for a minute; if it is wrong, set it back before", ["followed": false])
+        case .followed(let span):
+            announce(
+                "clockJumped", span,
+                "the system's clock has stayed ahead by \(span.components.seconds) s for a minute, so timestamps "
+                    + "follow it", ["followed": true])
+        case .behind(let span):
+            announce(
+                "clockBehind", span,
+                "the system's clock is \(span.components.seconds) s behind the log's last timestamp. Timestamps never go "
+                    + "back: they advance at seven eighths of the speed until the clock has caught up. Set the clock if "
+                    + "it is wrong")
+        case .agreed:
+            environment.announce(
+                "clockAgreed", text: "the system's clock and the log's timestamps agree again")
+        }
+    }
+
+    private func fields(_ hold: LogHold) -> JSONObject {
+        var fields: JSONObject = [
+            "floor": .number(hold.floor), "limitBytes": .number(hold.space.limitBytes),
+            "reason": .string(hold.reason), "retainedBytes": .number(hold.retainedBytes),
+            "usedBytes": .number(hold.space.usedBytes),
+        ]
+        switch hold.subject {
+        case .store(let name):
+            fields["heldBy"] = "store"
+            fields["store"] = .string(name.description)
+            if !hold.nodes.isEmpty { fields["nodes"] = .array(hold.nodes.map { .string($0) }) }
+        case .checkpoint: fields["heldBy"] = "checkpoint"
+        case .nothing: fields["heldBy"] = "nothing"
+        }
+        return fields
     }
 
     private func session(_ incarnation: Incarnation, _ name: Name?) -> JSONObject {

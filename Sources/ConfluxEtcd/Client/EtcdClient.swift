@@ -7,6 +7,8 @@ enum EtcdMethod: String {
     case compact = "/etcdserverpb.KV/Compact"
     case authenticate = "/etcdserverpb.Auth/Authenticate"
     case status = "/etcdserverpb.Maintenance/Status"
+    case defragment = "/etcdserverpb.Maintenance/Defragment"
+    case alarm = "/etcdserverpb.Maintenance/Alarm"
     case watch = "/etcdserverpb.Watch/Watch"
 }
 
@@ -38,6 +40,9 @@ final class EtcdClient: EtcdStore {
     /// The first pause after every member has failed. It doubles up to half a second.
     private static let pauseMin = Duration.milliseconds(25)
     private static let pauseMax = Duration.milliseconds(500)
+    /// How long a member may take to report its space, and to rewrite its file.
+    private static let statusMax = Duration.milliseconds(500)
+    private static let defragmentMax = Duration.seconds(45)
 
     init(_ settings: EtcdLogSettings) throws(EtcdFailure) {
         self.settings = settings
@@ -112,15 +117,67 @@ final class EtcdClient: EtcdStore {
         }
     }
 
-    /// The space of the member that answers.
-    ///
-    /// - Throws: ``EtcdFailure``.
-    func status() throws(EtcdFailure) -> EtcdStatus {
-        let body = try call(.status, [])
+    func nextMember() -> EtcdMember? {
+        guard let body = try? call(.status, []), let status = try? EtcdStatus(body) else {
+            return nil
+        }
+        return EtcdMember(member, status)
+    }
+
+    func members() -> [EtcdMember] {
+        settings.address.members.compactMap { member in
+            guard let body = try? ask(.status, [], of: member, within: Self.statusMax),
+                let status = try? EtcdStatus(body)
+            else { return nil }
+            return EtcdMember(member, status)
+        }
+    }
+
+    func defragment(_ member: String) throws(EtcdFailure) {
+        _ = try ask(.defragment, [], of: member, within: Self.defragmentMax)
+    }
+
+    func disarm() throws(EtcdFailure) {
+        let alarms: [EtcdAlarm]
+        let answer = try alarm(.get, of: 0)
         do throws(ProtobufReader.Malformed) {
-            return try EtcdStatus(body)
+            alarms = try EtcdAlarm.all(in: answer)
         } catch {
             throw EtcdFailure(.foreign, "its answer is not etcd's")
+        }
+        for alarm in alarms where alarm.isNoSpace {
+            _ = try self.alarm(.deactivate, of: alarm.member)
+        }
+    }
+
+    private enum AlarmRequest: UInt64 { case get = 0, deactivate = 2 }
+
+    private func alarm(_ request: AlarmRequest, of member: UInt64) throws(EtcdFailure) -> Bytes {
+        var writer = ProtobufWriter()
+        writer.put(request.rawValue, as: 1)
+        writer.put(member, as: 2)
+        // 1 is NOSPACE.
+        writer.put(1, as: 3)
+        return try call(.alarm, writer.bytes)
+    }
+
+    /// Asks one member, and no other.
+    private func ask(
+        _ method: EtcdMethod, _ message: [UInt8], of member: String, within limit: Duration
+    ) throws(EtcdFailure) -> Bytes {
+        var isFirst = true
+        while true {
+            switch attempt(method, of: member, message, within: limit) {
+            case .answered(let body): return body
+            case .failed(let failure): throw failure.at(member)
+            case .passing(let fault):
+                throw EtcdFailure(.unreachable, "\(member): \(fault.words)")
+            case .unknownToken:
+                token = nil
+                isOpenToAll = false
+                guard isFirst else { throw EtcdFailure(.denied, "\(member) knows no such user") }
+                isFirst = false
+            }
         }
     }
 

@@ -25,10 +25,21 @@ package protocol EtcdStore: AnyObject {
     /// - Throws: ``EtcdFailure``.
     func compact(to revision: UInt64, isAwaited: Bool) throws(EtcdFailure)
 
-    /// The space of the member that answers.
+    /// The member that is asked next, and its space; nil if nobody answers.
+    func nextMember() -> EtcdMember?
+
+    /// The members that answer, and their space.
+    func members() -> [EtcdMember]
+
+    /// Rewrites the file of a member without its free pages. The member answers nothing else meanwhile.
     ///
-    /// - Throws: ``EtcdFailure``.
-    func status() throws(EtcdFailure) -> EtcdStatus
+    /// - Throws: ``EtcdFailure``; `denied` if the user may not do that.
+    func defragment(_ member: String) throws(EtcdFailure)
+
+    /// Clears the alarm `NOSPACE` of all members.
+    ///
+    /// - Throws: ``EtcdFailure``; `denied` if the user may not do that.
+    func disarm() throws(EtcdFailure)
 }
 
 /// The replacement of etcd in a simulation. Two with the same log are equal.

@@ -10,8 +10,8 @@ extension SQLiteLog {
     public func save(_ piece: CheckpointPiece) throws(LogError) {
         try piece.validate(from: floor, endingAt: last)
         let attempt = "Saving the checkpoint at \(piece.sequence)"
-        let saved = try changing(attempt, adding: piece.bytes.count) {
-            statements throws(DatabaseFailure) in
+        // No room is required: without a checkpoint, the log would never have any. There are at most three at a time.
+        let saved = try changing(attempt) { statements throws(DatabaseFailure) in
             if piece.index == 0 { try statements.checkpoints.begin(piece) }
             let saved = try statements.checkpoints.savedCount(piece)
             if saved == Int(piece.index) { try statements.checkpoints.add(piece) }
@@ -163,7 +163,7 @@ extension SQLiteLog {
         let raisesDurability = forced && settings.durability == .os
         let changed = try writing(attempt) { () throws(DatabaseFailure) -> Result? in
             // What adds nothing may be what makes room.
-            if bytes > 0 { try requireRoom(bytes) }
+            if bytes > 0 { try requireRoom(bytes, reusing: true) }
             try files.entries.sync()
             if raisesDurability { try files.database.setSynchronous(full: true) }
             let changed = try files.database.transaction { () throws(DatabaseFailure) -> Result? in
@@ -172,6 +172,10 @@ extension SQLiteLog {
             }
             if raisesDurability { try files.database.setSynchronous(full: false) }
             try measure(files)
+            if hasFreeBytes {
+                _ = try files.statements.truncation.shrink(limitBytes: max(2 * bytes, 1 << 20))
+                try measure(files)
+            }
             return changed
         }
         guard let changed else { throw .superseded(claimed, by: try readEpoch(files)) }

@@ -52,8 +52,10 @@ public final class SQLiteLog: CopiedLog {
 
     /// nil once closed.
     private var files: Files?
-    /// How many bytes of the database are in use.
-    private var databaseBytes = 0
+    /// The bound.
+    let limitBytes: Int
+    /// How many bytes the database's file has, and how many of them are free.
+    private var database = (fileBytes: 0, freeBytes: 0)
 
     /// Opens the log in a folder, and creates both if they are absent.
     ///
@@ -89,7 +91,9 @@ public final class SQLiteLog: CopiedLog {
             hasLog
             ? try SQLiteMeta(database, in: folder.path).salt : .random(in: 1...UInt64.max)
         let files = EntryFiles(folder: folder.path, salt: salt, vfs: settings.vfs)
-        let entries = EntryWriter(files, fileBytes: settings.fileBytes) {
+        let limitBytes =
+            settings.limitBytes ?? SQLiteLogSettings.limitBytes(forVolumeOf: folder.path)
+        let entries = EntryWriter(files, fileBytes: SQLiteLogSettings.fileBytes(limitBytes)) {
             path throws(DatabaseFailure) in try folder.createFile(path)
         }
         try SQLiteFormat.reporting(attempt) { () throws(DatabaseFailure) in
@@ -104,6 +108,7 @@ public final class SQLiteLog: CopiedLog {
         try folder.synchronize()
         id = meta.log
         self.settings = settings
+        self.limitBytes = limitBytes
         floor = meta.floor
         chain = meta.chain
         let statements = try SQLiteFormat.reporting(attempt) { () throws(DatabaseFailure) in
@@ -117,7 +122,7 @@ public final class SQLiteLog: CopiedLog {
         last =
             try commits.end(meta, in: folder.path)?.last
             ?? SequenceNumber(meta.floor.rawValue - 1)
-        databaseBytes = try SQLiteFormat.reporting(attempt, statements.truncation.usedBytes)
+        self.database = try SQLiteFormat.reporting(attempt, statements.truncation.size)
         try folder.hold()
         self.files = Files(
             statements: statements, database: database, entries: entries, commits: commits,
@@ -128,8 +133,11 @@ public final class SQLiteLog: CopiedLog {
         close()
     }
 
-    /// Whether seven eighths of the bound are used. Before a claim, only the database is counted.
-    public var isNearlyFull: Bool { usedBytes > settings.limitBytes / 8 * 7 }
+    /// How much of the bound the files use. Before a claim, only the database is counted.
+    public var space: LogSpace {
+        LogSpace(
+            usedBytes: UInt64(database.fileBytes + entryBytes), of: UInt64(limitBytes))
+    }
 
     /// Begins a tenure; the new epoch is on disk when this returns.
     ///
@@ -192,7 +200,8 @@ public final class SQLiteLog: CopiedLog {
                 guard self.last == last, newest.epoch == tenure.epoch,
                     try holdWriteLock(files, tenure.epoch)
                 else { return }
-                try requireRoom(EntryWriter.size(chained))
+                // A claim needs room, so that its tenure can make some.
+                if !forced { try requireRoom(EntryWriter.size(chained)) }
                 let file = try files.entries.makeFile(ifNeededFor: chained)
                 defer { if file != nil { files.folder.databaseChanged() } }
                 if let file, try !begin(file, files, tenure.epoch) { return }
@@ -386,19 +395,31 @@ public final class SQLiteLog: CopiedLog {
         self.floor = floor
     }
 
-    /// How many bytes of the disk are in use.
-    private var usedBytes: Int { databaseBytes + (files?.entries.usedBytes ?? 0) }
+    /// How many bytes of the entries' files are in use.
+    private var entryBytes: Int { files?.entries.usedBytes ?? 0 }
 
-    /// Notes how many bytes of the database are in use after a change.
+    /// Notes how large the database is after a change.
     func measure(_ files: Files) throws(DatabaseFailure) {
-        databaseBytes = try files.statements.truncation.usedBytes()
+        database = try files.statements.truncation.size()
     }
 
+    /// How many bytes of the database's file may be free before each change gives some back. Free bytes are used
+    /// again, so a few are worth keeping.
+    private var freeBytesMax: Int { max(1 << 20, limitBytes / 16) }
+
+    /// Whether the database's file has so many free bytes that they count against the bound in vain.
+    var hasFreeBytes: Bool { database.freeBytes > freeBytesMax }
+
     /// Fails if the bound has no room for more bytes.
-    func requireRoom(_ bytes: Int) throws(DatabaseFailure) {
-        guard usedBytes + bytes > settings.limitBytes else { return }
+    ///
+    /// - Parameters:
+    ///   - bytes: How many bytes are added.
+    ///   - reusing: Whether they are added to the database, where they use free bytes first.
+    func requireRoom(_ bytes: Int, reusing: Bool = false) throws(DatabaseFailure) {
+        let used = database.fileBytes + entryBytes - (reusing ? database.freeBytes : 0)
+        guard used + bytes > limitBytes else { return }
         throw DatabaseFailure(
-            code: SQLITE_FULL, words: "the log may take \(settings.limitBytes) bytes")
+            code: SQLITE_FULL, words: "the log may take \(limitBytes) bytes")
     }
 
     /// Records that the log has reached a number, which is on disk.

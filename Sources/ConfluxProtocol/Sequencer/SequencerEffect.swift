@@ -102,8 +102,10 @@ public enum SequencerNote: Sendable, Equatable {
     /// names are the node's and its key's.
     case sourcePassedOver(SnapshotPlace, Incarnation, name: Name?, owner: Name?, String)
     /// Only the reserve of the log's bound is left. No action is admitted until older entries are
-    /// discarded. The text says how much the retention keeps.
-    case logNearlyFull(retained: String)
+    /// discarded. It is reported again when something else holds the log.
+    case logNearlyFull(LogHold)
+    /// The wall clock has jumped, or is behind the log's timestamps, or is neither any more.
+    case clock(ClockChange)
     /// Older entries were discarded, so actions are admitted again.
     case logHasRoom
     /// Entries can't be read. Nodes that asked for them are told; nodes that do not need them

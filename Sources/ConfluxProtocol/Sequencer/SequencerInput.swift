@@ -33,8 +33,8 @@ public enum SequencerInput: Sendable {
     case truncateFailed(message: String)
     /// A checkpoint at this number is in the log.
     case checkpointSaved(SequenceNumber)
-    /// Whether only a reserve of the log's bound is left, from now on. At first that is not so.
-    case logRoom(isNearlyFull: Bool)
+    /// How much of the log's bound is used. Told when the room or the advice changes; at first there is ample room.
+    case logSpace(LogSpace)
     /// The sequencers that stand by, as far as is known.
     case standbys([SequencerPlace])
     /// The tenure is over, or can't be known to continue, for this reason. The process continues,

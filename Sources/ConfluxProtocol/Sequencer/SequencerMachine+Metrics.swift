@@ -53,6 +53,8 @@ package struct SequencerGauges: Sendable {
     package var stoppedReplicaCount: Int
     package var isSlow: Bool
     package var isLogNearlyFull: Bool
+    /// Whether the wall clock is behind the log's timestamps.
+    package var isClockBehind: Bool
     package var retainedBytes: UInt64
     package var replicas: [Replica]
     package var bounds: [Bound]
@@ -82,6 +84,7 @@ extension SequencerMachine {
             observerCount: connections.observers.total,
             storeCount: directory.storeCount, stoppedReplicaCount: stopped,
             isSlow: admission.isSlow, isLogNearlyFull: isLogNearlyFull,
+            isClockBehind: tenure.clock.isBehind,
             retainedBytes: tenure.marks.byteCount(
                 behind: SequenceNumber(max(tenure.floor.rawValue, 1) - 1)),
             replicas: replicas, bounds: ownBounds + bounds(of: fullest))

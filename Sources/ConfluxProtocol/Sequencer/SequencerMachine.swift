@@ -62,8 +62,12 @@ public struct SequencerMachine: Sendable {
     var questions = QuestionTable(of: .none)
     /// The checkpoints that the log has, ascending: the last two that are known.
     var checkpoints: [SequenceNumber] = []
-    /// Whether the log is full but for its reserve. While it is, no action of a node is admitted.
-    var isLogNearlyFull = false
+    /// How much of the log's bound is used, as last told.
+    var space = LogSpace(usedBytes: 0, of: .max)
+    /// What was last reported to keep the nearly full log from having room.
+    var reportedHold: LogHold?
+    /// The bytes of the whole log when stores without a host were last examined.
+    var unhostedReviewBytes: UInt64 = 0
     /// Whether entries are being kept aside.
     var isKeepingAside = false
     /// When the floor is reviewed next.
@@ -140,8 +144,7 @@ public struct SequencerMachine: Sendable {
         case .truncateFailed(let message): effects.append(.note(.truncateFailed(message)))
         case .checkpointSaved(let sequence):
             checkpointSaved(sequence, at: now, into: &effects)
-        case .logRoom(let isNearlyFull):
-            roomChanged(isNearlyFull, at: now, into: &effects)
+        case .logSpace(let space): spaceChanged(space, at: now, into: &effects)
         case .appended: appended(at: now, into: &effects)
         case .published: published(at: now, into: &effects)
         case .logFailed(let reason):

@@ -72,6 +72,7 @@ final class SequencerMeter: Sendable {
                 lags.lazy.filter { $0.name != nil }.prefix(SequencerMetrics.lagsMax))
             state.metrics.isSlowed = gauges.isSlow
             state.metrics.isLogNearlyFull = gauges.isLogNearlyFull
+            state.metrics.isClockBehind = gauges.isClockBehind
             state.metrics.retainedBytes = gauges.retainedBytes
             state.metrics.bounds = gauges.bounds + bounds
         }
@@ -102,6 +103,8 @@ final class SequencerMeter: Sendable {
                 state.metrics.isServing = true
                 state.metrics.isStandingBy = false
                 state.metrics.tenures += 1
+                // Each tenure finds out anew what holds the log.
+                state.metrics.logHold = nil
                 // Each tenure detects divergence anew.
                 state.diverged = []
             case .tenureFailed:
@@ -136,6 +139,9 @@ extension SequencerMeter.State {
             metrics.snapshotsTaken += 1
             metrics.lastSnapshotAt = wall
         case .snapshotFailed: metrics.snapshotsFailed += 1
+        case .clock(.jumped): metrics.clockJumps += 1
+        case .logNearlyFull(let hold): metrics.logHold = hold
+        case .logHasRoom: metrics.logHold = nil
         case .diverged(let store, _):
             if diverged.insert(store).inserted { metrics.divergences += 1 }
         case .converged(let store, _), .dropped(let store, _), .upgraded(let store, _):

@@ -81,6 +81,12 @@ public struct SequencerMetrics: Sendable {
     public var lastCheckpointAt: Timestamp?
     /// Whether the log has reached its bound, so that nothing is admitted.
     public var isLogNearlyFull = false
+    /// What keeps the log from having room; nil while it has room.
+    public var logHold: LogHold?
+    /// Whether the wall clock is behind the log's timestamps by five seconds or more.
+    public var isClockBehind = false
+    /// How often the wall clock jumped forward by five seconds or more.
+    public var clockJumps: UInt64 = 0
     /// Approximately how many bytes of commits the log holds.
     public var retainedBytes: UInt64 = 0
     /// The levels of queues, tables and buffers.

@@ -294,7 +294,7 @@ extension SimulatedCluster {
         case .sourcePassedOver(_, _, _, _, let reason):
             if reason.contains("digest") { marks.hit(.digestMismatch) }
         case .snapshotsUnlisted: marks.hit(.unlisted)
-        case .asideFailed, .damaged, .logNearlyFull, .logHasRoom: break
+        case .asideFailed, .damaged, .logNearlyFull, .logHasRoom, .clock: break
         case .diverged(let store, let status):
             marks.hit(status.isMajority ? .divergedMajority : .divergedNone)
             if status.path != nil { marks.hit(.located) }

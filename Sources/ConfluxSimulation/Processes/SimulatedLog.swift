@@ -46,7 +46,7 @@ final class SimulatedLog: ActionLog {
     var id: LogID { disk.id }
     var last: SequenceNumber { disk.last }
     var floor: SequenceNumber { disk.shelves.floor }
-    var isNearlyFull: Bool { false }
+    var space: LogSpace { LogSpace(usedBytes: 0, of: .max) }
 
     func claim(raisingEpochBy step: UInt64) throws(LogError) -> LogClaim {
         if case .failed = nextFault(.write) { throw Self.failure }

@@ -59,7 +59,6 @@ public struct Keeping: Sendable, Hashable {
         settings.snapshotPatience = partPatience
         settings.uploadsMax = transfersMax
         settings.retention.bytesMax = UInt64(retainedBytesMax)
-        settings.retention.entriesMin = 5
         settings.floorReviewInterval = .milliseconds(200)
         settings.asideBytesMax = UInt64(asideBytesMax)
         settings.unconfirmedBytesMax = UInt64(unconfirmedBytesMax)

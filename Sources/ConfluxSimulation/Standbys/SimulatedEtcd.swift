@@ -141,5 +141,12 @@ final class SimulatedEtcdLink: EtcdStore, @unchecked Sendable {
 
     func compact(to revision: UInt64, isAwaited: Bool) {}
 
-    func status() -> EtcdStatus { EtcdStatus() }
+    // It has room for everything.
+    func nextMember() -> EtcdMember? { EtcdMember("simulated", EtcdStatus()) }
+
+    func members() -> [EtcdMember] { [EtcdMember("simulated", EtcdStatus())] }
+
+    func defragment(_ member: String) {}
+
+    func disarm() {}
 }

@@ -224,11 +224,42 @@ import Testing
         #expect(again.isNearlyFull)
         let next = LoggedCommit.sample(201...201, epoch: epoch)
         #expect(code { try again.append(next) } == .full)
-        #expect(code { try again.save(.sample(200)) } == .full)
-        try again.truncateAll(below: 199)
+        #expect(code { try again.keep(.sample(2, bytes: 100)) } == .full)
+        // What makes room needs some itself: a claim, and checkpoints.
+        let claim = LoggedCommit.sample(201...201, epoch: epoch)
+        try again.append(claim, expecting: again.last, forced: true)
+        try again.save(.sample(201))
+        try again.truncateAll(below: 201)
         #expect(!again.isNearlyFull)
-        try again.append(next)
+        try again.append(.sample(202...202, epoch: epoch))
         #expect(try again.readAll().count == 2)
+    }
+
+    @Test func `the space of replaced snapshots is given back, though the floor stays`() throws {
+        var settings = SQLiteLogSettings.small()
+        settings.limitBytes = 64 << 20
+        let log = try SQLiteLog(directory: folder.path, settings: settings)
+        try log.fill(100)
+        try log.keep(.sample(2, bytes: 12 << 20), pieceBytes: 1 << 20)
+        let most = log.space.usedBytes
+        #expect(most > 12 << 20)
+        try log.removeSnapshots(of: .sample())
+        for number in 3...30 as ClosedRange<UInt64> {
+            try log.keep(.sample(number, bytes: 100_000))
+        }
+        #expect(log.space.usedBytes < 6 << 20, "\(log.space.usedBytes)")
+        #expect(log.floor == SequenceNumber(1))
+    }
+
+    @Test func `the bound follows the file system of the folder, unless one is set`() throws {
+        let whole = SQLiteLogSettings.limitBytes(forVolumeOf: "/tmp")
+        #expect(whole >= 1 << 20 && whole <= 64 << 30)
+        let absent = SQLiteLogSettings.limitBytes(forVolumeOf: "/tmp/is/not/there/at/all")
+        #expect(absent == whole)
+        #expect(SQLiteLogSettings.limitBytes(forVolumeOf: "not-there") > 0)
+        let log = try SQLiteLog(directory: folder.path)
+        let volume = SQLiteLogSettings.limitBytes(forVolumeOf: folder.path)
+        #expect(log.space.limitBytes == UInt64(volume))
     }
 
     @Test func `a log that can't shrink does so in a copy`() throws {

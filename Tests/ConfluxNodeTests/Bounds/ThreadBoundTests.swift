@@ -22,7 +22,7 @@ struct ThreadBoundTests {
         var id: LogID { inner.id }
         var last: SequenceNumber { inner.last }
         var floor: SequenceNumber { inner.floor }
-        var isNearlyFull: Bool { inner.isNearlyFull }
+        var space: LogSpace { inner.space }
         func claim(raisingEpochBy step: UInt64) throws(LogError) -> LogClaim {
             try inner.claim(raisingEpochBy: step)
         }

@@ -119,8 +119,9 @@ struct Narration {
         case .diverged(let store, let status): "diverged \(store): " + words(of: status)
         case .converged(let store, let point): "converged \(store) at \(point)"
         case .damaged(let damage): "damaged \(Self.range(damage.first, damage.last))"
-        case .logNearlyFull(let retained): "log nearly full, \(retained) retained"
+        case .logNearlyFull(let hold): "log nearly full, held by \(hold.subject)"
         case .logHasRoom: "log has room"
+        case .clock(let change): "clock \(change)"
         case .truncated(let floor): "truncated below \(floor)"
         case .truncateFailed(let text): "not truncated: \(text)"
         case .barred(let key, let pause): "barred \(key) for \(pause)"

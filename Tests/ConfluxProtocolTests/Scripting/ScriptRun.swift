@@ -159,7 +159,6 @@ struct ScriptRun {
         case "snapshotBytesMin": cluster.settings.snapshotBytesMin = UInt64(value)
         case "snapshotPartBytesMax": cluster.settings.snapshotPartBytesMax = UInt32(value)
         case "retainedBytesMax": cluster.settings.retention.bytesMax = UInt64(value)
-        case "retainedEntriesMin": cluster.settings.retention.entriesMin = UInt64(value)
         default: return nil
         }
         return []

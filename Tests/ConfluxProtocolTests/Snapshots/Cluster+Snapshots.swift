@@ -87,7 +87,6 @@ extension Cluster {
         cluster.settings.snapshotBytesMin = 64
         cluster.settings.snapshotPartBytesMax = 1_024
         cluster.settings.retention.bytesMax = 1
-        cluster.settings.retention.entriesMin = 0
         adjust(&cluster.settings)
         cluster.startSequencer()
         for (index, name) in names.enumerated() {
@@ -262,4 +261,10 @@ extension Cluster {
         let lists = nodes.values.map { $0.texts(of: store) }
         #expect(Set(lists).count == 1, sourceLocation: sourceLocation)
     }
+}
+
+extension LogSpace {
+    static let ample = LogSpace(usedBytes: 0, of: 1 << 30)
+    static let scarce = LogSpace(usedBytes: 1 << 29, of: 1 << 30)
+    static let nearlyFull = LogSpace(usedBytes: (1 << 30) - 1, of: 1 << 30)
 }

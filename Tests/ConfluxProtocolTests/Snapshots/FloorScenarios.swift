@@ -60,7 +60,6 @@ struct FloorScenarios {
         }
         func floor(_ adjust: (inout Retention) -> Void) -> UInt64 {
             var retention = Retention()
-            retention.entriesMin = 0
             adjust(&retention)
             return marks.floor(
                 keeping: retention, through: SequenceNumber(1_000),
@@ -71,8 +70,6 @@ struct FloorScenarios {
         #expect(floor { $0.bytesMax = 100_000 } == 951)
         #expect(floor { $0.entriesMax = 200 } == 801)
         #expect(floor { $0.ageMax = .seconds(30) } == 701)
-        #expect(floor { ($0.bytesMax, $0.entriesMin) = (100_000, 400) } == 601)
-        #expect(floor { ($0.bytesMax, $0.entriesMin) = (100_000, 5_000) } == 1)
     }
 
     @Test func `a quiet store that retains the log is digested`() throws {
@@ -96,10 +93,63 @@ struct FloorScenarios {
         }
         try grow(&cluster, times: 3)
         let floor = cluster.disk.floor
-        cluster.handle(.logRoom(isNearlyFull: true))
+        cluster.handle(.logSpace(.nearlyFull))
         cluster.pass(cluster.settings.floorReviewInterval * 2)
         #expect(try #require(cluster.base(of: "list")) > floor)
         #expect(cluster.disk.floor > floor)
+    }
+
+    @Test func `a nearly full log keeps less than its retention, until it has room`() throws {
+        var cluster = Cluster.eager { $0.retention.bytesMax = 1 << 30 }
+        try grow(&cluster, times: 6)
+        #expect(cluster.disk.floor == SequenceNumber(1))
+        cluster.handle(.logSpace(.scarce))
+        cluster.pass(cluster.settings.floorReviewInterval * 4)
+        #expect(cluster.disk.floor == SequenceNumber(1), "retention holds while there is room")
+        cluster.handle(.logSpace(.nearlyFull))
+        cluster.pass(cluster.settings.floorReviewInterval)
+        let half = cluster.disk.floor
+        #expect(half > SequenceNumber(1))
+        cluster.handle(.logSpace(.ample))
+        cluster.pass(cluster.settings.floorReviewInterval * 4)
+        #expect(cluster.disk.floor == half)
+        try expectNoneMissed(cluster)
+    }
+
+    private func holds(_ cluster: Cluster) -> [LogHold] {
+        cluster.notes.compactMap { if case .logNearlyFull(let hold) = $0 { hold } else { nil } }
+    }
+
+    @Test func `a nearly full log says who holds it`() throws {
+        var cluster = Cluster.eager()
+        cluster.handle(.logSpace(.nearlyFull))
+        #expect(holds(cluster).map(\.subject) == [.checkpoint])
+        cluster.handle(.logSpace(.ample))
+        try grow(&cluster, times: 3)
+        cluster.addNode(3, named: "gamma", store: "quiet")
+        cluster.dispatch(["a"], to: "quiet/*", from: 3)
+        cluster.nodes[3]?.isVotingLate = true
+        try grow(&cluster, times: 3)
+        cluster.handle(.logSpace(.nearlyFull))
+        cluster.pass(.seconds(2))
+        let hold = try #require(holds(cluster).last)
+        #expect(hold.subject == .store(try #require(StoreName("quiet"))))
+        #expect(hold.nodes == ["gamma"] && hold.words.contains("conflux drop quiet"))
+        #expect(hold.retainedBytes > 0 && hold.floor == cluster.disk.floor)
+    }
+
+    @Test func `a cause that stays is reported once`() throws {
+        var cluster = Cluster.eager()
+        cluster.handle(.logSpace(.nearlyFull))
+        cluster.pass(.seconds(20))
+        #expect(holds(cluster).count == 1)
+        var advised = LogSpace.nearlyFull
+        advised.advice = "Defragment it"
+        try cluster.saveCheckpoint()
+        cluster.handle(.logSpace(advised))
+        #expect(cluster.notes.count { $0 == .logHasRoom } == 0)
+        cluster.handle(.logSpace(.scarce))
+        #expect(cluster.notes.count { $0 == .logHasRoom } == 1)
     }
 
     @Test func `a store that retains the log and gets no votes is not digested forever`()

@@ -108,6 +108,72 @@ struct FreezingScenarios {
         #expect(cluster.sequencer?.directory.store(list)?.freezing?.reason == .unconfirmed)
     }
 
+    @Test func `a scarce log keeps aside what an unsaved store needs, and freezes the store`()
+        throws
+    {
+        var cluster = Cluster.eager {
+            $0.snapshotBytesMax = 1
+            $0.asideBytesMax = 3_000
+        }
+        func grow() throws {
+            cluster.grow("list/*", by: 2_000, from: 1)
+            try cluster.saveCheckpoint()
+            cluster.pass(.seconds(12))
+        }
+        for _ in 1...4 { try grow() }
+        #expect(cluster.disk.floor == SequenceNumber(1), "while there is room, the log is kept")
+        cluster.handle(.logSpace(.scarce))
+        for _ in 1...4 { try grow() }
+        #expect(cluster.sequencer?.directory.store(list)?.freezing?.reason == .unconfirmed)
+        #expect(cluster.disk.floor > SequenceNumber(1) && cluster.disk.asides[list] != nil)
+        // Nothing is lost: a node that opens the store loads what was kept aside.
+        cluster.addNode(3, store: "list")
+        cluster.pass(.seconds(2))
+        #expect(cluster.nodes[3]?.texts(of: "list") == cluster.nodes[1]?.texts(of: "list"))
+    }
+
+    @Test func `a nearly full log freezes every store that nobody hosts`() throws {
+        var cluster = Cluster.eager()
+        cluster.open("list/old", on: 2)
+        cluster.dispatch(["one"], to: "list/old", from: 2)
+        cluster.removeNode(2)
+        for _ in 0..<14 { cluster.pass(.seconds(1)) }
+        let old = try #require(StoreName("list/old"))
+        cluster.handle(.logSpace(.scarce))
+        cluster.pass(.seconds(2))
+        #expect(cluster.sequencer?.directory.store(old)?.isFrozen == false)
+        cluster.handle(.logSpace(.nearlyFull))
+        cluster.pass(.seconds(2))
+        #expect(cluster.sequencer?.directory.store(old)?.freezing?.reason == .abandoned)
+        #expect(cluster.sequencer?.directory.store(list)?.isFrozen == false)
+        cluster.handle(.logSpace(.ample))
+        cluster.addNode(3, named: "gamma", store: "list/old")
+        cluster.pass(.seconds(2))
+        cluster.dispatch(["two"], to: "list/old", from: 3)
+        #expect(cluster.nodes[3]?.texts(of: "list/old") == ["one", "two"])
+    }
+
+    @Test
+    func `a store that nobody hosts is frozen before its entries exceed what can be kept aside`()
+        throws
+    {
+        var cluster = Cluster.eager {
+            $0.retention.bytesMax = 1 << 30
+            $0.asideBytesMax = 1_000
+            $0.unconfirmedBytesMax = 5_000
+        }
+        cluster.open("list/old", on: 2)
+        cluster.removeNode(2)
+        for _ in 0..<14 { cluster.pass(.seconds(1)) }
+        let old = try #require(StoreName("list/old"))
+        cluster.grow("list/old", by: 3_000, from: 1)
+        cluster.pass(.seconds(2))
+        #expect(cluster.sequencer?.directory.store(old)?.isFrozen == false)
+        cluster.grow("list/old", by: 3_000, from: 1)
+        cluster.pass(.seconds(2))
+        #expect(cluster.sequencer?.directory.store(old)?.freezing?.reason == .abandoned)
+    }
+
     @Test func `a store whose state nobody reports does not silently retain the log`() {
         var cluster = Cluster.eager { $0.unconfirmedBytesMax = 1_000 }
         for node in [1, 2] { cluster.nodes[node]?.isVotingLate = true }

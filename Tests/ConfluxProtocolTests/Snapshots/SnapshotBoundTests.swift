@@ -211,7 +211,6 @@ struct SnapshotBoundTests {
             #expect(marks.marks.count <= LogMarks.countMax)
         }
         var retention = Retention()
-        retention.entriesMin = 0
         retention.bytesMax = 100_000_000
         let floor = marks.floor(
             keeping: retention, through: SequenceNumber(20_000), at: Timestamp(0))

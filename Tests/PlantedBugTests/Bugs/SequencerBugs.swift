@@ -22,7 +22,7 @@ extension PlantedBug {
             planted: """
                     if PLANTED {
                         tenure.land(
-                            through: pipeline.lastAdmitted, byteCount: 0, at: tenure.lastTimestamp)
+                            through: pipeline.lastAdmitted, byteCount: 0, at: tenure.clock.last)
                     }
                     publishedAt = now.monotonic
                 """),
@@ -126,12 +126,12 @@ extension PlantedBug {
                 """),
         PlantedBug(
             name: "time goes back", rule: 15,
-            file: "ConfluxProtocol/Sequencer/Recovery/Tenure.swift",
+            file: "ConfluxProtocol/Sequencer/Recovery/LogClock.swift",
             original: """
-                    lastTimestamp = max(lastTimestamp, wall)
+                    guard wall < last else {
                 """,
             planted: """
-                    lastTimestamp = PLANTED ? wall : max(lastTimestamp, wall)
+                    guard !PLANTED && wall < last else {
                 """),
         PlantedBug(
             name: "as many reads as anybody asks for", rule: 27,

@@ -86,7 +86,7 @@
             let sequencer = try await variables(of: "conflux-sequencer")
             let log = try #require(sequencer["CONFLUX_LOG"])
             #expect(names.allSatisfy { log.contains("\($0).conflux-etcd:2379") }, "\(log)")
-            #expect(sequencer["CONFLUX_LOG_QUOTA"] == "2GiB")
+            #expect(sequencer["CONFLUX_LOG_LIMIT"] == "2GiB")
             let own = sequencer.filter { $0.key.hasPrefix("CONFLUX_LOG") }.mapValues {
                 $0.replacing("/etc/conflux/etcd/", with: "\(site.folder)/")
             }

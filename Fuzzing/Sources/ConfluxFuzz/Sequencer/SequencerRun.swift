@@ -62,7 +62,6 @@ struct SequencerRun {
         settings.uploadsMax = 1
         settings.unconfirmedBytesMax = 2_000
         settings.retention.bytesMax = 1
-        settings.retention.entriesMin = 0
         return settings
     }()
 

@@ -44,14 +44,17 @@ struct SQLiteTruncationStatements {
         }
     }
 
-    /// How many bytes of the database are in use.
-    func usedBytes() throws(DatabaseFailure) -> Int {
+    /// How large the file is, and how many bytes of it are free, so that they can be given back.
+    func size() throws(DatabaseFailure) -> (fileBytes: Int, freeBytes: Int) {
         defer {
             pages.reset()
             freePages.reset()
         }
-        guard try pages.step(), try freePages.step() else { return 0 }
-        return Int(pages.integer(0) - freePages.integer(0)) * pageBytes
+        guard try pages.step(), try freePages.step() else { return (0, 0) }
+        let free = Int(freePages.integer(0)) * pageBytes
+        let all = Int(pages.integer(0)) * pageBytes
+        // What can't be given back is used again.
+        return shrinks ? (all, free) : (all - free, 0)
     }
 
     /// Gives some free space back to the file system, in a transaction of its own. The file becomes shorter

@@ -5,7 +5,9 @@ extension SequencerMachine {
     mutating func launch(at now: Moment, into effects: inout [SequencerEffect]) {
         guard phase == .serving || phase == .stopping else { return }
         if phase == .serving, pipeline.inFlight == nil { admitPoints() }
-        if let append = pipeline.launch(timestamp: tenure.stamp(now.wall), isForced: false) {
+        if let append = pipeline.launch(
+            timestamp: stamp(at: now, into: &effects), isForced: false)
+        {
             effects.append(.append(append))
         }
     }

@@ -44,6 +44,13 @@ struct StoreLife: Sendable, Equatable {
 
     /// Whether any host can vote.
     var hasVoter: Bool { work.hosts.values.contains { isVoter($0) } }
+
+    /// The bytes of the entries since the store's snapshot, if these are its bytes in all. If it is
+    /// not known what the snapshot includes, the bytes since the last point.
+    func unsavedBytes(of load: UInt64) -> UInt64 {
+        let known = if case .initial = record.base { UInt64(0) } else { record.pointLoad }
+        return load - min(load, work.point.snapshotLoad ?? known)
+    }
 }
 
 /// A replica of a store, in a live node.
@@ -69,8 +76,12 @@ struct StoreWork: Sendable {
     /// answer belongs to this one. If there is no upload, the part belongs to an upload that was
     /// given up.
     private(set) var save: Save?
+    /// Why the last attempt to take a snapshot failed; nil if none was made since the last snapshot.
+    private(set) var snapshotFailure: String?
     /// When to try again to keep the store's entries aside, after a failure.
     private(set) var asideRetryAt: Duration?
+    /// What that failure was.
+    private(set) var asideFailure: String?
     /// The entries that can't be read because a snapshot may be missing; nil if none is missing. No
     /// replica begins with the store until there is a snapshot after which the log has every entry.
     private(set) var missing: SequencerMachine.KnownDamage?
@@ -155,6 +166,15 @@ struct StoreWork: Sendable {
 
     // MARK: Snapshots
 
+    /// No snapshot can be taken at present, for this reason.
+    mutating func failSnapshot(_ reason: String) { snapshotFailure = reason }
+
+    /// A snapshot is saved, for which this was the load.
+    mutating func tookSnapshot(load: UInt64) {
+        point.take(load: load)
+        snapshotFailure = nil
+    }
+
     mutating func begin(_ upload: SnapshotUpload) { self.upload = upload }
 
     /// Gives the upload up. If the part that the log is saving completes the snapshot, that still
@@ -183,5 +203,10 @@ struct StoreWork: Sendable {
 
     // MARK: What is kept aside
 
-    mutating func retryAside(at time: Duration) { asideRetryAt = time }
+    mutating func retryAside(at time: Duration, after failure: String) {
+        asideRetryAt = time
+        asideFailure = failure
+    }
+
+    mutating func keptAside() { asideFailure = nil }
 }

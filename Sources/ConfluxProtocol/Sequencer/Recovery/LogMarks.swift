@@ -59,13 +59,25 @@ struct LogMarks: Sendable, Equatable {
         byteCount - (marks.last { $0.last <= sequence }?.byteCount ?? 0)
     }
 
+    /// The bytes of all commits from the floor on.
+    func byteCount(from floor: SequenceNumber) -> UInt64 {
+        byteCount(behind: SequenceNumber(max(floor.rawValue, 1) - 1))
+    }
+
+    /// The lowest number to keep so that the older half of the bytes from a floor on is discarded.
+    func floor(
+        keepingHalfFrom floor: SequenceNumber, through last: SequenceNumber
+    ) -> SequenceNumber {
+        var half = Retention()
+        half.bytesMax = max(1, byteCount(from: floor) / 2)
+        return self.floor(keeping: half, through: last, at: Timestamp(0))
+    }
+
     /// The lowest number to keep under this retention; 1 if everything is kept.
     func floor(
         keeping retention: Retention, through last: SequenceNumber, at now: Timestamp
     ) -> SequenceNumber {
-        let limit = last.rawValue - min(last.rawValue, retention.entriesMin)
         let old = marks.last { mark in
-            guard mark.last.rawValue <= limit else { return false }
             if byteCount - mark.byteCount >= retention.bytesMax { return true }
             if let most = retention.entriesMax, last.rawValue - mark.last.rawValue >= most {
                 return true
@@ -79,7 +91,8 @@ struct LogMarks: Sendable, Equatable {
 }
 
 /// How much of the log is kept beyond what rule 20 asks for. Entries beyond one of the bounds are
-/// discarded as soon as no replica can need them.
+/// discarded as soon as no replica can need them. While the log is nearly full, it keeps less: as
+/// little as it must to have room again.
 public struct Retention: Sendable, Hashable {
     /// The most bytes of commits that are kept. Default: 256 MiB.
     public var bytesMax: UInt64 = 256 << 20
@@ -87,9 +100,6 @@ public struct Retention: Sendable, Hashable {
     public var entriesMax: UInt64?
     /// The greatest age of entries that are kept; nil for any age that the bytes allow.
     public var ageMax: Duration?
-    /// This many newest entries are kept, whatever the other bounds say. A node that is no further
-    /// behind needs no snapshot. Default: 10,000.
-    public var entriesMin: UInt64 = 10_000
 
     /// Makes the default bounds.
     public init() {}

@@ -12,9 +12,8 @@ struct Tenure: Sendable, Equatable {
     fileprivate(set) var lastEpoch = Epoch.none
     /// The lowest number that the log still holds.
     fileprivate(set) var floor = SequenceNumber(1)
-    /// The timestamp of the last commit. *Invariant*: never decreases, not even from one tenure to
-    /// the next (rule 15).
-    fileprivate(set) var lastTimestamp = Timestamp(0)
+    /// Makes the timestamps of commits, which never decrease, not even from one tenure to the next.
+    fileprivate(set) var clock = LogClock(after: Timestamp(0))
     /// The claims of the log.
     fileprivate(set) var claims = ClaimTable()
     /// They show which entries are too old to keep.
@@ -34,15 +33,6 @@ struct Tenure: Sendable, Equatable {
         self.floor = floor
         marks.forget(below: floor)
     }
-
-    /// A timestamp for the next commit, not below any earlier one.
-    mutating func stamp(_ wall: Timestamp) -> Timestamp {
-        lastTimestamp = max(lastTimestamp, wall)
-        return lastTimestamp
-    }
-
-    /// The present time, but not below any timestamp of the log.
-    func stamped(_ wall: Timestamp) -> Timestamp { max(lastTimestamp, wall) }
 
     /// The highest number up to which a history agrees with this log (rule 2).
     func agreement(with mark: HistoryMark) -> SequenceNumber {
@@ -149,7 +139,7 @@ extension SequencerMachine {
         }
         tenure.last = recovery.fold.last
         tenure.lastEpoch = recovery.fold.lastEpoch
-        tenure.lastTimestamp = recovery.fold.lastTimestamp
+        tenure.clock = LogClock(after: recovery.fold.lastTimestamp)
         tenure.claims = recovery.fold.claims
         tenure.marks = recovery.fold.marks
         checkpoints = recovery.checkpoint.map { [$0] } ?? []
@@ -171,9 +161,14 @@ extension SequencerMachine {
         tenure.claims.remember(
             ClaimTable.Claim(epoch: tenure.epoch, nonce: tenure.nonce, first: sequence))
         guard
-            let append = pipeline.launch(timestamp: tenure.stamp(now.wall), isForced: true)
+            let append = pipeline.launch(timestamp: stamp(at: now, into: &effects), isForced: true)
         else { preconditionFailure("a claim was not launched") }
         effects.append(.append(append))
+    }
+
+    /// The present time, not below any timestamp of the log.
+    mutating func stamp(at now: Moment, into effects: inout [SequencerEffect]) -> Timestamp {
+        tenure.clock.read(now) { effects.append(.note(.clock($0))) }
     }
 
     /// A node that speaks with a higher epoch has heard of a newer tenure. Only the log knows

@@ -119,8 +119,8 @@ extension SequencerMachine {
             let text =
                 "no replica reported its state in time; a state with a number that is not "
                 + "finite, for instance, can't be encoded"
-            effects.append(.note(.snapshotFailed(round.place, text)))
-            freezeUnconfirmed(name, round)
+            countUnconfirmed(round)
+            snapshotFailed(round.place, text, into: &effects)
         }
         for name in names { decide(name, at: now, into: &effects) }
     }
@@ -162,7 +162,9 @@ extension SequencerMachine {
             if let first = voters.first, let result = round.votes[first] {
                 upload(result, of: round, isConfirmed: false, at: now, into: &effects)
             }
-            freezeUnconfirmed(name, round)
+            countUnconfirmed(round)
+            directory.change(name) { $0.failSnapshot("no state has a majority of its replicas") }
+            freezeUnsaved(name)
         }
     }
 

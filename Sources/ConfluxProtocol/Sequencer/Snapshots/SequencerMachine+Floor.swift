@@ -11,7 +11,14 @@ import ConfluxVocabulary
 /// - the lowest number that ``Retention`` keeps.
 ///
 /// With this alone, a store that receives few entries would make the log keep everything that other
-/// stores receive. `reviewKeepers` prevents that.
+/// stores receive. `reviewKeepers` prevents that. And a log that may not grow further needs more
+/// than retention allows: see ``LogSpace/Room``.
+///
+/// | room | what is discarded | stores whose snapshots are older than that |
+/// |---|---|---|
+/// | ample | what retention does not keep | hosted: a snapshot, if it is worth its cost; not hosted: kept aside |
+/// | scarce | the same | from the older half of the log on; where a snapshot failed: kept aside |
+/// | nearly full | half of the log in each review, whatever retention keeps | the same, at any cost |
 extension SequencerMachine {
     mutating func checkpointSaved(
         _ sequence: SequenceNumber, at now: Moment, into effects: inout [SequencerEffect]
@@ -21,22 +28,22 @@ extension SequencerMachine {
         if phase == .serving { reviewFloor(at: now, into: &effects) }
     }
 
-    /// The log has reached its reserve, or has room again. Discarded entries make room, as far as
-    /// retention and the stores allow. Until there is room, batches are discarded and resubmitted,
-    /// and no store is created.
-    mutating func roomChanged(
-        _ isNearlyFull: Bool, at now: Moment, into effects: inout [SequencerEffect]
-    ) {
-        isLogNearlyFull = isNearlyFull
-        effects.append(
-            .note(isNearlyFull ? .logNearlyFull(retained: retainedWords) : .logHasRoom))
-        if phase == .serving { reviewFloor(at: now, into: &effects) }
-    }
+    /// Whether the log is full but for its reserve. While it is, no action of a node is admitted:
+    /// batches are discarded and resubmitted, and no store is created.
+    var isLogNearlyFull: Bool { space.room == .nearlyFull }
 
-    private var retainedWords: String {
-        let retention = settings.retention
-        let entries = retention.entriesMax.map { ", \($0) entries" } ?? ""
-        return "\(retention.bytesMax) bytes\(entries)"
+    /// The log has less room, or more again.
+    mutating func spaceChanged(
+        _ space: LogSpace, at now: Moment, into effects: inout [SequencerEffect]
+    ) {
+        let wasNearlyFull = isLogNearlyFull
+        self.space = space
+        if wasNearlyFull, !isLogNearlyFull {
+            reportedHold = nil
+            effects.append(.note(.logHasRoom))
+        }
+        // Before the tenure serves, it does not know what holds the log.
+        if phase == .serving { reviewFloor(at: now, into: &effects) }
     }
 
     /// The lowest number that somebody may need, regardless of retention.
@@ -52,7 +59,7 @@ extension SequencerMachine {
 
     /// The number after what is kept of a store. It is nil if no later entry concerns the store, or
     /// if nobody could begin with the entries that are left.
-    private func lowestNeeded(by name: StoreName) -> SequenceNumber? {
+    func lowestNeeded(by name: StoreName) -> SequenceNumber? {
         guard let life = directory.life(of: name), life.work.missing == nil,
             directory.stamp(of: name) > life.record.keptThrough
         else { return nil }
@@ -61,28 +68,33 @@ extension SequencerMachine {
 
     mutating func reviewFloor(at now: Moment, into effects: inout [SequencerEffect]) {
         floorReviewAt = now.monotonic + settings.floorReviewInterval
-        let retained = tenure.marks.floor(
-            keeping: settings.retention, through: tenure.last, at: tenure.stamped(now.wall))
-        guard retained > tenure.floor else { return }
-        let floor = min(retained, lowestNeeded)
-        if floor > tenure.floor {
-            tenure.truncate(below: floor)
-            directory.forgetSkips(below: floor)
-            effects.append(.note(.truncated(below: floor)))
-            effects.append(.truncate(below: floor))
+        freezeUnhosted(at: now.monotonic)
+        var retained = tenure.marks.floor(
+            keeping: settings.retention, through: tenure.last, at: stamp(at: now, into: &effects))
+        let half = tenure.marks.floor(keepingHalfFrom: tenure.floor, through: tenure.last)
+        if isLogNearlyFull { retained = max(retained, half) }
+        let wanted = space.room == .ample ? retained : max(retained, half)
+        if wanted > tenure.floor {
+            let needed = lowestNeeded
+            let floor = min(retained, needed)
+            if floor > tenure.floor {
+                tenure.truncate(below: floor)
+                directory.forgetSkips(below: floor)
+                effects.append(.note(.truncated(below: floor)))
+                effects.append(.truncate(below: floor))
+            }
+            if needed < wanted { reviewKeepers(below: wanted, at: now.monotonic, into: &effects) }
         }
-        if floor < retained { reviewKeepers(below: retained, at: now.monotonic, into: &effects) }
+        if isLogNearlyFull { reportHold(into: &effects) }
     }
 
-    /// Handles the stores for which the log keeps more than retention asks for. A store that is
-    /// hosted gets a digest point, so that a snapshot is taken, unless its state is so large that a
-    /// snapshot would cost more than the log that it frees. For other stores, the entries are kept
-    /// aside, so that no abandoned store keeps the log for all.
+    /// Handles the stores for which the log keeps more than it should. A store that is hosted gets a
+    /// digest point, so that a snapshot is taken, unless its state is so large that a snapshot would
+    /// cost more than the log that it frees. For other stores, the entries are kept aside, so that no
+    /// abandoned store keeps the log for all.
     private mutating func reviewKeepers(
         below retained: SequenceNumber, at now: Duration, into effects: inout [SequencerEffect]
     ) {
-        // Nodes say in their hellos what they host, so it is unknown at first.
-        let isEarly = now < servingSince + settings.silenceMax
         let logBytes = tenure.marks.byteCount
         var jobs: [AsideJob] = []
         var formerBytes: UInt64 = 0
@@ -91,8 +103,8 @@ extension SequencerMachine {
                 let life = directory.life(of: name)
             else { continue }
             let store = life.record
-            if store.isFrozen || !life.hasVoter {
-                guard !isEarly || store.isFrozen, life.work.asideRetryAt ?? now <= now,
+            if isUnsavable(life) {
+                guard !isEarly(at: now) || store.isFrozen, life.work.asideRetryAt ?? now <= now,
                     isAsideDue(store, below: retained), jobs.count < Self.asideJobsMax,
                     formerBytes < Self.asideFormerBytesMax
                 else { continue }
@@ -101,9 +113,11 @@ extension SequencerMachine {
                     AsideJob(
                         store: name, life: store.life, after: store.keptThrough,
                         former: store.aside?.reference))
-            } else if life.work.upload == nil,
+            }
+            // If a snapshot failed, a later one may not.
+            if life.hasVoter, !store.isFrozen, life.work.upload == nil,
                 directory.lives.readyCount < PointPlan.perCommitMax,
-                isLogNearlyFull || isPointWorthwhile(for: name, logBytes)
+                isPointWorthwhile(for: name, logBytes)
             {
                 directory.change(name) { $0.point.want(keeping: logBytes) }
             }
@@ -113,13 +127,43 @@ extension SequencerMachine {
         effects.append(.keepAside(jobs, through: SequenceNumber(retained.rawValue - 1)))
     }
 
+    /// Whether it is too early to say which stores are hosted: nodes say so in their hellos.
+    private func isEarly(at now: Duration) -> Bool { now < servingSince + settings.silenceMax }
+
+    /// Whether no snapshot of the store can be expected, so that its entries are kept aside. If a
+    /// snapshot failed, the log waits for the next one as long as it has room.
+    private func isUnsavable(_ life: StoreLife) -> Bool {
+        life.record.isFrozen || !life.hasVoter
+            || (space.room > .ample && life.work.snapshotFailure != nil)
+    }
+
+    /// Freezes stores that nobody hosts before so many entries have concerned them that these can't
+    /// be kept aside any more. While the log has little room, that is earlier.
+    private mutating func freezeUnhosted(at now: Duration) {
+        let isDue = tenure.marks.byteCount - unhostedReviewBytes >= settings.asideBytesMax
+        guard isDue || space.room > .ample, !isEarly(at: now) else { return }
+        unhostedReviewBytes = tenure.marks.byteCount
+        for name in directory.lives.lives.keys.sorted() {
+            guard let life = directory.life(of: name), !life.hasVoter, !life.isFrozenAtAdmission,
+                lowestNeeded(by: name) != nil
+            else { continue }
+            switch space.room {
+            case .ample: freezeUnsaved(name)
+            case .scarce where unsavedBytes(of: name) <= asideBytesMax: break
+            case .scarce, .nearlyFull: say(.frozen(.abandoned), of: name)
+            }
+        }
+    }
+
     /// Whether the log has grown enough since the store's last point, and since the last attempt.
     /// If nobody votes, or nobody sends the state that it voted for, later entries for other stores
     /// lead to another attempt. The spacing is needed since a point is an entry, too. A log that is
-    /// nearly full gets no later entries, so the caller skips this check there.
+    /// nearly full gets no later entries, so there a point is worthwhile whenever no vote is awaited.
     private func isPointWorthwhile(for name: StoreName, _ logBytes: UInt64) -> Bool {
         guard let life = directory.life(of: name) else { return false }
-        let spacing = spacing(of: name)
+        if isLogNearlyFull { return true }
+        var spacing = spacing(of: name)
+        if space.room == .scarce { spacing = max(settings.digestBytesMin, spacing / 8) }
         return tenure.marks.byteCount(behind: life.record.lastPoint) >= spacing
             && logBytes - life.work.point.keptLogBytes >= spacing
     }
@@ -127,10 +171,11 @@ extension SequencerMachine {
     /// Whether keeping aside is worth its cost: everything that is kept aside is rewritten each
     /// time.
     private func isAsideDue(_ store: StoreRecord, below retained: SequenceNumber) -> Bool {
-        guard store.aside?.reference != nil else { return true }
+        guard store.aside?.reference != nil, !isLogNearlyFull else { return true }
         let marks = tenure.marks
         return marks.byteCount(behind: store.keptThrough)
-            >= marks.byteCount(behind: retained) + settings.retention.bytesMax / 8
+            >= marks.byteCount(behind: retained)
+            + min(settings.retention.bytesMax / 8, space.limitBytes / 32)
     }
 
     /// The most stores for which one pass keeps entries aside. Others follow in the next pass.
@@ -140,6 +185,8 @@ extension SequencerMachine {
     private static let asideFormerBytesMax: UInt64 = 32 << 20
     /// How long to wait after a failure before a store's entries are kept aside again.
     private static let asidePatience = Duration.seconds(60)
+    /// The most bytes that are kept aside for a store that is not frozen. In a small log it is less.
+    private var asideBytesMax: UInt64 { min(settings.asideBytesMax, space.limitBytes / 8) }
 
     mutating func keptAside(
         _ kept: [AsideKept], at now: Moment, into effects: inout [SequencerEffect]
@@ -151,18 +198,19 @@ extension SequencerMachine {
                 store: aside.store, life: aside.life, sequence: aside.through)
             if let failure = aside.failure {
                 let retryAt = now.monotonic + Self.asidePatience
-                directory.change(place) { $0.retryAside(at: retryAt) }
+                directory.change(place) { $0.retryAside(at: retryAt, after: failure) }
                 effects.append(.note(.asideFailed(aside.store, failure)))
                 continue
             }
+            directory.change(place) { $0.keptAside() }
             directory.keep(
                 StoreRecord.Aside(through: aside.through, reference: aside.reference),
                 of: aside.store, life: aside.life)
-            // Nobody opens the store, and it keeps receiving entries.
-            if aside.reference?.byteCount ?? 0 > settings.asideBytesMax,
-                let life = directory.life(place), !life.isFrozenAtAdmission, !life.hasVoter
+            // The store keeps receiving entries, and there is still no snapshot.
+            if aside.reference?.byteCount ?? 0 > asideBytesMax,
+                let life = directory.life(place), !life.isFrozenAtAdmission, isUnsavable(life)
             {
-                say(.frozen(.abandoned), of: aside.store)
+                say(.frozen(life.hasVoter ? .unconfirmed : .abandoned), of: aside.store)
             }
         }
         if kept.contains(where: { $0.failure == nil }) { reviewFloor(at: now, into: &effects) }

@@ -16,7 +16,7 @@ extension SequencerMachine {
             let store = directory.store(snapshot.place.store),
             store.lastPoint == snapshot.place.sequence
         else { return }
-        directory.change(snapshot.place) { $0.point.take(load: store.pointLoad) }
+        directory.change(snapshot.place) { $0.tookSnapshot(load: store.pointLoad) }
     }
 
     /// Begins to upload the state that some replicas have at a digest point.
@@ -54,9 +54,8 @@ extension SequencerMachine {
         guard result.byteCount <= settings.snapshotBytesMax else {
             let text =
                 "the state has \(result.byteCount) bytes and the limit is "
-                + "\(settings.snapshotBytesMax); raise it, or the log can't discard the store's "
-                + "entries"
-            effects.append(.note(.snapshotFailed(round.place, text)))
+                + "\(settings.snapshotBytesMax); raise it, or make the state smaller"
+            snapshotFailed(round.place, text, into: &effects)
             return
         }
         directory.change(name) { $0.begin(upload) }
@@ -118,7 +117,17 @@ extension SequencerMachine {
     ) {
         guard let upload = directory.life(of: name)?.work.upload else { return }
         directory.change(name) { $0.giveUpUpload() }
-        effects.append(.note(.snapshotFailed(upload.place, reason)))
+        snapshotFailed(upload.place, reason, into: &effects)
+    }
+
+    /// No snapshot of a store can be taken now. The store is frozen when too many entries depend on
+    /// that.
+    mutating func snapshotFailed(
+        _ place: SnapshotPlace, _ reason: String, into effects: inout [SequencerEffect]
+    ) {
+        directory.change(place) { $0.failSnapshot(reason) }
+        effects.append(.note(.snapshotFailed(place, reason)))
+        freezeUnsaved(place.store)
     }
 
     /// A part of a snapshot has arrived.
@@ -198,7 +207,7 @@ extension SequencerMachine {
         guard let life = directory.life(place), !life.isUpgrading,
             directory.take(reference, of: place)
         else { return }
-        directory.change(place) { $0.point.take(load: load) }
+        directory.change(place) { $0.tookSnapshot(load: load) }
         release(place)
         effects.append(.note(.snapshotTaken(place, byteCount: reference.byteCount)))
         if life.work.point.isWanted { tellReload(of: place, into: &effects) }

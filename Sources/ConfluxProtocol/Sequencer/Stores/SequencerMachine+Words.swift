@@ -89,15 +89,25 @@ extension SequencerMachine {
         say(.thawed, of: name)
     }
 
-    /// Freezes a store whose replicas have not agreed for a bounded number of bytes (rule 19).
-    mutating func freezeUnconfirmed(_ name: StoreName, _ round: Votes.Round) {
-        guard let life = directory.life(of: name) else { return }
-        if case .saved = life.record.base {
-            directory.change(name) { $0.point.count(from: round.load) }
-        }
-        let load = directory.life(of: name)?.work.point.load(sinceSnapshot: round.load) ?? 0
-        guard load >= settings.unconfirmedBytesMax, !life.isFrozenAtAdmission else { return }
-        say(.frozen(.unconfirmed), of: name)
+    /// Counts how much of the log concerns a store since a snapshot that was taken before this tenure:
+    /// at the latest from here on.
+    mutating func countUnconfirmed(_ round: Votes.Round) {
+        guard case .saved? = directory.life(of: round.place.store)?.record.base else { return }
+        directory.change(round.place) { $0.point.count(from: round.load) }
+    }
+
+    /// Freezes a store of which no snapshot can be taken, once too many entries have concerned it
+    /// since its last snapshot (rules 19 and 21).
+    mutating func freezeUnsaved(_ name: StoreName) {
+        guard let life = directory.life(of: name), !life.isFrozenAtAdmission,
+            unsavedBytes(of: name) >= settings.unconfirmedBytesMax
+        else { return }
+        say(.frozen(life.hasVoter ? .unconfirmed : .abandoned), of: name)
+    }
+
+    /// The bytes of the entries since the store's snapshot.
+    func unsavedBytes(of name: StoreName) -> UInt64 {
+        directory.life(of: name)?.unsavedBytes(of: directory.load(of: name)) ?? 0
     }
 
     // MARK: Dropping

@@ -1,0 +1,44 @@
+/// How much of a log's bound is used.
+public struct LogSpace: Sendable, Hashable {
+    /// What is left, in steps at which somebody does something about it.
+    public enum Room: Int, Sendable, Hashable, Comparable {
+        /// At most three eighths are used.
+        case ample
+        /// More than that is used. A sequencer sees to it early that older entries can be discarded. Copying what
+        /// they still serve takes room, too: at most as much as the entries themselves.
+        case scarce
+        /// More than seven eighths are used. The rest is a reserve for what makes room again, so a sequencer admits
+        /// no actions.
+        case nearlyFull
+
+        /// Whether the left one has more room.
+        public static func < (left: Room, right: Room) -> Bool { left.rawValue < right.rawValue }
+    }
+
+    /// What is left.
+    public var room: Room
+    /// How many bytes are used, by everything that the bound counts.
+    public var usedBytes: UInt64
+    /// The bound, in bytes.
+    public var limitBytes: UInt64
+    /// What else keeps the log from having room, and what to do about it, for people; nil if there is nothing.
+    public var advice: String?
+
+    /// Makes the space of a log that uses some bytes of its bound.
+    ///
+    /// - Parameters:
+    ///   - usedBytes: How many bytes are used.
+    ///   - limitBytes: The bound, in bytes.
+    public init(usedBytes: UInt64, of limitBytes: UInt64) {
+        self.usedBytes = usedBytes
+        self.limitBytes = limitBytes
+        room =
+            if usedBytes > limitBytes / 8 * 7 {
+                .nearlyFull
+            } else if usedBytes > limitBytes / 8 * 3 {
+                .scarce
+            } else {
+                .ample
+            }
+    }
+}
