@@ -4,8 +4,7 @@ import CCurl
 ///
 /// A call that is ended has the outcome of one that etcd never answered: it may have taken effect. So end the calls
 /// only when nobody needs their outcomes any more.
-// Sendable: the flag is read and written atomically, and its memory lives as long as this object.
-public final class EtcdCalls: @unchecked Sendable, Hashable {
+public final class EtcdCalls: @unchecked Sendable, Hashable {  // the flag is atomic
     /// Not zero once the calls are over.
     let flag = UnsafeMutablePointer<Int32>.allocate(capacity: 1)
 

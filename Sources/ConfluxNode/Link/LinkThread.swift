@@ -21,7 +21,7 @@ final class LinkThread: @unchecked Sendable {
     private let dealerToken: Poller.Token
     var feed: Feed?
     let security: SocketSecurity
-    private var refused = RefusedConnections()
+    var refused = RefusedConnections()
     /// What keeps the node from its sequencer, while that lasts.
     var troubles = (requests: WayTrouble(.requests), feed: WayTrouble(.feed))
     /// The callers that wait for the sequencer, by number.
@@ -207,51 +207,6 @@ final class LinkThread: @unchecked Sendable {
         for _ in 0..<Self.framesPerTurn {
             guard let event = try dealer.receive() else { return }
             if case .message(let frame) = event { take(frame) } else { take(event) }
-        }
-    }
-
-    private func take(_ event: ClientEvent) {
-        let isAwaited = !diagnosis.isOver
-        if let address = dealer.endpoint {
-            diagnosis.take(event, of: address)
-            troubles.requests.take(event, of: address)
-        }
-        switch event {
-        case .connected:
-            refused.served()
-            // Messages on the former connection are lost.
-            perform(.reconnected)
-        case .failed(let failure, let address):
-            if !isAwaited, !failure.isOfKeys { tellTroubles() }
-            // The diagnosis reports why a first connection fails, unless the keys are the reason.
-            guard !isAwaited || failure.isOfKeys, let reason = refused.take(failure, of: address)
-            else { return }
-            events(.connectionRefused(message: reason))
-        case .connecting, .accepted, .message: break
-        }
-    }
-
-    private func take(_ frame: Bytes) {
-        do throws(WireError) {
-            let epoch = try Frame.header(of: frame).epoch
-            perform(.received(try Frame.decodeSequencerMessage(frame), epoch: epoch))
-        } catch {
-            unreadable(frame, error)
-        }
-    }
-
-    /// Takes a frame that can't be read. Every version understands a `bye`. Any other frame of another version
-    /// means that the node and the sequencer can't communicate. The rest is reported and ignored.
-    private func unreadable(_ frame: Bytes, _ failure: WireError) {
-        do throws(WireError) {
-            perform(.received(.bye(try Frame.decodeBye(frame)), epoch: machine.epoch))
-        } catch {
-            guard case .unsupportedVersion = failure else {
-                events(.unreadableFrame(failure.message))
-                return
-            }
-            let bye = Bye(code: .version, message: failure.message)
-            perform(.received(.bye(bye), epoch: machine.epoch))
         }
     }
 

@@ -20,11 +20,13 @@ struct WayFinding: Sendable, Hashable {
     /// Whether another attempt can't succeed before somebody changes something.
     let isFinal: Bool
 
+    /// Makes the finding of an event; nil if it shows nothing of the way, or if the keys are the reason: see
+    /// ``RefusedConnections``.
+    ///
     /// - Parameters:
     ///   - event: The event.
     ///   - endpoint: The address of the connection.
     ///   - way: The way that the connection belongs to.
-    /// - Returns: nil if the event shows nothing of the way, or if the keys are the reason: see ``RefusedConnections``.
     init?(_ event: ClientEvent, of endpoint: Endpoint, way: Way) {
         switch event {
         case .connecting:
@@ -148,9 +150,10 @@ struct WayTrouble {
         }
     }
 
-    /// What to report; nil if that was reported last.
+    /// Takes note that the trouble is reported.
     ///
     /// - Parameter isSilent: Whether it is known that nothing comes, although the connection did not fail.
+    /// - Returns: What to report; nil if that was reported last.
     mutating func tell(isSilent: Bool = false) -> String? {
         guard isFailure || isSilent, let message, message != told else { return nil }
         told = message

@@ -87,12 +87,6 @@ extension ReplicaMachine {
         greet(at: now, into: &effects)
     }
 
-    private mutating func disconnect(into effects: inout [ReplicaEffect]) {
-        guard !isDisconnected else { return }
-        isDisconnected = true
-        effects.append(.event(.disconnected))
-    }
-
     /// Takes a welcome. It answers one hello (rule 8), and its `agreed` is about the history that this hello named
     /// (rule 2). So only the answer to the last hello counts, and only while the node has nothing beyond that
     /// history. A sequencer of a lower epoch asked the log before it answered, and found that this node's history was
@@ -179,20 +173,6 @@ extension ReplicaMachine {
             past: isNew || isOtherTenure ? 0 : welcome.lastCounter,
             knownThrough: max(welcome.lastCounter, submissions.reported))
         sayAllAgain(at: now, into: &effects)
-    }
-
-    /// The feed must prove itself anew. If it is still to do so for the same connection, its time goes on: a feed that
-    /// breaks off again and again is as silent as one that brings nothing.
-    private mutating func prove(_ isAnew: Bool, at now: Duration) {
-        if case .proving = feed, !isAnew { return }
-        feed = .proving(since: now)
-    }
-
-    /// The node hears from the sequencer in every way again. If it follows the feed, that is so only once the feed has
-    /// proved itself.
-    mutating func reconnect(into effects: inout [ReplicaEffect]) {
-        isDisconnected = false
-        effects.append(.event(.reconnected(epoch)))
     }
 
     /// Sends what is due when a session begins or continues. The settled counter comes first. Then actions that were
@@ -404,23 +384,6 @@ extension ReplicaMachine {
             sendProgress(at: now, settled: submissions.reported, into: &effects)
         }
     }
-
-    /// Asks whether the sequencer is alive. A node that follows no feed has no other sign of life, and a feed does not
-    /// show that requests arrive.
-    private mutating func probe(at now: Duration, into effects: inout [ReplicaEffect]) {
-        probedAt = now
-        ask(
-            Question(
-                number: Self.probeNumber, patience: settings.feedSilenceMax, body: .alive),
-            into: &effects)
-    }
-
-    /// Whether nothing came since the last probe.
-    private var isProbed: Bool { probedAt > heardAt }
-    private var probeDue: Duration { heardAt + settings.feedSilenceMax / 4 }
-    /// When the sequencer counts as gone. A process that was stopped itself asks first, since the answers to earlier
-    /// questions may still be unread.
-    private var probeEnd: Duration { probedAt + settings.feedSilenceMax * 3 / 4 }
 
     /// Since when the feed owes this node a message; nil if no feed is wanted.
     private var silentSince: Duration? {

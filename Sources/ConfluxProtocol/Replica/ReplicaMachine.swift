@@ -145,8 +145,6 @@ public struct ReplicaMachine: Sendable {
     var heardAt = Duration.zero
     /// When the sequencer was last asked whether it is alive.
     var probedAt = Duration.zero
-    /// The number of that question. *Use*: the numbers of other questions begin at 1.
-    static let probeNumber: UInt64 = 0
     /// When a part of a snapshot last came. *Use*: a large store takes time to open.
     public internal(set) var loadedAt = Duration.zero
     /// The highest epoch below the present one from which a message came. *Use*: it is reported
@@ -182,29 +180,8 @@ public struct ReplicaMachine: Sendable {
     /// Whether a session key finds the session again.
     public var isKeyed: Bool { process != nil }
 
-    /// Whether the subscription is proven, so that the feed counts.
-    var isFollowing: Bool {
-        if case .following = feed { true } else { false }
-    }
-
     /// Whether the last hello was answered by a welcome.
     public var isJoined: Bool { phase == .joined }
-    /// Whether the node has a session, and no ``ReplicaEvent/disconnected`` came since.
-    public var isConnected: Bool { welcome != nil && !isDisconnected && phase != .ended }
-    /// Whether the node hears from the sequencer in every way that it needs: by its answers, and by its feed if the
-    /// node follows that.
-    public var isWhole: Bool {
-        phase == .joined && !isDisconnected && (feed == .unwanted || isFollowing)
-    }
-
-    /// Whether something that this node wants to host waits for the sequencer, and not for this process.
-    ///
-    /// - Parameter subject: A store or a state.
-    /// - Returns: True also for one that the machine does not know yet.
-    public func awaitsSequencer(for subject: HostingSubject) -> Bool {
-        guard isWhole, case .opened = hosting[subject]?.phase else { return true }
-        return false
-    }
     /// What the last welcome granted.
     public var limits: SessionLimits? { welcome?.limits }
     /// This node's incarnation, once it has one.

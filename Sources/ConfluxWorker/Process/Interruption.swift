@@ -51,13 +51,10 @@ package final class Interruption: Sendable {
         ).exchanged
         // The second signal: the sender does not want to wait any longer.
         guard isFirst else { _exit(reason.rawValue) }
-        let watch = Thread {
-            Thread.sleep(forTimeInterval: Self.endingMax / .seconds(1))
-            _exit(reason.rawValue)
-        }
-        // It ends the process even if all threads of the queues wait for something.
-        watch.stackSize = 64 << 10
-        watch.start()
+        // A queue of its own has a thread even if those of all others wait for something.
+        DispatchQueue(label: "conflux-end").asyncAfter(
+            deadline: .now() + Self.endingMax.dispatchInterval
+        ) { _exit(reason.rawValue) }
         fire(reason)
     }
 

@@ -105,7 +105,8 @@ package final class StandardOutput: Sendable {
         guard number != ETIMEDOUT else {
             return CommandFailure(
                 .logFailed, code: "outputFailed",
-                "Nobody read the output when the command had to end, so its rest is lost.")
+                "Nobody read the output when the command had to end, so its rest is lost. Read it, and "
+                    + "run the command again.")
         }
         return CommandFailure(
             .logFailed, code: "outputFailed",

@@ -55,6 +55,16 @@ extension ClientSocket {
             until: isRoundOver ? Moment.now.monotonic + settings.reconnectInterval : .zero)
     }
 
+    /// Ends the pause between two attempts to connect, if there is one.
+    public func endPause() {
+        if case .pausing = phase { phase = .pausing(until: .zero) }
+    }
+
+    /// Whether the connection is established.
+    public var isConnected: Bool {
+        if case .established = phase { true } else { false }
+    }
+
     /// Whether there is another address to try. Whether a host has several is known only after it was looked up.
     var hasAlternatives: Bool {
         hostAddressCount > 1 || round.map { $0.addresses != [$0.current] } ?? false

@@ -112,11 +112,6 @@ public final class ClientSocket: PolledSocket {
         piece.deallocate()
     }
 
-    /// Ends the pause between two attempts to connect, if there is one.
-    public func endPause() {
-        if case .pausing = phase { phase = .pausing(until: .zero) }
-    }
-
     /// Sends what is queued, for as long as the linger setting allows, and ends the connection. A further call does
     /// nothing.
     public func close() {
@@ -133,11 +128,6 @@ public final class ClientSocket: PolledSocket {
     func abandon() {
         drop()
         (events, taken) = ([], 0)
-    }
-
-    /// Whether the connection is established.
-    public var isConnected: Bool {
-        if case .established = phase { true } else { false }
     }
 
     /// Whether something is queued. The poller wakes the owner when the connection can take more of it.

@@ -207,6 +207,7 @@ package final class OutcomeBlock: Sendable {
     /// - Parameters:
     ///   - index: The action's index.
     ///   - limit: The longest time to wait; nil for any time.
+    /// - Returns: The outcome; `cancelled` or `timedOut` if it is not known.
     package func wait(for index: Int, within limit: Duration? = nil) async -> Outcome {
         if let known = outcome(at: index) { return known }
         let id = ledger.withLock { ledger in
