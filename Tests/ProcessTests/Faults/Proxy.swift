@@ -22,16 +22,31 @@ import Synchronization
         /// The address to connect to.
         let address: String
         private let target: sockaddr_in
+        private let cutBytes: Int?
         private let listener: Int32
         private let state = Mutex(State())
 
         /// Starts a proxy for an address of the form `tcp://a.b.c.d:port`.
-        init(before address: String) throws {
-            let parts = address.dropFirst("tcp://".count).split(separator: ":")
-            guard parts.count == 2, let port = UInt16(parts[1]) else {
-                throw Failure("no address: \(address)")
+        ///
+        /// - Parameters:
+        ///   - address: The address. The proxy has its port.
+        ///   - other: The address to which connections go instead; nil for the same.
+        ///   - cutBytes: The most bytes that a connection gets from there before it is cut; nil for any number.
+        /// - Throws: ``Failure`` if the port is taken.
+        init(
+            before address: String, to other: String? = nil, cuttingAfter cutBytes: Int? = nil
+        ) throws {
+            func parse(_ address: String) throws -> (String, UInt16) {
+                let parts = address.dropFirst("tcp://".count).split(separator: ":")
+                guard parts.count == 2, let port = UInt16(parts[1]) else {
+                    throw Failure("no address: \(address)")
+                }
+                return (String(parts[0]), port)
             }
-            target = place(String(parts[0]), port)
+            let port = try parse(address).1
+            let (host, targetPort) = try parse(other ?? address)
+            target = place(host, targetPort)
+            self.cutBytes = cutBytes
             self.address = "tcp://\(Self.host):\(port)"
             listener = socket(
                 AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
@@ -107,7 +122,7 @@ import Synchronization
             if isClosed { connection.end() }
             for (from, to) in [(client, server), (server, client)] {
                 let thread = Thread {
-                    self.pump(from, to)
+                    self.pump(from, to, atMost: from == server ? self.cutBytes : nil)
                     connection.end()
                     self.state.withLock { $0.connections[number] = nil }
                     connection.release()
@@ -117,12 +132,15 @@ import Synchronization
             }
         }
 
-        private func pump(_ from: Int32, _ to: Int32) {
+        private func pump(_ from: Int32, _ to: Int32, atMost bytesMax: Int?) {
             var buffer = [UInt8](repeating: 0, count: 1 << 16)
+            var bytes = 0
             while true {
                 let count = recv(from, &buffer, buffer.count, 0)
                 if count < 0, errno == EINTR { continue }
                 guard count > 0 else { return }
+                bytes += count
+                if let bytesMax, bytes > bytesMax { return }
                 let delay = state.withLock { $0.delay }
                 // This delay is the fault itself: no test waits here.
                 if delay > .zero { _ = poll(nil, 0, Int32(delay / .milliseconds(1))) }

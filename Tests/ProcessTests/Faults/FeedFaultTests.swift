@@ -1,0 +1,241 @@
+#if os(Linux)
+    import Conflux
+    import Foundation
+    import Spawning
+    import Testing
+
+    extension ProcessTests {
+        /// One of the two addresses of a sequencer can't be reached: that for requests, or that of its feed. A node that
+        /// connects through a proxy on another host reaches the feed on that host, too, where each test puts what it
+        /// needs.
+        struct FeedFaultTests {
+            enum Fault: String, CaseIterable, Sendable {
+                case refused, silent, full, another, closing
+
+                var words: String {
+                    switch self {
+                    case .refused: "Nothing listens"
+                    case .silent: "does not answer"
+                    case .full: "can't be reached"
+                    case .another, .closing: "is not the feed"
+                    }
+                }
+            }
+
+            /// Runs a body with the address of a sequencer whose feed has a fault, and with the feed's address.
+            private func with(
+                _ fault: Fault,
+                _ body: (Site, _ address: String, _ feed: String) async throws -> Void
+            ) async throws {
+                try await withSite { site in
+                    let sequencer = try await site.sequencer()
+                    let requests = try Proxy(before: sequencer.address)
+                    defer { requests.close() }
+                    let feed = try #require(sequencer.feed.split(separator: ":").last)
+                    let port = try #require(UInt16(feed))
+                    let address = "tcp://\(Proxy.host):\(port)"
+                    switch fault {
+                    case .refused: try await body(site, requests.address, address)
+                    case .silent, .full:
+                        let listener = try Listener(Proxy.host, port, isFull: fault == .full)
+                        try await body(site, requests.address, address)
+                        withExtendedLifetime(listener) {}
+                    case .another, .closing:
+                        let other = fault == .another ? try await site.sequencer().feed : nil
+                        let proxy = try Proxy(
+                            before: sequencer.feed, to: other,
+                            // Enough for the handshake, and not for a beat.
+                            cuttingAfter: fault == .closing ? 128 : nil)
+                        defer { proxy.close() }
+                        try await body(site, requests.address, address)
+                    }
+                }
+            }
+
+            @Test(arguments: Fault.allCases)
+            func `a worker that can't follow the feed says why at its timeout, and not before`(
+                fault: Fault
+            ) async throws {
+                try await with(fault) { site, address, feed in
+                    let begun = ContinuousClock.now
+                    let outcome = try await site.run(
+                        "worker", "--connect", address, "--store", "counter", "--timeout", "3s",
+                        within: .seconds(60))
+                    #expect(ContinuousClock.now - begun >= .seconds(3))
+                    #expect(outcome.end == .exited(69), "\(outcome)")
+                    #expect(outcome.message.contains(feed), "\(outcome)")
+                    #expect(outcome.message.contains(fault.words), "\(outcome)")
+                }
+            }
+
+            @Test(arguments: [[], ["--follow"]])
+            func `a command that reads the log names the feed that it can't reach`(
+                options: [String]
+            ) async throws {
+                try await with(.refused) { site, address, feed in
+                    let child = try site.start(
+                        ["log", "--connect", address, "--timeout", "2s"] + options)
+                    let outcome = try await Tool.outcome(of: child)
+                    #expect(outcome.end == .exited(69), "\(outcome)")
+                    #expect(outcome.message.contains(feed), "\(outcome)")
+                }
+            }
+
+            @Test func `a feed that encrypts with another key is named`() async throws {
+                try await withSite { site in
+                    let keyed = try await KeyedSite(site, ["alpha": "all"])
+                    try await withSite { elsewhere in
+                        let other = try await KeyedSite(elsewhere, ["alpha": "all"])
+                        let requests = try Proxy(before: keyed.sequencer.address)
+                        let feed = try Proxy(before: keyed.sequencer.feed, to: other.sequencer.feed)
+                        defer {
+                            requests.close()
+                            feed.close()
+                        }
+                        let child = try site.start(
+                            [
+                                "worker", "--connect", requests.address, "--store", "counter",
+                                "--timeout", "3s",
+                            ] + keyed.options("alpha"))
+                        let outcome = try await Tool.outcome(of: child)
+                        #expect(outcome.end == .exited(69), "\(outcome)")
+                        #expect(outcome.message.contains(feed.address), "\(outcome)")
+                        #expect(outcome.message.contains("another key"), "\(outcome)")
+                    }
+                }
+            }
+
+            @Test(arguments: [true, false])
+            func `a running worker names the address that fails, and does not flap`(
+                isFeed: Bool
+            ) async throws {
+                try await withSite { site in
+                    let sequencer = try await site.sequencer()
+                    let requests = try Proxy(before: sequencer.address)
+                    let feed = try Proxy(before: sequencer.feed)
+                    let worker = try await site.worker(
+                        "alpha", of: sequencer, stores: ["counter"], at: requests.address)
+                    let (broken, other) = isFeed ? (feed, requests) : (requests, feed)
+                    let mark = worker.child.output.count
+                    broken.close()
+                    let report = try await worker.child.output.first(from: mark) { line in
+                        try object(line)[key: "event"] == "unreachable"
+                    }
+                    #expect(report.line.contains(broken.address), "\(report.line)")
+                    let events = try worker.child.output.soFar[mark...].map {
+                        try object($0)[key: "event"]?.string ?? ""
+                    }
+                    #expect(events == ["disconnected", "unreachable"])
+                    let again = try Proxy(
+                        before: isFeed ? sequencer.feed : sequencer.address)
+                    _ = try await worker.child.output.first(from: mark + 2) { line in
+                        try object(line)[key: "event"] == "reconnected"
+                    }
+                    again.close()
+                    other.close()
+                }
+            }
+        }
+
+        /// A sequencer that is stopped for a while. It accepts connections, and says nothing.
+        struct PauseTests {
+            @Test func `a command waits for a stopped sequencer until its timeout, and not less`()
+                async throws
+            {
+                try await withSite { site in
+                    let sequencer = try await site.sequencer()
+                    sequencer.child.signal(SIGSTOP)
+                    for timeout in [1, 4] {
+                        let begun = ContinuousClock.now
+                        let outcome = try await site.run(
+                            "status", "--connect", sequencer.address, "--timeout", "\(timeout)s")
+                        #expect(ContinuousClock.now - begun >= .seconds(timeout))
+                        #expect(outcome.end == .exited(69), "\(outcome)")
+                        #expect(outcome.message.contains(sequencer.address), "\(outcome)")
+                    }
+                }
+            }
+
+            @Test(arguments: [3, 8])
+            func `a command that was told to wait longer than the pause succeeds`(
+                seconds: Int
+            ) async throws {
+                try await withSite { site in
+                    let sequencer = try await site.sequencer()
+                    _ = try await site.worker("alpha", of: sequencer, stores: ["counter"])
+                    sequencer.child.signal(SIGSTOP)
+                    let child = try site.start([
+                        "dispatch", "counter", "increment", "--connect", sequencer.address,
+                        "--timeout", "50s",
+                    ])
+                    // The pause is the fault itself.
+                    let over = OneTime<Bool>()
+                    over.after(.seconds(seconds), give: true)
+                    _ = await over.value()
+                    #expect(child.isRunning)
+                    sequencer.child.signal(SIGCONT)
+                    let outcome = try await Tool.outcome(of: child)
+                    #expect(outcome.end == .exited(0), "\(outcome)")
+                }
+            }
+
+            @Test func `a stream whose sequencer stops ends at its timeout`() async throws {
+                try await withSite { site in
+                    let sequencer = try await site.sequencer()
+                    _ = try await site.worker("alpha", of: sequencer, stores: ["counter"])
+                    let child = try site.start(
+                        [
+                            "dispatch", "counter", "-", "--json", "--connect",
+                            sequencer.address, "--timeout", "3s",
+                        ], input: .pipe)
+                    child.feed(["increment"])
+                    _ = try await child.output.line(0)
+                    sequencer.child.signal(SIGSTOP)
+                    let begun = ContinuousClock.now
+                    child.feed(["increment"])
+                    #expect(try await child.end() == .exited(83))
+                    #expect(ContinuousClock.now - begun >= .seconds(3))
+                }
+            }
+        }
+    }
+
+    /// A port of a host of the loopback network at which connections stay without an answer.
+    private final class Listener {
+        private let descriptors: [Int32]
+
+        /// - Parameters:
+        ///   - host: The host.
+        ///   - port: The port.
+        ///   - isFull: Whether its backlog is full, so that the system drops further attempts to connect.
+        /// - Throws: ``Failure`` if the port is taken.
+        init(_ host: String, _ port: UInt16, isFull: Bool) throws {
+            var place = sockaddr_in()
+            place.sin_family = sa_family_t(AF_INET)
+            place.sin_port = port.bigEndian
+            inet_pton(AF_INET, host, &place.sin_addr)
+            func call(_ body: (UnsafePointer<sockaddr>, socklen_t) -> Int32) -> Int32 {
+                withUnsafePointer(to: &place) {
+                    $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                        body($0, socklen_t(MemoryLayout<sockaddr_in>.size))
+                    }
+                }
+            }
+            let kind = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
+            let listener = socket(AF_INET, kind, 0)
+            var isOn: Int32 = 1
+            setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &isOn, socklen_t(4))
+            var descriptors = [listener]
+            guard call({ bind(listener, $0, $1) }) == 0, listen(listener, isFull ? 0 : 64) == 0
+            else { throw Failure("no listener at \(host):\(port): \(systemError())") }
+            for _ in 0..<(isFull ? 4 : 0) {
+                let client = socket(AF_INET, kind | Int32(SOCK_NONBLOCK.rawValue), 0)
+                _ = call { connect(client, $0, $1) }
+                descriptors.append(client)
+            }
+            self.descriptors = descriptors
+        }
+
+        deinit { for descriptor in descriptors { close(descriptor) } }
+    }
+#endif
