@@ -336,9 +336,9 @@ final class LogFolder {
 
     private static func unusable(_ path: String, _ number: Int32) -> LogError {
         let trouble = SystemTrouble(number: number, at: path)
+        let advice = trouble?.advice ?? "Give a folder that this user may make and write."
         return LogError(
             trouble?.logCode ?? .unusableFolder,
-            "The folder \(path) cannot be used for a log: \(String(shownCString: strerror(number))). "
-                + (trouble?.advice ?? "Give a folder that this user may make and write."))
+            "The folder \(path) cannot be used for a log: \(String(shownCString: strerror(number))). \(advice)")
     }
 }
