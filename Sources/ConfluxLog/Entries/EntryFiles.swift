@@ -75,6 +75,7 @@ package struct EntryFiles {
     /// removed, and one in which no entry was written because its owner ended.
     ///
     /// - Parameter list: Reads the database's list.
+    /// - Returns: The first numbers in their names.
     /// - Throws: `damaged` if there are entries that the database does not know.
     func strays(
         unlike list: () throws(DatabaseFailure) -> [EntryFileRecord]
@@ -156,6 +157,7 @@ extension LogError {
         LogError(
             .damaged,
             "\(path) has entries that the database in \(folder) does not know: the database is older than the "
-                + "entries, or the file belongs to another log. Restore all files of a backup together.")
+                + "entries, or the file belongs to another log. Restore all files of a backup together."
+        )
     }
 }

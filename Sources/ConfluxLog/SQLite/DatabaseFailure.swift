@@ -83,7 +83,8 @@ private struct FileSystem {
     private let isKnown: Bool
 
     init(of path: String) {
-        let folder = path.lastIndex(of: "/").map { $0 == path.startIndex ? "/" : path[..<$0] } ?? "."
+        let folder =
+            path.lastIndex(of: "/").map { $0 == path.startIndex ? "/" : path[..<$0] } ?? "."
         isKnown = statvfs(path, &status) == 0 || statvfs(String(folder), &status) == 0
     }
 

@@ -86,7 +86,9 @@ struct HeldFiles {
 
     /// Takes the database as it is after a change by its owner.
     mutating func databaseChanged() {
-        guard let version = Version(databasePath), version.identity == database.identity else { return }
+        guard let version = Version(databasePath), version.identity == database.identity else {
+            return
+        }
         database = version
     }
 

@@ -339,6 +339,7 @@ final class LogFolder {
         let advice = trouble?.advice ?? "Give a folder that this user may make and write."
         return LogError(
             trouble?.logCode ?? .unusableFolder,
-            "The folder \(path) cannot be used for a log: \(String(shownCString: strerror(number))). \(advice)")
+            "The folder \(path) cannot be used for a log: \(String(shownCString: strerror(number))). \(advice)"
+        )
     }
 }

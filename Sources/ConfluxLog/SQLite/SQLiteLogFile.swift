@@ -207,7 +207,8 @@ public final class SQLiteLogFile: LogReader {
             for file in made { try listing.add(file) }
         }
         let copied = EntryFiles(folder: target.path, salt: meta.salt, vfs: nil)
-        guard let last = try EntryReader(copied, list: listing.list).end(meta, in: target.path)?.last
+        guard
+            let last = try EntryReader(copied, list: listing.list).end(meta, in: target.path)?.last
         else { return true }
         try SQLiteFormat.reading(attempt) { () throws(DatabaseFailure) in
             try database.execute(

@@ -109,7 +109,9 @@ import Testing
         #expect(try files.contentsOfDirectory(atPath: folder.path).isEmpty)
     }
 
-    @Test(arguments: ["lock", "log.sqlite", "log.sqlite-wal", "entries-0000000000000000001.conflux"])
+    @Test(arguments: [
+        "lock", "log.sqlite", "log.sqlite-wal", "entries-0000000000000000001.conflux",
+    ])
     func `a file that was replaced is noticed`(name: String) throws {
         let log = try open()
         try log.fill(3)
