@@ -290,7 +290,8 @@ struct SequencerTelling {
             announce(
                 "clockJumped", span,
                 "the system's clock went forward by \(span.components.seconds) s at once. Timestamps follow it if it "
-                    + "stays there for a minute; if it is wrong, set it back before", ["followed": false])
+                    + "stays there for a minute; if it is wrong, set it back before",
+                ["followed": false])
         case .followed(let span):
             announce(
                 "clockJumped", span,

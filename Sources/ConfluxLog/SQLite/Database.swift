@@ -37,7 +37,8 @@ final class Database {
             let number = connection.map(sqlite3_system_errno) ?? 0
             sqlite3_close_v2(connection)
             throw DatabaseFailure(
-                code: code, words: String(shownCString: sqlite3_errstr(code)), system: number, at: path)
+                code: code, words: String(shownCString: sqlite3_errstr(code)), system: number,
+                at: path)
         }
         self.connection = connection
         self.path = path

@@ -43,7 +43,8 @@ package enum EventLevel: String, Sendable, CaseIterable, Comparable {
         "clockBehind", "clockJumped",
         "connectionRefused", "crashJournal", "disconnected", "frozen", "historyLost",
         "logNearlyFull", "missed", "omitted", "sequencerNotServing", "sessionForgotten", "slowed",
-        "snapshotFailed", "sourcePassedOver", "staleSequencer", "truncateFailed", "unreachable", "unreadable",
+        "snapshotFailed", "sourcePassedOver", "staleSequencer", "truncateFailed", "unreachable",
+        "unreadable",
         "unreadableFrame",
     ]
 
