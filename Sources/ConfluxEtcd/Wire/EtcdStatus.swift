@@ -34,7 +34,7 @@ package struct EtcdStatus: Sendable, Equatable {
             case (3, .number(let number)): fileBytes = number
             case (4, .number(let number)): leader = number
             case (8, .bytes(let text)):
-                if String(decoding: text, as: UTF8.self).contains("NOSPACE") { isAlarmed = true }
+                if String(shown: text).contains("NOSPACE") { isAlarmed = true }
             case (9, .number(let number)): usedBytes = number
             case (12, .number(let number)): quotaBytes = number
             default: break

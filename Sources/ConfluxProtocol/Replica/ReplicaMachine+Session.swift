@@ -337,16 +337,6 @@ extension ReplicaMachine {
         mutating get { submissions.isAwaiting || isConfirmationDue || hosting.isAsking }
     }
 
-    /// When the next progress is due: soon if there is news, otherwise as a sign of life.
-    private var progressDue: Duration {
-        guard let limits = welcome?.limits else { return .zero }
-        // How much of `live` is applied is learnt when the progress is due.
-        let isNews =
-            live ?? applied > progressSent || (isKeyed && submissions.reported > settledSent)
-        let pause = isNews ? limits.beatInterval : limits.silenceMax / 4
-        return progressSentAt + max(pause, settings.progressPauseMin)
-    }
-
     mutating func passTime(at now: Duration, into effects: inout [ReplicaEffect]) {
         switch phase {
         case .idle, .ended: return
@@ -391,19 +381,5 @@ extension ReplicaMachine {
         case .unwanted: nil
         case .proving(let since), .following(let since): since
         }
-    }
-
-    mutating func sendProgress(
-        at now: Duration, settled: UInt64, into effects: inout [ReplicaEffect]
-    ) {
-        progressSent = applied
-        progressSentAt = now
-        settledSent = max(settledSent, settled)
-        effects.append(
-            .send(
-                .progress(
-                    Progress(
-                        applied: applied, settled: settled,
-                        stopped: stopped.values.sorted { $0.store < $1.store }))))
     }
 }

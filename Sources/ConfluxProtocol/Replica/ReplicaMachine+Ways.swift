@@ -64,4 +64,10 @@ extension ReplicaMachine {
     /// When the sequencer counts as gone. A process that was stopped itself asks first, since the answers to earlier
     /// questions may still be unread.
     var probeEnd: Duration { probedAt + settings.feedSilenceMax * 3 / 4 }
+
+    /// An answer came. It does not count while an open has no answer: a busy node must not wait for that open for
+    /// ever.
+    mutating func hearAnswer(at now: Duration) {
+        if !hosting.isAsking { owedSince = now }
+    }
 }

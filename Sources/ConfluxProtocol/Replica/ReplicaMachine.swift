@@ -385,12 +385,6 @@ public struct ReplicaMachine: Sendable {
         }
     }
 
-    /// An answer came. It does not count while an open has no answer: a busy node must not wait for that open for
-    /// ever.
-    private mutating func hearAnswer(at now: Duration) {
-        if !hosting.isAsking { owedSince = now }
-    }
-
     /// Takes notice of a sender of another epoch than the session's.
     mutating func meet(_ other: Epoch, at now: Duration, into effects: inout [ReplicaEffect]) {
         if other > epoch {

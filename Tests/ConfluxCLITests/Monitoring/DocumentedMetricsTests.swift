@@ -1,11 +1,12 @@
 import ConfluxNode
-import ConfluxProtocol
 import ConfluxSequencer
+import ConfluxVocabulary
 import Foundation
 import Testing
 
 @testable import ConfluxCLI
 @testable import ConfluxMonitoring
+@testable import ConfluxProtocol
 @testable import ConfluxWorker
 
 /// docs/monitoring.md has every metric, and no other one.
@@ -71,6 +72,11 @@ struct DocumentedMetricsTests {
         metrics.lags = [SequencerMetrics.Lag(name: Name("alpha"), entries: 1, age: .seconds(1))]
         metrics.lastSnapshotAt = Timestamp(1)
         metrics.lastCheckpointAt = Timestamp(1)
+        let counter = try #require(StoreName("counter/shared"))
+        metrics.logHold = LogHold(
+            subject: .store(counter), nodes: [], reason: "", floor: SequenceNumber(1),
+            retainedBytes: 1,
+            space: LogSpace(usedBytes: 1, of: 1))
         let families = SequencerFamilies(metrics: metrics, folder: "/").all
         #expect(Self.served(families) == (try Self.documented(under: "The sequencer")))
     }

@@ -211,21 +211,6 @@ struct ReplicatedConceptTests {
         }
     }
 
-    @Test func `a store here can wait for a replica`() async throws {
-        try await withWorld { world in
-            let pair = try await Pair(world)
-            let total = pair.scope.run { Storage(0) }
-            try pair.scope.order(total, after: pair.here)
-            let here = pair.here
-            for round in 1...50 {
-                try await pair.here.dispatch(.add(1)).receipt()
-                try await total.commit { $0.replace(here.left) }.receipt()
-                #expect(total.value == round)
-            }
-            await pair.close()
-        }
-    }
-
     struct Pile: ReducedModel {
         static let name = "pile"
         static let reducers = Reducers<Pile>()
