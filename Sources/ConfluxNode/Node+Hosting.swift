@@ -39,7 +39,7 @@ extension Node {
     ///
     /// The first process to open a store creates it, with the state's `init()` as its first state;
     /// later ones adopt the existing state. Opening a name twice in one node returns the same
-    /// store, as long as it is referenced. Implies ``bridge(_:)``.
+    /// store, as long as it is referenced. Implies ``bridge(_:patience:)``.
     ///
     /// - Parameters:
     ///   - state: The state.

@@ -59,7 +59,7 @@ public struct Signal<Value> {
     ///
     /// - Parameter producer: Called at each observation, on the observing thread, or on the actor that it
     ///   belongs to. What it returns is disposed once, when the observation is; for
-    ///   ``observe(duringScopeOf:_:)`` at the latest when the producer sends after the object is gone.
+    ///   `observe(duringScopeOf:_:)` at the latest when the producer sends after the object is gone.
     public init(
         @_inheritActorContext _ producer:
             @escaping @isolated(any) @Sendable (_ send: @escaping @Sendable (Value) -> Void)
@@ -126,7 +126,7 @@ public struct Signal<Value> {
     ///
     /// - Parameters:
     ///   - object: Not retained.
-    ///   - observer: As in ``observe(_:)``. If it captures the object, that lives on.
+    ///   - observer: As in `observe(_:)`. If it captures the object, that lives on.
     /// - Returns: A disposable that ends the observation before the object's end.
     @_disfavoredOverload
     @discardableResult

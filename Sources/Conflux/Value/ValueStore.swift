@@ -99,7 +99,7 @@ extension Store where State: ValueHolder {
     ///
     /// - Parameters:
     ///   - part: Which parts.
-    ///   - object: Its `deinit` ends the observation, as in ``Signal/observe(duringScopeOf:_:)``.
+    ///   - object: Its `deinit` ends the observation, as in `Signal.observe(duringScopeOf:_:)`.
     ///     Not retained.
     ///   - body: Called with the value as the action left it, holding no lock. It may dispatch. If it belongs to an
     ///     actor, such as a closure in a main-actor class, it is called on that actor. Otherwise it is `@Sendable`,

@@ -52,7 +52,7 @@ public struct Executor: Sendable {
     /// Makes an executor from a context that code of an actor has in a variable.
     ///
     /// - Parameters:
-    ///   - context: As in ``init(_:)``. It is called on the actor.
+    ///   - context: As in `init(_:)`. It is called on the actor.
     ///   - isolation: The actor of the calling code.
     @_disfavoredOverload
     public init(_ context: @escaping Context, isolation: isolated any Actor = #isolation) {
@@ -70,7 +70,7 @@ public struct Executor: Sendable {
         self.init(place: .context { function in executor.run { context(function) } })
     }
 
-    /// Runs functions at once, on the thread that calls ``execute(_:)``.
+    /// Runs functions at once, on the thread that calls `execute(_:)`.
     public static let immediate = Executor(place: .immediate)
 
     /// Runs functions on the main queue: at once when called there, otherwise later.
