@@ -2,7 +2,7 @@
 ///
 /// Equal digests mean equal bytes, also if one side chose them to deceive: nobody can find two contents with the
 /// same digest. Replicas vote with digests, and a snapshot is what has the digest that they voted for. Where only
-/// accidents matter, there is ``Checksum``.
+/// accidents matter, there is `Checksum`.
 ///
 /// This is only the value. `ConfluxHashing` computes it, since that takes a C library.
 public struct Digest: Hashable, Sendable, CustomStringConvertible {
