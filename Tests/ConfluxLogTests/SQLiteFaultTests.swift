@@ -96,17 +96,29 @@ import Testing
     }
 
     @Test func `a checkpoint that finds the disk full damages nothing else`() throws {
+        let log = try open(.fsync)
+        try log.fill(4)
+        try log.save(.sample(4))
+        let pieces = SavedCheckpoint.sample(8, bytes: 2 << 20).pieces(of: 1 << 18)
+        try log.save(pieces[0])
+        disk.isFull.store(true, ordering: .relaxed)
+        #expect(code { try log.save(pieces[1]) } == .full)
+        disk.isFull.store(false, ordering: .relaxed)
+        #expect(try log.checkpoint(through: log.last) == .sample(4))
+        // The next checkpoint replaces the pieces of this one.
+        try log.save(.sample(8))
+        try log.append(.sample(9...9, bytes: 1 << 18))
+        #expect(try log.checkpoint(through: log.last) == .sample(8))
+    }
+
+    @Test func `a checkpoint above the log's bound is saved, since it makes room`() throws {
         var settings = SQLiteLogSettings.small()
         settings.limitBytes = 1 << 20
         let log = try SQLiteLog(directory: folder.path, settings: settings)
         try log.fill(4)
-        try log.save(.sample(4))
         let large = SavedCheckpoint.sample(8, bytes: 2 << 20)
-        #expect(code { try log.save(large, pieceBytes: 1 << 18) } == .full)
-        #expect(try log.checkpoint(through: log.last) == .sample(4))
-        // The next checkpoint removes the pieces of this one, so that appends have room again.
-        try log.save(.sample(8))
-        try log.append(.sample(9...9, bytes: 1 << 18))
-        #expect(try log.checkpoint(through: log.last) == .sample(8))
+        try log.save(large, pieceBytes: 1 << 18)
+        #expect(code { try log.append(.sample(9...9)) } == .full)
+        #expect(try log.checkpoint(through: log.last) == large)
     }
 }

@@ -45,12 +45,6 @@ enum SQLiteFormat {
                     + "\(self.version). Run the version of the program that wrote it, or a newer "
                     + "one.")
         }
-        guard version != 5 else {
-            throw LogError(
-                .notALog,
-                "The log in \(folder) has format 5, which only unreleased programs wrote. Use the program that "
-                    + "wrote it, or choose another folder.")
-        }
         // The header has no checksum, and a wrong version would mean that the log is read wrongly.
         let stated = try reporting("Opening \(path)") { () throws(DatabaseFailure) in
             try database.number("SELECT format FROM meta")
