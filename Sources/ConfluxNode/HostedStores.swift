@@ -100,11 +100,11 @@ final class HostedStores: Sendable {
         if isLate { end?() }
     }
 
-    /// The node has ended: nothing changes its stores any more.
+    /// The node has ended: nothing changes its stores any more. A further call does nothing.
     func endAll() {
         let ends = table.withLock { table in
-            table.hasEnded = true
-            return table.entries.values.compactMap(\.end)
+            defer { table.hasEnded = true }
+            return table.hasEnded ? [] : table.entries.values.compactMap(\.end)
         }
         for end in ends { end() }
     }

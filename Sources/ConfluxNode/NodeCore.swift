@@ -133,11 +133,14 @@ package final class NodeCore: Sendable {
             let applyThread = try NamedThread("conflux-apply") {
                 NodeThread.run { scope.run { apply.run() } }
             }
-            _ = try NamedThread("conflux-link") { [weak self] in
+            _ = try NamedThread("conflux-link") { [weak self, stores] in
                 let reason = NodeThread.run { scope.run { link.run() } }
                 sender.link = nil
                 applyThread.join()
                 self?.ended(reason)
+                // Nobody waits for a node that was released, but its stores and events may have readers.
+                events.finish()
+                stores.endAll()
             }
         } catch {
             throw NodeError(code: .invalidAddress, message: error.message)
