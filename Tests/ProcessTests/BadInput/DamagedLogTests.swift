@@ -8,6 +8,8 @@ extension ProcessTests {
     /// A sequencer whose log is damaged: what it reports, and what it still serves.
     struct DamagedLogTests {
         private static let keep = ["--keep-bytes", "1MiB"]
+        /// Nothing is discarded.
+        private static let keepAll = ["--keep-bytes", "64MiB"]
 
         @Test func `a damaged commit or checkpoint is reported, and all else is served`()
             async throws
@@ -97,7 +99,7 @@ extension ProcessTests {
         ///
         /// - Returns: The number of the counter's last entry.
         private func fill(_ site: Site) async throws -> UInt64 {
-            let sequencer = try await site.sequencer(data: "log", Self.keep[0], Self.keep[1])
+            let sequencer = try await site.sequencer(data: "log", Self.keepAll[0], Self.keepAll[1])
             let counter = try await site.worker("alpha", of: sequencer, stores: ["counter"])
             var last: UInt64 = 0
             for amount in 1...20 {
@@ -143,7 +145,7 @@ extension ProcessTests {
 
         private func expectCommitTold(_ site: Site, upTo last: UInt64) async throws {
             try site.flip("1013".utf8, to: "commit")
-            let sequencer = try await site.sequencer(data: "commit", Self.keep[0], Self.keep[1])
+            let sequencer = try await site.sequencer(data: "commit", Self.keepAll[0], Self.keepAll[1])
             try await expectServed("document", site, sequencer)
             let refused = try site.start([
                 "worker", "--json", "--connect", sequencer.address, "--name", "late", "--store",
@@ -169,7 +171,7 @@ extension ProcessTests {
             file.close()
             try site.flip(newest.bytes.prefix(200), to: "checkpoint")
             let sequencer = try await site.sequencer(
-                data: "checkpoint", Self.keep[0], Self.keep[1])
+                data: "checkpoint", Self.keepAll[0], Self.keepAll[1])
             let told = try await site.event("checkpointSetAside", of: sequencer.child)
             #expect(told[key: "sequence"]?.number == newest.sequence.rawValue)
             try await expectServed("document", site, sequencer)
