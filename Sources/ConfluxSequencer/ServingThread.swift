@@ -371,17 +371,3 @@ final class ServingThread {
         }
     }
 }
-
-extension ConnectionID {
-    /// The machine's id for a connection.
-    init(_ route: RoutingID) {
-        self.init(rawValue: UInt64(route.number))
-    }
-}
-
-extension RoutingID {
-    /// The connection with one of the machine's ids.
-    init(_ connection: ConnectionID) {
-        self.init(number: UInt32(truncatingIfNeeded: connection.rawValue))
-    }
-}

@@ -9,7 +9,7 @@ extension ProcessTests {
     struct DamagedLogTests {
         private static let keep = ["--keep-bytes", "1MiB"]
         /// Nothing is discarded.
-        private static let keepAll = ["--keep-bytes", "64MiB"]
+        private static let keepAll = ["--keep-bytes", "4MiB"]
 
         @Test func `a damaged commit or checkpoint is reported, and all else is served`()
             async throws
@@ -145,7 +145,8 @@ extension ProcessTests {
 
         private func expectCommitTold(_ site: Site, upTo last: UInt64) async throws {
             try site.flip("1013".utf8, to: "commit")
-            let sequencer = try await site.sequencer(data: "commit", Self.keepAll[0], Self.keepAll[1])
+            let sequencer = try await site.sequencer(
+                data: "commit", Self.keepAll[0], Self.keepAll[1])
             try await expectServed("document", site, sequencer)
             let refused = try site.start([
                 "worker", "--json", "--connect", sequencer.address, "--name", "late", "--store",

@@ -12,10 +12,10 @@ extension SequencerMachine {
             "\(sessions.lastingCount) sessions and \(joining.count - rejoining) to come")
         require(rejoining <= sessions.count, "\(rejoining) rejoin")
         require(
-            connections.observerCount <= settings.observersMax,
-            "\(connections.observerCount) observers")
+            connections.observers.total <= settings.observersMax,
+            "\(connections.observers.total) observers")
         require(
-            connections.all.count <= sessions.count + connections.observerCount,
+            connections.all.count <= sessions.count + connections.observers.total,
             "\(connections.all.count) connections")
         require(
             directory.storeCount <= settings.storesMax,
@@ -25,7 +25,9 @@ extension SequencerMachine {
             + directory.beginnings.values.reduce(0) { $0 + $1.initial.bytes.count }
         require(
             firstBytes <= settings.initialStatesBytesMax, "\(firstBytes) bytes of first states")
-        require(firstBytes == directory.initialBytes, "\(directory.initialBytes) are counted")
+        require(
+            firstBytes == directory.initialBytes.total,
+            "\(directory.initialBytes.total) are counted")
         require(directory.states.count <= settings.statesMax, "\(directory.states.count) states")
         require(questions.count <= settings.questionsMax, "\(questions.count) questions")
         require(inquiries.count <= 2 * settings.sessionsMax, "\(inquiries.count) inquiries")
