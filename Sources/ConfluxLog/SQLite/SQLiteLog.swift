@@ -69,7 +69,7 @@ public final class SQLiteLog: CopiedLog {
     ) throws(LogError) {
         try settings.validate()
         let folder = try LogFolder(directory)
-        try folder.refuseUnfinishedCopy()
+        try LogFolder.refuseUnfinishedCopy(in: folder.path)
         try LogFolder.refuseCutDatabase(folder.databasePath, in: folder.path)
         try self.init(in: folder, settings, origin: nil)
     }

@@ -34,6 +34,7 @@ public final class SQLiteLogFile: LogReader {
     }
 
     private init(path: String, in directory: String) throws(LogError) {
+        try LogFolder.refuseUnfinishedCopy(in: directory)
         try LogFolder.refuseCutDatabase(path, in: directory)
         guard access(path, F_OK) == 0 else {
             throw LogError(.notALog, "There is no log in \(directory). Name the folder of one.")

@@ -45,7 +45,7 @@
                         "dispatch", "counter", "increment", "--connect", addresses)
                     #expect(cut.end == .exited(69), "\(cut.message)")
                     #expect(
-                        cut.message.contains("\(ways[0].address), but does not answer"),
+                        cut.message.contains("\(ways[0].address) but does not answer"),
                         "\(cut.message)")
                     try await site.untilStandsBy(second.address, at: first.address)
                     let marks = [first.child.output.count, second.child.output.count]

@@ -258,15 +258,15 @@ final class LogFolder {
                 + "back, or restore the log from a backup.")
     }
 
-    /// Refuses to begin a new log where an unfinished copy is.
+    /// Refuses a folder with an unfinished copy.
     ///
     /// - Throws: `notALog`.
-    func refuseUnfinishedCopy() throws(LogError) {
-        let copy = Self.copyPath(in: path)
-        guard access(databasePath, F_OK) != 0, access(copy, F_OK) == 0 else { return }
+    static func refuseUnfinishedCopy(in folder: String) throws(LogError) {
+        let copy = copyPath(in: folder)
+        guard access(databasePath(in: folder), F_OK) != 0, access(copy, F_OK) == 0 else { return }
         throw LogError(
             .notALog,
-            "In \(path) there is a copy of a log that was not finished: \(copy). Make the copy again; or "
+            "In \(folder) there is a copy of a log that was not finished: \(copy). Make the copy again; or "
                 + "empty the folder, and a new log begins here.")
     }
 
