@@ -85,8 +85,9 @@ extension ProcessTests {
                 try await site.dispatch(
                     lines: Self.lines(60), to: "document/hosted", at: sequencer.address,
                     "--timeout", "110s")
+                // What is kept aside may exceed the bound by an eighth, and SQLite's journal comes on top.
                 let bytes = try site.diskBytes(of: "log")
-                #expect(bytes < 54 << 20)
+                #expect(bytes < 60 << 20)
                 // Nothing is lost: whoever opens the store gets what was kept aside.
                 _ = try await site.worker("next", of: sequencer, stores: ["document/abandoned"])
                 _ = try await site.dispatch(
