@@ -30,11 +30,11 @@ public final class SQLiteLogFile: LogReader {
     /// - Parameter directory: The folder.
     /// - Throws: `notALog` if there is none; `newerFormat`, `olderFormat`, `unusableFolder`, `damaged`, `failed`.
     public convenience init(directory: String) throws(LogError) {
+        try LogFolder.refuseUnfinishedCopy(in: directory)
         try self.init(path: LogFolder.databasePath(in: directory), in: directory)
     }
 
     private init(path: String, in directory: String) throws(LogError) {
-        try LogFolder.refuseUnfinishedCopy(in: directory)
         try LogFolder.refuseCutDatabase(path, in: directory)
         guard access(path, F_OK) == 0 else {
             throw LogError(.notALog, "There is no log in \(directory). Name the folder of one.")
