@@ -29,6 +29,7 @@ extension SQLiteLog {
     /// - Parameters:
     ///   - bytes: How many bytes are added.
     ///   - reusing: Whether they are added to the database, where they use free bytes first.
+    /// - Throws: `SQLITE_FULL`.
     func requireRoom(_ bytes: Int, reusing: Bool = false) throws(DatabaseFailure) {
         let used = database.fileBytes + entryBytes - (reusing ? database.freeBytes : 0)
         guard used + bytes > limitBytes else { return }

@@ -55,6 +55,7 @@ struct LogClock: Sendable, Equatable {
     /// - Parameters:
     ///   - now: What the clocks show.
     ///   - tell: Gets what is noteworthy.
+    /// - Returns: The timestamp.
     mutating func read(_ now: Moment, tell: (ClockChange) -> Void) -> Timestamp {
         let wall = believe(now, tell: tell)
         let passed = max(.zero, now.monotonic - (readAt ?? now.monotonic))
