@@ -238,6 +238,7 @@ public class ServingSocket: PolledSocket {
         } catch {
             fault = error
         }
+        try open().took(messages: events.count, from: id)
         var ping: ZMTPDecoder.Event?
         for event in events {
             if case .ping = event { ping = event } else { try handle(event, from: id) }

@@ -32,6 +32,30 @@ final class StreamServer {
     fileprivate struct Connection {
         let descriptor: Int32
         var outbound = OutboundFrames()
+        var turn = Turn()
+    }
+
+    /// How many bytes are read from one connection before others have their turn.
+    ///
+    /// Small messages cost as much as large ones. So a connection that sends many of them is read in small pieces, as
+    /// is a new one.
+    struct Turn {
+        private(set) var bytes = Turn.bytesMin
+        /// A piece that completes more messages than this makes the next one smaller.
+        static let messagesMax = 128
+        private static let bytesMin = 4 << 10
+        static let bytesMax = 64 << 10
+        /// How much larger the next piece may be. If it grew faster, a peer could send large messages and small ones
+        /// alternately, and gain by it.
+        private static let bytesStep = 8 << 10
+
+        /// Sets the size of the next piece, after one that completed this many messages.
+        mutating func took(messages: Int) {
+            bytes =
+                messages > Self.messagesMax
+                ? max(Self.bytesMin, bytes * Self.messagesMax / messages)
+                : min(Self.bytesMax, bytes + Self.bytesStep)
+        }
     }
 
     /// Readable if there is something to do.
@@ -48,8 +72,6 @@ final class StreamServer {
     private let piece: UnsafeMutableRawBufferPointer
     private let settings: SocketSettings
 
-    /// How many bytes are read from one connection before others have their turn.
-    private static let pieceBytes = 64 << 10
     private static let readyMax = 64
 
     /// - Parameters:
@@ -64,7 +86,7 @@ final class StreamServer {
             if readiness >= 0 { closeDescriptor(readiness) }
             throw .system(number, "Opening a socket")
         }
-        piece = .allocate(byteCount: Self.pieceBytes, alignment: 16)
+        piece = .allocate(byteCount: Turn.bytesMax, alignment: 16)
     }
 
     deinit {
@@ -124,7 +146,8 @@ final class StreamServer {
             guard let connection = connections[id] else { continue }
             if item.is_writable != 0, !writeOn(id) { return end(id) }
             guard item.is_readable != 0 else { continue }
-            let count = conflux_receive(connection.descriptor, piece.baseAddress, piece.count)
+            let count = conflux_receive(
+                connection.descriptor, piece.baseAddress, connection.turn.bytes)
             if count > 0 {
                 return .received(
                     id, UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(piece)[..<count]))
@@ -141,6 +164,12 @@ final class StreamServer {
             closeDescriptor(connection.descriptor)
         }
         return .ended(id)
+    }
+
+    /// Notes how many messages the last piece of a connection has completed.
+    func took(messages: Int, from id: RoutingID) {
+        guard let index = connections.index(forKey: id) else { return }
+        connections.values[index].turn.took(messages: messages)
     }
 
     /// Whether ``next()`` has something to report that the descriptor does not.
@@ -179,7 +208,7 @@ final class StreamServer {
     private func writeOn(_ id: RoutingID) -> Bool {
         guard let index = connections.index(forKey: id) else { return true }
         let descriptor = connections.values[index].descriptor
-        guard connections.values[index].outbound.write(to: descriptor, atMost: Self.pieceBytes)
+        guard connections.values[index].outbound.write(to: descriptor, atMost: Turn.bytesMax)
         else { return false }
         return !connections.values[index].outbound.isClear
             || watch(descriptor, id, isWriting: false)

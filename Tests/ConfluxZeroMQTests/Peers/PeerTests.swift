@@ -67,6 +67,32 @@ import Testing
         #expect(dealer.malformedCount == 1)
     }
 
+    @Test func `a peer that sends many small messages has turns as short as others'`() throws {
+        let router = try RouterSocket(settings: .test)
+        let endpoint = try router.bind(Endpoint("tcp://127.0.0.1:0"))
+        let streams = try (0..<2).map { _ in try RawStream(to: endpoint) }
+        for stream in streams {
+            try stream.shakeHands(as: "DEALER")
+            try wait(for: router, pause: .milliseconds(5)) {
+                let input = try router.receive()
+                #expect(input == nil)
+                return stream.hasInput ? () : nil
+            }
+        }
+        // All of it has arrived before any of it is read: 30,000 empty messages, and one of another peer.
+        try streams[0].send([UInt8](repeating: 0, count: 60_000))
+        try streams[1].send([0, 1, 7])
+        var others = 0
+        try wait(for: router, pause: .milliseconds(5)) {
+            while let input = try router.receive() {
+                if case .message(_, [7]) = input { return () }
+                others += 1
+            }
+            return nil
+        }
+        #expect(others <= 10_000)
+    }
+
     @Test(arguments: [ZMQ_PUB, ZMQ_XPUB], [false, true])
     func `a client follows a publisher of libzmq's`(type: Int32, isEncrypted: Bool) throws {
         let publisher = try RawSocket(serving: type, key: isEncrypted ? Self.server : nil)
