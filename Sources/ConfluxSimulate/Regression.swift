@@ -131,6 +131,9 @@ struct Regression: Sendable {
             [81_725_526_499_199],
             "a replica kept the effect of a skipped entry, from a snapshot that the sequencer had lost"
         )
+        + found(
+            [41_374_971_355_494], of: .service,
+            "no snapshot was taken any more after the only voter had left")
 
     private static func found(
         _ seeds: [UInt64], of states: SampleStates = .journal, in world: SimulationWorld? = nil,

@@ -173,7 +173,7 @@ extension DiskTests {
             let calls = try run(nil, durability).disk.callCount
             #expect(calls > 150)
             var told = 0
-            for call in Selection(of: calls, atMost: 10).places {
+            for call in Selection(of: calls, atMost: 5).places {
                 do {
                     let (disk, receipted, errors) = try run((call, fault), durability)
                     if !errors.isEmpty { told += 1 }

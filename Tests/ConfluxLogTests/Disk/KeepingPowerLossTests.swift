@@ -183,7 +183,7 @@ extension DiskTests {
             let groups = Dictionary(grouping: instants.indices) { instants[$0].known.isTruncating }
             #expect(groups.count == 2)
             let places = groups.values.flatMap { group in
-                Selection(of: group.count, atMost: 12).places.map { group[$0] }
+                Selection(of: group.count, atMost: 5).places.map { group[$0] }
             }
             for index in places {
                 let files = instants[index].image.files(after: survival, using: &random)
@@ -211,7 +211,7 @@ extension DiskTests {
             }
             let calls = try run(nil).0.callCount
             var told = 0
-            for call in Selection(of: calls, atMost: 8).places {
+            for call in Selection(of: calls, atMost: 4).places {
                 do {
                     let (disk, keeper) = try run((call, fault))
                     if !keeper.errors.isEmpty { told += 1 }

@@ -77,7 +77,7 @@ extension DiskTests {
             let run = try run(durability)
             #expect(run.instants.count > 200)
             let rounds = survival == .someSectors ? 3 : 1
-            for index in Selection(of: run.instants.count, atMost: 15).places {
+            for index in Selection(of: run.instants.count, atMost: 6).places {
                 let instant = run.instants[index]
                 for _ in 0..<rounds {
                     let files = instant.image.files(after: survival, using: &random)

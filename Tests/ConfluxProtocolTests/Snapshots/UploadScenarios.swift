@@ -61,6 +61,26 @@ struct UploadScenarios {
         #expect(cluster.taken.count == 1)
     }
 
+    @Test
+    func `a voter that is gone before its votes are decided keeps no snapshot from being taken`()
+        throws
+    {
+        var cluster = Cluster.eager(nodes: ["alpha", "beta"])
+        cluster.nodes[2]?.isVotingLate = true
+        cluster.grow("list/*", by: 2_000, from: 1)
+        cluster.input(.leave, to: 1)
+        cluster.run()
+        cluster.removeNode(1)
+        cluster.pass(cluster.settings.votePatience * 2)
+        #expect(cluster.taken.isEmpty)
+        #expect(!cluster.failed.isEmpty)
+        cluster.nodes[2]?.isVotingLate = false
+        for _ in 1...2 { cluster.grow("list/*", by: 8_000, from: 2) }
+        #expect(!cluster.taken.isEmpty)
+        cluster.addNode(3, store: "list")
+        cluster.expectAgreement()
+    }
+
     @Test func `a source that no longer has the state is skipped at once`() {
         var cluster = Cluster.eager()
         cluster.nodes[1]?.giving = .nothing

@@ -162,10 +162,8 @@ extension StoreWork {
     fileprivate var place: Place {
         Place(
             isReady: isPointReady, deadline: votes.deadline, isComplete: votes.isComplete,
-            upload: upload.flatMap { upload in
-                upload.source.map {
-                    upload.step == .waiting ? .waiting($0.sharer) : .active($0.sharer)
-                }
+            upload: upload.map {
+                $0.step == .waiting ? .waiting($0.source.sharer) : .active($0.source.sharer)
             })
     }
 }

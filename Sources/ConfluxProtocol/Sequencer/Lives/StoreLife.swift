@@ -183,7 +183,10 @@ struct StoreWork: Sendable {
 
     mutating func ask(until deadline: Duration) { upload?.ask(until: deadline) }
 
-    mutating func passOverSource() { upload?.passOverSource() }
+    /// Goes on with the upload's next source. Without one, gives the upload up.
+    mutating func passOverSource() {
+        if upload?.passOverSource() == false { upload = nil }
+    }
 
     mutating func take(_ chunk: SnapshotChunk, partBytesMax: Int) -> SnapshotUpload.Taken? {
         guard let taken = upload?.take(chunk, partBytesMax: partBytesMax) else { return nil }

@@ -93,7 +93,7 @@ extension SequencerMachine {
             )
         }
         if let upload = life.work.upload {
-            let source = upload.source.map { [self.name(of: $0.incarnation)] } ?? []
+            let source = [self.name(of: upload.source.incarnation)]
             return (
                 "its snapshot is being uploaded. If this lasts, stop that node, \(drop)", source
             )

@@ -41,8 +41,14 @@ extension SequencerMachine {
             }
             return
         }
-        let upload = SnapshotUpload(
-            reference, of: round, from: sources(of: result, in: round), isConfirmed: isConfirmed)
+        guard
+            let upload = SnapshotUpload(
+                reference, of: round, from: sources(of: result, in: round),
+                isConfirmed: isConfirmed)
+        else {
+            snapshotFailed(round.place, Self.noSource, into: &effects)
+            return
+        }
         guard life.work.upload?.isSame(as: upload) != true else { return }
         directory.change(name) { $0.giveUpUpload() }
         // The log may complete the snapshot with the part that it is saving. After that the store
@@ -62,7 +68,9 @@ extension SequencerMachine {
         beginUploads(at: now, into: &effects)
     }
 
-    /// The replicas that voted for a state. Those that never failed to send one are asked first, and
+    private static let noSource = "no connected replica sends this state"
+
+    /// The replicas that voted for a state and are remembered. Those that never failed to send one are asked first, and
     /// then those whose last failure is longest ago.
     private func sources(
         of result: Votes.Result, in round: Votes.Round
@@ -78,24 +86,24 @@ extension SequencerMachine {
     private mutating func beginUploads(
         at now: Moment, into effects: inout [SequencerEffect]
     ) {
-        while let name = directory.lives.nextWaiting(of: settings.uploadsMax) {
-            goOn(with: name, at: now, into: &effects)
+        while let name = directory.lives.nextWaiting(of: settings.uploadsMax),
+            let place = directory.life(of: name)?.work.upload?.place
+        {
+            goOn(with: place, at: now, into: &effects)
         }
     }
 
-    /// Asks the first source that is present for the next part.
+    /// Asks the first source that is present for the next part. Without one, the upload is given up.
     private mutating func goOn(
-        with name: StoreName, at now: Moment, into effects: inout [SequencerEffect]
+        with place: SnapshotPlace, at now: Moment, into effects: inout [SequencerEffect]
     ) {
         let deadline = now.monotonic + settings.snapshotPatience
-        while let life = directory.life(of: name), let upload = life.work.upload,
-            let source = upload.source
-        {
+        while let work = directory.life(place)?.work, let upload = work.upload {
             // Only live nodes are hosts.
-            if life.work.hosts[source.incarnation] != nil,
-                let connection = sessions[source.incarnation]?.connection
+            if work.hosts[upload.source.incarnation] != nil,
+                let connection = sessions[upload.source.incarnation]?.connection
             {
-                directory.change(name) { $0.ask(until: deadline) }
+                directory.change(place) { $0.ask(until: deadline) }
                 effects.append(
                     .send(
                         .snapshotRequest(
@@ -104,20 +112,19 @@ extension SequencerMachine {
                                 limitBytes: settings.snapshotPartBytesMax)), to: connection))
                 return
             }
-            directory.change(name) { $0.passOverSource() }
+            directory.change(place) { $0.passOverSource() }
         }
-        fail(name, "no connected replica sends this state", into: &effects)
+        fail(place, Self.noSource, into: &effects)
     }
 
     /// Gives an upload up. The next attempt is at the store's next point, and no sooner: an upload
     /// that always fails would otherwise fail with every commit. From here on there is room for
     /// another upload.
     private mutating func fail(
-        _ name: StoreName, _ reason: String, into effects: inout [SequencerEffect]
+        _ place: SnapshotPlace, _ reason: String, into effects: inout [SequencerEffect]
     ) {
-        guard let upload = directory.life(of: name)?.work.upload else { return }
-        directory.change(name) { $0.giveUpUpload() }
-        snapshotFailed(upload.place, reason, into: &effects)
+        directory.change(place) { $0.giveUpUpload() }
+        snapshotFailed(place, reason, into: &effects)
     }
 
     /// No snapshot of a store can be taken now. The store is frozen when too many entries depend on
@@ -135,22 +142,22 @@ extension SequencerMachine {
         _ chunk: SnapshotChunk, of incarnation: Incarnation, at now: Moment,
         into effects: inout [SequencerEffect]
     ) {
-        let name = chunk.place.store
-        guard let upload = directory.life(chunk.place)?.work.upload, upload.place == chunk.place,
-            upload.deadline != nil, upload.source?.incarnation == incarnation
+        let place = chunk.place
+        guard let upload = directory.life(place)?.work.upload, upload.place == place,
+            upload.deadline != nil, upload.source.incarnation == incarnation
         else { return }
         let partBytesMax = Int(settings.snapshotPartBytesMax)
-        switch directory.change(name, { $0.take(chunk, partBytesMax: partBytesMax) }) ?? nil {
+        switch directory.change(place, { $0.take(chunk, partBytesMax: partBytesMax) }) ?? nil {
         case .part(let part): effects.append(.saveSnapshot(part))
-        case .gone: passOver(name, "it no longer has that state", at: now, into: &effects)
+        case .gone: passOver(place, "it no longer has that state", at: now, into: &effects)
         case .short:
             passOver(
-                name, "it does not send the part that it was asked for", at: now, into: &effects)
+                place, "it does not send the part that it was asked for", at: now, into: &effects)
         case .wrong(isOneGiver: true):
             passOver(
-                name, "what it sent does not have the digest that it voted for", at: now,
+                place, "what it sent does not have the digest that it voted for", at: now,
                 into: &effects)
-        case .wrong(isOneGiver: false): goOn(with: name, at: now, into: &effects)
+        case .wrong(isOneGiver: false): goOn(with: place, at: now, into: &effects)
         case .other, nil: break
         }
     }
@@ -158,20 +165,19 @@ extension SequencerMachine {
     /// The source of an upload has failed, so the next one is asked. From here on it is asked after
     /// others for all snapshots.
     private mutating func passOver(
-        _ name: StoreName, _ reason: String, at now: Moment,
+        _ place: SnapshotPlace, _ reason: String, at now: Moment,
         into effects: inout [SequencerEffect]
     ) {
-        guard let upload = directory.life(of: name)?.work.upload, let source = upload.source
-        else { return }
+        guard let source = directory.life(place)?.work.upload?.source else { return }
         sourceFailures.add(source)
         let session = sessions[source.incarnation]
         effects.append(
             .note(
                 .sourcePassedOver(
-                    upload.place, source.incarnation, name: session?.name, owner: session?.owner,
+                    place, source.incarnation, name: session?.name, owner: session?.owner,
                     reason)))
-        directory.change(name) { $0.passOverSource() }
-        goOn(with: name, at: now, into: &effects)
+        directory.change(place) { $0.passOverSource() }
+        goOn(with: place, at: now, into: &effects)
         beginUploads(at: now, into: &effects)
     }
 
@@ -190,12 +196,12 @@ extension SequencerMachine {
         }
         guard directory.life(place)?.work.upload?.place == place else { return }
         if let failure = answer.failure {
-            fail(place.store, "it can't be saved: \(failure)", into: &effects)
+            fail(place, "it can't be saved: \(failure)", into: &effects)
         } else if let whole = answer.whole {
             directory.change(place) { $0.giveUpUpload() }
             tellDivergence(of: place, whole, into: &effects)
         } else {
-            goOn(with: place.store, at: now, into: &effects)
+            goOn(with: place, at: now, into: &effects)
         }
     }
 
@@ -230,7 +236,8 @@ extension SequencerMachine {
     /// Goes on with the next source where a source did not answer in time.
     mutating func passUploads(at now: Moment, into effects: inout [SequencerEffect]) {
         for name in directory.lives.overdue(at: now.monotonic) {
-            passOver(name, "it did not answer in time", at: now, into: &effects)
+            guard let place = directory.life(of: name)?.work.upload?.place else { continue }
+            passOver(place, "it did not answer in time", at: now, into: &effects)
         }
         beginUploads(at: now, into: &effects)
     }

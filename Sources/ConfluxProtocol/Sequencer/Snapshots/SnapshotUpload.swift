@@ -21,8 +21,10 @@ struct SnapshotUpload: Sendable {
     let load: UInt64
     /// Whether it becomes the state that openers begin with.
     let isConfirmed: Bool
-    /// The replicas that have the state, without those that failed to send it.
-    private var sources: [Source]
+    /// The replica that is asked for the next part.
+    private(set) var source: Source
+    /// The other replicas that have the state, without those that failed to send it.
+    private var others: ArraySlice<Source>
     /// The replicas that gave what has arrived.
     private var givers: Set<Incarnation> = []
     /// How many bytes have arrived: they are in the log, or on their way to it.
@@ -61,19 +63,19 @@ struct SnapshotUpload: Sendable {
         case wrong(isOneGiver: Bool)
     }
 
-    init(
+    /// - Returns: nil if no replica has the state.
+    init?(
         _ reference: SnapshotReference, of round: Votes.Round, from sources: [Source],
         isConfirmed: Bool
     ) {
+        guard let source = sources.first else { return nil }
         place = round.place
         load = round.load
-        self.sources = sources
+        self.source = source
+        others = sources.dropFirst()
         self.reference = reference
         self.isConfirmed = isConfirmed
     }
-
-    /// The replica that is asked for the next part; nil if no replica has it any more.
-    var source: Source? { sources.first }
 
     /// The time by which the source must answer; nil if none was asked.
     var deadline: Duration? {
@@ -89,7 +91,13 @@ struct SnapshotUpload: Sendable {
     mutating func ask(until deadline: Duration) { step = .asked(until: deadline) }
 
     /// The source no longer has the state, never had it, or does not answer.
-    mutating func passOverSource() { sources.removeFirst() }
+    ///
+    /// - Returns: Whether there is another source.
+    mutating func passOverSource() -> Bool {
+        guard let next = others.popFirst() else { return false }
+        source = next
+        return true
+    }
 
     /// The source has answered.
     ///
@@ -98,7 +106,7 @@ struct SnapshotUpload: Sendable {
     ///   - partBytesMax: How many bytes were asked for.
     /// - Returns: What kind of part it is.
     mutating func take(_ chunk: SnapshotChunk, partBytesMax: Int) -> Taken {
-        guard case .asked = step, let source else { return .other }
+        guard case .asked = step else { return .other }
         guard chunk.byteCount == reference.byteCount, !chunk.bytes.isEmpty else { return .gone }
         // A part that was requested twice arrives twice.
         guard chunk.offset == offset else { return .other }
