@@ -183,7 +183,11 @@ extension LogWorker {
             return try saveNext(of: run)
         } catch {
             guard Self.isPassing(error) else { throw error }
-            // Stores that were kept stay kept; the machine asks for the others again.
+            // Stores that were kept stay kept; the machine asks for the others later.
+            for job in run.stores.dropFirst(run.kept.count) {
+                run.fail(job.store, error)
+                run.keep(nil, of: job)
+            }
             answer(.keptAside(run.kept))
             return true
         }

@@ -162,6 +162,12 @@ final class Database {
     /// Sets at how many pages the write-ahead log is copied into the database.
     func setCheckpoint(pages: Int32) { sqlite3_wal_autocheckpoint(connection, pages) }
 
+    /// Copies the write-ahead log into the database and empties its file, unless somebody reads from it now.
+    func emptyWriteAheadFile() {
+        // The system's error, if there is one, is found by the next write.
+        sqlite3_wal_checkpoint_v2(connection, "main", SQLITE_CHECKPOINT_TRUNCATE, nil, nil)
+    }
+
     /// Keeps the write-ahead log's file when the connection closes.
     func keepWriteAheadFile() {
         var isOn: Int32 = 1

@@ -163,7 +163,10 @@ extension SQLiteLog {
         let raisesDurability = forced && settings.durability == .os
         let changed = try writing(attempt) { () throws(DatabaseFailure) -> Result? in
             // What adds nothing may be what makes room.
-            if bytes > 0 { try requireRoom(bytes, reusing: true) }
+            if bytes > 0 {
+                try measure(files)
+                try requireRoom(bytes, toDatabase: true)
+            }
             try files.entries.sync()
             if raisesDurability { try files.database.setSynchronous(full: true) }
             let changed = try files.database.transaction { () throws(DatabaseFailure) -> Result? in

@@ -3,10 +3,11 @@ import ConfluxVocabulary
 
 /// How much of its bound the log uses.
 extension SQLiteLog {
-    /// How much of the bound the files use. Before a claim, only the database is counted.
+    /// How much of the bound the files use. Before a claim, the entries are not counted.
     public var space: LogSpace {
         LogSpace(
-            usedBytes: UInt64(database.fileBytes + entryBytes), of: UInt64(limitBytes))
+            usedBytes: UInt64(database.fileBytes + database.aheadBytes + entryBytes),
+            of: UInt64(limitBytes))
     }
 
     /// How many bytes of the entries' files are in use.
@@ -14,7 +15,23 @@ extension SQLiteLog {
 
     /// Notes how large the database is after a change.
     func measure(_ files: Files) throws(DatabaseFailure) {
-        database = try files.statements.truncation.size()
+        database = try Self.size(files.statements.truncation, files.folder)
+        // While others read, the file grows. It is emptied at the first change after that.
+        let usual = SQLiteFormat.writeAheadFileBytes(settings.writeAheadBytes(under: limitBytes))
+        guard database.aheadBytes > usual else { return }
+        files.database.setBusyTimeout(.zero)
+        files.database.emptyWriteAheadFile()
+        files.database.setBusyTimeout(settings.busyTimeout)
+        database = try Self.size(files.statements.truncation, files.folder)
+    }
+
+    /// How large the database and its write-ahead log are.
+    static func size(
+        _ statements: SQLiteTruncationStatements, _ folder: LogFolder
+    ) throws(DatabaseFailure) -> DatabaseSize {
+        let (fileBytes, freeBytes) = try statements.size()
+        return DatabaseSize(
+            fileBytes: fileBytes, freeBytes: freeBytes, aheadBytes: folder.writeAheadBytes)
     }
 
     /// How many bytes of the database's file may be free before each change gives some back. Free bytes are used
@@ -28,12 +45,24 @@ extension SQLiteLog {
     ///
     /// - Parameters:
     ///   - bytes: How many bytes are added.
-    ///   - reusing: Whether they are added to the database, where they use free bytes first.
+    ///   - toDatabase: Whether they are added to the database. There they use free bytes first, and are in the
+    ///     write-ahead log, too.
     /// - Throws: `SQLITE_FULL`.
-    func requireRoom(_ bytes: Int, reusing: Bool = false) throws(DatabaseFailure) {
-        let used = database.fileBytes + entryBytes - (reusing ? database.freeBytes : 0)
+    func requireRoom(_ bytes: Int, toDatabase: Bool = false) throws(DatabaseFailure) {
+        var used = database.fileBytes + database.aheadBytes + entryBytes
+        if toDatabase { used += bytes - database.freeBytes }
         guard used + bytes > limitBytes else { return }
         throw DatabaseFailure(
             code: SQLITE_FULL, words: "the log may take \(limitBytes) bytes")
     }
+}
+
+/// How many bytes a log's database has.
+struct DatabaseSize {
+    /// The file's.
+    var fileBytes = 0
+    /// Those of them that are free.
+    var freeBytes = 0
+    /// Those of its write-ahead log.
+    var aheadBytes = 0
 }

@@ -55,7 +55,7 @@ public final class SQLiteLog: CopiedLog {
     /// The bound.
     let limitBytes: Int
     /// How many bytes the database's file has, and how many of them are free.
-    var database = (fileBytes: 0, freeBytes: 0)
+    var database = DatabaseSize()
 
     /// Opens the log in a folder, and creates both if they are absent.
     ///
@@ -93,18 +93,18 @@ public final class SQLiteLog: CopiedLog {
         let files = EntryFiles(folder: folder.path, salt: salt, vfs: settings.vfs)
         let limitBytes =
             settings.limitBytes ?? SQLiteLogSettings.limitBytes(forVolumeOf: folder.path)
+        let aheadBytes = settings.writeAheadBytes(under: limitBytes)
         let entries = EntryWriter(files, fileBytes: SQLiteLogSettings.fileBytes(limitBytes)) {
             path throws(DatabaseFailure) in try folder.createFile(path)
         }
         try SQLiteFormat.reporting(attempt) { () throws(DatabaseFailure) in
             try SQLiteFormat.prepare(
                 database, hasLog: hasLog, origin: origin ?? .new(.random()), salt: salt,
-                settings: settings)
+                aheadBytes: aheadBytes)
             try database.renewWriteAheadFile()
         }
         let meta = try SQLiteMeta(database, in: folder.path)
-        // A quarter more, since the transaction that reaches the limit exceeds it.
-        try folder.extendWriteAheadFile(to: settings.writeAheadBytes * 5 / 4)
+        try folder.extendWriteAheadFile(to: SQLiteFormat.writeAheadFileBytes(aheadBytes))
         try folder.synchronize()
         id = meta.log
         self.settings = settings
@@ -122,7 +122,9 @@ public final class SQLiteLog: CopiedLog {
         last =
             try commits.end(meta, in: folder.path)?.last
             ?? SequenceNumber(meta.floor.rawValue - 1)
-        self.database = try SQLiteFormat.reporting(attempt, statements.truncation.size)
+        self.database = try SQLiteFormat.reporting(attempt) { () throws(DatabaseFailure) in
+            try Self.size(statements.truncation, folder)
+        }
         try folder.hold()
         self.files = Files(
             statements: statements, database: database, entries: entries, commits: commits,

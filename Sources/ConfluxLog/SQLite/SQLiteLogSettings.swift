@@ -19,18 +19,25 @@ public struct SQLiteLogSettings: Sendable, Hashable {
     public var durability: Durability
 
     /// The largest size of the log, 1 MiB to 16 TiB; nil for three quarters of the folder's file system, 64 GiB at
-    /// most. It counts entries, checkpoints and snapshots, but not SQLite's write-ahead log. At the bound `append`
-    /// throws `full`, unless it is forced. The last eighth is a reserve: while it is in use, a sequencer admits no
-    /// actions until checkpoints and truncation have made room. 64 GiB hold some hundred million small actions.
+    /// most. It counts entries, checkpoints, snapshots, and SQLite's write-ahead log. At the bound `append` throws
+    /// `full`, unless it is forced. The last part is a reserve (``LogSpace/reserveBytes(of:)``): while it is in use, a
+    /// sequencer admits no actions until checkpoints and truncation have made room. 64 GiB hold some hundred million
+    /// small actions.
     public var limitBytes: Int?
 
     /// The size at which the database's write-ahead log is copied into the database, 1 MiB to 1 GiB. The piece
-    /// of a checkpoint or snapshot that reaches it waits for the copy. The file is created a quarter larger.
+    /// of a checkpoint or snapshot that reaches it waits for the copy. The file is created a quarter larger. Under a
+    /// low ``limitBytes`` it is less: a sixteenth of that.
     public var writeAheadBytes = 4 << 20
 
     /// How long to wait for another program that holds SQLite's lock, 0 to 60 s. Readers need no lock; a
     /// program that writes with `sqlite3` makes every change wait.
     public var busyTimeout = Duration.seconds(5)
+
+    /// The size at which the write-ahead log is copied, under a bound: a sixteenth of a low one.
+    func writeAheadBytes(under limitBytes: Int) -> Int {
+        min(writeAheadBytes, max(64 << 10, limitBytes >> 4))
+    }
 
     /// The size at which a file of entries is full: 16 MiB, less under a low bound, more under a high one. The
     /// oldest entries are discarded a file at a time.

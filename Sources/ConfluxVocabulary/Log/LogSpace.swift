@@ -7,8 +7,7 @@ public struct LogSpace: Sendable, Hashable {
         /// More than that is used. A sequencer sees to it early that older entries can be discarded. Copying what
         /// they still serve takes room, too: at most as much as the entries themselves.
         case scarce
-        /// More than seven eighths are used. The rest is a reserve for what makes room again, so a sequencer admits
-        /// no actions.
+        /// All but the reserve is used (``LogSpace/reserveBytes(of:)``), so a sequencer admits no actions.
         case nearlyFull
 
         /// Whether the left one has more room.
@@ -33,12 +32,18 @@ public struct LogSpace: Sendable, Hashable {
         self.usedBytes = usedBytes
         self.limitBytes = limitBytes
         room =
-            if usedBytes > limitBytes / 8 * 7 {
+            if usedBytes > limitBytes - Self.reserveBytes(of: limitBytes) {
                 .nearlyFull
             } else if usedBytes > limitBytes / 8 * 3 {
                 .scarce
             } else {
                 .ample
             }
+    }
+
+    /// How much of a bound is reserved for what makes room again: checkpoints, snapshots, and entries that are kept
+    /// aside. It is an eighth; of a small bound it is more, three eighths or 64 MiB.
+    public static func reserveBytes(of limitBytes: UInt64) -> UInt64 {
+        max(limitBytes / 8, min(limitBytes / 8 * 3, 64 << 20))
     }
 }

@@ -270,6 +270,9 @@ final class LogFolder {
                 + "empty the folder, and a new log begins here.")
     }
 
+    /// How large the write-ahead log's file is.
+    var writeAheadBytes: Int { Self.size(writeAheadPath) }
+
     private static func size(_ path: String) -> Int {
         var status = stat()
         return stat(path, &status) == 0 ? Int(status.st_size) : 0

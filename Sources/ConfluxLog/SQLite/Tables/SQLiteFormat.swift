@@ -13,6 +13,9 @@ enum SQLiteFormat {
     static let version: Int64 = 6
     /// "CFLX": identifies the file as a log.
     static let applicationID: Int64 = 0x4346_4C58
+    /// The size of the write-ahead log's file: a quarter more than the size at which it is copied, since the
+    /// transaction that reaches that exceeds it.
+    static func writeAheadFileBytes(_ aheadBytes: Int) -> Int { aheadBytes / 4 * 5 }
     /// SQLite's page size in a new file; an older file keeps its own (``Database/pageBytes()``). Measured
     /// with 4, 16 and 64 KiB: four producers reach 0.99, 1.11 and 1.08 million actions a second, and a single
     /// action in flight takes 407, 391 and 417 µs.
@@ -71,11 +74,10 @@ enum SQLiteFormat {
     ///   - hasLog: Whether it has a log, or is empty.
     ///   - origin: The origin of a new log.
     ///   - salt: The salt of a new log.
-    ///   - settings: The bounds.
+    ///   - aheadBytes: The size at which the write-ahead log is copied into the database.
     /// - Throws: SQLite's failure.
     static func prepare(
-        _ database: Database, hasLog: Bool, origin: LogOrigin, salt: UInt64,
-        settings: SQLiteLogSettings
+        _ database: Database, hasLog: Bool, origin: LogOrigin, salt: UInt64, aheadBytes: Int
     ) throws(DatabaseFailure) {
         // Neither can change once there is a table. The second one lets the file shrink.
         if !hasLog {
@@ -89,10 +91,11 @@ enum SQLiteFormat {
             PRAGMA synchronous = FULL;
             PRAGMA fullfsync = ON;
             PRAGMA checkpoint_fullfsync = ON;
+            PRAGMA journal_size_limit = \(writeAheadFileBytes(aheadBytes));
             """)
         database.keepWriteAheadFile()
         let pageBytes = try database.pageBytes()
-        database.setCheckpoint(pages: Int32(settings.writeAheadBytes / pageBytes))
+        database.setCheckpoint(pages: Int32(aheadBytes / pageBytes))
         try database.transaction { () throws(DatabaseFailure) in
             if !hasLog {
                 try database.execute(

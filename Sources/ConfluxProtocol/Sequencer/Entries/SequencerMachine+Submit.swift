@@ -12,9 +12,10 @@ extension SequencerMachine {
             count: batch.count)
         // A void batch takes no room in a commit, so no bound holds it up.
         let isPaced = batch.isVoid || pace.allows(principal, at: now)
+        let isHeldUp = !batch.isVoid && batch.targets.contains { self.isHeldUp($0.target) }
         submit(
             outline, bytes: batch.isVoid ? 0 : batch.encoded.count, by: incarnation, on: connection,
-            as: principal, isPaced: isPaced, at: now, into: &effects,
+            as: principal, isPaced: isPaced, isHeldUp: isHeldUp, at: now, into: &effects,
             judging: {
                 if !batch.isVoid { $0.pace.count(batch.count, of: principal, at: now) }
                 $0.admit(batch, by: incarnation, as: principal)
@@ -22,10 +23,11 @@ extension SequencerMachine {
     }
 
     /// Finds a batch's place in its origin's order. The batch is judged if it is next, and if its
-    /// key's pace and the bounds allow it.
+    /// key's pace, its targets and the bounds allow it.
     mutating func submit(
         _ batch: BatchOutline, bytes: Int, by incarnation: Incarnation,
-        on connection: ConnectionID, as principal: Principal, isPaced: Bool, at now: Duration,
+        on connection: ConnectionID, as principal: Principal, isPaced: Bool,
+        isHeldUp: Bool = false, at now: Duration,
         into effects: inout [SequencerEffect],
         judging judge: (inout SequencerMachine) -> Void
     ) {
@@ -64,7 +66,7 @@ extension SequencerMachine {
         let admittedBytes = isOversized ? 0 : bytes
         guard ledger.pendingBytes + admittedBytes <= Int(settings.windowBytes),
             ledger.recordCount < settings.unsettledOutcomesMax,
-            isPaced, !isLogNearlyFull, pipeline.hasRoom(bytes: admittedBytes),
+            isPaced, !isHeldUp, !isLogNearlyFull, pipeline.hasRoom(bytes: admittedBytes),
             admission.admit(bytes: admittedBytes, by: settings)
         else {
             if !isPaced { waste(.surplus, by: principal, at: now, into: &effects) }

@@ -78,6 +78,8 @@ struct StoreWork: Sendable {
     private(set) var save: Save?
     /// Why the last attempt to take a snapshot failed; nil if none was made since the last snapshot.
     private(set) var snapshotFailure: String?
+    /// The points at which attempts have failed since the last snapshot, up to two.
+    private var failedPoints: Set<SequenceNumber> = []
     /// When to try again to keep the store's entries aside, after a failure.
     private(set) var asideRetryAt: Duration?
     /// What that failure was.
@@ -167,12 +169,23 @@ struct StoreWork: Sendable {
     // MARK: Snapshots
 
     /// No snapshot can be taken at present, for this reason.
-    mutating func failSnapshot(_ reason: String) { snapshotFailure = reason }
+    ///
+    /// - Parameters:
+    ///   - reason: The reason.
+    ///   - point: The digest point.
+    mutating func failSnapshot(_ reason: String, at point: SequenceNumber) {
+        snapshotFailure = reason
+        if failedPoints.count < 2 { failedPoints.insert(point) }
+    }
+
+    /// Whether the attempts at two points have failed. One of them may have failed because a node just left.
+    var hasFailedTwice: Bool { failedPoints.count == 2 }
 
     /// A snapshot is saved, for which this was the load.
     mutating func tookSnapshot(load: UInt64) {
         point.take(load: load)
         snapshotFailure = nil
+        failedPoints = []
     }
 
     mutating func begin(_ upload: SnapshotUpload) { self.upload = upload }

@@ -163,7 +163,10 @@ extension SequencerMachine {
                 upload(result, of: round, isConfirmed: false, at: now, into: &effects)
             }
             countUnconfirmed(round)
-            directory.change(name) { $0.failSnapshot("no state has a majority of its replicas") }
+            directory.change(name) {
+                $0.failSnapshot(
+                    "no state has a majority of its replicas", at: round.place.sequence)
+            }
             freezeUnsaved(name)
         }
     }

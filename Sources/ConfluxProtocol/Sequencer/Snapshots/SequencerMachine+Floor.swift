@@ -68,7 +68,7 @@ extension SequencerMachine {
 
     mutating func reviewFloor(at now: Moment, into effects: inout [SequencerEffect]) {
         floorReviewAt = now.monotonic + settings.floorReviewInterval
-        freezeUnhosted(at: now.monotonic)
+        reviewUnsaved(at: now.monotonic)
         var retained = tenure.marks.floor(
             keeping: settings.retention, through: tenure.last, at: stamp(at: now, into: &effects))
         let half = tenure.marks.floor(keepingHalfFrom: tenure.floor, through: tenure.last)
@@ -131,27 +131,52 @@ extension SequencerMachine {
     private func isEarly(at now: Duration) -> Bool { now < servingSince + settings.silenceMax }
 
     /// Whether no snapshot of the store can be expected, so that its entries are kept aside. If a
-    /// snapshot failed, the log waits for the next one as long as it has room.
+    /// snapshot failed, the log waits for the next one, and longer as long as it has room.
     private func isUnsavable(_ life: StoreLife) -> Bool {
         life.record.isFrozen || !life.hasVoter
-            || (space.room > .ample && life.work.snapshotFailure != nil)
+            || (space.room > .ample && life.work.hasFailedTwice)
     }
 
-    /// Freezes stores that nobody hosts before so many entries have concerned them that these can't
-    /// be kept aside any more. While the log has little room, that is earlier.
-    private mutating func freezeUnhosted(at now: Duration) {
+    /// Sees to the stores with so many entries since their last snapshot that these can hardly be kept aside any
+    /// more. What nobody hosts is frozen. While the log has little room, that is earlier, and what is hosted gets a
+    /// snapshot, or is frozen if none can be taken.
+    private mutating func reviewUnsaved(at now: Duration) {
         let isDue = tenure.marks.byteCount - unhostedReviewBytes >= settings.asideBytesMax
-        guard isDue || space.room > .ample, !isEarly(at: now) else { return }
-        unhostedReviewBytes = tenure.marks.byteCount
+        guard isDue || space.room > .ample else { return }
+        let isEarly = isEarly(at: now)
+        if !isEarly { unhostedReviewBytes = tenure.marks.byteCount }
+        let most = asideBytesMax
         for name in directory.lives.lives.keys.sorted() {
-            guard let life = directory.life(of: name), !life.hasVoter, !life.isFrozenAtAdmission,
+            guard let life = directory.life(of: name), !life.isFrozenAtAdmission,
                 lowestNeeded(by: name) != nil
             else { continue }
-            switch space.room {
-            case .ample: freezeUnsaved(name)
-            case .scarce where unsavedBytes(of: name) <= asideBytesMax: break
-            case .scarce, .nearlyFull: say(.frozen(.abandoned), of: name)
+            let isMuch = space.room > .ample && unsavedBytes(of: name) > most
+            if !life.hasVoter {
+                guard !isEarly else { continue }
+                if isMuch || isLogNearlyFull {
+                    say(.frozen(.abandoned), of: name)
+                } else if space.room == .ample {
+                    freezeUnsaved(name)
+                }
+            } else if isMuch, life.work.upload == nil, !life.work.votes.isOpen {
+                if life.work.hasFailedTwice {
+                    say(.frozen(.unconfirmed), of: name)
+                } else if !life.work.point.isAdmitted {
+                    directory.change(name) { $0.point.want() }
+                }
             }
+        }
+    }
+
+    /// Whether a target waits, because the log is scarce and so many entries have concerned one of its stores since
+    /// the last snapshot that more of them could not be kept aside. It waits until a snapshot is taken, or the store
+    /// is frozen: see `reviewUnsaved`.
+    func isHeldUp(_ target: Target) -> Bool {
+        guard space.room > .ample else { return false }
+        let most = asideBytesMax
+        return directory.names(concernedBy: target).contains { name in
+            unsavedBytes(of: name) > most
+                && directory.life(of: name)?.isFrozenAtAdmission == false
         }
     }
 
@@ -183,10 +208,18 @@ extension SequencerMachine {
     /// A pass gets no further store once its stores have this many bytes kept aside already. A pass
     /// holds all of these bytes in memory.
     private static let asideFormerBytesMax: UInt64 = 32 << 20
-    /// How long to wait after a failure before a store's entries are kept aside again.
+    /// How long to wait after a failure before a store's entries are kept aside again, if the log has room.
     private static let asidePatience = Duration.seconds(60)
-    /// The most bytes that are kept aside for a store that is not frozen. In a small log it is less.
-    private var asideBytesMax: UInt64 { min(settings.asideBytesMax, space.limitBytes / 8) }
+    /// The most bytes that are kept aside for a store that is not frozen. In a small log it is less: an eighth of the
+    /// bound, and no more than is left for another store of the half that all stores share (rule 48).
+    private var asideBytesMax: UInt64 {
+        let share = space.limitBytes / 8
+        guard share < settings.asideBytesMax else { return settings.asideBytesMax }
+        let kept = directory.lives.lives.values.reduce(0) {
+            $0 + ($1.record.aside?.reference?.byteCount ?? 0)
+        }
+        return min(share, (4 * share - min(kept, 4 * share)) / 2)
+    }
 
     mutating func keptAside(
         _ kept: [AsideKept], at now: Moment, into effects: inout [SequencerEffect]
@@ -197,7 +230,9 @@ extension SequencerMachine {
             let place = SnapshotPlace(
                 store: aside.store, life: aside.life, sequence: aside.through)
             if let failure = aside.failure {
-                let retryAt = now.monotonic + Self.asidePatience
+                let retryAt =
+                    now.monotonic
+                    + (isLogNearlyFull ? settings.floorReviewInterval * 5 : Self.asidePatience)
                 directory.change(place) { $0.retryAside(at: retryAt, after: failure) }
                 effects.append(.note(.asideFailed(aside.store, failure)))
                 continue

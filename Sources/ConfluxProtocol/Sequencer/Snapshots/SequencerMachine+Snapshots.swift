@@ -132,7 +132,7 @@ extension SequencerMachine {
     mutating func snapshotFailed(
         _ place: SnapshotPlace, _ reason: String, into effects: inout [SequencerEffect]
     ) {
-        directory.change(place) { $0.failSnapshot(reason) }
+        directory.change(place) { $0.failSnapshot(reason, at: place.sequence) }
         effects.append(.note(.snapshotFailed(place, reason)))
         freezeUnsaved(place.store)
     }
