@@ -9,7 +9,7 @@ extension ProcessTests {
             try await withSite { site in
                 let sequencer = try await site.sequencer()
                 _ = try await site.worker("alpha", of: sequencer, stores: ["counter"])
-                let lines = String(repeating: "increment\n", count: 60_000)
+                let lines = String(repeating: "increment\n", count: 15_000)
                 let file = try site.write(lines, to: "actions")
                 let words = ["dispatch", "counter", "--file", file, "--connect", sequencer.address]
                 let shown = try Terminal(words).end(within: .seconds(120))

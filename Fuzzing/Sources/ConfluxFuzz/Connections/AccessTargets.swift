@@ -6,8 +6,9 @@ extension FuzzTarget {
     static let accessTargets: [FuzzTarget] = [
         FuzzTarget(name: "authorized-keys", lengthMax: 4_096) { bytes in
             let text = String(decoding: bytes, as: UTF8.self)
-            let lines = text.split(
-                omittingEmptySubsequences: false, whereSeparator: \.isNewline)
+            // A line ends with a line feed, whatever else Unicode calls a new line.
+            let lines = text.utf8.split(separator: 10, omittingEmptySubsequences: false)
+                .map { Substring($0) }
             let keys: AuthorizedKeys
             do throws(AuthorizedKeys.Fault) {
                 keys = try AuthorizedKeys(text)
@@ -21,7 +22,14 @@ extension FuzzTarget {
             }
             require(keys.count <= AuthorizedKeys.countMax, "\(keys.count) keys")
             // Blanks, comments and the order of lines don't matter.
-            let words = lines.map { $0.split(whereSeparator: { " \t\r".contains($0) }) }
+            let words = lines.enumerated().map { index, line in
+                let isMarked = index == 0 && line.unicodeScalars.first == "\u{FEFF}"
+                let isReturned = line.utf8.last == 13
+                return line.unicodeScalars.dropFirst(isMarked ? 1 : 0)
+                    .dropLast(isReturned ? 1 : 0)
+                    .split(whereSeparator: { " \t".unicodeScalars.contains($0) })
+                    .map { Substring($0) }
+            }
             let entries = words.filter { $0.first.map { !$0.hasPrefix("#") } ?? false }
             require(entries.count == keys.count, "\(keys.count) keys of \(entries.count) lines")
             let again = entries.reversed().map { $0.joined(separator: " ") }
