@@ -19,6 +19,9 @@ public enum NodeEvent: Sendable, Equatable {
     /// The sequencer is there, but serves nobody until its log works again, for the reason in the
     /// message. Reported once for each reason in a row.
     case sequencerNotServing(message: String)
+    /// The sequencer admits no actions of this node now: its log has no room. The message says what holds it, how much
+    /// is kept, and what to do. The actions wait. Reported once for each message in a row.
+    case heldUp(message: String)
     /// The node hears from the sequencer again, by its answers and by its feed, or another tenure has begun.
     case reconnected(Epoch)
     /// A sequencer whose tenure is over still sends messages; they are ignored.
@@ -69,6 +72,7 @@ public enum NodeEvent: Sendable, Equatable {
         case .missed(let from, let through): .missed(from: from, through: through)
         case .notAllowed(let message): .connectionRefused(message: message)
         case .notServing(let message): .sequencerNotServing(message: message)
+        case .heldUp(let message): .heldUp(message: message)
         case .damaged(let damage):
             .logDamaged(from: damage.first, through: damage.last, message: damage.message)
         }

@@ -204,6 +204,9 @@ struct WorkerSession: Sendable {
             environment.announce(
                 "sequencerNotServing", ["message": .string(message)],
                 text: "the sequencer does not serve: \(message)")
+        case .heldUp(let message):
+            environment.announce(
+                "heldUp", ["message": .string(message)], text: "actions wait: \(message)")
         case .reconnected(let epoch):
             environment.announce(
                 "reconnected", ["epoch": .number(epoch)], text: "reconnected in epoch \(epoch)")

@@ -87,6 +87,7 @@ struct Dispatching: Sendable {
                 loss = (from, through)
                 feed.stop()
             case .reconnected(let epoch), .joined(_, let epoch, _): tellLoss(servedIn: epoch)
+            case .heldUp(let message): environment.diagnostics.note("actions wait: \(message)")
             case .sessionForgotten: if feed.resumption != nil { report.forgotten() }
             case .closed(let message):
                 tellLoss(servedIn: nil)

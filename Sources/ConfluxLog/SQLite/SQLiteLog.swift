@@ -106,15 +106,16 @@ public final class SQLiteLog: CopiedLog {
         let meta = try SQLiteMeta(database, in: folder.path)
         try folder.extendWriteAheadFile(to: SQLiteFormat.writeAheadFileBytes(aheadBytes))
         try folder.synchronize()
-        id = meta.log
+        (id, floor, chain) = (meta.log, meta.floor, meta.chain)
         self.settings = settings
         self.limitBytes = limitBytes
-        floor = meta.floor
-        chain = meta.chain
-        let statements = try SQLiteFormat.reporting(attempt) { () throws(DatabaseFailure) in
+        let (statements, size) = try SQLiteFormat.reporting(attempt) {
+            () throws(DatabaseFailure) in
             try database.setSynchronous(full: settings.durability == .fsync)
-            return try SQLiteLogStatements(database)
+            let statements = try SQLiteLogStatements(database)
+            return (statements, try Self.size(statements.truncation, folder))
         }
+        self.database = size
         for file in try SQLiteFormat.reporting(attempt, statements.files.list) {
             try files.check(file)
         }
@@ -122,9 +123,6 @@ public final class SQLiteLog: CopiedLog {
         last =
             try commits.end(meta, in: folder.path)?.last
             ?? SequenceNumber(meta.floor.rawValue - 1)
-        self.database = try SQLiteFormat.reporting(attempt) { () throws(DatabaseFailure) in
-            try Self.size(statements.truncation, folder)
-        }
         try folder.hold()
         self.files = Files(
             statements: statements, database: database, entries: entries, commits: commits,

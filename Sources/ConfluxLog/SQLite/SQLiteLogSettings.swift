@@ -20,7 +20,7 @@ public struct SQLiteLogSettings: Sendable, Hashable {
 
     /// The largest size of the log, 1 MiB to 16 TiB; nil for three quarters of the folder's file system, 64 GiB at
     /// most. It counts entries, checkpoints, snapshots, and SQLite's write-ahead log. At the bound `append` throws
-    /// `full`, unless it is forced. The last part is a reserve (``LogSpace/reserveBytes(of:)``): while it is in use, a
+    /// `full`, unless it is forced. The last part is a reserve (`LogSpace.reserveBytes(of:)`): while it is in use, a
     /// sequencer admits no actions until checkpoints and truncation have made room. 64 GiB hold some hundred million
     /// small actions.
     public var limitBytes: Int?

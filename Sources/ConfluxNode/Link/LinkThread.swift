@@ -52,6 +52,8 @@ final class LinkThread: @unchecked Sendable {
     private var seen = SharedProgress.Content()
     private let meter: NodeMeter
     let diagnosis: AddressDiagnosis
+    /// What holds up this node's actions, as last reported.
+    private var lastHeldUp: String?
     /// When the status was last published.
     private var publishedAt = Duration.zero
 
@@ -292,6 +294,7 @@ final class LinkThread: @unchecked Sendable {
         case .subscribe(let endpoint): subscribe(endpoint)
         case .deliver(let delivery):
             if case .settle(let outcome) = delivery {
+                lastHeldUp = nil
                 sent.settle(outcome)
                 settledCount += UInt64(outcome.count)
             }
@@ -306,6 +309,10 @@ final class LinkThread: @unchecked Sendable {
             reply?(answer)
         case .event(.notAllowed(let message)):
             if let reason = refused.tell(message) { events(.connectionRefused(message: reason)) }
+        case .event(.heldUp(let message)):
+            guard message != lastHeldUp else { return }
+            lastHeldUp = message
+            events(.heldUp(message: message))
         case .event(.notServing(let message)):
             diagnosis.sequencerSays(message, at: dealer.endpoint)
             if let reason = refused.tell(message) { events(.sequencerNotServing(message: reason)) }

@@ -117,7 +117,8 @@ package final class NodeMeter: Sendable {
             case .logDamaged: state.resync(.logDamaged)
             case .diverged: state.metrics.divergences += 1
             case .closed: state.metrics.isConnected = false
-            case .sequencerNotServing, .unreachable, .staleSequencer, .storeDropped, .storeStopped,
+            case .sequencerNotServing, .heldUp, .unreachable, .staleSequencer, .storeDropped,
+                .storeStopped,
                 .crashJournal,
                 .bridgeStopped,
                 .unreadableFrame:

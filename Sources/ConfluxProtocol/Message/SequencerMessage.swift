@@ -249,6 +249,8 @@ public struct Expected: Sendable, Equatable {
     public var counter: UInt64
     /// Why the batch was discarded.
     public var reason: Reason
+    /// What holds it up, for people, if it was full because the log has no room; nil otherwise.
+    public var message: String?
 
     /// Why a batch was discarded.
     public enum Reason: UInt8, Sendable, CaseIterable {
@@ -260,9 +262,10 @@ public struct Expected: Sendable, Equatable {
     }
 
     /// Makes a message.
-    public init(counter: UInt64, reason: Reason) {
+    public init(counter: UInt64, reason: Reason, message: String? = nil) {
         self.counter = counter
         self.reason = reason
+        self.message = message
     }
 }
 

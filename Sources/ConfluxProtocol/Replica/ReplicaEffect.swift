@@ -129,6 +129,9 @@ public enum ReplicaEvent: Sendable, Equatable {
     /// The sequencer runs but does not serve: its log fails, or it stands by and knows of none that
     /// serves.
     case notServing(message: String)
+    /// The sequencer admits no actions of this node now, for the reason in the message. It comes again as long as that
+    /// lasts.
+    case heldUp(message: String)
     /// Entries that a bridged state, or somebody who follows the log, will never see: the log no
     /// longer holds them, or can't read them.
     case missed(from: SequenceNumber, through: SequenceNumber)

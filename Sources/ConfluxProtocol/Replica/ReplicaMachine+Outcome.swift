@@ -23,7 +23,10 @@ extension ReplicaMachine {
     }
 
     /// A batch was discarded: it is sent again after a pause, with everything behind it.
-    mutating func discarded(_ expected: Expected, at now: Duration) {
+    mutating func discarded(
+        _ expected: Expected, at now: Duration, into effects: inout [ReplicaEffect]
+    ) {
+        if let message = expected.message { effects.append(.event(.heldUp(message: message))) }
         var pauseMax = settings.resubmitPause
         if let limits { pauseMax = limits.beatInterval * 4 }
         submissions.rewind(

@@ -346,7 +346,7 @@ public struct ReplicaMachine: Sendable {
                 into: &effects)
             pump(at: now, into: &effects)
         case .expected(let expected):
-            discarded(expected, at: now)
+            discarded(expected, at: now, into: &effects)
         case .entries(let entries):
             self.entries(entries, at: now, into: &effects)
         case .question(let question):

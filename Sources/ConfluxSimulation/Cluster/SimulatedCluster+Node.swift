@@ -229,7 +229,7 @@ extension SimulatedCluster {
             marks.hit(.missed)
             node.passedOver = max(node.passedOver, through)
         case .damaged: marks.hit(.damageMet)
-        case .disconnected, .feedSilent: break
+        case .disconnected, .feedSilent, .heldUp: break
         }
     }
 

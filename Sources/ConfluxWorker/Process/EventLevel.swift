@@ -41,7 +41,7 @@ package enum EventLevel: String, Sendable, CaseIterable, Comparable {
     private static let warnings: Set = [
         "asideFailed", "barred", "challenged", "checkpointFailed", "checkpointSetAside",
         "clockBehind", "clockJumped",
-        "connectionRefused", "crashJournal", "disconnected", "frozen", "historyLost",
+        "connectionRefused", "crashJournal", "disconnected", "frozen", "heldUp", "historyLost",
         "logNearlyFull", "missed", "omitted", "sequencerNotServing", "sessionForgotten", "slowed",
         "snapshotFailed", "sourcePassedOver", "staleSequencer", "truncateFailed", "unreachable",
         "unreadable",

@@ -415,6 +415,12 @@ struct GoldenSample: Sendable, CustomTestStringConvertible {
                 "expected, full",
                 .sequencer(.expected(Expected(counter: 12, reason: .full)))),
             GoldenSample(
+                "expected, full, with a reason",
+                .sequencer(
+                    .expected(
+                        Expected(
+                            counter: 12, reason: .full, message: "the log is nearly full")))),
+            GoldenSample(
                 "entries",
                 .sequencer(
                     .entries(

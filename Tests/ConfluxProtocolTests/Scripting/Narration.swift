@@ -314,6 +314,7 @@ struct Narration {
         case .notAllowed(let message): "may not: \(message)"
         case .notServing(let message): "not served: \(message)"
         case .feedSilent: "the feed is silent"
+        case .heldUp(let message): "held up: \(message)"
         case .reconnected(let epoch): "reconnected, epoch \(epoch)"
         case .staleSequencer(let epoch): "stale sequencer of epoch \(epoch)"
         case .historyLost(let from, let through): "history lost: \(Self.range(from, through))"

@@ -138,6 +138,67 @@ struct FloorScenarios {
         #expect(hold.retainedBytes > 0 && hold.floor == cluster.disk.floor)
     }
 
+    /// A store with three nodes, and more of it in a scarce log than can be kept aside. No node votes in time.
+    private func heldUp() throws -> Cluster {
+        var cluster = Cluster.eager { $0.asideBytesMax = 2_000 }
+        cluster.addNode(3, named: "gamma", store: "quiet")
+        for id in [1, 2] { cluster.nodes[id]?.isVotingLate = true }
+        cluster.handle(.logSpace(.scarce))
+        cluster.grow("list/*", by: 3_000, from: 1)
+        cluster.dispatch(["late"], to: "list", from: 1)
+        #expect(cluster.nodes[2]?.texts(of: "list").contains("late") == false)
+        return cluster
+    }
+
+    @Test func `a store that fills a scarce log waits for its snapshot, and others go on`() throws {
+        var cluster = try heldUp()
+        cluster.dispatch(["a"], to: "quiet/*", from: 3)
+        #expect(cluster.nodes[3]?.texts(of: "quiet") == ["a"])
+        let held = cluster.nodes[1]?.events.compactMap {
+            if case .heldUp(let message) = $0 { message } else { nil }
+        }
+        #expect(try #require(held?.first).contains("list/shared gets no more"), "\(held ?? [])")
+        for id in [1, 2] {
+            cluster.nodes[id]?.isVotingLate = false
+            for vote in cluster.nodes[id]?.heldVotes ?? [] {
+                cluster.input(.reported(.digested(vote), resets: 0), to: id)
+            }
+        }
+        cluster.run()
+        cluster.pass(.seconds(5))
+        #expect(!cluster.taken.isEmpty)
+        for id in [1, 2] { #expect(cluster.nodes[id]?.texts(of: "list").last == "late") }
+    }
+
+    @Test func `a store that fills a scarce log and gives no snapshot is frozen`() throws {
+        var cluster = try heldUp()
+        cluster.pass(cluster.settings.votePatience * 3)
+        let frozen = cluster.notes.compactMap {
+            if case .frozen(let name, let reason) = $0 { "\(name) \(reason)" } else { nil }
+        }
+        #expect(frozen == ["list/shared unconfirmed"])
+        cluster.pass(.seconds(5))
+        #expect(
+            cluster.nodes[1]?.outcomes.values.contains {
+                if case .rejected(.frozen, _) = $0 { true } else { false }
+            } == true)
+    }
+
+    @Test func `a node is told once what holds a nearly full log`() throws {
+        var cluster = Cluster.eager()
+        try grow(&cluster, times: 3)
+        cluster.handle(.logSpace(.nearlyFull))
+        cluster.dispatch(["late"], to: "list/*", from: 1)
+        let held = cluster.nodes[1]?.events.compactMap {
+            if case .heldUp(let message) = $0 { message } else { nil }
+        }
+        let message = try #require(held?.first)
+        #expect(message.contains("the log is nearly full") && message.contains("bytes"))
+        cluster.handle(.logSpace(.ample))
+        cluster.pass(.seconds(5))
+        #expect(cluster.nodes[2]?.texts(of: "list").last == "late")
+    }
+
     @Test func `a cause that stays is reported once`() throws {
         var cluster = Cluster.eager()
         cluster.handle(.logSpace(.nearlyFull))

@@ -12,10 +12,10 @@ extension SequencerMachine {
             count: batch.count)
         // A void batch takes no room in a commit, so no bound holds it up.
         let isPaced = batch.isVoid || pace.allows(principal, at: now)
-        let isHeldUp = !batch.isVoid && batch.targets.contains { self.isHeldUp($0.target) }
+        let heldUp = batch.isVoid ? nil : storeHoldingUp(batch)
         submit(
             outline, bytes: batch.isVoid ? 0 : batch.encoded.count, by: incarnation, on: connection,
-            as: principal, isPaced: isPaced, isHeldUp: isHeldUp, at: now, into: &effects,
+            as: principal, isPaced: isPaced, heldUp: heldUp, at: now, into: &effects,
             judging: {
                 if !batch.isVoid { $0.pace.count(batch.count, of: principal, at: now) }
                 $0.admit(batch, by: incarnation, as: principal)
@@ -27,7 +27,7 @@ extension SequencerMachine {
     mutating func submit(
         _ batch: BatchOutline, bytes: Int, by incarnation: Incarnation,
         on connection: ConnectionID, as principal: Principal, isPaced: Bool,
-        isHeldUp: Bool = false, at now: Duration,
+        heldUp: StoreName? = nil, at now: Duration,
         into effects: inout [SequencerEffect],
         judging judge: (inout SequencerMachine) -> Void
     ) {
@@ -66,11 +66,13 @@ extension SequencerMachine {
         let admittedBytes = isOversized ? 0 : bytes
         guard ledger.pendingBytes + admittedBytes <= Int(settings.windowBytes),
             ledger.recordCount < settings.unsettledOutcomesMax,
-            isPaced, !isHeldUp, !isLogNearlyFull, pipeline.hasRoom(bytes: admittedBytes),
+            isPaced, heldUp == nil, !isLogNearlyFull, pipeline.hasRoom(bytes: admittedBytes),
             admission.admit(bytes: admittedBytes, by: settings)
         else {
             if !isPaced { waste(.surplus, by: principal, at: now, into: &effects) }
-            discard(expecting: expected, .full, connection, into: &effects)
+            discard(
+                expecting: expected, .full, because: words(holdingUp: heldUp), connection,
+                into: &effects)
             return
         }
         if batch.firstCounter < expected {
@@ -316,12 +318,12 @@ extension SequencerMachine {
     }
 
     mutating func discard(
-        expecting counter: UInt64, _ reason: Expected.Reason, _ connection: ConnectionID,
-        into effects: inout [SequencerEffect]
+        expecting counter: UInt64, _ reason: Expected.Reason, because message: String? = nil,
+        _ connection: ConnectionID, into effects: inout [SequencerEffect]
     ) {
         tally.postpone(reason)
-        effects.append(
-            .send(.expected(Expected(counter: counter, reason: reason)), to: connection))
+        let expected = Expected(counter: counter, reason: reason, message: message)
+        effects.append(.send(.expected(expected), to: connection))
     }
 
     private func refuseMalformed(

@@ -57,7 +57,9 @@ extension SequencerMachine {
                 return nil
             }
             guard !isLogNearlyFull, pipeline.hasRoom(bytes: bytes) else {
-                discard(expecting: visit.settled + 1, .full, connection, into: &effects)
+                discard(
+                    expecting: visit.settled + 1, .full, because: words(holdingUp: nil),
+                    connection, into: &effects)
                 return nil
             }
             let sequence = pipeline.admit(

@@ -168,16 +168,20 @@ extension SequencerMachine {
         }
     }
 
-    /// Whether a target waits, because the log is scarce and so many entries have concerned one of its stores since
-    /// the last snapshot that more of them could not be kept aside. It waits until a snapshot is taken, or the store
-    /// is frozen: see `reviewUnsaved`.
-    func isHeldUp(_ target: Target) -> Bool {
-        guard space.room > .ample else { return false }
+    /// The store that holds up a batch: the log is scarce, and so many entries have concerned the store since its last
+    /// snapshot that more of them could not be kept aside. The batch waits until a snapshot is taken, or the store is
+    /// frozen: see `reviewUnsaved`.
+    func storeHoldingUp(_ batch: Batch) -> StoreName? {
+        guard space.room > .ample else { return nil }
         let most = asideBytesMax
-        return directory.names(concernedBy: target).contains { name in
-            unsavedBytes(of: name) > most
-                && directory.life(of: name)?.isFrozenAtAdmission == false
+        for row in batch.targets {
+            let found = directory.names(concernedBy: row.target).first { name in
+                unsavedBytes(of: name) > most
+                    && directory.life(of: name)?.isFrozenAtAdmission == false
+            }
+            if let found { return found }
         }
+        return nil
     }
 
     /// Whether the log has grown enough since the store's last point, and since the last attempt.

@@ -53,6 +53,18 @@ extension SequencerMachine {
         effects.append(.note(.logNearlyFull(hold)))
     }
 
+    /// Why a batch is not admitted, if the log has too little room for it; nil otherwise.
+    ///
+    /// - Parameter store: The store that holds the batch up, if one does.
+    func words(holdingUp store: StoreName?) -> String? {
+        if isLogNearlyFull {
+            return "the log is nearly full: \((reportedHold ?? hold).words)"
+        }
+        guard let store, let life = directory.life(of: store) else { return nil }
+        return "the log has little room, and \(store) gets no more of it before its next snapshot: "
+            + reason(of: life, store).0
+    }
+
     /// What keeps the log from having room: whoever needs the lowest number in it.
     private var hold: LogHold {
         var hold = LogHold(

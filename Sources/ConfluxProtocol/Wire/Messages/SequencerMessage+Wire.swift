@@ -256,12 +256,14 @@ extension Expected: WireField {
     init(reading reader: inout FrameReader) throws(WireError) {
         let counter = try reader.positive("the expected counter")
         self.init(
-            counter: counter, reason: try reader.alternative(Reason.self, "why it is expected"))
+            counter: counter, reason: try reader.alternative(Reason.self, "why it is expected"),
+            message: try reader.readHeldUp())
     }
 
     func write(to writer: inout FrameWriter) {
         writer.number(counter)
         writer.code(reason)
+        if let message { writer.heldUp(message) }
     }
 }
 

@@ -1,17 +1,21 @@
 import ConfluxVocabulary
 
-// The one extension of messages in version 1: the shapes of a state's actions. A peer that does not know it skips it.
-// Then actions are not checked before they are sent.
+// The extensions of messages in version 1: the shapes of a state's actions, and what holds up a batch. A peer that
+// does not know them skips them. Then actions are not checked before they are sent, and wait without a reason.
 
 extension Frame {
     /// The tag of the extension that has, or asks for, the shapes of a state's actions.
     static let shapesTag: UInt16 = 1
+    /// The tag of the extension that says what holds up a batch.
+    static let heldUpTag: UInt16 = 3
 }
 
 extension FrameWriter {
     /// Writes an extension.
-    private mutating func appendExtension(_ body: (inout FrameWriter) -> Void) {
-        fixed(Frame.shapesTag)
+    private mutating func appendExtension(
+        _ tag: UInt16 = Frame.shapesTag, _ body: (inout FrameWriter) -> Void
+    ) {
+        fixed(tag)
         let lengthOffset = bytes.count
         fixed(UInt32(0))
         body(&self)
@@ -27,6 +31,11 @@ extension FrameWriter {
                 writer.raw(shapes)
             }
         }
+    }
+
+    /// Writes what holds up a batch.
+    mutating func heldUp(_ message: String) {
+        appendExtension(Frame.heldUpTag) { $0.text(message) }
     }
 
     /// Writes a request for the shapes of a state.
@@ -46,6 +55,17 @@ extension FrameWriter {
 }
 
 extension FrameReader {
+    /// Reads what holds up a batch; nil if nothing says so.
+    mutating func readHeldUp() throws(WireError) -> String? {
+        var message: String?
+        while let (tag, content) = try nextExtension() {
+            guard tag == Frame.heldUpTag else { continue }
+            var content = content
+            message = try content.text("what holds up a batch")
+        }
+        return message
+    }
+
     /// Reads the extensions that fill the rest, and skips all but those with shapes.
     private mutating func forEachShapes(
         _ body: (inout FrameReader) throws(WireError) -> Void
