@@ -127,7 +127,7 @@ struct Connection: Sendable {
         guard let epoch else {
             throw CommandFailure(
                 .timedOut,
-                "No sequencer served within \(timeout). conflux status shows which one serves now."
+                "No sequencer at \(core.address) served within \(timeout). conflux status shows which one serves now."
             )
         }
         return epoch

@@ -71,7 +71,7 @@ extension NodeCore {
             code: .timedOut,
             message: """
                 The node did not apply the entry within \(patience). Wait longer; if it lasts, look at \
-                conflux status: does the sequencer serve, and does the node keep up?
+                conflux status: does the sequencer at \(address) serve, and does the node keep up?
                 """)
         let result = await outcome.receive(
             onCancel: .failure(.cancelled), timeout: patience, onTimeout: .failure(late))

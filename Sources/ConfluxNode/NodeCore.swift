@@ -8,7 +8,8 @@ import Synchronization
 /// for observers.
 package final class NodeCore: Sendable {
     let settings: NodeSettings
-    let address: String
+    /// The addresses that it was made with, separated by commas.
+    package let address: String
     let scope: Scope
     let events: EventHub
     let outbox: Outbox
@@ -68,7 +69,7 @@ package final class NodeCore: Sendable {
         let waker = port.waker
         let sender = sender
         outbox = Outbox(
-            bytesMax: settings.outboxBytesMax, policy: settings.outboxPolicy,
+            to: address, bytesMax: settings.outboxBytesMax, policy: settings.outboxPolicy,
             limits: try Self.limits(settings),
             wake: {
                 sender.send()

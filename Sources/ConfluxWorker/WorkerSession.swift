@@ -195,7 +195,9 @@ struct WorkerSession: Sendable {
         case .disconnected:
             environment.announce(
                 "disconnected",
-                text: "disconnected: the sequencer does not answer; trying to reach it again")
+                text:
+                    "disconnected: the sequencer at \(address) does not answer; trying to reach it again"
+            )
         case .unreachable(let message):
             environment.announce("unreachable", ["message": .string(message)], text: message)
         case .connectionRefused(let message):

@@ -56,7 +56,7 @@ struct BenchWorkload: Sendable {
         var single: [Duration] = []
         for index in 0..<(singleCount > 0 ? Self.warmUpCount + singleCount : 0) {
             let start = ContinuousClock.now
-            try await settle(submit(), watchdog)
+            try await settle(submit(), at: core.address, watchdog)
             if index >= Self.warmUpCount { single.append(ContinuousClock.now - start) }
             tell(single.count)
         }
@@ -71,14 +71,14 @@ struct BenchWorkload: Sendable {
             // It settles half of them, so that both sides always have work.
             let rest = windowMax / 2
             for (handle, start) in window.prefix(windowMax - rest) {
-                try await settle(handle, watchdog)
+                try await settle(handle, at: core.address, watchdog)
                 if let start { stream.append(ContinuousClock.now - start) }
             }
             window.removeFirst(windowMax - rest)
             tell(singleCount + index)
         }
         for (handle, start) in window {
-            try await settle(handle, watchdog)
+            try await settle(handle, at: core.address, watchdog)
             if let start { stream.append(ContinuousClock.now - start) }
         }
         return BenchFigures(
@@ -88,7 +88,7 @@ struct BenchWorkload: Sendable {
 
     /// Waits for an action's receipt.
     private func settle(
-        _ handle: DispatchHandle, _ watchdog: Watchdog
+        _ handle: DispatchHandle, at address: String, _ watchdog: Watchdog
     ) async throws(CommandFailure) {
         do throws(DispatchError) {
             if handle.outcome == nil { watchdog.arm() }
@@ -99,8 +99,8 @@ struct BenchWorkload: Sendable {
             throw CommandFailure(
                 .timedOut,
                 """
-                No receipt came within \(watchdog.timeout). See what keeps the sequencer busy with \
-                `conflux status`, or give more time with --timeout.
+                No receipt came from \(address) within \(watchdog.timeout). See what keeps the \
+                sequencer busy with `conflux status`, or give more time with --timeout.
                 """)
         }
     }

@@ -133,8 +133,8 @@ struct Dispatching: Sendable {
                     CommandFailure(
                         .timedOut,
                         """
-                        The sequencer did not accept all lines up to \(last.line) within \
-                        \(connection.timeout), and it is not known which of them it has. Look at \
+                        The sequencer at \(connection.core.address) did not accept all lines up to \
+                        \(last.line) within \(connection.timeout), and it is not known which of them it has. Look at \
                         the log before you dispatch them again; with --resume the command does \
                         that itself.
                         """))
@@ -211,36 +211,36 @@ struct Dispatching: Sendable {
     }
 
     private func failure(_ error: DispatchError) -> CommandFailure {
-        let timeout = connection.timeout
+        let (timeout, address) = (connection.timeout, connection.core.address)
         switch (error.code, watchdog.hasFired) {
         case (.outcomeUnknown, true) where feed.resumption != nil:
             return CommandFailure(
                 .timedOut,
                 """
-                No receipt came within \(timeout): the action may be in the log or not. Run the \
-                command again with the same key, which dispatches it once.
+                No receipt came from \(address) within \(timeout): the action may be in the log or \
+                not. Run the command again with the same key, which dispatches it once.
                 """)
         case (.outcomeUnknown, true):
             return CommandFailure(
                 .timedOut,
                 """
-                No receipt came within \(timeout), and the sequencer did not confirm the \
-                withdrawal: the action may be in the log or not. Look at the state before you \
+                No receipt came from \(address) within \(timeout), and the sequencer did not confirm \
+                the withdrawal: the action may be in the log or not. Look at the state before you \
                 dispatch it again.
                 """)
         case (.withdrawn, true):
             return CommandFailure(
                 .timedOut, code: error.code.rawValue,
                 """
-                No receipt came within \(timeout), so the action was withdrawn: it is not in the \
-                log and never will be. Try it again when the sequencer is less busy.
+                No receipt came from \(address) within \(timeout), so the action was withdrawn: it is \
+                not in the log and never will be. Try it again when the sequencer is less busy.
                 """)
         case (.notConnected, true):
             return CommandFailure(
                 .timedOut, code: "notConnected",
                 """
-                The sequencer accepted nothing within \(timeout), so the action was not sent. Try \
-                it again when the sequencer is back.
+                The sequencer at \(address) accepted nothing within \(timeout), so the action was not \
+                sent. Try it again when the sequencer is back.
                 """)
         default: return CommandFailure(error)
         }

@@ -90,14 +90,14 @@ final class EntryPrinter: Sendable {
     }
 
     /// From now on, each commit must come within a time after the last one was printed.
-    func limitPauses(to limit: Duration) {
+    func limitPauses(to limit: Duration, from address: String) {
         let watchdog = Watchdog(limit) { [weak self] in
             self?.end(
                 CommandFailure(
                     .timedOut,
                     """
-                    No further entry came within \(limit), and the log has more. See what the sequencer \
-                    prints, or give more time with --timeout.
+                    No further entry came from \(address) within \(limit), and the log has more. See what the \
+                    sequencer prints, or give more time with --timeout.
                     """))
         }
         self.watchdog.withLock { $0 = watchdog }

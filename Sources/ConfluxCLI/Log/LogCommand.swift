@@ -239,7 +239,9 @@ enum LogCommand {
             }
         }
         // With --follow it waits for new entries, and for a sequencer that is away, as long as it takes.
-        if !isFollowing { printer.limitPauses(to: connection.timeout) }
+        if !isFollowing {
+            printer.limitPauses(to: connection.timeout, from: connection.core.address)
+        }
         if let failure = await printer.ended() { throw failure }
         guard let reason = environment.interruption.reason else {
             if !isFollowing, !isKnown, !printer.hasPrinted, let target = arguments[target] {

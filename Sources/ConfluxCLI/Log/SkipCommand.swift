@@ -81,7 +81,8 @@ enum SkipCommand {
                         """)
                 }
                 connection.core.follow(from: sequence)
-                return try await search.found(within: connection.timeout)
+                return try await search.found(
+                    within: connection.timeout, at: connection.core.address)
             }
             await connection.close()
             switch found {
@@ -155,7 +156,9 @@ private final class EntrySearch: Sendable {
         continuation.finish()
     }
 
-    func found(within limit: Duration) async throws(CommandFailure) -> Found {
+    func found(
+        within limit: Duration, at address: String
+    ) async throws(CommandFailure) -> Found {
         let continuation = continuation
         let timer = Task {
             await Pause.wait(for: limit)
@@ -164,6 +167,7 @@ private final class EntrySearch: Sendable {
         defer { timer.cancel() }
         for await found in stream { return found }
         throw CommandFailure(
-            .timedOut, "Entry \(sequence) could not be read within \(limit). Ask again.")
+            .timedOut,
+            "Entry \(sequence) could not be read from \(address) within \(limit). Ask again.")
     }
 }

@@ -219,7 +219,7 @@ final class StoreObservation: Sendable {
             case .state(_, let sequence, let state):
                 take(.success(Sighting(node: answer.node, sequence: sequence, state: state)))
             case .failed(let reason, let message):
-                take(.failure(CommandFailure(reason, message)))
+                take(.failure(CommandFailure(unanswered: reason, message)))
             case .status, .applied, .refused, .stopped, .concernedNobody, .alive, .reloaded,
                 .sequencers, .handingOver:
                 break

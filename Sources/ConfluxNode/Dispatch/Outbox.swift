@@ -52,6 +52,9 @@ package final class Outbox: @unchecked Sendable {
     // Sendable: it is written once, before it is shared.
     private final class Route: WithdrawalRoute, @unchecked Sendable {
         weak var outbox: Outbox?
+        let address: String
+
+        init(to address: String) { self.address = address }
 
         func withdraw(_ index: Int, of block: OutcomeBlock) {
             outbox?.withdraw(index, of: block)
@@ -64,7 +67,7 @@ package final class Outbox: @unchecked Sendable {
     private static let fullBatchBytes = 255 << 10
 
     private let condition = NSCondition()
-    private let route = Route()
+    private let route: Route
     /// Called without a lock to withdraw an action that the link has taken already.
     private let withdrawSent: @Sendable (_ index: Int, OutcomeBlock) -> Void
     private let bytesMax: Int
@@ -88,8 +91,18 @@ package final class Outbox: @unchecked Sendable {
     /// The tasks that wait for room.
     private var roomWaiters: [OneShot<Bool>] = []
 
+    /// Makes an empty outbox.
+    ///
+    /// - Parameters:
+    ///   - address: Where the sequencer listens, for messages.
+    ///   - bytesMax: How many bytes of actions may wait.
+    ///   - policy: What happens to an action for which there is no room.
+    ///   - limits: The limits of a batch.
+    ///   - wake: Called without a lock when the outbox is no longer empty.
+    ///   - withdrawSent: Called without a lock to withdraw an action that the link has taken already.
     package init(
-        bytesMax: Int, policy: NodeSettings.OutboxPolicy, limits: WireLimits = .standard,
+        to address: String = "its address", bytesMax: Int, policy: NodeSettings.OutboxPolicy,
+        limits: WireLimits = .standard,
         wake: @escaping @Sendable () -> Void,
         withdrawSent: @escaping @Sendable (_ index: Int, OutcomeBlock) -> Void = { _, _ in }
     ) {
@@ -98,6 +111,7 @@ package final class Outbox: @unchecked Sendable {
         self.limits = limits
         self.wake = wake
         self.withdrawSent = withdrawSent
+        route = Route(to: address)
         open = Filling(builder: BatchBuilder(limits: limits), block: OutcomeBlock(route: route))
         route.outbox = self
     }
@@ -370,29 +384,4 @@ package final class Outbox: @unchecked Sendable {
         for filling in rest { filling.block.reserve(through: filling.count) }
         return rest
     }
-}
-
-extension DispatchError {
-    static func payloadTooLarge(_ bytes: Int, _ limit: Int) -> DispatchError {
-        DispatchError(
-            code: .invalidAction,
-            message: """
-                The encoded action has \(bytes) bytes and the limit is \(limit). Make it smaller, \
-                or raise the limit of the sequencer and of the node.
-                """)
-    }
-
-    static func outboxFull(_ bytes: Int) -> DispatchError {
-        DispatchError(
-            code: .outboxFull,
-            message: """
-                The node has \(bytes) bytes of actions that the sequencer has not taken yet, so \
-                the action was not sent. In a task, await Node.waitForRoom() and dispatch it again; \
-                on a thread of your own, let dispatches wait (NodeSettings.outboxPolicy).
-                """)
-    }
-
-    static let nodeClosed = DispatchError(
-        code: .notConnected,
-        message: "The node is closed, so the action was not sent. Connect a node and try again.")
 }

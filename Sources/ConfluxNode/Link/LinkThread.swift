@@ -226,10 +226,12 @@ final class LinkThread: @unchecked Sendable {
         }
         for (number, ask) in asks where ask.deadline <= moment.monotonic {
             asks[number] = nil
+            let place = dealer.endpoint.map { " at \($0)" } ?? ""
             ask.reply(
                 Answer(
                     number: number, isLast: true, node: nil,
-                    body: .failed(.timedOut, message: "the sequencer did not answer in time")))
+                    body: .failed(
+                        .timedOut, message: "the sequencer\(place) did not answer in time")))
         }
         lookAtVigils(at: moment.monotonic)
     }

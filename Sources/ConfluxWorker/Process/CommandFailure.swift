@@ -61,7 +61,7 @@ package struct CommandFailure: Error, Sendable {
     }
 
     /// Makes the failure of a question without an answer.
-    package init(_ failure: QuestionFailure, _ message: String) {
+    package init(unanswered failure: QuestionFailure, _ message: String) {
         self.init(ExitCode(failure), code: "\(failure)", "\(message).")
     }
 

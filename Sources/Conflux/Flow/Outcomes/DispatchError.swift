@@ -200,12 +200,35 @@ public struct DispatchError: Error, Sendable, CustomStringConvertible {
             lock first, or dispatch in another mode.
             """)
 
-    static func timedOut(after limit: Duration) -> DispatchError {
+    /// - Parameters:
+    ///   - limit: How long the caller waited.
+    ///   - address: The address of the sequencer that the action goes to; nil if that is not known.
+    static func timedOut(after limit: Duration, awaiting address: String?) -> DispatchError {
+        guard let address else {
+            return DispatchError(
+                code: .timedOut,
+                message: """
+                    The outcome did not come within \(limit), so it is not known yet. The action continues; wait \
+                    for its receipt again to learn how it ended.
+                    """)
+        }
+        return DispatchError(
+            code: .timedOut,
+            message: """
+                No receipt came within \(limit): the sequencer at \(address) has not confirmed the action, or a \
+                store here has not applied it yet. The action continues; wait for its receipt again to learn \
+                how it ended.
+                """)
+    }
+
+    static func withdrawalTimedOut(after limit: Duration, awaiting address: String) -> DispatchError
+    {
         DispatchError(
             code: .timedOut,
             message: """
-                The outcome did not come within \(limit), so it is not known yet whether the action is in the \
-                log. The action continues; wait for its receipt again to learn how it ended.
+                The sequencer at \(address) did not confirm the withdrawal within \(limit), so it is not known yet \
+                whether the action was ordered before. The withdrawal continues; wait for the receipt to learn \
+                how it ended.
                 """)
     }
 

@@ -78,8 +78,11 @@ public struct DispatchHandle: Sendable {
         do {
             return try await receipt(within: limit)
         } catch {
-            guard error.code == .withdrawn else { throw error }
-            return nil
+            if error.code == .withdrawn { return nil }
+            guard error.code == .timedOut, let limit, case .open(let block, _) = place,
+                let address = block.address
+            else { throw error }
+            throw .withdrawalTimedOut(after: limit, awaiting: address)
         }
     }
 

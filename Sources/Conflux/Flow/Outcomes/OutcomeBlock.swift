@@ -29,6 +29,9 @@ package enum Outcome: Sendable {
 
 /// Withdraws actions: a node that has sent them, or is still to send them.
 package protocol WithdrawalRoute: AnyObject, Sendable {
+    /// The address of the sequencer, or of several that share a log, for messages.
+    var address: String { get }
+
     /// Requests an action's withdrawal, unless it is ordered already. Its outcome says which; the
     /// call waits for nothing.
     ///
@@ -158,6 +161,9 @@ package final class OutcomeBlock: Sendable {
         self.route = route
     }
 
+    /// The address of the sequencer that its actions go to; nil if no node sends them.
+    var address: String? { route?.address }
+
     /// Requests an action's withdrawal, where that is possible.
     func withdraw(at index: Int) {
         if outcome(at: index) == nil { route?.withdraw(index, of: self) }
@@ -226,7 +232,8 @@ package final class OutcomeBlock: Sendable {
                 if let known { return continuation.resume(returning: known) }
                 guard let limit else { return }
                 DispatchQueue.global().asyncAfter(deadline: .now() + limit.dispatchInterval) {
-                    [weak self] in self?.giveUp(id, for: index, .timedOut(after: limit))
+                    [weak self, address] in
+                    self?.giveUp(id, for: index, .timedOut(after: limit, awaiting: address))
                 }
             }
         } onCancel: {
