@@ -252,9 +252,8 @@ let package = Package(
             name: "ProcessTests",
             dependencies: [
                 "Conflux", "ConfluxBuiltins", "ConfluxCLI", "ConfluxHashing", "ConfluxLog",
-                "ConfluxProtocol", "ConfluxVocabulary", "CZeroMQ", "EtcdCluster", "Spawning",
-                "TrappingWorker",
-                "VaryingWorker", "poll-worker",
+                "ConfluxNode", "ConfluxProtocol", "ConfluxVocabulary", "CZeroMQ", "EtcdCluster",
+                "Spawning", "TrappingWorker", "VaryingWorker", "poll-worker",
             ],
             swiftSettings: strict),
         // Reads the repository and checks the house rules. The exit statuses are the program's.

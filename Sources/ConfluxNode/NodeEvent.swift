@@ -9,8 +9,8 @@ public enum NodeEvent: Sendable, Equatable {
     /// The node hears nothing from the sequencer, by its answers or by its feed, and tries to reach it. Reads
     /// continue; dispatches wait.
     case disconnected
-    /// An address of the sequencer can't be reached: that for requests, or that of its feed. The message names the
-    /// address, the reason and what to do. It follows ``disconnected``, and is reported once for each reason in a row.
+    /// An address of the sequencer can't be reached or does not answer: that for requests, or that of its feed. The
+    /// message names the address, the reason and what to do. It follows ``disconnected``, and is reported once for each reason in a row.
     case unreachable(message: String)
     /// The server at the sequencer's address refused the connection, or the node's key lost a right
     /// that the node needs, for the reason in the message. The node tries again after a while.

@@ -15,7 +15,10 @@ extension LinkThread {
     /// Connects to another address: the one that the sequencer named, or the next of the node's own.
     func move(to address: String?) {
         guard let address else {
-            if let former = dealer.endpoint { diagnosis.gaveUp(former) }
+            if let former = dealer.endpoint {
+                diagnosis.gaveUp(former)
+                if dealer.isConnected { troubles.requests.fallSilent(former) }
+            }
             return dealer.moveOn()
         }
         do throws(ZeroMQError) {

@@ -110,6 +110,13 @@ struct WayFinding: Sendable, Hashable {
         """
     }
 
+    static func stopped(_ endpoint: Endpoint) -> String {
+        """
+        The sequencer at \(endpoint) does not answer any more, although the connection stands. It is \
+        stopped, busy or cut off. Check the process and the network.
+        """
+    }
+
     private static func silentRouter(_ endpoint: Endpoint) -> String {
         """
         The sequencer at \(endpoint) accepts connections, but does not answer in time: it reads its log, \
@@ -148,6 +155,12 @@ struct WayTrouble {
             if event == .connecting, message != nil { return }
             (message, isFailure) = (finding.message, finding.isFailure)
         }
+    }
+
+    /// Notes that nothing comes any more, although the connection stands.
+    mutating func fallSilent(_ endpoint: Endpoint) {
+        message = message ?? WayFinding.stopped(endpoint)
+        isFailure = true
     }
 
     /// Takes note that the trouble is reported.

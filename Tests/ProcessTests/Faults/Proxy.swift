@@ -23,6 +23,7 @@ import Synchronization
         let address: String
         private let target: sockaddr_in
         private let cutBytes: Int?
+        private let swap: (from: String, to: String)?
         private let listener: Int32
         private let state = Mutex(State())
 
@@ -32,9 +33,11 @@ import Synchronization
         ///   - address: The address. The proxy has its port.
         ///   - other: The address to which connections go instead; nil for the same.
         ///   - cutBytes: The most bytes that a connection gets from there before it is cut; nil for any number.
+        ///   - swap: A text in what comes from there, and the one of the same length that replaces it.
         /// - Throws: ``Failure`` if the port is taken.
         init(
-            before address: String, to other: String? = nil, cuttingAfter cutBytes: Int? = nil
+            before address: String, to other: String? = nil, cuttingAfter cutBytes: Int? = nil,
+            replacing swap: (from: String, to: String)? = nil
         ) throws {
             func parse(_ address: String) throws -> (String, UInt16) {
                 let parts = address.dropFirst("tcp://".count).split(separator: ":")
@@ -47,6 +50,7 @@ import Synchronization
             let (host, targetPort) = try parse(other ?? address)
             target = place(host, targetPort)
             self.cutBytes = cutBytes
+            self.swap = swap
             self.address = "tcp://\(Self.host):\(port)"
             listener = socket(
                 AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
@@ -122,7 +126,10 @@ import Synchronization
             if isClosed { connection.end() }
             for (from, to) in [(client, server), (server, client)] {
                 let thread = Thread {
-                    self.pump(from, to, atMost: from == server ? self.cutBytes : nil)
+                    let isServer = from == server
+                    self.pump(
+                        from, to, atMost: isServer ? self.cutBytes : nil,
+                        replacing: isServer ? self.swap : nil)
                     connection.end()
                     self.state.withLock { $0.connections[number] = nil }
                     connection.release()
@@ -132,7 +139,10 @@ import Synchronization
             }
         }
 
-        private func pump(_ from: Int32, _ to: Int32, atMost bytesMax: Int?) {
+        private func pump(
+            _ from: Int32, _ to: Int32, atMost bytesMax: Int?,
+            replacing swap: (from: String, to: String)?
+        ) {
             var buffer = [UInt8](repeating: 0, count: 1 << 16)
             var bytes = 0
             while true {
@@ -141,6 +151,9 @@ import Synchronization
                 guard count > 0 else { return }
                 bytes += count
                 if let bytesMax, bytes > bytesMax { return }
+                if let swap, let range = buffer[..<count].firstRange(of: swap.from.utf8) {
+                    buffer.replaceSubrange(range, with: swap.to.utf8)
+                }
                 let delay = state.withLock { $0.delay }
                 // This delay is the fault itself: no test waits here.
                 if delay > .zero { _ = poll(nil, 0, Int32(delay / .milliseconds(1))) }
