@@ -14,7 +14,8 @@ enum BackupCommand {
     static let description = Command(
         "backup", summary: "Copy a log while its sequencer serves.",
         discussion: """
-            Copies the log as it is at one moment, then checks every entry of the copy. Run it \
+            Copies the log as it is at one moment, then checks every entry of the copy. If it is \
+            interrupted before that is done, DESTINATION has no log. Run it \
             on the machine of the log. The sequencer does not wait, and need not run. Keep the \
             printed anchor on another machine: with it, conflux log --verify --expect can later \
             tell whether somebody changed the copy or the log. To go back to the copy, use \
@@ -31,20 +32,41 @@ enum BackupCommand {
     static func run(_ environment: CommandEnvironment) async throws(CommandFailure) -> ExitCode {
         let arguments = environment.arguments
         let target = arguments[destination]
+        var checked: Result<LogVerification, CommandFailure>?
         let progress = LogProgress()
         defer { progress.end() }
         do throws(LogError) {
             let file = try SQLiteLogFile(directory: arguments[data])
             defer { file.close() }
             progress.copying(from: arguments[data], to: target)
-            try file.copy(to: target) { _ in
+            try file.copy(to: target) { copy in
                 progress.copied()
+                let result = Result { () throws(CommandFailure) in
+                    try LogVerification(
+                        of: copy, unless: { environment.interruption.reason != nil },
+                        progress: progress.checked)
+                }
+                checked = result
+                // A copy with damage is kept, since the log may be no better. One that was not checked is not.
+                if case .failure(let failure) = result { return failure.exitCode != .interrupted }
                 return true
             }
         } catch {
             throw CommandFailure(error)
         }
-        let verification = try LogCommand.verify(target, environment, showing: progress)
+        guard let checked else {
+            throw CommandFailure(.failed, "The copy was not checked. Run the command again.")
+        }
+        let verification: LogVerification
+        do throws(CommandFailure) {
+            verification = try checked.get()
+        } catch {
+            guard error.exitCode == .interrupted else { throw error }
+            throw CommandFailure(
+                .interrupted,
+                "The backup was interrupted, and \(target) has no log. Run the command again.")
+        }
+        progress.end()
         if environment.isJSON {
             environment.output.print(verification.json)
         } else {

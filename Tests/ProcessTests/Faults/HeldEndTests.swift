@@ -11,6 +11,8 @@
         struct HeldEndTests {
             /// How long an end may take on a machine that is busy with tests.
             private static let endMax = Duration.seconds(15)
+            /// How long an end may take, and a second for a machine that is busy.
+            private static let promised = Duration.seconds(6)
 
             @Test func `a sequencer whose output is full and unread ends cleanly`() async throws {
                 try await withSite { site in
@@ -34,30 +36,124 @@
             }
 
             @Test(arguments: [
-                ["log", "--follow", "--json"], ["log", "--json"],
+                (["log"], 143), (["log", "--follow", "--from", "LAST"], 74),
+                (["observe", "document", "--follow"], 74), (["status", "--watch"], 74),
             ])
             func `a command whose output is unread ends, and says that its rest is lost`(
-                words: [String]
+                words: [String], code: Int
+            ) async throws {
+                try await withSite { site in
+                    let sequencer = try await site.sequencer()
+                    let stores = (1...60).map { "counter/\($0)" }
+                    _ = try await site.worker("alpha", of: sequencer, stores: ["document"] + stores)
+                    // The pipe takes less than one line, so the rest of that line is unread for certain. All lines
+                    // are more than a command keeps in its memory.
+                    let long = String(repeating: "x", count: 20_000)
+                    let action = #"{"set":{"at":"/long","value":"\#(long)"}}"#
+                    let actions = try site.write(
+                        String(repeating: action + "\n", count: 6), to: "actions")
+                    let sent = try await site.run(
+                        "dispatch", "document", "--file", actions, "--wait", "applied",
+                        "--connect", sequencer.address)
+                    #expect(sent.end == .exited(0), "\(sent.message.prefix(400))")
+                    let last = try await site.dispatch(
+                        action, to: "document", at: sequencer.address, "--wait", "applied")
+                    let words = words.map { $0 == "LAST" ? "\(last)" : $0 }
+                    let pipe = try UnreadPipe(site.path("pipe"))
+                    let child = try site.start(
+                        words + ["--json", "--connect", sequencer.address],
+                        output: .file(pipe.path))
+                    try await pipe.awaitBytes()
+                    child.signal(SIGTERM)
+                    let begun = ContinuousClock.now
+                    let outcome = try await Tool.outcome(of: child, within: Self.endMax)
+                    #expect(ContinuousClock.now - begun < Self.promised)
+                    #expect(outcome.end == .exited(Int32(code)), "\(outcome)")
+                    #expect(code != 74 || outcome.message.contains("Nobody read"), "\(outcome)")
+                }
+            }
+
+            @Test(arguments: [false, true])
+            func `a command that is told to end does so, also when it is cut off`(
+                isCutOff: Bool
             ) async throws {
                 try await withSite { site in
                     let sequencer = try await site.sequencer()
                     _ = try await site.worker("alpha", of: sequencer, stores: ["counter"])
-                    let lines = try site.write(
-                        String(repeating: "increment\n", count: 4_000), to: "lines")
-                    let sent = try await site.run(
-                        "dispatch", "counter", "--file", lines, "--connect", sequencer.address)
-                    #expect(sent.end == .exited(0), "\(sent.message.prefix(400))")
-                    let pipe = try UnreadPipe(site.path("pipe"))
-                    let child = try site.start(
-                        words + ["--connect", sequencer.address], output: .file(pipe.path))
-                    try await pipe.awaitBytes()
-                    child.signal(SIGTERM)
-                    let outcome = try await Tool.outcome(of: child, within: Self.endMax)
-                    // One that follows has done its work if the signal comes before it has more to write.
-                    let ends: [Child.End] =
-                        words.contains("--follow") ? [.exited(74), .exited(0)] : [.exited(143)]
-                    #expect(ends.contains(outcome.end), "\(outcome)")
+                    func start(_ words: String...) throws -> Child {
+                        try site.start(words + ["--json", "--connect", sequencer.address])
+                    }
+                    let followers = [
+                        try start("log", "--follow"), try start("observe", "counter", "--follow"),
+                        try start("status", "--watch"),
+                    ]
+                    let bench = try start("bench", "--single", "1000000")
+                    let top = try Terminal(["top", "--connect", sequencer.address])
+                    // Each of them is in the middle of its work.
+                    for child in followers { _ = try await child.output.line(0) }
+                    _ = try await followers[0].output.first { $0.contains("conflux-bench") }
+                    try top.wait(for: "conflux-bench")
+                    if isCutOff { sequencer.child.signal(SIGSTOP) }
+                    let begun = ContinuousClock.now
+                    for child in followers + [bench] { child.signal(SIGTERM) }
+                    top.signal(SIGTERM)
+                    for child in followers {
+                        #expect(try await child.end() == .exited(0), "\(child.report)")
+                    }
+                    #expect(try await bench.end() == .exited(143), "\(bench.report)")
+                    #expect(try top.end().code == 0)
+                    #expect(ContinuousClock.now - begun < Self.promised)
                 }
+            }
+
+            @Test func `a copy that is told to end leaves nothing that looks complete`()
+                async throws
+            {
+                try await withSite { site in
+                    let sequencer = try await site.sequencer(data: "log")
+                    let filled = try await site.run(
+                        "bench", "--single", "0", "--stream", "30", "--payload", "64KiB",
+                        "--connect", sequencer.address)
+                    #expect(filled.end == .exited(0), "\(filled)")
+                    sequencer.child.signal(SIGTERM)
+                    #expect(try await sequencer.child.end() == .exited(0))
+                    let log = site.path("log")
+                    try await expectNothing(site, after: { ["backup", $0, "--data", log] })
+                    try await expectNothing(site, after: { ["restore", log, "--data", $0] })
+                    try await expectNothing(
+                        site, after: { ["migrate", "--from", log, "--to", $0] })
+                }
+            }
+
+            /// Ends a command as soon as it has begun a copy, and expects no log there until it is run again.
+            ///
+            /// - Parameter words: The command that makes the copy in a folder.
+            private func expectNothing(
+                _ site: Site, after words: (_ folder: String) -> [String]
+            ) async throws {
+                for attempt in 1...10 {
+                    let folder = site.path("\(words("")[0])-\(attempt)")
+                    let child = try site.start(words(folder))
+                    let deadline = ContinuousClock.now + .seconds(60)
+                    while !FileManager.default.fileExists(atPath: folder) {
+                        try #require(ContinuousClock.now < deadline)
+                        await Task.yield()
+                    }
+                    child.signal(SIGTERM)
+                    let begun = ContinuousClock.now
+                    let outcome = try await Tool.outcome(of: child)
+                    #expect(ContinuousClock.now - begun < Self.promised)
+                    // It may have been faster than the signal.
+                    if outcome.end == .exited(0) { continue }
+                    #expect(outcome.end == .exited(143), "\(outcome)")
+                    #expect(outcome.message.contains("interrupted"), "\(outcome)")
+                    let look = try await site.run("log", "--verify", folder)
+                    #expect(look.end == .exited(66), "\(look)")
+                    let again = try await Tool.outcome(of: try site.start(words(folder)))
+                    #expect(again.end == .exited(0), "\(again)")
+                    return
+                }
+                Issue.record("\(words("")[0]) was always faster than the signal")
             }
 
             @Test func `a stream whose receipts are unread ends`() async throws {

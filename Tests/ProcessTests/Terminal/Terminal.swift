@@ -67,7 +67,9 @@ final class Terminal {
     }
 
     /// Sends SIGINT to the process.
-    func interrupt() { kill(process.processIdentifier, SIGINT) }
+    func interrupt() { signal(SIGINT) }
+
+    func signal(_ number: Int32) { kill(process.processIdentifier, number) }
 
     private func read(within limit: Duration, until what: String, _ isOver: () -> Bool) throws {
         let deadline = ContinuousClock.now + limit
