@@ -10,6 +10,8 @@ final class AddressDiagnosis: Sendable {
         var error: NodeError?
         var isFinal = false
         var isOver = false
+        /// The address at which an attempt failed, if `error` is about that.
+        var failure: Endpoint?
         /// The addresses at which the last finding was final.
         var failed: Set<Endpoint> = []
         /// Whether the node has heard from the address that it is connected to.
@@ -38,8 +40,14 @@ final class AddressDiagnosis: Sendable {
         guard let finding = WayFinding(event, of: endpoint, way: .requests) else { return }
         // An attempt that has only begun says less than what the last one found.
         if event == .connecting, error != nil { return }
-        note(finding.message)
         let endpoint = finding.endpoint
+        // A standby works if it sends the node to another address. What failed there is the reason.
+        if !finding.isFailure, let failure = state.withLock({ $0.failure }), failure != endpoint,
+            !addresses.contains(failure)
+        {
+            return
+        }
+        note(finding.message, failure: finding.isFailure ? endpoint : nil)
         let error = state.withLock { state -> NodeError? in
             guard finding.isFinal else {
                 state.failed.remove(endpoint)
@@ -57,7 +65,9 @@ final class AddressDiagnosis: Sendable {
     /// Notes that nobody answers at an address, so the node tries its next one.
     func gaveUp(_ endpoint: Endpoint) {
         // A sequencer that was heard is busy, or does not serve yet.
-        guard addresses.count > 1, !state.withLock({ $0.isConnected }) else { return }
+        guard addresses.count > 1,
+            state.withLock({ !$0.isConnected && $0.failure != endpoint })
+        else { return }
         note(WayFinding.silent(endpoint))
     }
 
@@ -69,11 +79,12 @@ final class AddressDiagnosis: Sendable {
         state.withLock { $0.error = error }
     }
 
-    private func note(_ message: String) {
+    private func note(_ message: String, failure: Endpoint? = nil) {
         state.withLock { state in
             // What the sequencer itself said takes precedence.
             guard state.error?.code != .notServing else { return }
             state.error = NodeError(code: .unreachable, message: message)
+            state.failure = failure
         }
     }
 

@@ -82,6 +82,29 @@
                 }
             }
 
+            @Test func `a serving sequencer whose advertised name has no address is named`()
+                async throws
+            {
+                try await withSite { site in
+                    let place = try address()
+                    let ports = try await ports(site)
+                    let name = "tcp://no-such-host.invalid:7400"
+                    let first = try await site.sequencer(log: place, at: ports, "--advertise", name)
+                    let second = try await site.standby(log: place)
+                    try await site.untilStandsBy(second.address, at: first.address)
+                    let begun = ContinuousClock.now
+                    for command in [["dispatch", "counter", "increment"], ["worker"]] {
+                        let child = try site.start(
+                            command + ["--timeout", "2s", "--connect", second.address])
+                        let outcome = try await Tool.outcome(of: child)
+                        #expect(outcome.end == .exited(69), "\(outcome)")
+                        #expect(outcome.message.contains(name), "\(outcome)")
+                        #expect(outcome.message.contains("has no address"), "\(outcome)")
+                    }
+                    #expect(ContinuousClock.now - begun < .seconds(10))
+                }
+            }
+
             /// The words before a program that give it a hosts file in which only this name has addresses.
             private func naming(_ name: String, _ hosts: [String], _ site: Site) throws -> [String]
             {
