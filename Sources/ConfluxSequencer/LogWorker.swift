@@ -285,7 +285,10 @@ package final class LogWorker {
     private func tellRoom() {
         guard epoch != .none else { return }
         let space = log.space
-        guard space.room != self.space.room || space.advice != self.space.advice else { return }
+        guard
+            space.room != self.space.room || space.advice != self.space.advice
+                || space.limitBytes != self.space.limitBytes
+        else { return }
         self.space = space
         answer(.logSpace(space))
         if hasAppended { wishForRoom() }

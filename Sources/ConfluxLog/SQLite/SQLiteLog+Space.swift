@@ -25,6 +25,9 @@ extension SQLiteLog {
         database = try Self.size(files.statements.truncation, files.folder)
     }
 
+    /// No more than this is small.
+    private static let smallBytes = 16 << 10
+
     /// How large the database and its write-ahead log are.
     static func size(
         _ statements: SQLiteTruncationStatements, _ folder: LogFolder
@@ -41,7 +44,8 @@ extension SQLiteLog {
     /// Whether the database's file has so many free bytes that they count against the bound in vain.
     var hasFreeBytes: Bool { database.freeBytes > freeBytesMax }
 
-    /// Fails if the bound has no room for more bytes.
+    /// Fails if the bound has no room for more bytes. Its last part is for what is small, such as the sequencer's own
+    /// entries: otherwise a tenure in a full log could end nothing that fills it.
     ///
     /// - Parameters:
     ///   - bytes: How many bytes are added.
@@ -51,7 +55,8 @@ extension SQLiteLog {
     func requireRoom(_ bytes: Int, toDatabase: Bool = false) throws(DatabaseFailure) {
         var used = database.fileBytes + database.aheadBytes + entryBytes
         if toDatabase { used += bytes - database.freeBytes }
-        guard used + bytes > limitBytes else { return }
+        let most = bytes > Self.smallBytes ? limitBytes - limitBytes / 32 : limitBytes
+        guard used + bytes > most else { return }
         throw DatabaseFailure(
             code: SQLITE_FULL, words: "the log may take \(limitBytes) bytes")
     }

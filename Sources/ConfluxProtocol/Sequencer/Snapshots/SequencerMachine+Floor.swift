@@ -168,6 +168,14 @@ extension SequencerMachine {
         }
     }
 
+    /// Whether a batch fits into the commit that is being gathered. In a small log commits are small, so that those
+    /// under way fit into the reserve when all else is used.
+    func hasRoom(bytes: Int) -> Bool {
+        let gathered = pipeline.gatheringBytes
+        return pipeline.hasRoom(bytes: bytes)
+            && (gathered == 0 || gathered + bytes <= Int(clamping: space.limitBytes / 32))
+    }
+
     /// The store that holds up a batch: the log is scarce, and so many entries have concerned the store since its last
     /// snapshot that more of them could not be kept aside. The batch waits until a snapshot is taken, or the store is
     /// frozen: see `reviewUnsaved`.
