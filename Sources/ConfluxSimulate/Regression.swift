@@ -134,6 +134,10 @@ struct Regression: Sendable {
         + found(
             [41_374_971_355_494], of: .service,
             "no snapshot was taken any more after the only voter had left")
+        + found(
+            [84_491_990_600_681], of: .service,
+            "a replica missed a digest point that the log had discarded, and its vote counted what others had counted before it"
+        )
 
     private static func found(
         _ seeds: [UInt64], of states: SampleStates = .journal, in world: SimulationWorld? = nil,

@@ -220,7 +220,7 @@ final class Branch {
                     promise: "order",
                     message: "\(sequence) digests \(name), which is frozen or over")
             }
-            history.pointBytes = history.byteCount
+            history.note(point: sequence)
         case .skipped(let skipped, let target):
             for name in lives.keys.sorted() where target.concerns(name) {
                 guard let history = presentLife(name), history.life < skipped else { continue }

@@ -37,8 +37,9 @@ final class StoreHistory {
     private let state: SimulatedState
     /// The bytes of the entries that concern the store, and of those up to its newest digest point.
     private(set) var byteCount = 0
-    var pointBytes = 0 { didSet { formerPointBytes = oldValue } }
+    private(set) var pointBytes = 0
     private(set) var formerPointBytes = 0
+    private var points: [SequenceNumber] = []
 
     init?(
         _ name: StoreName, life: SequenceNumber, version: UInt32, initial: EncodedState,
@@ -75,6 +76,12 @@ final class StoreHistory {
     }
 
     func note(word sequence: SequenceNumber) { words.append(sequence) }
+
+    func note(point sequence: SequenceNumber) {
+        points.append(sequence)
+        formerPointBytes = pointBytes
+        pointBytes = byteCount
+    }
 
     /// Adds a lineage: from a number on, replicas may also be those that began with another state. That is a
     /// newer version's state, or one that corrupted replicas agreed on.
@@ -148,6 +155,18 @@ final class StoreHistory {
         let entry = entries.first { $0.context.sequence > sequence }?.context.sequence
         let word = words.first { $0 > sequence }
         return [entry, word].compactMap { $0 }.min()
+    }
+
+    /// The first entry, record or digest point that an opener needs and that is not kept aside.
+    ///
+    /// - Parameters:
+    ///   - base: The number of the snapshot with which it begins. Without an entry after it, no point matters.
+    ///   - kept: Everything up to this number is kept aside.
+    func firstNeed(after base: SequenceNumber, aside kept: SequenceNumber) -> SequenceNumber? {
+        guard firstNeed(behind: base) != nil else { return nil }
+        let kept = max(base, kept)
+        let point = points.first { $0 > kept }
+        return [firstNeed(behind: kept), point].compactMap { $0 }.min()
     }
 
     /// The bytes of the entries after a number that concern the store.

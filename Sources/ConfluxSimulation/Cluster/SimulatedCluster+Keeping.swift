@@ -102,9 +102,10 @@ extension SimulatedCluster {
     private func checkNeed(
         of history: StoreHistory, _ floor: SequenceNumber
     ) throws(Violation) {
-        let base = max(base(of: history), keptAside(of: history))
-        guard !isHeldOff(history) else { return }
-        guard let need = history.firstNeed(behind: base), need < floor else { return }
+        let base = base(of: history)
+        guard !isHeldOff(history),
+            let need = history.firstNeed(after: base, aside: keptAside(of: history)), need < floor
+        else { return }
         throw Violation(
             promise: "floor",
             message: "\(floor) is above \(need), which \(history.name) needs: its snapshot is at "

@@ -171,4 +171,42 @@ struct AsideScenarios {
         }
         cluster.expectBounds()
     }
+
+    @Test func `an opener knows every digest point after the entries that are kept aside`() throws {
+        var cluster = try abandoned()
+        let old = try #require(StoreName("list/old"))
+        func fillLog() throws {
+            for round in 0..<12 {
+                cluster.grow("list/shared", by: 20_000, from: 1, text: "\(round)")
+                try cluster.saveCheckpoint()
+                cluster.pass(.seconds(2))
+            }
+        }
+        cluster.grow("list/*", by: 100, from: 1)
+        try fillLog()
+        // A node passes over an entry. Then there is a point, at which nobody votes in time.
+        cluster.addNode(3, named: "gamma")
+        cluster.nodes[3]?.poisons = ["two"]
+        cluster.nodes[3]?.isVotingLate = true
+        cluster.open("list/old", on: 3)
+        cluster.pass(.seconds(1))
+        let stopped = try #require(cluster.nodes[3]?.replicas[old]?.stoppedAt)
+        _ = cluster.nodes[3]?.skip(stopped, .store(old))
+        cluster.flushInputs(of: 3)
+        cluster.pass(.seconds(20))
+        let point = try #require(cluster.points(of: "list/old").last)
+        cluster.handle(.logSpace(.scarce))
+        try fillLog()
+        cluster.addNode(4, named: "delta", store: "list/old")
+        cluster.pass(.seconds(2))
+        cluster.grow("list/old", by: 200, from: 4)
+        #expect(try #require(cluster.points(of: "list/old").last) > point)
+        // Now it votes. Both have refused the same.
+        for vote in cluster.nodes[3]?.heldVotes ?? [] {
+            cluster.input(.reported(.digested(vote), resets: 0), to: 3)
+        }
+        cluster.run()
+        #expect(cluster.divergences.isEmpty)
+        #expect(cluster.nodes[3]?.texts(of: "list/old") == cluster.nodes[4]?.texts(of: "list/old"))
+    }
 }

@@ -78,7 +78,7 @@ extension SequencerMachine {
     /// none.
     private func knownDamage(ahead name: StoreName) -> KnownDamage? {
         if let missing = directory.life(of: name)?.work.missing { return missing }
-        guard let store = directory.store(name), directory.stamp(of: name) > store.keptThrough
+        guard let store = directory.store(name), directory.lastNeeded(by: name) > store.keptThrough
         else { return nil }
         return damages.first { $0.damage.last > store.keptThrough }
     }
@@ -89,7 +89,8 @@ extension SequencerMachine {
     func readingFloor(of name: StoreName) -> SequenceNumber {
         guard let store = directory.store(name) else { return tenure.floor }
         let kept = max(tenure.floor, store.aside?.through.next ?? .zero)
-        guard let last = damages.last?.damage.last, directory.stamp(of: name) <= store.keptThrough
+        guard let last = damages.last?.damage.last,
+            directory.lastNeeded(by: name) <= store.keptThrough
         else { return kept }
         return max(kept, last.next)
     }

@@ -7,7 +7,7 @@ import ConfluxVocabulary
 /// - the number after the older of the last two checkpoints, so that a start has a checkpoint even
 ///   if the newest can't be read;
 /// - for each store that an entry after its snapshot concerns, the number after that snapshot, or
-///   after what is kept aside for the store;
+///   after what is kept aside for the store, unless neither an entry nor a digest point follows;
 /// - the lowest number that ``Retention`` keeps.
 ///
 /// With this alone, a store that receives few entries would make the log keep everything that other
@@ -57,11 +57,11 @@ extension SequencerMachine {
         return lowest
     }
 
-    /// The number after what is kept of a store. It is nil if no later entry concerns the store, or
-    /// if nobody could begin with the entries that are left.
+    /// The number after what is kept of a store. It is nil if an opener needs nothing later, or if
+    /// nobody could begin with the entries that are left.
     func lowestNeeded(by name: StoreName) -> SequenceNumber? {
         guard let life = directory.life(of: name), life.work.missing == nil,
-            directory.stamp(of: name) > life.record.keptThrough
+            directory.lastNeeded(by: name) > life.record.keptThrough
         else { return nil }
         return life.record.keptThrough.next
     }
@@ -114,8 +114,10 @@ extension SequencerMachine {
                         store: name, life: store.life, after: store.keptThrough,
                         former: store.aside?.reference))
             }
-            // If a snapshot failed, a later one may not.
+            // If a snapshot failed, a later one may not. But if the log is kept for nothing but the last attempt,
+            // another one would keep it as well.
             if life.hasVoter, !store.isFrozen, life.work.upload == nil,
+                !isUnsavable(life) || directory.stamp(of: name) > store.keptThrough,
                 directory.lives.readyCount < PointPlan.perCommitMax,
                 isPointWorthwhile(for: name, logBytes)
             {

@@ -35,8 +35,22 @@ extension StoreDirectory {
     /// Whether a live node bridges the state, or the log has seen it.
     func knows(state: Name) -> Bool { states[state] != nil }
 
+    /// The last number that an opener of a store needs: the store's stamp. If entries concern the store after its
+    /// snapshot, the opener needs the digest points after them, too. A vote says which entries were refused since the
+    /// point before, so all replicas must know the same points.
+    func lastNeeded(by name: StoreName) -> SequenceNumber {
+        guard let store = lives[name]?.record else { return .zero }
+        let stamp = stamp(of: store, name)
+        return stamp > store.baseSequence ? max(stamp, store.lastPoint) : stamp
+    }
+
+    /// The highest number of an entry that concerns a store.
     func stamp(of name: StoreName) -> SequenceNumber {
-        lives[name]?.record.stamp(states[name.state]?.load) ?? .zero
+        lives[name].map { stamp(of: $0.record, name) } ?? .zero
+    }
+
+    private func stamp(of store: StoreRecord, _ name: StoreName) -> SequenceNumber {
+        store.stamp(states[name.state]?.load)
     }
 
     func load(of name: StoreName) -> UInt64 {
