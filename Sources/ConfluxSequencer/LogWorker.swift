@@ -295,24 +295,19 @@ package final class LogWorker {
     }
 
     /// Asks for a checkpoint because the log has no room. Behind a checkpoint at the end, the log can discard
-    /// only what comes before the checkpoint that is the newest one now. If that is less than half of it, a
-    /// checkpoint is made in the middle first, and then the one at the end. Otherwise both could be too far
-    /// apart, and without a further entry, which needs room, there is no further checkpoint.
+    /// only what comes before the checkpoint that is the newest one now. So one is made before the last commit
+    /// first, and then the one at the end. Otherwise both could be too far apart, and without a further entry,
+    /// which needs room, there is no further checkpoint.
     private func wishForRoom() {
         let before = SequenceNumber(log.floor.rawValue - 1)
         let newest = max(newestCheckpoint ?? .zero, before)
         guard isNearlyFull, newest < last else { return }
-        let behindCount = last.rawValue - newest.rawValue
-        if behindCount > (last.rawValue - before.rawValue) / 2 {
-            let middle = newest.advanced(by: max(1, behindCount / 2))
-            do throws(LogError) {
-                let first = try log.read(from: middle, limitBytes: 1).first
-                wishForCheckpoint(at: first?.last ?? last)
-            } catch {
-                checkpoints.whenDue(.failure(error))
-            }
-        } else {
-            wishForCheckpoint(at: last)
+        do throws(LogError) {
+            let first = try log.read(from: last, limitBytes: 1).first?.first ?? last
+            let former = SequenceNumber(first.rawValue - 1)
+            wishForCheckpoint(at: newest < former ? former : last)
+        } catch {
+            checkpoints.whenDue(.failure(error))
         }
     }
 

@@ -72,6 +72,20 @@ struct FloorScenarios {
         #expect(floor { $0.ageMax = .seconds(30) } == 701)
     }
 
+    @Test func `the older half of a log is at least half of it, whatever its commits are`() {
+        var marks = LogMarks()
+        func add(_ last: UInt64, _ byteCount: Int) {
+            marks.add(through: SequenceNumber(last), byteCount: byteCount, at: Timestamp(0))
+        }
+        for last in 1...10 as ClosedRange<UInt64> { add(last, 2_000) }
+        #expect(marks.floor(keepingHalfFrom: SequenceNumber(1)) == SequenceNumber(6))
+        // One large commit has most of the bytes.
+        add(11, 100_000)
+        add(12, 2_000)
+        #expect(marks.floor(keepingHalfFrom: SequenceNumber(6)) == SequenceNumber(12))
+        #expect(marks.floor(keepingHalfFrom: SequenceNumber(13)) == SequenceNumber(13))
+    }
+
     @Test func `a quiet store that retains the log is digested`() throws {
         var cluster = Cluster.eager { $0.digestBytesMin = 10_000 }
         cluster.open("quiet", on: 2)

@@ -64,13 +64,12 @@ struct LogMarks: Sendable, Equatable {
         byteCount(behind: SequenceNumber(max(floor.rawValue, 1) - 1))
     }
 
-    /// The lowest number to keep so that the older half of the bytes from a floor on is discarded.
-    func floor(
-        keepingHalfFrom floor: SequenceNumber, through last: SequenceNumber
-    ) -> SequenceNumber {
-        var half = Retention()
-        half.bytesMax = max(1, byteCount(from: floor) / 2)
-        return self.floor(keeping: half, through: last, at: Timestamp(0))
+    /// The lowest number to keep so that at least the older half of the bytes from a floor on is discarded. It may be
+    /// more: one large commit may have most of the bytes, and a log without room gets no others after it.
+    func floor(keepingHalfFrom floor: SequenceNumber) -> SequenceNumber {
+        let half = byteCount(from: floor) / 2
+        let mark = marks.first { $0.last >= floor && byteCount - $0.byteCount <= half }
+        return mark?.last.next ?? floor
     }
 
     /// The lowest number to keep under this retention; 1 if everything is kept.

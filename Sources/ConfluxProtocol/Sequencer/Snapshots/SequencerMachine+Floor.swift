@@ -71,7 +71,7 @@ extension SequencerMachine {
         reviewUnsaved(at: now.monotonic)
         var retained = tenure.marks.floor(
             keeping: settings.retention, through: tenure.last, at: stamp(at: now, into: &effects))
-        let half = tenure.marks.floor(keepingHalfFrom: tenure.floor, through: tenure.last)
+        let half = tenure.marks.floor(keepingHalfFrom: tenure.floor)
         if isLogNearlyFull { retained = max(retained, half) }
         let wanted = space.room == .ample ? retained : max(retained, half)
         if wanted > tenure.floor {
@@ -141,7 +141,7 @@ extension SequencerMachine {
 
     /// Sees to the stores with so many entries since their last snapshot that these can hardly be kept aside any
     /// more. What nobody hosts is frozen. While the log has little room, that is earlier, and what is hosted gets a
-    /// snapshot, or is frozen if none can be taken.
+    /// snapshot, or is frozen if none can be taken. A nearly full log gets a snapshot in place of what is kept aside.
     private mutating func reviewUnsaved(at now: Duration) {
         let isDue = tenure.marks.byteCount - unhostedReviewBytes >= settings.asideBytesMax
         guard isDue || space.room > .ample else { return }
@@ -149,9 +149,11 @@ extension SequencerMachine {
         if !isEarly { unhostedReviewBytes = tenure.marks.byteCount }
         let most = asideBytesMax
         for name in directory.lives.lives.keys.sorted() {
-            guard let life = directory.life(of: name), !life.isFrozenAtAdmission,
-                lowestNeeded(by: name) != nil
-            else { continue }
+            guard let life = directory.life(of: name), !life.isFrozenAtAdmission else { continue }
+            let isReplaceable = isLogNearlyFull && life.record.aside?.reference != nil
+            guard lowestNeeded(by: name) != nil || (life.hasVoter && isReplaceable) else {
+                continue
+            }
             let isMuch = space.room > .ample && unsavedBytes(of: name) > most
             if !life.hasVoter {
                 guard !isEarly else { continue }
@@ -160,9 +162,9 @@ extension SequencerMachine {
                 } else if space.room == .ample {
                     freezeUnsaved(name)
                 }
-            } else if isMuch, life.work.upload == nil, !life.work.votes.isOpen {
+            } else if isMuch || isReplaceable, life.work.upload == nil, !life.work.votes.isOpen {
                 if life.work.hasFailedTwice {
-                    say(.frozen(.unconfirmed), of: name)
+                    if isMuch { say(.frozen(.unconfirmed), of: name) }
                 } else if !life.work.point.isAdmitted {
                     directory.change(name) { $0.point.want() }
                 }
@@ -178,20 +180,25 @@ extension SequencerMachine {
             && (gathered == 0 || gathered + bytes <= Int(clamping: space.limitBytes / 32))
     }
 
-    /// The store that holds up a batch: the log is scarce, and so many entries have concerned the store since its last
-    /// snapshot that more of them could not be kept aside. The batch waits until a snapshot is taken, or the store is
-    /// frozen: see `reviewUnsaved`.
+    /// The store that holds up a batch.
     func storeHoldingUp(_ batch: Batch) -> StoreName? {
         guard space.room > .ample else { return nil }
-        let most = asideBytesMax
         for row in batch.targets {
-            let found = directory.names(concernedBy: row.target).first { name in
-                unsavedBytes(of: name) > most
-                    && directory.life(of: name)?.isFrozenAtAdmission == false
-            }
-            if let found { return found }
+            if let store = storeHoldingUp(row.target) { return store }
         }
         return nil
+    }
+
+    /// The store that holds up entries for a target: the log is scarce, and so many entries have concerned the store
+    /// since its last snapshot that more of them could not be kept aside. They wait until a snapshot is taken, or the
+    /// store is frozen: see `reviewUnsaved`.
+    package func storeHoldingUp(_ target: Target) -> StoreName? {
+        guard space.room > .ample else { return nil }
+        let most = asideBytesMax
+        return directory.names(concernedBy: target).first { name in
+            unsavedBytes(of: name) > most
+                && directory.life(of: name)?.isFrozenAtAdmission == false
+        }
     }
 
     /// Whether the log has grown enough since the store's last point, and since the last attempt.
