@@ -18,6 +18,8 @@ struct Campaign: Sendable {
     var world: SimulationWorld?
     /// A fault that happens in every seed.
     var fault: ClusterFault?
+    /// The bound of each log in bytes.
+    var logLimitBytes: UInt64?
     /// Whether the first violation ends the campaign.
     var endsWithFirst = false
 
@@ -33,6 +35,7 @@ struct Campaign: Sendable {
     func simulation(of seed: UInt64) -> Simulation {
         var simulation = Simulation(seed: seed, states: states.states, world: world)
         if let fault { simulation.plan.include(fault) }
+        if let logLimitBytes { simulation.plan.boundLog(to: logLimitBytes) }
         return simulation
     }
 
@@ -73,5 +76,6 @@ extension Campaign {
     var options: String {
         (states == .journal ? "" : " --states \(states)") + (world.map { " --world \($0)" } ?? "")
             + (fault.map { " --with \($0)" } ?? "")
+            + (logLimitBytes.map { " --log-limit \($0)" } ?? "")
     }
 }

@@ -89,4 +89,36 @@ struct SimulatedLogTests {
         #expect(other.floor == SequenceNumber(isDone ? 2 : 1))
         #expect(throws: LogError.self) { try truncate(log, below: 4) }
     }
+
+    @Test func `at its bound a log takes claims and checkpoints, and nothing else`() throws {
+        let disk = SimulatedDisk(id: .random(), durability: .fsync, limitBytes: 10)
+        let log = open(disk)
+        func append(_ byteCount: Int, forced: Bool = false) throws {
+            let next = log.last.next
+            try log.append(
+                LoggedCommit(
+                    first: next, last: next, epoch: disk.epoch,
+                    bytes: [UInt8](repeating: 1, count: byteCount)[...]),
+                expecting: log.last, forced: forced)
+        }
+        _ = try log.claim()
+        for _ in 1...3 { try append(3) }
+        #expect(log.space == LogSpace(usedBytes: 9, of: 10))
+        #expect(throws: LogError.self) { try append(2) }
+        try append(2, forced: true)
+        #expect(throws: LogError.self) {
+            try log.save(SnapshotPiece(snapshot: snapshot(4), offset: 0, bytes: [1]))
+        }
+        for number in 3...4 {
+            for piece in SavedCheckpoint(sequence: SequenceNumber(UInt64(number)), bytes: [1])
+                .pieces()
+            {
+                try log.save(piece)
+            }
+        }
+        #expect(log.space.usedBytes == 13)
+        try truncate(log, below: 4)
+        try log.save(SnapshotPiece(snapshot: snapshot(4), offset: 0, bytes: [1]))
+        #expect(log.space.usedBytes == 5)
+    }
 }

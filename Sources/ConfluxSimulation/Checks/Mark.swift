@@ -15,7 +15,11 @@ public struct Marks: Sendable, Equatable {
     }
 
     /// The marks that were never reached.
-    public var missed: [Mark] { Mark.allCases.filter { counts[$0] == nil } }
+    ///
+    /// - Parameter isBounded: Whether the logs had a bound. Without one, some marks can't be reached.
+    public func missed(isBounded: Bool) -> [Mark] {
+        Mark.allCases.filter { counts[$0] == nil && (isBounded || !$0.needsBound) }
+    }
 }
 
 /// Something that simulations should reach.
@@ -74,6 +78,9 @@ public enum Mark: String, Sendable, Hashable, CaseIterable {
     case truncated, truncateFailed, startedAboveFloor, fallback, fallbackAboveFloor
     case behindFloor, missed, keptAside, asideLoaded
 
+    // A log with a bound
+    case heldUp, logNearlyFull, logHasRoom, logFull
+
     // Damage
     case damageMet, unlisted, heldOff
 
@@ -85,4 +92,12 @@ public enum Mark: String, Sendable, Hashable, CaseIterable {
 
     // The end
     case sequencerStopped, nodeLeft, nodeRefused
+
+    /// Whether it can only be reached if the log has a bound.
+    var needsBound: Bool {
+        switch self {
+        case .heldUp, .logNearlyFull, .logHasRoom, .logFull: true
+        default: false
+        }
+    }
 }

@@ -195,6 +195,7 @@ extension SimulatedCluster {
     /// Describes what has not happened yet and needs further entries; nil if nothing is missing.
     var whatTakesEntries: String? {
         guard server?.isServing == true else { return "no sequencer serves" }
+        if let whatFillsLog { return whatFillsLog }
         let nodes = nodes.values.sorted { $0.slot < $1.slot }
         // The checks below only hold for stores that have done their work.
         if let busy = nodes.first(where: { !$0.late.isIdle }) {

@@ -12,7 +12,8 @@ extension SimulatedCluster {
         let log = SimulatedLog(
             disk: disk, nextFault: { [unowned self] in logFault(at: $0) },
             appended: { [unowned self] in appended($0) },
-            saved: { [unowned self] in saved($0, $1) })
+            saved: { [unowned self] in saved($0, $1) },
+            refused: { [unowned self] in marks.hit(.logFull) })
         let isNewestDamaged = strikes(plan.damagedCheckpoint)
         log.isNewestDamaged = isNewestDamaged
         let sequencer = SimulatedSequencer(
@@ -294,7 +295,9 @@ extension SimulatedCluster {
         case .sourcePassedOver(_, _, _, _, let reason):
             if reason.contains("digest") { marks.hit(.digestMismatch) }
         case .snapshotsUnlisted: marks.hit(.unlisted)
-        case .asideFailed, .damaged, .logNearlyFull, .logHasRoom, .clock: break
+        case .logNearlyFull: marks.hit(.logNearlyFull)
+        case .logHasRoom: marks.hit(.logHasRoom)
+        case .asideFailed, .damaged, .clock: break
         case .diverged(let store, let status):
             marks.hit(status.isMajority ? .divergedMajority : .divergedNone)
             if status.path != nil { marks.hit(.located) }

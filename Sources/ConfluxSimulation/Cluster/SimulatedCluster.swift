@@ -87,7 +87,8 @@ final class SimulatedCluster {
         settings = plan.sequencerSettings
         let log = LogID.random(using: &self.random)
         damageRandom = SimulationRandom(seed: log.low)
-        disk = SimulatedDisk(id: log, durability: plan.durability)
+        disk = SimulatedDisk(
+            id: log, durability: plan.durability, limitBytes: plan.logLimitBytes ?? .max)
         etcd = plan.isShared ? SimulatedEtcd() : nil
         truth = Truth(
             log: log,
@@ -254,6 +255,7 @@ final class SimulatedCluster {
 
     private func checkBounds() throws(Violation) {
         guard stepCount % 16 == 0 else { return }
+        try checkSpace()
         for sequencer in sequencers.values {
             try check(sequencer.machine.bounds, of: "sequencer \(sequencer.process)")
         }

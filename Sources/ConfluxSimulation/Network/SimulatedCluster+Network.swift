@@ -156,6 +156,7 @@ extension SimulatedCluster {
             trace.note(now, "  ↑ \(connection.rawValue) \(message.summary)")
             hear(message, from: connection)
             if case .digest(.vote(let heard)) = message { vote = heard }
+            if case .submit(let batch) = message { note(batch, for: sequencer) }
         }
         sentBack = nil
         try handle(input, sequencer)

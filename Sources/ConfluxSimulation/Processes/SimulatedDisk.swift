@@ -24,6 +24,10 @@ final class SimulatedDisk {
     /// The commits before this index survive a power failure.
     private var syncedCount = 0
     let durability: SimulationPlan.Durability
+    /// The bound of the log; `UInt64.max` if it has none.
+    let limitBytes: UInt64
+    /// The first numbers of the commits that need no room: the claims.
+    private var claims: Set<SequenceNumber> = []
     private var copy: (commits: [LoggedCommit], epoch: Epoch, shelves: Shelves)?
     private(set) var shelves = Shelves()
     /// Commits that can't be read, by their first numbers.
@@ -40,9 +44,10 @@ final class SimulatedDisk {
     /// The data beside the commits that survives a power failure.
     private var syncedShelves = Shelves()
 
-    init(id: LogID, durability: SimulationPlan.Durability) {
+    init(id: LogID, durability: SimulationPlan.Durability, limitBytes: UInt64 = .max) {
         self.id = id
         self.durability = durability
+        self.limitBytes = limitBytes
     }
 
     var last: SequenceNumber { commits.last?.last ?? .zero }
@@ -76,6 +81,7 @@ final class SimulatedDisk {
 
     func append(_ added: [LoggedCommit], forced: Bool) {
         commits += added
+        if forced { claims.formUnion(added.map(\.first)) }
         if forced || durability == .fsync { sync() }
     }
 
@@ -91,6 +97,35 @@ final class SimulatedDisk {
         commits.removeLast(commits.count - syncedCount)
         shelves.cut(to: last)
         return true
+    }
+
+    var space: LogSpace {
+        LogSpace(usedBytes: limitBytes == .max ? 0 : usedBytes, of: limitBytes)
+    }
+
+    /// The bytes that the log takes: the entries from the floor on, the checkpoints, the snapshots, and what is kept
+    /// aside.
+    var usedBytes: UInt64 {
+        let entryBytes = kept.reduce(0) { $0 + $1.bytes.count }
+        return UInt64(entryBytes + checkpointBytes + shelves.snapshots.byteCount)
+    }
+
+    /// How many of them needed no room.
+    var unboundedBytes: UInt64 {
+        let forced = kept.filter { claims.contains($0.first) }
+        return UInt64(forced.reduce(checkpointBytes) { $0 + $1.bytes.count })
+    }
+
+    private var kept: ArraySlice<LoggedCommit> {
+        let floor = shelves.floor
+        return commits.suffix(commits.reversed().prefix { $0.last >= floor }.count)
+    }
+
+    private var checkpointBytes: Int {
+        guard let newest = shelves.checkpoints.newest(through: last) else { return 0 }
+        let older = shelves.checkpoints.newest(
+            through: SequenceNumber(newest.sequence.rawValue - 1))
+        return newest.bytes.count + (older?.bytes.count ?? 0)
     }
 
     /// Commits that no start needs: those up to the older of two checkpoints.

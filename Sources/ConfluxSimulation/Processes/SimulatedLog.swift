@@ -20,6 +20,7 @@ final class SimulatedLog: ActionLog {
     private let nextFault: (Work) -> Fault
     private let appended: (LoggedCommit) -> Void
     private let saved: (SavedSnapshot, Bytes) -> Void
+    private let refused: () -> Void
     /// Whether the newer of two checkpoints can't be read.
     var isNewestDamaged = false
     private var claimed: Epoch?
@@ -32,21 +33,23 @@ final class SimulatedLog: ActionLog {
     ///   - nextFault: Called for each change, and returns its fault.
     ///   - appended: Called with each appended commit.
     ///   - saved: Called with each complete snapshot.
+    ///   - refused: Called when the log's bound has no room for something.
     init(
         disk: SimulatedDisk, nextFault: @escaping (Work) -> Fault,
         appended: @escaping (LoggedCommit) -> Void,
-        saved: @escaping (SavedSnapshot, Bytes) -> Void
+        saved: @escaping (SavedSnapshot, Bytes) -> Void, refused: @escaping () -> Void = {}
     ) {
         self.disk = disk
         self.nextFault = nextFault
         self.appended = appended
         self.saved = saved
+        self.refused = refused
     }
 
     var id: LogID { disk.id }
     var last: SequenceNumber { disk.last }
     var floor: SequenceNumber { disk.shelves.floor }
-    var space: LogSpace { LogSpace(usedBytes: 0, of: .max) }
+    var space: LogSpace { disk.space }
 
     func claim(raisingEpochBy step: UInt64) throws(LogError) -> LogClaim {
         if case .failed = nextFault(.write) { throw Self.failure }
@@ -71,6 +74,8 @@ final class SimulatedLog: ActionLog {
             guard disk.last == last else {
                 throw LogError(.endDiffers, "the log ends at \(disk.last), not at \(last)")
             }
+            // A claim needs room, so that its tenure can make some.
+            if !forced { try requireRoom(commits.reduce(0) { $0 + $1.bytes.count }) }
             // Copy: a slice would keep the whole buffer that it was cut from.
             let owned = commits.map { commit in
                 LoggedCommit(
@@ -142,6 +147,7 @@ final class SimulatedLog: ActionLog {
     func save(_ piece: SnapshotPiece) throws(LogError) {
         try confirm()
         if case .failed = nextFault(.write) { throw Self.failure }
+        try requireRoom(piece.bytes.count)
         try disk.change { shelves throws(LogError) in
             try shelves.snapshots.save(piece, endingAt: disk.last)
         }
@@ -192,6 +198,16 @@ final class SimulatedLog: ActionLog {
         }
         if case .unknown = fault { throw Self.unknown }
         return isDone
+    }
+
+    /// Fails if the bound has no room for more bytes. What makes room again needs none: claims, checkpoints and
+    /// truncation.
+    private func requireRoom(_ bytes: Int) throws(LogError) {
+        guard disk.limitBytes < .max, disk.usedBytes + UInt64(bytes) > disk.limitBytes else {
+            return
+        }
+        refused()
+        throw LogError(.full, "the simulated log may take \(disk.limitBytes) bytes")
     }
 
     /// The end of the oldest commit, if all of it is below a floor; the newest commit always stays.

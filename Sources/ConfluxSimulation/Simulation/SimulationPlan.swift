@@ -119,6 +119,8 @@ public struct SimulationPlan: Sendable, Hashable {
     var damagedCheckpoint = 0.0
     /// The mean time between two damaged rows, in a log that loses nothing else.
     var damageEvery: Duration?
+    /// The bound of the log in bytes; nil if it has none.
+    private(set) var logLimitBytes: UInt64?
     /// The settings for digests, snapshots and truncation.
     var keeping = Keeping()
     /// Whether every bound is so small that it is reached.
@@ -134,6 +136,15 @@ public struct SimulationPlan: Sendable, Hashable {
     public mutating func include(_ fault: ClusterFault) {
         let path = Self.path(of: fault)
         if self[keyPath: path] == nil { self[keyPath: path] = .seconds(1) }
+    }
+
+    /// Bounds the log, unless it is on other machines' disks. A damaged log is not bounded: it may need what can't be
+    /// read for as long as nobody drops the store, and so may have no room.
+    ///
+    /// - Parameter limitBytes: The bound.
+    public mutating func boundLog(to limitBytes: UInt64) {
+        guard !isShared, damageEvery == nil else { return }
+        logLimitBytes = limitBytes
     }
 
     /// The mean time between two occurrences of a fault; nil if it does not happen.
