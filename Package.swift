@@ -25,6 +25,9 @@ let package = Package(
     targets: [
         // Lower layers first: a target may import only what stands above it.
         .target(name: "ConfluxVocabulary", swiftSettings: strict),
+        // What the system refuses, and why: its errors in words, and its files.
+        .target(
+            name: "ConfluxSystem", dependencies: ["ConfluxVocabulary"], swiftSettings: strict),
         // How threads wait for each other, wherever that is.
         .target(name: "ConfluxThreads", swiftSettings: strict),
         // The hash that binds content. It is a function like any other, so the protocol may use it.
@@ -39,12 +42,14 @@ let package = Package(
             name: "ConfluxCoding", dependencies: ["ConfluxVocabulary"], swiftSettings: strict),
         .target(
             name: "Conflux",
-            dependencies: ["ConfluxVocabulary", "ConfluxThreads", "ConfluxCoding"],
+            dependencies: [
+                "ConfluxVocabulary", "ConfluxSystem", "ConfluxThreads", "ConfluxCoding",
+            ],
             swiftSettings: strict),
         // For tests of states: to be linked into test targets.
         .target(
             name: "ConfluxTesting",
-            dependencies: ["ConfluxVocabulary", "ConfluxThreads", "Conflux"],
+            dependencies: ["ConfluxVocabulary", "ConfluxSystem", "ConfluxThreads", "Conflux"],
             swiftSettings: strict),
         .target(name: "ConfluxArguments", swiftSettings: strict),
 
@@ -63,15 +68,19 @@ let package = Package(
             name: "CCurl", pkgConfig: "libcurl",
             providers: [.apt(["libcurl4-openssl-dev"]), .brew(["curl"])]),
         .target(
-            name: "ConfluxZeroMQ", dependencies: ["ConfluxVocabulary", "CSockets", "CSodium"],
+            name: "ConfluxZeroMQ",
+            dependencies: ["ConfluxVocabulary", "ConfluxSystem", "CSockets", "CSodium"],
             swiftSettings: strict),
         .target(
-            name: "ConfluxLog", dependencies: ["ConfluxVocabulary", "ConfluxHashing", "CSQLite"],
+            name: "ConfluxLog",
+            dependencies: ["ConfluxVocabulary", "ConfluxSystem", "ConfluxHashing", "CSQLite"],
             swiftSettings: strict),
         // The log on etcd: nothing below it needs libcurl.
         .target(
             name: "ConfluxEtcd",
-            dependencies: ["ConfluxVocabulary", "ConfluxThreads", "ConfluxLog", "CCurl"],
+            dependencies: [
+                "ConfluxVocabulary", "ConfluxSystem", "ConfluxThreads", "ConfluxLog", "CCurl",
+            ],
             swiftSettings: strict),
         .target(
             name: "ConfluxSequencer",
@@ -83,7 +92,8 @@ let package = Package(
         .target(
             name: "ConfluxNode",
             dependencies: [
-                "ConfluxVocabulary", "ConfluxHashing", "ConfluxProtocol", "ConfluxZeroMQ",
+                "ConfluxVocabulary", "ConfluxSystem", "ConfluxHashing", "ConfluxProtocol",
+                "ConfluxZeroMQ",
                 "Conflux",
             ],
             swiftSettings: strict),
@@ -98,19 +108,22 @@ let package = Package(
             swiftSettings: strict),
         // Metrics and health over HTTP.
         .target(
-            name: "ConfluxMonitoring", dependencies: ["ConfluxVocabulary", "CMicroHTTPD"],
+            name: "ConfluxMonitoring",
+            dependencies: ["ConfluxVocabulary", "ConfluxSystem", "CMicroHTTPD"],
             swiftSettings: strict),
         .target(
             name: "ConfluxWorker",
             dependencies: [
-                "ConfluxVocabulary", "ConfluxArguments", "ConfluxMonitoring", "ConfluxNode",
+                "ConfluxVocabulary", "ConfluxSystem", "ConfluxArguments", "ConfluxMonitoring",
+                "ConfluxNode",
                 "ConfluxProtocol",
             ],
             swiftSettings: strict),
         .executableTarget(
             name: "ConfluxCLI",
             dependencies: [
-                "ConfluxVocabulary", "ConfluxHashing", "ConfluxArguments", "ConfluxBuiltins",
+                "ConfluxVocabulary", "ConfluxSystem", "ConfluxHashing", "ConfluxArguments",
+                "ConfluxBuiltins",
                 "ConfluxEtcd", "ConfluxLog", "ConfluxMonitoring", "ConfluxNode", "ConfluxProtocol",
                 "ConfluxSequencer", "ConfluxWorker",
             ],
@@ -126,6 +139,8 @@ let package = Package(
         .testTarget(
             name: "ConfluxVocabularyTests", dependencies: ["ConfluxVocabulary"],
             swiftSettings: strict),
+        .testTarget(
+            name: "ConfluxSystemTests", dependencies: ["ConfluxSystem"], swiftSettings: strict),
         .testTarget(
             name: "ConfluxHashingTests", dependencies: ["ConfluxHashing", "ConfluxVocabulary"],
             swiftSettings: strict),

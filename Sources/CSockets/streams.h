@@ -204,18 +204,24 @@ static inline void conflux_unlink_local(const char *path, conflux_identity ident
     if (present.device == identity.device && present.number == identity.number) unlink(path);
 }
 
-// Whether nothing is in the way of a socket at a path: nothing at all, or one that nobody listens at.
-static inline int conflux_may_replace(const struct sockaddr_un *address) {
+// Checks that nothing is in the way of a socket at a path: nothing at all, or one that nobody listens at. Otherwise
+// returns -1 with errno set.
+static inline int conflux_check_place(const struct sockaddr_un *address) {
     struct stat file;
-    if (lstat(address->sun_path, &file) != 0) return errno == ENOENT;
-    if (!S_ISSOCK(file.st_mode)) return 0;
+    if (lstat(address->sun_path, &file) != 0) return errno == ENOENT ? 0 : -1;
+    if (!S_ISSOCK(file.st_mode)) {
+        errno = EADDRINUSE;
+        return -1;
+    }
     int descriptor = socket(AF_UNIX, SOCK_STREAM, 0);
-    if (descriptor < 0) return 0;
+    if (descriptor < 0) return -1;
     int is_dead = conflux_set_flags(descriptor) == 0
         && connect(descriptor, (const struct sockaddr *)address, sizeof *address) != 0
         && errno == ECONNREFUSED;
     close(descriptor);
-    return is_dead;
+    if (is_dead) return 0;
+    errno = EADDRINUSE;
+    return -1;
 }
 
 // Listens at a path. What is left there of a socket that nobody listens at is removed; anything else is in use.
@@ -228,10 +234,7 @@ static inline int conflux_listen_local(const char *path, int backlog) {
         return -1;
     }
     strcpy(address.sun_path, path);
-    if (!conflux_may_replace(&address)) {
-        errno = EADDRINUSE;
-        return -1;
-    }
+    if (conflux_check_place(&address) != 0) return -1;
     int descriptor = socket(AF_UNIX, SOCK_STREAM, 0);
     if (descriptor < 0) return -1;
     unlink(path);

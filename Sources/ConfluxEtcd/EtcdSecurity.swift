@@ -1,5 +1,5 @@
+import ConfluxSystem
 import ConfluxVocabulary
-import Foundation
 
 /// How connections to etcd are encrypted. Each file is in PEM form.
 public struct EtcdSecurity: Sendable, Hashable {
@@ -24,16 +24,37 @@ public struct EtcdSecurity: Sendable, Hashable {
         self.certificateFile = certificateFile
         self.keyFile = keyFile
     }
+
+    /// Checks that the files can be read. libcurl, which reads them for each connection, does not say why it can't.
+    ///
+    /// - Throws: ``EtcdFileError`` for the first that can't be read.
+    public func checkFiles() throws(EtcdFileError) {
+        for path in [authorityFile, certificateFile, keyFile].compactMap({ $0 }) {
+            do throws(SystemFailure) {
+                _ = try InputFile(path).read(upTo: 1)
+            } catch {
+                throw EtcdFileError(
+                    path, error, needs: "It must have certificates or a key in PEM form, for etcd.")
+            }
+        }
+    }
+}
+
+/// Why a file with credentials or certificates can't be used.
+public struct EtcdFileError: Error, CustomStringConvertible {
+    /// What happened, and what to do.
+    public let description: String
+
+    init(description: String) { self.description = description }
+
+    init(_ path: String, _ failure: SystemFailure, needs contents: String) {
+        description =
+            "\(path) can't be read: \(failure.reason(advice: "Give a file that there is.")) \(contents)"
+    }
 }
 
 /// A user and a password, for an etcd that has authentication enabled.
 public struct EtcdCredentials: Sendable, Hashable {
-    /// Why a file of credentials can't be used.
-    public struct FileError: Error, CustomStringConvertible {
-        /// What happened, and what to do.
-        public let description: String
-    }
-
     /// The most bytes of a credentials file.
     static let fileBytesMax = 4_096
 
@@ -55,31 +76,27 @@ public struct EtcdCredentials: Sendable, Hashable {
     /// Reads a file with one line, `USER:PASSWORD`.
     ///
     /// - Parameter path: The file.
-    /// - Throws: ``FileError`` if it can't be read, or has other contents.
-    public init(file path: String) throws(FileError) {
+    /// - Throws: ``EtcdFileError`` if it can't be read, or has other contents.
+    public init(file path: String) throws(EtcdFileError) {
         let bytes: [UInt8]
-        do {
-            let file = try FileHandle(forReadingFrom: URL(filePath: path))
-            defer { try? file.close() }
+        do throws(SystemFailure) {
             // One byte more than allowed shows that the file is too large.
-            bytes = Array(try file.read(upToCount: Self.fileBytesMax + 1) ?? Data())
+            bytes = try InputFile(path).read(upTo: Self.fileBytesMax + 1)
         } catch {
-            throw FileError(
-                description:
-                    "\(path) can't be read: \(error.localizedDescription). It must have one "
-                    + "line, USER:PASSWORD, for etcd.")
+            throw EtcdFileError(
+                path, error, needs: "It must have one line, USER:PASSWORD, for etcd.")
         }
         let lines: [String]
         do throws(TextLines.Fault) {
             lines = try TextLines.read(bytes).filter { !$0.isEmpty }
         } catch {
-            throw FileError(
+            throw EtcdFileError(
                 description:
                     "\(path), \(error). It must have one line, USER:PASSWORD, for etcd.")
         }
         let parts = lines.first?.split(separator: ":", maxSplits: 1) ?? []
         guard bytes.count <= Self.fileBytesMax, lines.count == 1, parts.count == 2 else {
-            throw FileError(
+            throw EtcdFileError(
                 description: "\(path) must have one line, USER:PASSWORD, for etcd, in at most "
                     + "\(Self.fileBytesMax) bytes.")
         }

@@ -381,8 +381,9 @@ package final class LogWorker {
     private static func end(_ error: LogError) -> SequencerEnd {
         switch error.code {
         case .superseded: .superseded
-        // What is at the log's place now is another log, or another state of it: to open it anew is up to people.
-        case .damaged, .moved: .logDamaged(error.message)
+        case .damaged: .logDamaged(error.message)
+        // To open what is there now is up to people.
+        case .moved: .logMoved(error.message)
         default: .logFailed(error.message, summary: error.code.summary)
         }
     }

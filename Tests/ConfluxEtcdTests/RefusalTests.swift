@@ -151,11 +151,14 @@ import Testing
         for text in [
             "", "a", "a:", ":b", "a:b\nc:d\n", "a:" + String(repeating: "b", count: 5_000),
         ] {
-            #expect(throws: EtcdCredentials.FileError.self) { try read(text) }
+            #expect(throws: EtcdFileError.self) { try read(text) }
         }
-        #expect(throws: EtcdCredentials.FileError.self) {
+        #expect(throws: EtcdFileError.self) {
             try EtcdCredentials(file: path + ".absent")
         }
+        try Data("a:b\n".utf8).write(to: URL(fileURLWithPath: path))
+        let error = #expect(throws: EtcdFileError.self) { try EtcdCredentials(file: path + "/") }
+        #expect(error?.description.contains("Not a directory") == true)
     }
 }
 

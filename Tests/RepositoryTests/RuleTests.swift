@@ -161,6 +161,22 @@ struct RuleTests {
         #expect(broken(Rule.repairs, ["Sources/A/B.swift": line]).isEmpty)
     }
 
+    @Test(arguments: [
+        "let words = strerror(errno)", "perror(path)", "\\(error.localizedDescription)",
+        "if let error = error as? POSIXError {",
+    ])
+    func `an error of the system that gets its words elsewhere is found`(line: String) {
+        let code = line.hasPrefix("\\") ? "print(\"\(line)\")" : line
+        let paths = ["Sources/A/B.swift", "Sources/ConfluxSystem/C.swift", "Tests/A/B.swift"]
+        let texts = Dictionary(uniqueKeysWithValues: paths.map { ($0, code) })
+        #expect(broken(Rule.systemWords, texts) == ["Sources/A/B.swift:1"])
+    }
+
+    @Test(arguments: ["gai_strerror(number)", "// strerror", "curl_easy_strerror(code)"])
+    func `words of another library are allowed`(line: String) {
+        #expect(broken(Rule.systemWords, ["Sources/A/B.swift": line]).isEmpty)
+    }
+
     @Test func `an unchecked promise without a reason is found`() {
         let texts = [
             "Sources/A/Bare.swift": "final class A: @unchecked Sendable {}",

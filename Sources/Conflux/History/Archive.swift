@@ -1,3 +1,4 @@
+import ConfluxSystem
 import ConfluxVocabulary
 import Dispatch
 import Foundation
@@ -27,17 +28,12 @@ public struct Archive: Sendable {
     /// - Throws: ``StoreError``: `invalidName`; `unreadable` when the folder can't be made.
     public init(folder: URL, space: String = "1") throws(StoreError) {
         try Self.check(space)
-        do {
-            try FileManager.default.createDirectory(
-                at: folder, withIntermediateDirectories: true,
-                attributes: [.posixPermissions: 0o700])
+        do throws(SystemFailure) {
+            try Folder.make(folder.path)
         } catch {
+            let reason = error.reason(advice: "Give a folder that this user may make and write.")
             throw StoreError(
-                .unreadable,
-                """
-                The folder \(folder.path) can't be made. Give one that this user may make and write: \
-                \(error)
-                """, error)
+                .unreadable, "The folder \(folder.path) can't be made: \(reason)", error)
         }
         self.folder = folder
         self.space = space

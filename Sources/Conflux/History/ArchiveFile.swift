@@ -1,3 +1,4 @@
+import ConfluxSystem
 import ConfluxVocabulary
 import Foundation
 
@@ -59,22 +60,22 @@ struct ArchiveFile: Sendable {
     }
 
     private func names() throws(StoreError) -> [String] {
-        do {
-            return try FileManager.default.contentsOfDirectory(atPath: folder.path)
+        do throws(SystemFailure) {
+            return try Folder.names(in: folder.path)
         } catch {
+            let reason = error.reason(advice: "Put the folder back.")
             throw StoreError(
-                .unreadable,
-                "The folder \(folder.path) can't be read. Let this user read it: \(error)", error)
+                .unreadable, "The folder \(folder.path) can't be read: \(reason)", error)
         }
     }
 
     private func read(_ url: URL) throws(StoreError) -> (version: Int, bytes: [UInt8]) {
-        let data: Data
-        do {
-            data = try Data(contentsOf: url)
+        let data: [UInt8]
+        do throws(SystemFailure) {
+            data = try InputFile(url.path).readAll()
         } catch {
-            throw StoreError(
-                .unreadable, "\(url.path) can't be read. Let this user read it: \(error)", error)
+            let reason = error.reason(advice: "Read it again.")
+            throw StoreError(.unreadable, "\(url.path) can't be read: \(reason)", error)
         }
         guard let end = data.prefix(Self.headerBytesMax).firstIndex(of: UInt8(ascii: "\n")) else {
             throw damaged(url, "it has no first line")
@@ -122,9 +123,9 @@ struct ArchiveFile: Sendable {
         isWritten = isWritten && Self.write(Array(header.utf8), to: file)
         isWritten = isWritten && Self.write(bytes, to: file) && fsync(file) == 0
         guard isWritten, rename(beside, url.path) == 0 else {
-            let error = unwritable()
+            let failure = SystemFailure(errno, at: beside)
             unlink(beside)
-            throw error
+            throw unwritable(failure)
         }
         try synchronizeFolder()
     }
@@ -134,7 +135,7 @@ struct ArchiveFile: Sendable {
     private func openAlone(_ path: String) throws(StoreError) -> Int32 {
         while true {
             let file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0o600)
-            guard file >= 0 else { throw unwritable() }
+            guard file >= 0 else { throw unwritable(SystemFailure(errno, at: path)) }
             // If the file system has no locks, nothing more can be done.
             while flock(file, LOCK_EX) != 0 && errno == EINTR {}
             var (opened, present) = (stat(), stat())
@@ -162,19 +163,21 @@ struct ArchiveFile: Sendable {
 
     /// Makes the file's new name durable.
     private func synchronizeFolder() throws(StoreError) {
-        let folder = open(url.deletingLastPathComponent().path, O_RDONLY | O_CLOEXEC)
-        guard folder >= 0 else { throw unwritable() }
+        let path = folder.path
+        let folder = open(path, O_RDONLY | O_CLOEXEC)
+        guard folder >= 0 else { throw unwritable(SystemFailure(errno, at: path)) }
         defer { close(folder) }
         // Some file systems don't support this, and don't need it.
-        if fsync(folder) != 0 && errno != EINVAL && errno != ENOTSUP { throw unwritable() }
+        if fsync(folder) != 0 && errno != EINVAL && errno != ENOTSUP {
+            throw unwritable(SystemFailure(errno, at: path))
+        }
     }
 
-    private func unwritable() -> StoreError {
-        StoreError(
+    private func unwritable(_ failure: SystemFailure) -> StoreError {
+        let reason = failure.reason(advice: "Make sure that the folder is there, and save again.")
+        return StoreError(
             .unwritable,
-            """
-            \(url.path) can't be written: \(String(shownCString: strerror(errno))). What was saved before is \
-            still there. Make room, or let this user write the folder, and save again.
-            """)
+            "\(url.path) can't be written, and what was saved before is still there: \(reason)",
+            failure)
     }
 }

@@ -1,5 +1,6 @@
 import ConfluxArguments
 import ConfluxNode
+import ConfluxSystem
 import ConfluxVocabulary
 import ConfluxWorker
 import ConfluxZeroMQ
@@ -169,10 +170,10 @@ enum ContextCommand {
     private static func absolute(_ path: String) throws(CommandFailure) -> String {
         guard !path.hasPrefix("/") else { return path }
         guard let folder = getcwd(nil, 0) else {
+            let reason = SystemFailure(errno, at: ".").reason(
+                advice: "Give the whole path of \(path).")
             throw CommandFailure(
-                .noInput, code: "folderUnknown",
-                "The present folder can't be found: \(String(shownCString: strerror(errno))). Give "
-                    + "the whole path of \(path).")
+                .noInput, code: "folderUnknown", "The present folder can't be found: \(reason)")
         }
         defer { free(folder) }
         do throws(InvalidUTF8) {

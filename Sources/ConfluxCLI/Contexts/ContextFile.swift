@@ -1,4 +1,5 @@
 import ConfluxNode
+import ConfluxSystem
 import ConfluxVocabulary
 import ConfluxWorker
 import Foundation
@@ -41,23 +42,18 @@ struct ContextFile: Sendable {
     /// - Throws: ``CommandFailure`` if it can't be read. The file stays as it is.
     func read() throws(CommandFailure) -> Contexts {
         guard let path else { return Contexts() }
-        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
-        guard descriptor >= 0 else {
-            if errno == ENOENT || errno == ENOTDIR { return Contexts() }
-            throw unreadable(String(shownCString: strerror(errno)))
-        }
-        let file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
         let bytes: [UInt8]
-        do {
-            bytes = Array(try file.read(upToCount: Self.bytesMax + 1) ?? Data())
+        do throws(SystemFailure) {
+            bytes = try InputFile(path).read(upTo: Self.bytesMax + 1)
         } catch {
-            throw unreadable(error.localizedDescription)
+            if error.number == ENOENT || error.number == ENOTDIR { return Contexts() }
+            throw unreadable(error.reason(advice: "Let this user read it, or remove it."))
         }
-        guard bytes.count <= Self.bytesMax else { throw unreadable("it has more than 1 MiB") }
+        guard bytes.count <= Self.bytesMax else { throw flawed("it has more than 1 MiB") }
         do throws(CodingFailure) {
             return try Self.contexts(JSONValue(json: TextLines.afterMark(bytes[...])))
         } catch {
-            throw unreadable("\(error)")
+            throw flawed("\(error)")
         }
     }
 
@@ -101,11 +97,15 @@ struct ContextFile: Sendable {
         CodingFailure(.invalidText, "it has a member \"\(key)\" that this version does not know")
     }
 
+    /// The failure for a file with other contents.
+    private func flawed(_ flaw: String) -> CommandFailure {
+        unreadable("\(flaw). The file was not changed. Correct it, or remove it.")
+    }
+
     private func unreadable(_ reason: String) -> CommandFailure {
         CommandFailure(
             .noInput, code: "contextsUnreadable",
-            "The contexts in \(path ?? "") can't be read: \(reason). The file was not changed. Correct it, or remove it."
-        )
+            "The contexts in \(path ?? "") can't be read: \(reason)")
     }
 
     /// Replaces the file atomically.
@@ -113,7 +113,10 @@ struct ContextFile: Sendable {
     /// - Throws: ``CommandFailure`` if it can't be written. Then the former file stays.
     func write(_ contexts: Contexts) throws(CommandFailure) {
         guard let path else {
-            throw unwritable("neither XDG_CONFIG_HOME nor HOME is set to a folder")
+            throw CommandFailure(
+                .cannotCreate, code: "contextsUnwritable",
+                "The contexts can't be saved: neither XDG_CONFIG_HOME nor HOME is set to a folder. Set one."
+            )
         }
         var fields: JSONObject = [
             "contexts": .object(
@@ -128,34 +131,31 @@ struct ContextFile: Sendable {
         fields["current"] = contexts.current.map { .string($0) }
         let text = JSONLayout.bytes(
             JSONValue.object(fields).description.utf8, .plain, columns: 0)
-        let folder = (path as NSString).deletingLastPathComponent
-        do {
-            try FileManager.default.createDirectory(
-                atPath: folder, withIntermediateDirectories: true,
-                attributes: [.posixPermissions: 0o700])
+        do throws(SystemFailure) {
+            try Folder.make(Folder.parent(of: path))
+            try Self.replace(path, with: text + [UInt8(ascii: "\n")])
         } catch {
-            throw unwritable("the folder \(folder) can't be made")
+            let reason = error.reason(
+                advice: "Set XDG_CONFIG_HOME to a folder that this user may write.")
+            throw CommandFailure(
+                .cannotCreate, code: "contextsUnwritable",
+                "The contexts can't be saved in \(path): \(reason)")
         }
+    }
+
+    private static func replace(_ path: String, with bytes: [UInt8]) throws(SystemFailure) {
         let draft = "\(path).\(UUID().uuidString)"
         let descriptor = open(draft, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
-        guard descriptor >= 0 else { throw unwritable(String(shownCString: strerror(errno))) }
-        var number = StandardOutput.write(text + [UInt8(ascii: "\n")], to: descriptor)
+        guard descriptor >= 0 else { throw SystemFailure(errno, at: draft) }
+        var number = StandardOutput.write(bytes, to: descriptor)
         if number == 0, fsync(descriptor) != 0 { number = errno }
         close(descriptor)
         if number == 0, rename(draft, path) != 0 { number = errno }
         guard number == 0 else {
+            let failure = SystemFailure(number, at: draft)
             unlink(draft)
-            throw unwritable(String(shownCString: strerror(number)))
+            throw failure
         }
-    }
-
-    private func unwritable(_ reason: String) -> CommandFailure {
-        CommandFailure(
-            .cannotCreate, code: "contextsUnwritable",
-            """
-            The contexts can't be saved\(path.map { " in \($0)" } ?? ""): \(reason). Set \
-            XDG_CONFIG_HOME to a folder that this user may write.
-            """)
     }
 
     /// The environment of a command: the user's own, and the context's values for variables that it does not have.

@@ -1,3 +1,4 @@
+import ConfluxSystem
 import ConfluxVocabulary
 import ConfluxWorker
 import Foundation
@@ -23,6 +24,8 @@ final class LineReader: Sendable {
 
     private static let chunkBytes = 64 << 10
     private let descriptor: Int32
+    /// What it reads, in a message.
+    private let title: String
     private let lineBytesMax: Int
     private let state = Mutex(Content())
     private let isStoppedFlag = Atomic(false)
@@ -48,16 +51,16 @@ final class LineReader: Sendable {
         self.lineBytesMax = lineBytesMax
         var ends: [Int32] = [-1, -1]
         guard pipe(&ends) == 0 else {
-            throw CommandFailure(
-                .failed, "The system can't create a pipe: \(String(shownCString: strerror(errno)))")
+            let reason = SystemFailure(errno).reason(advice: "Run the command again.")
+            throw CommandFailure(.failed, "The system can't create a pipe: \(reason)")
         }
         stopPipe = (ends[0], ends[1])
         descriptor = path == "-" ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC)
         var status = stat()
+        title = path == "-" ? "Standard input" : path
         guard descriptor >= 0, fstat(descriptor, &status) == 0 else {
-            let reason = String(shownCString: strerror(errno))
-            throw CommandFailure(
-                .noInput, "\(path) can't be read: \(reason). Give a file that this user may read.")
+            let reason = SystemFailure(errno, at: path).reason(advice: "Give a file that there is.")
+            throw CommandFailure(.noInput, "\(title) can't be read: \(reason)")
         }
         guard status.st_mode & S_IFMT != S_IFDIR else {
             throw CommandFailure(.noInput, "\(path) is a folder; name a file.")
@@ -93,12 +96,11 @@ final class LineReader: Sendable {
             let count = read(descriptor, &chunk, chunk.count)
             if count < 0 {
                 if errno == EINTR || errno == EAGAIN { continue }
-                let reason = String(shownCString: strerror(errno))
+                let reason = SystemFailure(errno).reason(advice: "Dispatch the rest again.")
                 throw CommandFailure(
                     .noInput,
-                    "The rest of the input can't be read: \(reason). The earlier lines were "
-                        + "dispatched."
-                )
+                    "The rest of the input can't be read, and the earlier lines were dispatched. "
+                        + "\(title): \(reason)")
             }
             bytesRead.add(max(count, 0), ordering: .relaxed)
             if count == 0 { return state.withLock { Self.takeLast(&$0) } }

@@ -83,12 +83,11 @@ enum EtcdOptions {
             )
         }
         if let bytes = arguments[limit] { settings.quotaBytes = bytes }
-        if let file = arguments[user] {
-            do throws(EtcdCredentials.FileError) {
-                settings.credentials = try EtcdCredentials(file: file)
-            } catch {
-                throw CommandFailure(.noInput, code: "credentials", error.description)
-            }
+        do throws(EtcdFileError) {
+            try settings.security.checkFiles()
+            if let file = arguments[user] { settings.credentials = try EtcdCredentials(file: file) }
+        } catch {
+            throw CommandFailure(.noInput, code: "credentials", error.description)
         }
         do throws(LogError) {
             try settings.validate()

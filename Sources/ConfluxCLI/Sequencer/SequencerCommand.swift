@@ -3,6 +3,7 @@ import ConfluxLog
 import ConfluxMonitoring
 import ConfluxNode
 import ConfluxSequencer
+import ConfluxSystem
 import ConfluxWorker
 import Foundation
 
@@ -244,21 +245,16 @@ enum SequencerCommand {
     private static func readAuthorized(
         _ path: String
     ) throws(AuthorizedKeysError) -> AuthorizedKeys {
-        let bytes: Data
-        do {
-            let file = try FileHandle(forReadingFrom: URL(filePath: path))
-            defer { try? file.close() }
+        let bytes: [UInt8]
+        do throws(SystemFailure) {
             // One byte beyond the limit shows that the file is too large.
-            bytes = try file.read(upToCount: AuthorizedKeys.textBytesMax + 1) ?? Data()
+            bytes = try InputFile(path).read(upTo: AuthorizedKeys.textBytesMax + 1)
         } catch {
-            throw AuthorizedKeysError(
-                """
-                The authorised keys in \(path) can't be read: \(error.localizedDescription) Give a file \
-                that this user may read.
-                """)
+            let reason = error.reason(advice: "Give a file that there is.")
+            throw AuthorizedKeysError("The authorised keys in \(path) can't be read: \(reason)")
         }
         do throws(AuthorizedKeys.Fault) {
-            return try AuthorizedKeys(utf8: Array(bytes))
+            return try AuthorizedKeys(utf8: bytes)
         } catch {
             throw AuthorizedKeysError("\(path), line \(error.line): \(error.message).")
         }
@@ -321,6 +317,8 @@ enum SequencerCommand {
             throw CommandFailure(.logFailed, "The log failed, so the sequencer stopped: \(message)")
         case .logDamaged(let message):
             throw CommandFailure(.logFailed, code: "logDamaged", message)
+        case .logMoved(let message):
+            throw CommandFailure(.logFailed, code: "logMoved", message)
         }
     }
 }

@@ -35,7 +35,7 @@ extension SequencerTelling {
         case .handedOver(let successor):
             environment.announce(
                 "handedOver", ["to": .string(successor)], text: "handed over to \(successor)")
-        case .superseded, .stopped, .logFailed, .logDamaged:
+        case .superseded, .stopped, .logFailed, .logDamaged, .logMoved:
             environment.announce(
                 "superseded", text: "another sequencer has taken over; this one stands by")
         }

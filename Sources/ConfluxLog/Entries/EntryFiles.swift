@@ -1,4 +1,5 @@
 import CSQLite
+import ConfluxSystem
 import ConfluxVocabulary
 
 #if canImport(Darwin)
@@ -122,23 +123,22 @@ package struct EntryFiles {
 
     /// The first numbers of all files in the folder, ascending.
     func firsts() throws(DatabaseFailure) -> [SequenceNumber] {
-        guard let directory = opendir(folder) else {
-            throw DatabaseFailure(system: errno, at: folder)
+        let names: [String]
+        do throws(SystemFailure) {
+            names = try Folder.names(in: folder)
+        } catch {
+            throw DatabaseFailure(error)
         }
-        defer { closedir(directory) }
-        var firsts: [SequenceNumber] = []
-        while let entry = readdir(directory) {
-            let text = withUnsafePointer(to: &entry.pointee.d_name) {
-                $0.withMemoryRebound(to: CChar.self, capacity: 256) { try? String(utf8CString: $0) }
-            }
-            guard let name = text, name.hasPrefix(Self.prefix), name.hasSuffix(Self.suffix),
-                let number = UInt64(
-                    name.dropFirst(Self.prefix.count).dropLast(Self.suffix.count)),
-                number > 0, path(SequenceNumber(number)) == "\(folder)/\(name)"
-            else { continue }
-            firsts.append(SequenceNumber(number))
-        }
-        return firsts.sorted()
+        return names.compactMap(first).sorted()
+    }
+
+    /// The first number in the name of a file; nil for another file's name.
+    private func first(_ name: String) -> SequenceNumber? {
+        guard name.hasPrefix(Self.prefix), name.hasSuffix(Self.suffix),
+            let number = UInt64(name.dropFirst(Self.prefix.count).dropLast(Self.suffix.count)),
+            number > 0, path(SequenceNumber(number)) == "\(folder)/\(name)"
+        else { return nil }
+        return SequenceNumber(number)
     }
 }
 

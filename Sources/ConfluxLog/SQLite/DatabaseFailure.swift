@@ -1,4 +1,5 @@
 import CSQLite
+import ConfluxSystem
 import ConfluxVocabulary
 
 #if canImport(Darwin)
@@ -44,22 +45,21 @@ struct DatabaseFailure: Error {
     ///   - number: The error number.
     ///   - path: The file.
     init(system number: Int32, at path: String) {
-        let trouble = SystemTrouble(number: number, at: path)
+        self.init(SystemFailure(number, at: path))
+    }
+
+    /// A call of the system that failed, which changed nothing.
+    init(_ failure: SystemFailure) {
         let code =
-            switch trouble {
+            switch failure.trouble {
             case .noSpace, .noInodes, .overQuota: SQLITE_FULL
             default: SQLITE_CANTOPEN
             }
-        self.init(code: code, words: String(shownCString: strerror(number)), trouble: trouble)
+        self.init(code: code, words: failure.words, trouble: failure.trouble)
     }
 }
 
 extension SystemTrouble {
-    /// Interprets an error number; nil if it has another meaning.
-    init?(number: Int32, at path: String) {
-        self.init(number: number, hasInodes: number != ENOSPC || FileSystem(of: path).hasInodes)
-    }
-
     /// Interprets a failure of SQLite, which reports some of the system's errors as its own.
     fileprivate init?(of code: Int32, system number: Int32, at path: String) {
         switch code & 0xFF {
@@ -75,23 +75,6 @@ extension SystemTrouble {
         default: return nil
         }
     }
-}
-
-/// What the system says of the file system of a file that perhaps does not exist.
-private struct FileSystem {
-    private var status = statvfs()
-    private let isKnown: Bool
-
-    init(of path: String) {
-        let folder =
-            path.lastIndex(of: "/").map { $0 == path.startIndex ? "/" : path[..<$0] } ?? "."
-        isKnown = statvfs(path, &status) == 0 || statvfs(String(folder), &status) == 0
-    }
-
-    /// Some file systems don't count inodes, and have 0 of them.
-    var hasInodes: Bool { !isKnown || status.f_files == 0 || status.f_favail > 0 }
-
-    var isReadOnly: Bool { isKnown && status.f_flag & UInt(ST_RDONLY) != 0 }
 }
 
 extension LogError {
@@ -148,9 +131,10 @@ extension SystemTrouble {
     /// The kind of failure where nothing was changed.
     var logCode: LogError.Code {
         switch self {
-        case .noSpace, .noInodes, .overQuota: .full
-        case .tooManyOpenFiles, .tooManyFilesOfSystem, .deviceFailed: .failed
-        case .notPermitted, .readOnly: .unusableFolder
+        case .noSpace, .noInodes, .overQuota, .fileTooLarge: .full
+        case .tooManyOpenFiles, .tooManyFilesOfSystem, .deviceFailed, .noMemory: .failed
+        case .notPermitted, .readOnly, .notAFolder, .isAFolder, .nameTooLong, .linksInCircle:
+            .unusableFolder
         }
     }
 }

@@ -1,3 +1,4 @@
+import ConfluxSystem
 import ConfluxVocabulary
 
 #if canImport(Darwin)
@@ -32,25 +33,7 @@ package struct BearerToken: Sendable {
     ///   supervisor's credentials, its group may read it, too.
     /// - Throws: ``MonitoringError``.
     package init(file path: String) throws(MonitoringError) {
-        let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
-        guard descriptor >= 0 else { throw Self.unreadable(path) }
-        defer { close(descriptor) }
-        var status = stat()
-        guard fstat(descriptor, &status) == 0 else { throw Self.unreadable(path) }
-        let forbidden: UInt32 = status.st_uid == geteuid() ? 0o077 : 0o027
-        guard UInt32(status.st_mode) & forbidden == 0 else {
-            throw MonitoringError(
-                code: .invalidToken,
-                message: """
-                    Others may read the token \(path). Run chmod 600 \(path). If somebody may have read \
-                    it, write another one.
-                    """)
-        }
-        // More than a token has, with a byte order mark and the line's end, shows that it is too long.
-        var buffer = [UInt8](repeating: 0, count: Self.lengths.upperBound + 6)
-        let count = read(descriptor, &buffer, buffer.count)
-        guard count >= 0 else { throw Self.unreadable(path) }
-        let lines = TextLines.bytes(Array(buffer[..<count]))
+        let lines = TextLines.bytes(try Self.bytes(of: path))
         guard lines.count == 1, let token = BearerToken(lines[0]) else {
             throw MonitoringError(
                 code: .invalidToken,
@@ -62,12 +45,25 @@ package struct BearerToken: Sendable {
         self = token
     }
 
-    private static func unreadable(_ path: String) -> MonitoringError {
+    private static func bytes(of path: String) throws(MonitoringError) -> [UInt8] {
+        do throws(SystemFailure) {
+            let file = try InputFile(path, waits: false)
+            // More than a token has, with a byte order mark and the line's end, shows that it is too long.
+            if try !file.isOpenToOthers() { return try file.read(upTo: lengths.upperBound + 6) }
+        } catch {
+            let reason = error.reason(advice: "Give a file that there is.")
+            throw MonitoringError(
+                code: .invalidToken, message: "The token \(path) can't be read: \(reason)")
+        }
+        throw tooOpen(path)
+    }
+
+    private static func tooOpen(_ path: String) -> MonitoringError {
         MonitoringError(
             code: .invalidToken,
             message: """
-                The token \(path) can't be read: \(String(shownCString: strerror(errno))). Give a file that \
-                this user may read.
+                Others may read the token \(path). Run chmod 600 \(path). If somebody may have read \
+                it, write another one.
                 """)
     }
 

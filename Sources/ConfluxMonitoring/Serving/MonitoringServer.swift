@@ -1,4 +1,5 @@
 import CMicroHTTPD
+import ConfluxSystem
 import ConfluxVocabulary
 import Dispatch
 import Synchronization
@@ -160,17 +161,23 @@ package final class MonitoringServer: @unchecked Sendable {
     }
 
     private static func failure(_ number: Int32, _ address: MonitoringAddress) -> MonitoringError {
-        let reason =
-            number == 0 ? "no thread, or no socket" : String(shownCString: strerror(number))
+        let failure = SystemFailure(number)
+        let words = number == 0 ? "no thread, or no socket" : failure.words
         let (code, advice): (MonitoringError.Code, String) =
             switch number {
             case EADDRINUSE:
                 (.addressInUse, "End what listens there, or choose another port with --http.")
             case EADDRNOTAVAIL: (.invalidAddress, "Choose an address of this machine with --http.")
-            default: (.failed, "Choose another address with --http, or leave it out.")
+            case EACCES, EPERM: (.failed, "Choose a port above 1023 with --http.")
+            default:
+                (
+                    .failed,
+                    failure.trouble?.advice
+                        ?? "Choose another address with --http, or leave it out."
+                )
             }
         return MonitoringError(
-            code: code, message: "Metrics can't be served at \(address.text): \(reason). \(advice)")
+            code: code, message: "Metrics can't be served at \(address.text): \(words). \(advice)")
     }
 
     /// Called by libmicrohttpd on its thread, when the headers of a request have arrived. A body is not

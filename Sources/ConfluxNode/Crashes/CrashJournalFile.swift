@@ -1,4 +1,5 @@
 import Conflux
+import ConfluxSystem
 import ConfluxVocabulary
 
 #if canImport(Darwin)
@@ -242,15 +243,17 @@ final class CrashJournalFile: @unchecked Sendable {
     }
 
     private static func unusable(_ path: String, _ number: Int32) -> NodeError {
-        unusable(path, String(shownCString: strerror(number)))
+        let reason = SystemFailure(number, at: path).reason(advice: advice)
+        return NodeError(
+            code: .journalUnusable, message: "The crash journal \(path) can't be used: \(reason)")
     }
 
-    private static func unusable(_ path: String, _ reason: String) -> NodeError {
+    private static func unusable(_ path: String, _ flaw: String) -> NodeError {
         NodeError(
             code: .journalUnusable,
-            message: """
-                The crash journal \(path) can't be used: \(reason). Give a file that this user \
-                may make and write, in a folder that there is.
-                """)
+            message: "The crash journal \(path) can't be used: \(flaw). \(advice)")
     }
+
+    private static let advice =
+        "Give a file that this user may make and write, in a folder that there is."
 }

@@ -50,7 +50,7 @@ struct RefusedConnections {
             """
         case .stranger, .otherSocket, .broken:
             "The server at \(address) is not a sequencer. Check the address."
-        case .unresolvable, .refused, .unreachable, .silent, .ended: nil
+        case .unresolvable, .refused, .unreachable, .hindered, .silent, .ended: nil
         }
     }
 }

@@ -55,7 +55,7 @@ struct WayFinding: Sendable, Hashable {
         switch failure {
         case .unresolvable, .refused, .stranger, .otherSocket, .broken: true
         // A network, a stopped process or a crowded one may recover.
-        case .unreachable, .silent, .otherMechanism, .denied, .ended: false
+        case .unreachable, .hindered, .silent, .otherMechanism, .denied, .ended: false
         }
     }
 
@@ -76,6 +76,7 @@ struct WayFinding: Sendable, Hashable {
             \(endpoint)), or check the port.
             """
         case .unreachable(let reason): unreachable(reason, endpoint, way)
+        case .hindered(let reason): "\(endpoint)\(of(way)) can't be reached: \(reason)"
         case .silent: silent(endpoint, way)
         case .stranger, .broken:
             "The server at \(endpoint)\(of(way)) is not a sequencer. Check the port."

@@ -257,6 +257,9 @@ public enum SequencerEnd: Sendable, Hashable {
     case logFailed(String, summary: String = "it can't be read or written")
     /// The log holds something that no sequencer wrote.
     case logDamaged(String)
+    /// Somebody moved or replaced the log while it was open: what is at its place now is another log, or another
+    /// state of it. The message says which file it was.
+    case logMoved(String)
     /// It handed over to the standby with this address.
     case handedOver(to: String)
 }

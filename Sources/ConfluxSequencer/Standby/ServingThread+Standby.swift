@@ -31,7 +31,7 @@ extension ServingThread {
             leave(because: reason)
             guard !isCutOff else { return reason }
             switch reason {
-            case .stopped, .logDamaged: return reason
+            case .stopped, .logDamaged, .logMoved: return reason
             case _ where isStopping: return .stopped
             // Another sequencer claimed the log first.
             case .superseded where machine.epoch == .none: break
@@ -53,7 +53,7 @@ extension ServingThread {
         case .handedOver(let successor):
             standby?.jobs.post(.leave(successor: successor))
             standby?.course.yield(at: Moment.now.monotonic)
-        case .superseded, .logFailed, .logDamaged: standby?.jobs.post(.fall)
+        case .superseded, .logFailed, .logDamaged, .logMoved: standby?.jobs.post(.fall)
         }
     }
 

@@ -327,7 +327,7 @@ extension SimulatedCluster {
                     after: random.duration(in: .milliseconds(100)...(.seconds(2))))
                 return
             }
-        case .logDamaged(let what):
+        case .logDamaged(let what), .logMoved(let what):
             fail(Violation(promise: "order", message: "the log is damaged: \(what)"))
         }
         remove(sequencer)

@@ -178,7 +178,7 @@ extension SimulatedCluster {
             schedule(
                 .rested(process: sequencer.process),
                 after: random.duration(in: .milliseconds(100)...(.seconds(2))))
-        case .logDamaged(let what):
+        case .logDamaged(let what), .logMoved(let what):
             fail(Violation(promise: "order", message: "the log is damaged: \(what)"))
         }
     }

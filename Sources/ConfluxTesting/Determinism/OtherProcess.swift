@@ -1,3 +1,4 @@
+import ConfluxSystem
 import ConfluxVocabulary
 import Foundation
 import Synchronization
@@ -142,8 +143,8 @@ final class OtherProcess: Sendable {
         let failure = posix_spawn(
             &processID, program, &actions, &attributes, texts + [nil], variables + [nil])
         guard failure == 0 else {
-            throw CheckFailure(
-                message: "\(program) can't be started: \(String(shownCString: strerror(failure)))")
+            let reason = SystemFailure(failure, at: program).reason(advice: "Run the test again.")
+            throw CheckFailure(message: "\(program) can't be started: \(reason)")
         }
         return processID
     }

@@ -1,4 +1,5 @@
 import ConfluxNode
+import ConfluxSystem
 import ConfluxVocabulary
 import Dispatch
 import Foundation
@@ -128,21 +129,25 @@ package final class ServiceManager: @unchecked Sendable {
     private func send(_ message: String) {
         let number = address.send(message, patience: Self.sendPatience)
         guard number != 0 else { return }
+        let reason = SystemFailure(number, at: address.text).reason(
+            advice: "Check NOTIFY_SOCKET, and the service manager.")
         diagnostics.note(
-            "\(message) could not be sent to the service manager: \(String(shownCString: strerror(number)))"
-        )
+            "\(message) could not be sent to the service manager at \(address.text): \(reason)")
     }
 }
 
 /// The address of a datagram socket: a path, or an abstract name, which begins with `@` and exists
 /// only on Linux.
 private struct SocketAddress: Sendable {
+    /// The path, or `@` and the name.
+    let text: String
     private let name: [UInt8]
     static let bytesMax = MemoryLayout.size(ofValue: sockaddr_un().sun_path) - 1
 
     /// - Returns: nil for any other text.
     init?(_ text: String) {
         guard text.utf8.count <= Self.bytesMax, text.utf8.count > 1 else { return nil }
+        self.text = text
         switch text.utf8.first {
         case UInt8(ascii: "/"): name = Array(text.utf8)
         case UInt8(ascii: "@"): name = [0] + text.utf8.dropFirst()

@@ -1,5 +1,6 @@
 import ConfluxArguments
 import ConfluxNode
+import ConfluxSystem
 import ConfluxVocabulary
 import Foundation
 import Synchronization
@@ -108,10 +109,12 @@ package final class StandardOutput: Sendable {
                 "Nobody read the output when the command had to end, so its rest is lost. Read it, and "
                     + "run the command again.")
         }
+        let reason = SystemFailure(number).reason(
+            advice: "Give the command an output that it can write.")
         return CommandFailure(
             .logFailed, code: "outputFailed",
-            "The output can't be written, so its rest is lost; run the command again: "
-                + "\(String(shownCString: strerror(number)))")
+            "Standard output can't be written, so its rest is lost: \(reason) Then run the command again."
+        )
     }
 
     /// - Returns: Whether this call found that nothing can be written any more.

@@ -268,7 +268,8 @@ public final class ClientSocket: PolledSocket {
                 phase = .connecting(descriptor, attempt, until: Moment.now.monotonic + patience)
                 return
             }
-            attempt.failure = attempt.failure ?? ConnectionFailure(systemNumber: errno)
+            let failure = ConnectionFailure(systemNumber: errno, at: round?.current)
+            attempt.failure = attempt.failure ?? failure
         }
         fail(attempt.failure ?? .refused)
     }
@@ -284,7 +285,8 @@ public final class ClientSocket: PolledSocket {
         guard number == 0 else {
             drop()
             var attempt = attempt
-            attempt.failure = attempt.failure ?? ConnectionFailure(systemNumber: number)
+            attempt.failure =
+                attempt.failure ?? ConnectionFailure(systemNumber: number, at: round?.current)
             connect(attempt)
             return true
         }

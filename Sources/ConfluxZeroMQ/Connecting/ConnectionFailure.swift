@@ -1,3 +1,5 @@
+import ConfluxSystem
+
 #if canImport(Darwin)
     import Darwin
 #else
@@ -15,6 +17,9 @@ public enum ConnectionFailure: Sendable, Hashable {
     /// The connection ended, or the handshake took too long, before the other side had sent a
     /// greeting.
     case silent
+    /// This machine could not connect, for the reason that it gives, with what to do about it: whole sentences. It is
+    /// neither the network's nor the other side's fault.
+    case hindered(String)
     /// The other side does not speak ZMTP.
     case stranger
     /// One side encrypts its connections, and the other does not.
@@ -41,7 +46,7 @@ public enum ConnectionFailure: Sendable, Hashable {
     public var isRefusal: Bool {
         switch self {
         case .stranger, .otherMechanism, .otherSocket, .denied, .broken: true
-        case .unresolvable, .refused, .unreachable, .silent, .ended: false
+        case .unresolvable, .refused, .unreachable, .hindered, .silent, .ended: false
         }
     }
 
@@ -55,14 +60,20 @@ public enum ConnectionFailure: Sendable, Hashable {
 }
 
 extension ConnectionFailure {
-    /// The failure for an `errno` of the system.
-    init(systemNumber number: Int32) {
+    /// The failure for an `errno` of the system, at an endpoint.
+    init(systemNumber number: Int32, at endpoint: Endpoint?) {
         switch number {
         // There is no socket at the path, or nobody listens on it any more.
         case ECONNREFUSED, ENOENT: self = .refused
         // The listener's backlog at a path is full.
         case EAGAIN: self = .ended
-        default: self = .unreachable(ZeroMQError.systemWords(number))
+        default:
+            let failure = SystemFailure(number)
+            // A firewall says that, too.
+            let isOfNetwork = failure.trouble == .notPermitted && endpoint?.port != nil
+            self =
+                isOfNetwork || failure.trouble == nil
+                ? .unreachable(failure.words) : .hindered(failure.reason(advice: ""))
         }
     }
 }

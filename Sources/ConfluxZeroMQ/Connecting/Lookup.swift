@@ -1,4 +1,5 @@
 import CSockets
+import ConfluxSystem
 import ConfluxVocabulary
 import Synchronization
 
@@ -35,7 +36,7 @@ final class Lookup: Sendable {
                 isFit
                     ? .success([address])
                     : .failure(
-                        Failure(failure: .unreachable(ZeroMQError.systemWords(ENAMETOOLONG)))))
+                        Failure(failure: .unreachable(SystemFailure(ENAMETOOLONG).words))))
         case .tcp(let host, let port):
             // Most addresses are numeric, and need no lookup of a name.
             let found = Self.look(host, port, isNumeric: true)

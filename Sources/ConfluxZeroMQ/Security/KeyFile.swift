@@ -1,4 +1,5 @@
 import CSodium
+import ConfluxSystem
 import ConfluxVocabulary
 
 #if canImport(Darwin)
@@ -120,19 +121,8 @@ public enum KeyFile {
     private static func read(
         _ path: String, title: String, isSecret: Bool
     ) throws(KeyFileError) -> String {
-        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
-        guard descriptor >= 0 else {
-            throw unreadable(path, errno)
-        }
-        defer { close(descriptor) }
-        if isSecret { try checkMode(descriptor, path) }
-        var bytes = [UInt8](repeating: 0, count: byteCountMax)
+        var bytes = try bytes(of: path, isSecret: isSecret)
         defer { sodium_memzero(&bytes, bytes.count) }
-        let count = readBytes(descriptor, into: &bytes)
-        guard count >= 0 else {
-            throw unreadable(path, errno)
-        }
-        bytes.removeLast(byteCountMax - count)
         // A file without its last line feed is cut off.
         let isWhole = bytes.last == UInt8(ascii: "\n")
         let lines: [String]
@@ -157,30 +147,26 @@ public enum KeyFile {
         return lines[1]
     }
 
-    /// A secret key file that this user owns must be readable by nobody else. A file of another user, such as a
-    /// supervisor, may be readable by the group.
-    private static func checkMode(_ descriptor: Int32, _ path: String) throws(KeyFileError) {
-        var status = stat()
-        guard fstat(descriptor, &status) == 0 else {
-            throw unreadable(path, errno)
-        }
-        let forbidden: UInt32 = status.st_uid == geteuid() ? 0o077 : 0o027
-        guard UInt32(status.st_mode) & forbidden == 0 else {
+    private static func bytes(of path: String, isSecret: Bool) throws(KeyFileError) -> [UInt8] {
+        do throws(SystemFailure) {
+            let file = try InputFile(path)
+            let isTooOpen = isSecret ? try file.isOpenToOthers() : false
+            if !isTooOpen { return try file.read(upTo: byteCountMax) }
+        } catch {
+            let reason = error.reason(
+                advice: "Give a file that there is; conflux keygen makes keys.")
             throw KeyFileError(
-                code: .tooOpen,
-                message: """
-                    Others may read the secret key \(path). Run chmod 600 \(path). If somebody may \
-                    have read it, make another pair with conflux keygen.
-                    """)
+                code: .unreadable, message: "The key \(path) can't be read: \(reason)")
         }
+        throw tooOpen(path)
     }
 
-    private static func unreadable(_ path: String, _ number: Int32) -> KeyFileError {
+    private static func tooOpen(_ path: String) -> KeyFileError {
         KeyFileError(
-            code: .unreadable,
+            code: .tooOpen,
             message: """
-                The key \(path) can't be read: \(String(shownCString: strerror(number))). Give a file that \
-                this user may read; conflux keygen makes keys.
+                Others may read the secret key \(path). Run chmod 600 \(path). If somebody may \
+                have read it, make another pair with conflux keygen.
                 """)
     }
 
@@ -209,7 +195,7 @@ public enum KeyFile {
                         remove it if nobody needs the key.
                         """)
             }
-            throw unwritable(path, number)
+            throw unwritable(SystemFailure(number, at: path), path)
         }
         defer { close(descriptor) }
         var bytes = Array(text.utf8)
@@ -217,29 +203,21 @@ public enum KeyFile {
         let count = writeBytes(descriptor, bytes)
         guard count == bytes.count, fsync(descriptor) == 0 else {
             let number = count >= 0 && count < bytes.count ? ENOSPC : errno
+            // Before the file is gone, which may leave room.
+            let failure = SystemFailure(number, at: path)
             unlink(path)
-            throw unwritable(path, number)
+            throw unwritable(failure, path)
         }
     }
 
-    private static func unwritable(_ path: String, _ number: Int32) -> KeyFileError {
-        KeyFileError(
-            code: .unwritable,
-            message: """
-                \(path) can't be written: \(String(shownCString: strerror(number))). Choose a folder that this \
-                user may write.
-                """)
+    private static func unwritable(_ failure: SystemFailure, _ path: String) -> KeyFileError {
+        let reason = failure.reason(advice: "Choose a folder that there is.")
+        return KeyFileError(
+            code: .unwritable, message: "\(path) can't be written: \(reason)")
     }
 }
 
-// Outside the type: inside it, its own functions hide the system's `read` and `write`.
-
-private func readBytes(_ descriptor: Int32, into bytes: inout [UInt8]) -> Int {
-    while true {
-        let count = read(descriptor, &bytes, bytes.count)
-        if count >= 0 || errno != EINTR { return count }
-    }
-}
+// Outside the type: inside it, its own function hides the system's `write`.
 
 private func writeBytes(_ descriptor: Int32, _ bytes: [UInt8]) -> Int {
     write(descriptor, bytes, bytes.count)

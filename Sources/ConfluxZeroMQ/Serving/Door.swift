@@ -178,7 +178,7 @@ final class Door {
             bound = try Endpoint(host: String(shownCString: name), port: port)
         case .ipc(let path):
             descriptor = conflux_listen_local(path, Int32(settings.backlog))
-            guard descriptor >= 0 else { throw .system(errno, attempt) }
+            guard descriptor >= 0 else { throw .system(errno, attempt, at: path) }
             places.append((path, conflux_identify(path)))
         }
         try accept(at: descriptor)

@@ -1,3 +1,4 @@
+import ConfluxSystem
 import ConfluxVocabulary
 
 #if canImport(Darwin)
@@ -67,19 +68,22 @@ public struct ZeroMQError: Error, Sendable, Equatable, CustomStringConvertible {
     /// - Parameters:
     ///   - number: The call's `errno`.
     ///   - attempt: What was tried, as the beginning of a sentence: "Binding to …".
+    ///   - path: The file that it concerns; nil if there is none.
     /// - Returns: The error. Its message has the system's words and advice.
-    static func system(_ number: Int32, _ attempt: String) -> ZeroMQError {
-        let (code, advice) = meaning(of: number)
-        let words = systemWords(number)
-        let reason = advice.map { "\(words). \($0)" } ?? "\(words)."
-        return ZeroMQError(code, "\(attempt) failed: \(reason)", systemNumber: number)
+    static func system(
+        _ number: Int32, _ attempt: String, at path: String? = nil
+    ) -> ZeroMQError {
+        let failure = path.map { SystemFailure(number, at: $0) } ?? SystemFailure(number)
+        let (code, advice) = meaning(of: failure, isFile: path != nil)
+        return ZeroMQError(
+            code, "\(attempt) failed: \(failure.words). \(advice)", systemNumber: number)
     }
 
-    /// The system's words for an error.
-    static func systemWords(_ number: Int32) -> String { String(shownCString: strerror(number)) }
-
-    private static func meaning(of number: Int32) -> (Code, String?) {
-        switch number {
+    private static func meaning(of failure: SystemFailure, isFile: Bool) -> (Code, String) {
+        if let trouble = failure.trouble, let code = code(of: trouble, isFile: isFile) {
+            return (code, trouble.advice)
+        }
+        return switch failure.number {
         case EADDRINUSE:
             (.addressInUse, "End the process that holds the address, or choose another port.")
         case EADDRNOTAVAIL, ENODEV:
@@ -88,18 +92,28 @@ public struct ZeroMQError: Error, Sendable, Equatable, CustomStringConvertible {
             (.invalidEndpoint, "Check the address: tcp://host:port or ipc:///path.")
         case ECONNREFUSED, ENETUNREACH, EHOSTUNREACH, ENETDOWN:
             (.unreachable, "Check the address, and that the other side is running.")
-        case EACCES, EPERM, EROFS:
-            (.permissionDenied, "Choose a port above 1023, or a path that you may write.")
-        case EMFILE, ENFILE:
-            (.tooManyOpen, "Raise the limit of open files (ulimit -n), or close sockets.")
+        case EACCES, EPERM:
+            (.permissionDenied, "Choose a port above 1023.")
+        case ENOSPC:
+            (.tooManyOpen, "Raise fs.epoll.max_user_watches, or close sockets.")
         case ENOMEM, ENOBUFS:
             (.outOfMemory, "Free memory, or lower the queue and message limits.")
         case ENOTSOCK:
             (.closed, "Open a new socket to go on.")
-        case ENOENT, ENOTDIR:
+        case ENOENT:
             (.unreachable, "The folder of the ipc path must exist.")
         default:
-            (.failed, nil)
+            (.failed, "Try again.")
+        }
+    }
+
+    /// nil if the number means something else for a socket than for a file.
+    private static func code(of trouble: SystemTrouble, isFile: Bool) -> Code? {
+        switch trouble {
+        case .tooManyOpenFiles, .tooManyFilesOfSystem: .tooManyOpen
+        case .notPermitted, .readOnly: isFile ? .permissionDenied : nil
+        case .noMemory: nil
+        default: isFile ? .unreachable : nil
         }
     }
 }

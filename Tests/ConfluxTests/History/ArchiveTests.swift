@@ -147,6 +147,7 @@ struct ArchiveTests {
         storage.replace(2)
         let error = #expect(throws: StoreError.self) { try kept.save() }
         #expect(error?.code == .unwritable)
+        #expect(error?.message.contains("Is a directory. It is a folder.") == true)
         await #expect(throws: StoreError.self) { try await saves.next()?.get() }
         let other = Storage(0)
         let second = try archive.keep(other, as: "x")
@@ -154,6 +155,22 @@ struct ArchiveTests {
         second.dispose()
         try FileManager.default.removeItem(at: folder.file("1~x.archive.new"))
         try kept.save()
+    }
+
+    @Test func `an archive below a file says that a part of its path is no folder`() throws {
+        let file = folder.url.appendingPathComponent("plain")
+        try FileManager.default.createDirectory(at: folder.url, withIntermediateDirectories: true)
+        try Data().write(to: file)
+        let error = #expect(throws: StoreError.self) {
+            try Archive(folder: file.appendingPathComponent("archive"))
+        }
+        #expect(error?.code == .unreadable)
+        let parts = [
+            "plain/archive can't be made", "Not a directory. A part of the path is a file",
+        ]
+        for part in parts {
+            #expect(error?.message.contains(part) == true, "\(error?.message ?? "")")
+        }
     }
 
     @Test func `only the owner may read an archive's files`() throws {

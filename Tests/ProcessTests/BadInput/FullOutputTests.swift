@@ -20,7 +20,9 @@ import Testing
                 let child = try site.start(words + address, output: .file("/dev/full"))
                 let outcome = try await Tool.outcome(of: child, within: .seconds(60))
                 #expect(outcome.end == .exited(74), "\(outcome)")
-                #expect(outcome.message.contains("No space left on device"), "\(outcome)")
+                #expect(
+                    outcome.message.contains("No space left on device. The disk is full."),
+                    "\(outcome)")
             }
         }
     }

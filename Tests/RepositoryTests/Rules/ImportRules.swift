@@ -5,28 +5,38 @@ extension Rule {
     /// with it a place in the architecture.
     private static let allowed: [String: Set<String>] = [
         "ConfluxVocabulary": [],
+        "ConfluxSystem": ["ConfluxVocabulary"],
         "ConfluxThreads": [],
         "ConfluxHashing": ["ConfluxVocabulary", "CSodium"],
         "ConfluxProtocol": ["ConfluxVocabulary", "ConfluxHashing"],
         "ConfluxArguments": [],
         "ConfluxCoding": ["ConfluxVocabulary"],
-        "Conflux": ["ConfluxVocabulary", "ConfluxThreads", "ConfluxCoding"],
-        "ConfluxTesting": ["ConfluxVocabulary", "ConfluxThreads", "Conflux", "Testing", "XCTest"],
-        "ConfluxZeroMQ": ["ConfluxVocabulary", "ConfluxProtocol", "CSockets", "CSodium"],
-        "ConfluxLog": ["ConfluxVocabulary", "ConfluxHashing", "ConfluxProtocol", "CSQLite"],
-        "ConfluxEtcd": ["ConfluxVocabulary", "ConfluxThreads", "ConfluxLog", "CCurl"],
+        "Conflux": ["ConfluxVocabulary", "ConfluxSystem", "ConfluxThreads", "ConfluxCoding"],
+        "ConfluxTesting": [
+            "ConfluxVocabulary", "ConfluxSystem", "ConfluxThreads", "Conflux", "Testing", "XCTest",
+        ],
+        "ConfluxZeroMQ": [
+            "ConfluxVocabulary", "ConfluxSystem", "ConfluxProtocol", "CSockets", "CSodium",
+        ],
+        "ConfluxLog": [
+            "ConfluxVocabulary", "ConfluxSystem", "ConfluxHashing", "ConfluxProtocol", "CSQLite",
+        ],
+        "ConfluxEtcd": [
+            "ConfluxVocabulary", "ConfluxSystem", "ConfluxThreads", "ConfluxLog", "CCurl",
+        ],
         "ConfluxSequencer": [
             "ConfluxVocabulary", "ConfluxHashing", "ConfluxThreads", "ConfluxProtocol",
             "ConfluxLog",
             "ConfluxZeroMQ",
         ],
         "ConfluxNode": [
-            "ConfluxVocabulary", "ConfluxHashing", "ConfluxProtocol", "ConfluxZeroMQ", "Conflux",
+            "ConfluxVocabulary", "ConfluxSystem", "ConfluxHashing", "ConfluxProtocol",
+            "ConfluxZeroMQ", "Conflux",
         ],
         "ConfluxBuiltins": ["ConfluxVocabulary", "Conflux", "ConfluxNode"],
-        "ConfluxMonitoring": ["ConfluxVocabulary", "CMicroHTTPD"],
+        "ConfluxMonitoring": ["ConfluxVocabulary", "ConfluxSystem", "CMicroHTTPD"],
         "ConfluxWorker": [
-            "ConfluxVocabulary", "ConfluxProtocol", "ConfluxArguments", "Conflux",
+            "ConfluxVocabulary", "ConfluxSystem", "ConfluxProtocol", "ConfluxArguments", "Conflux",
             "ConfluxMonitoring", "ConfluxNode",
         ],
         "ConfluxSimulation": [
@@ -38,7 +48,8 @@ extension Rule {
             "ConfluxVocabulary", "Conflux", "ConfluxArguments", "ConfluxSimulation",
         ],
         "ConfluxCLI": [
-            "ConfluxVocabulary", "ConfluxHashing", "ConfluxProtocol", "ConfluxArguments", "Conflux",
+            "ConfluxVocabulary", "ConfluxSystem", "ConfluxHashing", "ConfluxProtocol",
+            "ConfluxArguments", "Conflux",
             "ConfluxEtcd", "ConfluxLog", "ConfluxZeroMQ", "ConfluxSequencer", "ConfluxNode",
             "ConfluxBuiltins",
             "ConfluxMonitoring", "ConfluxWorker",

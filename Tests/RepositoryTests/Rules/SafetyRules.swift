@@ -1,6 +1,6 @@
 extension Rule {
     static let safety: [Rule] = [
-        sleeps, wallClockWaits, forcedTries, emptyCatches, repairs, uncheckedPromises,
+        sleeps, wallClockWaits, forcedTries, emptyCatches, repairs, systemWords, uncheckedPromises,
     ]
 
     static let sleeps = Rule(name: "nothing sleeps") { tree in
@@ -59,6 +59,23 @@ extension Rule {
             message: "it may replace bytes that are not UTF-8; take String(utf8:), or say with "
                 + "String(shown:) that only people read it"
         ).filter { !$0.path.hasPrefix("Sources/ConfluxVocabulary/Text/") }
+    }
+
+    /// What gives the system's words for a failure, without what to do about it.
+    private static let wordings = [
+        "strerror", "perror", "localizedDescription", "POSIXError", "NSPOSIXErrorDomain",
+    ]
+
+    static let systemWords = Rule(name: "the system's errors get their words in one place") {
+        tree in
+        tree.lines(
+            in: "Sources",
+            matching: { line in
+                line.words.contains { wordings.contains($0) }
+            },
+            message:
+                "it has the system's words, and not what to do; take SystemFailure.reason(advice:)"
+        ).filter { !$0.path.hasPrefix("Sources/ConfluxSystem/") }
     }
 
     static let uncheckedPromises = Rule(name: "an unchecked promise says why it holds") { tree in

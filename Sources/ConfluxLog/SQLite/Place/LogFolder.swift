@@ -1,3 +1,4 @@
+import ConfluxSystem
 import ConfluxVocabulary
 
 #if canImport(Darwin)
@@ -94,10 +95,11 @@ final class LogFolder {
         try removeEntries()
         for left in [databasePath, writeAheadPath, journalPath, databasePath + "-shm"]
         where unlink(left) != 0 && errno != ENOENT {
+            let reason = SystemFailure(errno, at: left).reason(advice: "Remove it.")
             throw LogError(
                 .unusableFolder,
-                "\(left), which an interrupted copy left, can't be removed: "
-                    + "\(String(shownCString: strerror(errno))). Remove it, and copy again.")
+                "\(left), which an interrupted copy left, can't be removed: \(reason) Then copy again."
+            )
         }
     }
 
@@ -338,11 +340,10 @@ final class LogFolder {
     }
 
     private static func unusable(_ path: String, _ number: Int32) -> LogError {
-        let trouble = SystemTrouble(number: number, at: path)
-        let advice = trouble?.advice ?? "Give a folder that this user may make and write."
+        let failure = SystemFailure(number, at: path)
+        let reason = failure.reason(advice: "Give a folder that this user may make and write.")
         return LogError(
-            trouble?.logCode ?? .unusableFolder,
-            "The folder \(path) cannot be used for a log: \(String(shownCString: strerror(number))). \(advice)"
-        )
+            failure.trouble?.logCode ?? .unusableFolder,
+            "The folder \(path) cannot be used for a log: \(reason)")
     }
 }

@@ -1,4 +1,4 @@
-import ConfluxVocabulary
+import ConfluxSystem
 import Testing
 
 #if canImport(Darwin)
@@ -18,6 +18,12 @@ import Testing
             SystemTrouble(number: EACCES, hasInodes: true),
             SystemTrouble(number: EROFS, hasInodes: true),
             SystemTrouble(number: EIO, hasInodes: true),
+            SystemTrouble(number: ENOTDIR, hasInodes: true),
+            SystemTrouble(number: EISDIR, hasInodes: true),
+            SystemTrouble(number: ENAMETOOLONG, hasInodes: true),
+            SystemTrouble(number: ELOOP, hasInodes: true),
+            SystemTrouble(number: EFBIG, hasInodes: true),
+            SystemTrouble(number: ENOMEM, hasInodes: true),
         ]
         #expect(found == SystemTrouble.allCases)
         #expect(SystemTrouble(number: EPERM, hasInodes: true) == .notPermitted)

@@ -1,0 +1,54 @@
+import ConfluxVocabulary
+
+#if canImport(Darwin)
+    import Darwin
+#else
+    import Glibc
+#endif
+
+/// What programs do with folders.
+package enum Folder {
+    /// The names of what is in a folder, in no order. Names that are not UTF-8 are left out.
+    ///
+    /// - Parameter path: The folder.
+    package static func names(in path: String) throws(SystemFailure) -> [String] {
+        guard let directory = opendir(path) else { throw SystemFailure(errno, at: path) }
+        defer { closedir(directory) }
+        var names: [String] = []
+        errno = 0
+        while let entry = readdir(directory) {
+            let name = withUnsafePointer(to: &entry.pointee.d_name) {
+                $0.withMemoryRebound(to: CChar.self, capacity: 256) { try? String(utf8CString: $0) }
+            }
+            if let name { names.append(name) }
+            errno = 0
+        }
+        guard errno == 0 else { throw SystemFailure(errno, at: path) }
+        return names
+    }
+
+    /// Makes a folder that only this user may use, and the folders above it, if they are absent.
+    ///
+    /// - Parameter path: The folder.
+    package static func make(_ path: String) throws(SystemFailure) {
+        var status = stat()
+        if stat(path, &status) == 0 {
+            guard status.st_mode & S_IFMT == S_IFDIR else { throw SystemFailure(ENOTDIR, at: path) }
+            return
+        }
+        guard errno == ENOENT else { throw SystemFailure(errno, at: path) }
+        let parent = parent(of: path)
+        if parent != path { try make(parent) }
+        guard mkdir(path, 0o700) == 0 || errno == EEXIST else {
+            throw SystemFailure(errno, at: path)
+        }
+    }
+
+    /// The folder that has a file or a folder in it.
+    package static func parent(of path: String) -> String {
+        var rest = path[...]
+        while rest.utf8.count > 1, rest.hasSuffix("/") { rest.removeLast() }
+        guard let slash = rest.lastIndex(of: "/") else { return "." }
+        return slash == rest.startIndex ? "/" : String(rest[..<slash])
+    }
+}
