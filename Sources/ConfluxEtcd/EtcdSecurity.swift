@@ -34,7 +34,8 @@ public struct EtcdSecurity: Sendable, Hashable {
                 _ = try InputFile(path).read(upTo: 1)
             } catch {
                 throw EtcdFileError(
-                    path, error, needs: "It must have certificates or a key in PEM form, for etcd.")
+                    path, error,
+                    needs: "It needs certificates or a key, for etcd: write them in PEM form.")
             }
         }
     }

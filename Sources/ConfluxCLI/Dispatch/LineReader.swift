@@ -57,10 +57,14 @@ final class LineReader: Sendable {
         stopPipe = (ends[0], ends[1])
         descriptor = path == "-" ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC)
         var status = stat()
-        title = path == "-" ? "Standard input" : path
+        title = path == "-" ? "standard input" : path
         guard descriptor >= 0, fstat(descriptor, &status) == 0 else {
             let reason = SystemFailure(errno, at: path).reason(advice: "Give a file that there is.")
-            throw CommandFailure(.noInput, "\(title) can't be read: \(reason)")
+            throw CommandFailure(
+                .noInput,
+                path == "-"
+                    ? "Standard input can't be read: \(reason)" : "\(path) can't be read: \(reason)"
+            )
         }
         guard status.st_mode & S_IFMT != S_IFDIR else {
             throw CommandFailure(.noInput, "\(path) is a folder; name a file.")
@@ -99,8 +103,8 @@ final class LineReader: Sendable {
                 let reason = SystemFailure(errno).reason(advice: "Dispatch the rest again.")
                 throw CommandFailure(
                     .noInput,
-                    "The rest of the input can't be read, and the earlier lines were dispatched. "
-                        + "\(title): \(reason)")
+                    "The earlier lines were dispatched, and the rest of \(title) can't be read: \(reason)"
+                )
             }
             bytesRead.add(max(count, 0), ordering: .relaxed)
             if count == 0 { return state.withLock { Self.takeLast(&$0) } }
