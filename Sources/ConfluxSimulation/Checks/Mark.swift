@@ -17,6 +17,7 @@ public struct Marks: Sendable, Equatable {
     /// The marks that were never reached.
     ///
     /// - Parameter isBounded: Whether the logs had a bound. Without one, some marks can't be reached.
+    /// - Returns: These marks.
     public func missed(isBounded: Bool) -> [Mark] {
         Mark.allCases.filter { counts[$0] == nil && (isBounded || !$0.needsBound) }
     }

@@ -162,6 +162,7 @@ final class StoreHistory {
     /// - Parameters:
     ///   - base: The number of the snapshot with which it begins. Without an entry after it, no point matters.
     ///   - kept: Everything up to this number is kept aside.
+    /// - Returns: Its number; nil if there is none.
     func firstNeed(after base: SequenceNumber, aside kept: SequenceNumber) -> SequenceNumber? {
         guard firstNeed(behind: base) != nil else { return nil }
         let kept = max(base, kept)
