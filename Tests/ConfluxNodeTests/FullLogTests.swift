@@ -112,7 +112,7 @@ struct FullLogTests {
         // The checkpoints are at the beginning, and nobody makes another one until the log is full.
         for _ in 1...30 { append() }
         #expect(log.space.room == .ample && wishes.isEmpty)
-        append(600_000)
+        append(900_000)
         #expect(log.isNearlyFull)
         while let wish = wishes.last {
             wishes.removeAll()

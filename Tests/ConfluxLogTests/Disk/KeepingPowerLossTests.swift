@@ -160,7 +160,7 @@ extension DiskTests {
             let more = LoggedCommit.sample(
                 last.rawValue + 1...last.rawValue + 1, epoch: claim.epoch.rawValue)
             try log.append(more)
-            if last > .zero { try log.keep(.sample(last.rawValue, bytes: 9_000)) }
+            if last > .zero { try log.keep(.sample(last.rawValue, bytes: 9_000), pieceBytes: 900) }
             guard try log.readAll() == found + [more] else { throw fail("the log does not go on") }
         }
 

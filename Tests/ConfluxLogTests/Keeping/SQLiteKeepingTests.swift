@@ -245,7 +245,7 @@ import Testing
         #expect(most > 12 << 20)
         try log.removeSnapshots(of: .sample())
         for number in 3...30 as ClosedRange<UInt64> {
-            try log.keep(.sample(number, bytes: 100_000))
+            try log.keep(.sample(number, bytes: 100_000), pieceBytes: 10_000)
         }
         #expect(log.space.usedBytes < 6 << 20, "\(log.space.usedBytes)")
         #expect(log.floor == SequenceNumber(1))

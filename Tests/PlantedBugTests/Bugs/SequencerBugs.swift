@@ -77,9 +77,10 @@ extension PlantedBug {
             name: "a discarded batch advances the counter", rule: 9,
             file: entries + "SequencerMachine+Submit.swift",
             original: """
-                        discard(expecting: expected, .full, connection, into: &effects)
+                        if !isPaced { waste(.surplus, by: principal, at: now, into: &effects) }
                 """,
             planted: """
+                        if !isPaced { waste(.surplus, by: principal, at: now, into: &effects) }
                         if PLANTED {
                             sessions.change(incarnation) {
                                 $0.judge(
@@ -87,7 +88,6 @@ extension PlantedBug {
                                     fate: .rejected(.unrecorded, "planted"))
                             }
                         }
-                        discard(expecting: expected, .full, connection, into: &effects)
                 """),
         PlantedBug(
             name: "what a restart left unrecorded is judged anew", rule: 9,

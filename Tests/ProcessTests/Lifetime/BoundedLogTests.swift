@@ -12,6 +12,9 @@ extension ProcessTests {
         /// The bytes of an action. A debug build takes a second for a megabyte.
         private static let actionBytes = isFullSize ? 900_000 : 150_000
 
+        /// The bound of logs that somebody leaves alone.
+        private static let limitMiB = isFullSize ? 48 : 8
+
         /// Large actions, which leave one of them in the state.
         private static func lines(_ count: Int) -> [String] {
             (0..<count).map { index in
@@ -70,7 +73,8 @@ extension ProcessTests {
             async throws
         {
             try await withSite { site in
-                let sequencer = try await site.sequencer(data: "log", "--log-limit", "8MiB")
+                let sequencer = try await site.sequencer(
+                    data: "log", "--log-limit", "\(Self.limitMiB)MiB")
                 let host = try await site.worker(
                     "host", of: sequencer, stores: ["document/abandoned"])
                 _ = try await site.worker("alpha", of: sequencer, stores: ["document/hosted"])
@@ -87,7 +91,7 @@ extension ProcessTests {
                 try await site.dispatch(
                     lines: Self.lines(60), to: "document/hosted", at: sequencer.address,
                     "--timeout", "110s")
-                #expect(try site.diskBytes(of: "log") < 8 << 20)
+                #expect(try site.diskBytes(of: "log") < Self.limitMiB << 20)
                 // Nothing is lost: whoever opens the store gets what was kept aside.
                 _ = try await site.worker("next", of: sequencer, stores: ["document/abandoned"])
                 _ = try await site.dispatch(
@@ -101,7 +105,8 @@ extension ProcessTests {
             async throws
         {
             try await withSite { site in
-                let sequencer = try await site.sequencer(data: "log", "--log-limit", "8MiB")
+                let sequencer = try await site.sequencer(
+                    data: "log", "--log-limit", "\(Self.limitMiB)MiB")
                 let stuck = try await site.worker(
                     "stuck", of: sequencer, stores: ["counter", "document"])
                 _ = try await site.worker("alpha", of: sequencer, stores: ["document"])
@@ -111,7 +116,7 @@ extension ProcessTests {
                 try await site.dispatch(
                     lines: Self.lines(60), to: "document", at: sequencer.address, "--timeout",
                     "110s")
-                #expect(try site.diskBytes(of: "log") < 8 << 20)
+                #expect(try site.diskBytes(of: "log") < Self.limitMiB << 20)
                 stuck.child.signal(SIGCONT)
                 let last = try await site.dispatch(
                     #"{"set":{"at":"/n","value":1}}"#, to: "document", at: sequencer.address)
