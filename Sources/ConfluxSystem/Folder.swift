@@ -8,9 +8,11 @@ import ConfluxVocabulary
 
 /// What programs do with folders.
 package enum Folder {
-    /// The names of what is in a folder, in no order. Names that are not UTF-8 are left out.
+    /// Reads what is in a folder.
     ///
     /// - Parameter path: The folder.
+    /// - Returns: The names, in no order. Names that are not UTF-8 are left out.
+    /// - Throws: ``SystemFailure``.
     package static func names(in path: String) throws(SystemFailure) -> [String] {
         guard let directory = opendir(path) else { throw SystemFailure(errno, at: path) }
         defer { closedir(directory) }
@@ -30,6 +32,7 @@ package enum Folder {
     /// Makes a folder that only this user may use, and the folders above it, if they are absent.
     ///
     /// - Parameter path: The folder.
+    /// - Throws: ``SystemFailure``; `ENOTDIR` if there is a file in its place.
     package static func make(_ path: String) throws(SystemFailure) {
         var status = stat()
         if stat(path, &status) == 0 {

@@ -14,6 +14,7 @@ package struct InputFile: ~Copyable {
     /// - Parameters:
     ///   - path: The file.
     ///   - waits: Whether a pipe without a writer is waited for.
+    /// - Throws: ``SystemFailure``; `EINVAL` for a path with a zero byte.
     package init(_ path: String, waits: Bool = true) throws(SystemFailure) {
         // The system would take such a path for a shorter one.
         guard !path.utf8.contains(0) else { throw SystemFailure(EINVAL, at: path) }
@@ -41,6 +42,7 @@ package struct InputFile: ~Copyable {
     ///
     /// - Parameter most: The most bytes to read.
     /// - Returns: As many bytes, or all up to the end. Nobody else has a copy of them.
+    /// - Throws: ``SystemFailure``.
     package func read(upTo most: Int) throws(SystemFailure) -> [UInt8] {
         var bytes = [UInt8](repeating: 0, count: most)
         var count = 0

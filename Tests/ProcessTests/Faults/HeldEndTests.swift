@@ -127,7 +127,10 @@
 
             /// Ends a command as soon as it has begun a copy, and expects no log there until it is run again.
             ///
-            /// - Parameter words: The command that makes the copy in a folder.
+            /// - Parameters:
+            ///   - site: The place.
+            ///   - words: The command that makes the copy in a folder.
+            /// - Throws: What a step throws.
             private func expectNothing(
                 _ site: Site, after words: (_ folder: String) -> [String]
             ) async throws {

@@ -203,6 +203,7 @@ public struct DispatchError: Error, Sendable, CustomStringConvertible {
     /// - Parameters:
     ///   - limit: How long the caller waited.
     ///   - address: The address of the sequencer that the action goes to; nil if that is not known.
+    /// - Returns: The error.
     static func timedOut(after limit: Duration, awaiting address: String?) -> DispatchError {
         guard let address else {
             return DispatchError(

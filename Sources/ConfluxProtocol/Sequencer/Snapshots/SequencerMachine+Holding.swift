@@ -53,9 +53,10 @@ extension SequencerMachine {
         effects.append(.note(.logNearlyFull(hold)))
     }
 
-    /// Why a batch is not admitted, if the log has too little room for it; nil otherwise.
+    /// Says why a batch is not admitted.
     ///
     /// - Parameter store: The store that holds the batch up, if one does.
+    /// - Returns: The reason if the log has too little room; nil otherwise.
     func words(holdingUp store: StoreName?) -> String? {
         if isLogNearlyFull {
             return "the log is nearly full: \((reportedHold ?? hold).words)"
