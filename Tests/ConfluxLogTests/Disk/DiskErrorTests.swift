@@ -172,10 +172,11 @@ extension DiskTests {
         ) throws {
             let calls = try run(nil, durability).disk.callCount
             #expect(calls > 150)
-            var told = 0
-            for call in Selection(of: calls, atMost: 5).places {
+            var (failed, told) = (0, 0)
+            for call in Selection(of: calls, atMost: 10).places {
                 do {
                     let (disk, receipted, errors) = try run((call, fault), durability)
+                    if disk.hasFailed { failed += 1 }
                     if !errors.isEmpty { told += 1 }
                     #expect(disk.hasFailed || errors.isEmpty)
                     // The disk works again, so that everything is on it in the end.
@@ -199,7 +200,8 @@ extension DiskTests {
                     return
                 }
             }
-            #expect(told > 0)
+            // Not every call can fail like this, and a copy of the write-ahead log is made again later.
+            #expect(told > 0 || failed < 3)
         }
     }
 }
