@@ -180,8 +180,12 @@ extension SequencerMachine {
     func hasRoom(bytes: Int) -> Bool {
         let gathered = pipeline.gatheringBytes
         return pipeline.hasRoom(bytes: bytes)
-            && (gathered == 0 || gathered + bytes <= Int(clamping: space.limitBytes / 32))
+            && (gathered <= Self.ownBytes
+                || gathered + bytes <= Int(clamping: space.limitBytes / 32))
     }
+
+    /// What a commit may have without a batch: its header, and the sequencer's own entries.
+    private static let ownBytes = 4 << 10
 
     /// The store that holds up a batch.
     func storeHoldingUp(_ batch: Batch) -> StoreName? {
@@ -199,7 +203,8 @@ extension SequencerMachine {
         guard space.room > .ample else { return nil }
         let most = asideBytesMax
         return directory.names(concernedBy: target).first { name in
-            unsavedBytes(of: name) > most
+            // Otherwise its snapshot includes them all.
+            lowestNeeded(by: name) != nil && unsavedBytes(of: name) > most
                 && directory.life(of: name)?.isFrozenAtAdmission == false
         }
     }
