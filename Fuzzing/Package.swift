@@ -13,6 +13,8 @@ let package = Package(
     platforms: [.macOS(.v15)],
     targets: [
         .target(name: "ConfluxVocabulary", swiftSettings: strict),
+        .target(
+            name: "ConfluxSystem", dependencies: ["ConfluxVocabulary"], swiftSettings: strict),
         .systemLibrary(name: "CSockets"),
         .systemLibrary(name: "CSodium", pkgConfig: "libsodium"),
         .target(
@@ -22,7 +24,8 @@ let package = Package(
             name: "ConfluxProtocol", dependencies: ["ConfluxVocabulary", "ConfluxHashing"],
             swiftSettings: strict),
         .target(
-            name: "ConfluxZeroMQ", dependencies: ["ConfluxVocabulary", "CSockets", "CSodium"],
+            name: "ConfluxZeroMQ",
+            dependencies: ["ConfluxVocabulary", "ConfluxSystem", "CSockets", "CSodium"],
             swiftSettings: strict),
         // Only the sequencer's code about who may connect.
         .target(

@@ -400,7 +400,30 @@ RECEIPTS = Record(
 REJECTION = Spans(
     Record(firstCounter=POSITIVE, count=COUNT, code=REJECTION_CODE, message=TEXT), "firstCounter"
 )
-EXPECTED = Record(counter=POSITIVE, reason=Choice({0: "gap", 1: "full"}))
+
+
+class Expected(Form):
+    """That a batch was discarded, and what holds it up, which an extension says for people."""
+
+    HELD_UP = 3
+    PLACE = Record(counter=POSITIVE, reason=Choice({0: "gap", 1: "full"}))
+    least = PLACE.least
+
+    def read(self, reader):
+        value = self.PLACE.read(reader) | {"message": None}
+        for tag, body in extensions(reader):
+            if tag == self.HELD_UP:
+                value["message"] = TEXT.read(body)
+        return value
+
+    def write(self, value, out):
+        self.PLACE.write({name: value[name] for name in ("counter", "reason")}, out)
+        if value["message"] is not None:
+            U16.write(self.HELD_UP, out)
+            Sized(TEXT).write(value["message"], out)
+
+
+EXPECTED = Expected()
 CONFIRMED = Record(
     request=U64, outcome=Choice({1: ("confirmed", NUMBER), 2: ("failed", REJECTED)})
 )
