@@ -201,14 +201,14 @@ import Testing
         throws
     {
         let cluster = try cluster(of: 1)
-        let log = try open(cluster) { $0.quotaBytes = 8 << 20 }
+        let log = try open(cluster) { $0.quotaBytes = 32 << 20 }
         let epoch = try log.claim().epoch
         var count = 0
-        while !log.isNearlyFull, count < 40 {
+        while !log.isNearlyFull, count < 100 {
             try log.fill(1, epoch, bytes: 500_000)
             count += 1
         }
-        #expect((8...24).contains(count), "\(count)")
+        #expect((20...80).contains(count), "\(count)")
         let last = log.last.rawValue
         try log.save(checkpointAt: last - 1)
         try log.save(checkpointAt: last)
