@@ -20,7 +20,7 @@ public enum NodeEvent: Sendable, Equatable {
     /// message. Reported once for each reason in a row.
     case sequencerNotServing(message: String)
     /// The sequencer admits no actions of this node now: its log has no room. The message says what holds it, how much
-    /// is kept, and what to do. The actions wait. Reported once for each message in a row.
+    /// is kept, and what to do. The actions wait. Reported after two seconds, and once for each message in a row.
     case heldUp(message: String)
     /// The node hears from the sequencer again, by its answers and by its feed, or another tenure has begun.
     case reconnected(Epoch)

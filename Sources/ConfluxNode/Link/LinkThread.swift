@@ -52,8 +52,10 @@ final class LinkThread: @unchecked Sendable {
     private var seen = SharedProgress.Content()
     private let meter: NodeMeter
     let diagnosis: AddressDiagnosis
-    /// What holds up this node's actions, as last reported.
-    private var lastHeldUp: String?
+    /// Since when this node's actions are held up, and the reason that was last reported.
+    private var heldUp: (since: Duration, told: String?)?
+    /// How long they are held up before that is reported. A snapshot mostly ends it sooner.
+    private static let heldUpPatience = Duration.seconds(2)
     /// When the status was last published.
     private var publishedAt = Duration.zero
 
@@ -296,7 +298,7 @@ final class LinkThread: @unchecked Sendable {
         case .subscribe(let endpoint): subscribe(endpoint)
         case .deliver(let delivery):
             if case .settle(let outcome) = delivery {
-                lastHeldUp = nil
+                heldUp = nil
                 sent.settle(outcome)
                 settledCount += UInt64(outcome.count)
             }
@@ -312,9 +314,11 @@ final class LinkThread: @unchecked Sendable {
         case .event(.notAllowed(let message)):
             if let reason = refused.tell(message) { events(.connectionRefused(message: reason)) }
         case .event(.heldUp(let message)):
-            guard message != lastHeldUp else { return }
-            lastHeldUp = message
-            events(.heldUp(message: message))
+            let now = Moment.now.monotonic
+            let held = heldUp ?? (now, nil)
+            let isDue = now - held.since >= Self.heldUpPatience && message != held.told
+            heldUp = (held.since, isDue ? message : held.told)
+            if isDue { events(.heldUp(message: message)) }
         case .event(.notServing(let message)):
             diagnosis.sequencerSays(message, at: dealer.endpoint)
             if let reason = refused.tell(message) { events(.sequencerNotServing(message: reason)) }

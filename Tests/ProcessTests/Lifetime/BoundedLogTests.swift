@@ -85,6 +85,7 @@ extension ProcessTests {
                     "dispatch", "document/abandoned", "--file", path, "--json", "--connect",
                     sequencer.address, "--timeout", "110s", within: .seconds(240))
                 #expect(rejected.end == .exited(80), "\(rejected.message)")
+                #expect(rejected.message.contains("actions wait: the log"), "\(rejected.message)")
                 let frozen = try await site.event("frozen", of: sequencer.child)
                 #expect(frozen[key: "store"] == "document/abandoned")
                 #expect(frozen[key: "reason"] == "abandoned")

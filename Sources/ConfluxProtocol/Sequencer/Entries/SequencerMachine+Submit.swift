@@ -66,7 +66,7 @@ extension SequencerMachine {
         let admittedBytes = isOversized ? 0 : bytes
         guard ledger.pendingBytes + admittedBytes <= Int(settings.windowBytes),
             ledger.recordCount < settings.unsettledOutcomesMax,
-            isPaced, heldUp == nil, !isLogNearlyFull, hasRoom(bytes: admittedBytes),
+            isPaced, heldUp == nil, !isLogNearlyFull, fitsCommit(bytes: admittedBytes),
             admission.admit(bytes: admittedBytes, by: settings)
         else {
             if !isPaced { waste(.surplus, by: principal, at: now, into: &effects) }

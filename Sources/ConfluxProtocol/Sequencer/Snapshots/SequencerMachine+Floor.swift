@@ -136,7 +136,7 @@ extension SequencerMachine {
     private func isEarly(at now: Duration) -> Bool { now < servingSince + settings.silenceMax }
 
     /// Whether no snapshot of the store can be expected, so that its entries are kept aside. If a
-    /// snapshot failed, the log waits for the next one, and longer as long as it has room.
+    /// snapshot failed, the log waits for the next one, and for further ones as long as it has room.
     private func isUnsavable(_ life: StoreLife) -> Bool {
         life.record.isFrozen || !life.hasVoter
             || (space.room > .ample && life.work.hasFailedTwice)
@@ -177,7 +177,7 @@ extension SequencerMachine {
 
     /// Whether a batch fits into the commit that is being gathered. In a small log commits are small, so that those
     /// under way fit into the reserve when all else is used.
-    func hasRoom(bytes: Int) -> Bool {
+    func fitsCommit(bytes: Int) -> Bool {
         let gathered = pipeline.gatheringBytes
         return pipeline.hasRoom(bytes: bytes)
             && (gathered <= Self.ownBytes
