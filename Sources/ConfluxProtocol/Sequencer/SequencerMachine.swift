@@ -66,8 +66,10 @@ public struct SequencerMachine: Sendable {
     var space = LogSpace(usedBytes: 0, of: .max)
     /// What was last reported to keep the nearly full log from having room.
     var reportedHold: LogHold?
-    /// The bytes of the whole log when stores without a host were last examined.
-    var unhostedReviewBytes: UInt64 = 0
+    /// The bytes of the whole log when the entries since the stores' snapshots were last examined.
+    var unsavedReviewBytes: UInt64 = 0
+    /// The most bytes to keep aside for a store, since then.
+    var asideBytesMax = UInt64.max
     /// Whether entries are being kept aside.
     var isKeepingAside = false
     /// When the floor is reviewed next.

@@ -201,11 +201,11 @@ final class SimulatedLog: ActionLog {
     }
 
     /// Fails if the bound has no room for more bytes. What makes room again needs none: claims, checkpoints and
-    /// truncation.
+    /// truncation. As in a log on disk, the last thirty-second is for what is small.
     private func requireRoom(_ bytes: Int) throws(LogError) {
-        guard disk.limitBytes < .max, disk.usedBytes + UInt64(bytes) > disk.limitBytes else {
-            return
-        }
+        let last = disk.limitBytes / 32
+        let most = UInt64(bytes) > last / 2 ? disk.limitBytes - last : disk.limitBytes
+        guard disk.usedBytes + UInt64(bytes) > most else { return }
         refused()
         throw LogError(.full, "the simulated log may take \(disk.limitBytes) bytes")
     }

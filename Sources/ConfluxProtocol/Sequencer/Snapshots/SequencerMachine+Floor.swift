@@ -146,26 +146,30 @@ extension SequencerMachine {
     /// more. What nobody hosts is frozen. While the log has little room, that is earlier, and what is hosted gets a
     /// snapshot, or is frozen if none can be taken. A nearly full log gets a snapshot in place of what is kept aside.
     private mutating func reviewUnsaved(at now: Duration) {
-        let isDue = tenure.marks.byteCount - unhostedReviewBytes >= settings.asideBytesMax
-        guard isDue || space.room > .ample else { return }
+        let grown = tenure.marks.byteCount - unsavedReviewBytes
+        guard grown >= min(settings.asideBytesMax, space.limitBytes / 64) || space.room > .ample else {
+            return
+        }
         let isEarly = isEarly(at: now)
-        if !isEarly { unhostedReviewBytes = tenure.marks.byteCount }
-        let most = asideBytesMax
+        if !isEarly { unsavedReviewBytes = tenure.marks.byteCount }
+        asideBytesMax = asideBytesLeft
         for name in directory.lives.lives.keys.sorted() {
             guard let life = directory.life(of: name), !life.isFrozenAtAdmission else { continue }
             let isReplaceable = isLogNearlyFull && life.record.aside?.reference != nil
             guard lowestNeeded(by: name) != nil || (life.hasVoter && isReplaceable) else {
                 continue
             }
-            let isMuch = space.room > .ample && unsavedBytes(of: name) > most
+            let isMuch = asideBytes(of: name, life) > asideBytesMax
             if !life.hasVoter {
                 guard !isEarly else { continue }
                 if isMuch || isLogNearlyFull {
                     say(.frozen(.abandoned), of: name)
-                } else if space.room == .ample {
+                } else {
                     freezeUnsaved(name)
                 }
-            } else if isMuch || isReplaceable, life.work.upload == nil, !life.work.votes.isOpen {
+            } else if space.room > .ample, isMuch || isReplaceable, life.work.upload == nil,
+                !life.work.votes.isOpen
+            {
                 if life.work.hasFailedTwice {
                     if isMuch { say(.frozen(.unconfirmed), of: name) }
                 } else if !life.work.point.isAdmitted {
@@ -173,6 +177,22 @@ extension SequencerMachine {
                 }
             }
         }
+    }
+
+    /// The most bytes to keep aside for a store that is not frozen. What is kept aside, and what nobody hosts, may
+    /// take half of the log's bound: each store gets half of what is left of that (rule 48). While the log has little room, it is no more than an
+    /// eighth of the bound.
+    private var asideBytesLeft: UInt64 {
+        let half = space.limitBytes / 2
+        var used: UInt64 = 0
+        for (name, life) in directory.lives.lives {
+            used +=
+                life.hasVoter || lowestNeeded(by: name) == nil
+                ? life.record.aside?.reference?.byteCount ?? 0 : asideBytes(of: name, life)
+        }
+        let left = (half - min(used, half)) / 2
+        return space.room == .ample
+            ? left : min(left, space.limitBytes / 8, settings.asideBytesMax)
     }
 
     /// Whether a batch fits into the commit that is being gathered. In a small log commits are small, so that those
@@ -201,12 +221,24 @@ extension SequencerMachine {
     /// store is frozen: see `reviewUnsaved`.
     package func storeHoldingUp(_ target: Target) -> StoreName? {
         guard space.room > .ample else { return nil }
-        let most = asideBytesMax
         return directory.names(concernedBy: target).first { name in
             // Otherwise its snapshot includes them all.
-            lowestNeeded(by: name) != nil && unsavedBytes(of: name) > most
-                && directory.life(of: name)?.isFrozenAtAdmission == false
+            guard lowestNeeded(by: name) != nil, let life = directory.life(of: name) else {
+                return false
+            }
+            return !life.isFrozenAtAdmission && asideBytes(of: name, life) > asideBytesMax
         }
+    }
+
+    /// The most bytes that a store's entries since its snapshot take if they are kept aside: what is kept already, and
+    /// every later entry with a commit and a batch of its own. Those are at most twice what the log has of them.
+    private func asideBytes(of name: StoreName, _ life: StoreLife) -> UInt64 {
+        let store = life.record
+        let last = max(directory.stamp(of: name), store.keptThrough)
+        let count = last.rawValue - store.keptThrough.rawValue
+        let own = unsavedBytes(of: name) + AsideEntries.headBytesMax * count
+        return (store.aside?.reference?.byteCount ?? 0)
+            + min(own, 2 * tenure.marks.byteCount(behind: store.keptThrough))
     }
 
     /// Whether the log has grown enough since the store's last point, and since the last attempt.
@@ -239,17 +271,6 @@ extension SequencerMachine {
     private static let asideFormerBytesMax: UInt64 = 32 << 20
     /// How long to wait after a failure before a store's entries are kept aside again, if the log has room.
     private static let asidePatience = Duration.seconds(60)
-    /// The most bytes that are kept aside for a store that is not frozen. In a small log it is less: an eighth of the
-    /// bound, and no more than is left for another store of the half that all stores share (rule 48).
-    private var asideBytesMax: UInt64 {
-        let share = space.limitBytes / 8
-        guard share < settings.asideBytesMax else { return settings.asideBytesMax }
-        let kept = directory.lives.lives.values.reduce(0) {
-            $0 + ($1.record.aside?.reference?.byteCount ?? 0)
-        }
-        return min(share, (4 * share - min(kept, 4 * share)) / 2)
-    }
-
     mutating func keptAside(
         _ kept: [AsideKept], at now: Moment, into effects: inout [SequencerEffect]
     ) {
@@ -271,7 +292,7 @@ extension SequencerMachine {
                 StoreRecord.Aside(through: aside.through, reference: aside.reference),
                 of: aside.store, life: aside.life)
             // The store keeps receiving entries, and there is still no snapshot.
-            if aside.reference?.byteCount ?? 0 > asideBytesMax,
+            if aside.reference?.byteCount ?? 0 > min(asideBytesMax, settings.asideBytesMax),
                 let life = directory.life(place), !life.isFrozenAtAdmission, isUnsavable(life)
             {
                 say(.frozen(life.hasVoter ? .unconfirmed : .abandoned), of: aside.store)

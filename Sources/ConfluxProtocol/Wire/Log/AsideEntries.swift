@@ -3,11 +3,16 @@ import ConfluxVocabulary
 /// The entries that concern one store, cut out of their commits. They are kept aside for a store that nobody hosts,
 /// when the log gives up what is below its floor (rule 21).
 ///
-/// Each run of entries is a commit of its own, behind its length in bytes. The entries keep their numbers, their time
+/// Each run of entries with consecutive numbers in a commit is a commit of its own, behind its length in bytes. The entries keep their numbers, their time
 /// and their origins.
 ///
 ///     aside = *( u32 commit )
 package struct AsideEntries: Sendable {
+    /// The most bytes of a run beside its entries: its length, and the head of a commit with one batch for one target.
+    static let headBytesMax = UInt64(
+        4 + CommitLayout.blocksOffset - Frame.size + CommitLayout.batchPrefixBytes + BatchLayout.fixedBytes
+            + BatchLayout.rowBytesMax + 4)
+
     /// The store.
     package let store: StoreName
     /// Its life.
@@ -38,41 +43,49 @@ package struct AsideEntries: Sendable {
     /// Adds the entries of a commit that concern the store. Commits must come in their order.
     package mutating func add(_ commit: Commit) {
         guard commit.last > after else { return }
+        var run: CommitBuilder?
         var sequence = commit.first
         for block in commit.blocks {
             switch block {
             case .event(let event, _):
                 if sequence > after, concerns(event) {
-                    add(commit, at: sequence) { $0.append(event) }
+                    extend(&run, at: sequence, in: commit) { $0.append(event) }
                 }
             case .batch(let incarnation, let batch):
-                add(batch, of: incarnation, at: sequence, in: commit)
+                for part in cutting(batch, at: sequence) {
+                    let first = sequence.advanced(by: part.firstCounter - batch.firstCounter)
+                    extend(&run, at: first, in: commit) { $0.append(part, from: incarnation) }
+                }
             }
             sequence = sequence.advanced(by: UInt64(block.count))
         }
+        end(&run, of: commit)
     }
 
-    private mutating func add(
-        _ batch: Batch, of incarnation: Incarnation, at first: SequenceNumber, in commit: Commit
-    ) {
+    private func cutting(_ batch: Batch, at first: SequenceNumber) -> [Batch] {
         let rows = batch.targets.map { $0.target.concerns(store) }
-        guard rows.contains(true) else { return }
-        let after = after
-        let runs = batch.cutting { entry, row in
+        guard rows.contains(true) else { return [] }
+        return batch.cutting { entry, row in
             rows[row] && first.advanced(by: UInt64(entry)) > after
         }
-        for run in runs {
-            let sequence = first.advanced(by: run.firstCounter - batch.firstCounter)
-            add(commit, at: sequence) { $0.append(run, from: incarnation) }
-        }
     }
 
-    private mutating func add(
-        _ commit: Commit, at first: SequenceNumber, _ body: (inout CommitBuilder) -> Void
+    /// Adds to the run, or to a new one if others' entries are in between.
+    private mutating func extend(
+        _ run: inout CommitBuilder?, at first: SequenceNumber, in commit: Commit,
+        _ body: (inout CommitBuilder) -> Void
     ) {
-        var builder = CommitBuilder(
-            log: commit.log, epoch: commit.epoch, predecessor: commit.predecessor, first: first)
+        if run?.next != first { end(&run, of: commit) }
+        var builder =
+            run.take()
+            ?? CommitBuilder(
+                log: commit.log, epoch: commit.epoch, predecessor: commit.predecessor, first: first)
         body(&builder)
+        run = builder
+    }
+
+    private mutating func end(_ run: inout CommitBuilder?, of commit: Commit) {
+        guard var builder = run.take() else { return }
         writer.block(builder.finish(timestamp: commit.timestamp).dropFirst(Frame.size))
     }
 
