@@ -143,8 +143,8 @@ extension SequencerMachine {
     }
 
     /// Sees to the stores with so many entries since their last snapshot that these can hardly be kept aside any
-    /// more. What nobody hosts is frozen. While the log has little room, that is earlier, and what is hosted gets a
-    /// snapshot, or is frozen if none can be taken. A nearly full log gets a snapshot in place of what is kept aside.
+    /// more: earlier while the log has little room. What nobody hosts is frozen. What is hosted gets a snapshot, or is
+    /// frozen if none can be taken. A nearly full log gets a snapshot in place of what is kept aside.
     private mutating func reviewUnsaved(at now: Duration) {
         let grown = tenure.marks.byteCount - unsavedReviewBytes
         guard grown >= min(settings.asideBytesMax, space.limitBytes / 64) || space.room > .ample else {
@@ -167,9 +167,7 @@ extension SequencerMachine {
                 } else {
                     freezeUnsaved(name)
                 }
-            } else if space.room > .ample, isMuch || isReplaceable, life.work.upload == nil,
-                !life.work.votes.isOpen
-            {
+            } else if isMuch || isReplaceable, life.work.upload == nil, !life.work.votes.isOpen {
                 if life.work.hasFailedTwice {
                     if isMuch { say(.frozen(.unconfirmed), of: name) }
                 } else if !life.work.point.isAdmitted {
