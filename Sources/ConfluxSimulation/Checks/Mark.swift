@@ -15,12 +15,7 @@ public struct Marks: Sendable, Equatable {
     }
 
     /// The marks that were never reached.
-    ///
-    /// - Parameter isBounded: Whether the logs had a bound. Without one, some marks can't be reached.
-    /// - Returns: These marks.
-    public func missed(isBounded: Bool) -> [Mark] {
-        Mark.allCases.filter { counts[$0] == nil && (isBounded || !$0.needsBound) }
-    }
+    public var missed: [Mark] { Mark.allCases.filter { counts[$0] == nil } }
 }
 
 /// Something that simulations should reach.
@@ -93,12 +88,4 @@ public enum Mark: String, Sendable, Hashable, CaseIterable {
 
     // The end
     case sequencerStopped, nodeLeft, nodeRefused
-
-    /// Whether it can only be reached if the log has a bound.
-    var needsBound: Bool {
-        switch self {
-        case .heldUp, .logNearlyFull, .logHasRoom, .logFull: true
-        default: false
-        }
-    }
 }
