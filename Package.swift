@@ -53,6 +53,8 @@ let package = Package(
             swiftSettings: strict),
         .target(name: "ConfluxArguments", swiftSettings: strict),
 
+        // What a program does before its `main`.
+        .target(name: "CStart"),
         // What Swift can't call of the system itself: headers alone.
         .systemLibrary(name: "CSockets"),
         .systemLibrary(
@@ -116,7 +118,7 @@ let package = Package(
             dependencies: [
                 "ConfluxVocabulary", "ConfluxSystem", "ConfluxArguments", "ConfluxMonitoring",
                 "ConfluxNode",
-                "ConfluxProtocol",
+                "ConfluxProtocol", "CStart",
             ],
             swiftSettings: strict),
         .executableTarget(
@@ -132,7 +134,8 @@ let package = Package(
         .executableTarget(
             name: "ConfluxSimulate",
             dependencies: [
-                "ConfluxVocabulary", "Conflux", "ConfluxArguments", "ConfluxSimulation",
+                "ConfluxVocabulary", "ConfluxSystem", "Conflux", "ConfluxArguments",
+                "ConfluxSimulation", "CStart",
             ],
             swiftSettings: strict),
 

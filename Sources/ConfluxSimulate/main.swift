@@ -1,6 +1,7 @@
 import Conflux
 import ConfluxArguments
 import ConfluxSimulation
+import ConfluxSystem
 import ConfluxVocabulary
 import Foundation
 
@@ -57,7 +58,7 @@ enum Simulate {
                 One seed decides everything that happens in one run. A seed that fails is printed; \
                 --seed shows what happens in it, line by line.
 
-                Exit codes: 0 as expected; 1 not; 64 wrong usage.
+                Exit codes: 0 as expected; 1 not; 64 wrong usage; 74 the output can't be written.
                 """,
             parameters: [
                 seed, first, fresh, count, seconds, jobs, states, world, fault, logLimit,
@@ -74,12 +75,12 @@ enum Simulate {
             let (arguments, variables) = try given()
             switch try program.parse(arguments, environment: variables) {
             case .show(let text):
-                print(text)
+                tell(text)
                 return 0
             case .run(let invocation): return run(invocation)
             }
         } catch {
-            FileHandle.standardError.write(Data((error.description + "\n").utf8))
+            complain(error.description)
             return 64
         }
     }
@@ -130,10 +131,10 @@ enum Simulate {
         }
         tellMarks(result.marks)
         let missed = result.marks.missed.map(\.rawValue)
-        if !missed.isEmpty { print("never reached: \(missed.joined(separator: " "))") }
+        if !missed.isEmpty { tell("never reached: \(missed.joined(separator: " "))") }
         for group in result.findings.sorted {
             let seeds = group.reports.map { String($0.seed) }.joined(separator: " ")
-            print("found \(group.count) times: \(group.pattern)\n  seeds \(seeds)")
+            tell("found \(group.count) times: \(group.pattern)\n  seeds \(seeds)")
         }
         let isComplete = missed.isEmpty || !invocation[marks]
         let verdict =
@@ -141,7 +142,7 @@ enum Simulate {
             ? "FAILED, \(result.findings.count) violations of \(result.findings.sorted.count) kinds"
             : isComplete ? "passed" : "FAILED, marks were missed"
         let rate = Double(result.seeds) / max(result.seconds, 0.001)
-        print(
+        tell(
             "simulation: \(verdict): \(result.seeds) seeds from \(first)\(options), "
                 + "\(result.steps) steps, \(Int(result.seconds)) s, "
                 + "\((rate * 10).rounded() / 10) seeds/s")
@@ -159,40 +160,56 @@ enum Simulate {
             tell("  found before: \(regression.cause)")
         }
         let count = Regression.all.count
-        print(
+        tell(
             failures == 0
                 ? "simulation: passed: \(count) regression seeds"
                 : "simulation: FAILED: \(failures) of \(count) regression seeds")
         return failures == 0 ? 0 : 1
     }
 
-    /// Prints a line without buffering, even into a pipe.
+    /// Prints a line without buffering, even into a pipe. Ends the process if it can't be written.
     private static func tell(_ line: String) {
-        FileHandle.standardOutput.write(Data((line + "\n").utf8))
+        var rest = Array((line + "\n").utf8)[...]
+        while !rest.isEmpty {
+            let count = rest.withUnsafeBytes { write(STDOUT_FILENO, $0.baseAddress, $0.count) }
+            if count >= 0 {
+                rest = rest.dropFirst(count)
+            } else if errno != EINTR {
+                let reason = SystemFailure(errno).reason(
+                    advice: "Give the program an output that it can write.")
+                complain("conflux-simulate: Standard output can't be written: \(reason)")
+                exit(74)
+            }
+        }
+    }
+
+    private static func complain(_ line: String) {
+        // If nobody reads the diagnostics, nobody can be told.
+        try? FileHandle.standardError.write(contentsOf: Data((line + "\n").utf8))
     }
 
     private static func replay(_ simulation: Simulation) -> Int32 {
         var simulation = simulation
         simulation.isTracing = true
-        print("\(simulation.plan)")
+        tell("\(simulation.plan)")
         let report = simulation.run()
-        for line in report.trace { print(line) }
-        print(report)
+        for line in report.trace { tell(line) }
+        tell("\(report)")
         return report.violation == nil ? 0 : 1
     }
 
     private static func tellPlanted(_ result: Campaign.Result) -> Int32 {
         guard let report = result.findings.first else {
-            print("no violation in \(result.seeds) seeds")
+            tell("no violation in \(result.seeds) seeds")
             return 1
         }
-        print("found after \(result.seeds) seeds: \(report)")
+        tell("found after \(result.seeds) seeds: \(report)")
         return 0
     }
 
     private static func tellMarks(_ marks: Marks) {
         for (mark, count) in marks.counts.sorted(by: { $0.key.rawValue < $1.key.rawValue }) {
-            print("mark \(mark.rawValue) \(count)")
+            tell("mark \(mark.rawValue) \(count)")
         }
     }
 }

@@ -58,13 +58,17 @@ final class LineReader: Sendable {
         descriptor = path == "-" ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC)
         var status = stat()
         title = path == "-" ? "standard input" : path
-        guard descriptor >= 0, fstat(descriptor, &status) == 0 else {
-            let reason = SystemFailure(errno, at: path).reason(advice: "Give a file that there is.")
-            throw CommandFailure(
-                .noInput,
-                path == "-"
-                    ? "Standard input can't be read: \(reason)" : "\(path) can't be read: \(reason)"
-            )
+        // The status of a standard input that was closed says nothing. Reading no bytes fails.
+        guard descriptor >= 0, fstat(descriptor, &status) == 0,
+            path != "-" || read(descriptor, nil, 0) == 0
+        else {
+            let failure = SystemFailure(errno, at: path)
+            if path == "-" {
+                let reason = failure.reason(advice: "Give the command an input.")
+                throw CommandFailure(.noInput, "Standard input can't be read: \(reason)")
+            }
+            let reason = failure.reason(advice: "Give a file that there is.")
+            throw CommandFailure(.noInput, "\(path) can't be read: \(reason)")
         }
         guard status.st_mode & S_IFMT != S_IFDIR else {
             throw CommandFailure(.noInput, "\(path) is a folder; name a file.")

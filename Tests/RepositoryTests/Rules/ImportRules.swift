@@ -45,7 +45,8 @@ extension Rule {
             "ConfluxZeroMQ", "ConfluxSequencer", "ConfluxNode",
         ],
         "ConfluxSimulate": [
-            "ConfluxVocabulary", "Conflux", "ConfluxArguments", "ConfluxSimulation",
+            "ConfluxVocabulary", "ConfluxSystem", "Conflux", "ConfluxArguments",
+            "ConfluxSimulation",
         ],
         "ConfluxCLI": [
             "ConfluxVocabulary", "ConfluxSystem", "ConfluxHashing", "ConfluxProtocol",
