@@ -41,8 +41,8 @@ package final class NodeCore: Sendable {
     ///     (rule 11).
     ///   - tap: Gets every commit that is delivered, whatever is hosted, in order, on the thread
     ///     that applies. While the tap waits, at most ``ReplicaSettings/deliveryBytesMax`` gather.
-    /// - Throws: ``NodeError`` if the address is invalid, a bound is out of its range, or the crash
-    ///   journal can't be used.
+    /// - Throws: ``NodeError`` if the address is invalid, a bound is out of its range, the crash journal
+    ///   can't be used, or the system refuses a socket or a thread.
     package init(
         address: String, settings: NodeSettings, role: Hello.Role, scope: Scope,
         key: SessionKey? = nil, tap: (@Sendable (Commit) -> Void)? = nil
@@ -59,7 +59,7 @@ package final class NodeCore: Sendable {
             port = try LinkPort()
             jobs = Mailbox(capacity: Self.jobsCapacity, waker: try Waker())
         } catch {
-            throw NodeError(code: .invalidAddress, message: error.message)
+            throw NodeError(error)
         }
         var journal: CrashJournal?
         if let path = settings.crashJournal { journal = try CrashJournal(at: path) }
@@ -144,7 +144,7 @@ package final class NodeCore: Sendable {
                 stores.endAll()
             }
         } catch {
-            throw NodeError(code: .invalidAddress, message: error.message)
+            throw NodeError(error)
         }
     }
 

@@ -1,6 +1,7 @@
 import Conflux
 import ConfluxProtocol
 import ConfluxVocabulary
+import ConfluxZeroMQ
 
 /// Why a node can't do what it was asked for.
 public struct NodeError: Error, Sendable, CustomStringConvertible {
@@ -45,6 +46,8 @@ public struct NodeError: Error, Sendable, CustomStringConvertible {
         case journalInUse
         /// The crash journal's file can't be made or written, or is another kind of file.
         case journalUnusable
+        /// The system refuses something else, such as another open file.
+        case failed
     }
 
     /// The kind of failure.
@@ -75,6 +78,16 @@ public struct NodeError: Error, Sendable, CustomStringConvertible {
         self.bye = bye
         self.rejection = rejection
         self.questionFailure = questionFailure
+    }
+
+    /// Makes the error of an address, or of the system that refuses a socket or a thread.
+    init(_ error: ZeroMQError) {
+        let code: Code =
+            switch error.code {
+            case .invalidEndpoint, .invalidSetting, .addressNotAvailable: .invalidAddress
+            default: .failed
+            }
+        self.init(code: code, message: error.message)
     }
 
     /// The code and the message.

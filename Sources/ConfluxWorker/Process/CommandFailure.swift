@@ -44,7 +44,7 @@ package struct CommandFailure: Error, Sendable {
             case .refused, .closed: .nodeRefused
             case .keyRefused: .notPermitted
             case .openFailed where error.rejection == .notAllowed: .notPermitted
-            case .openFailed, .alreadyHosted, .storeStopped: .failed
+            case .openFailed, .alreadyHosted, .storeStopped, .failed: .failed
             case .journalInUse, .journalUnusable: .cannotCreate
             case .unanswered: error.questionFailure.map { ExitCode($0) } ?? .notFound
             case .otherLog, .notHosted, .dropped: .notFound
