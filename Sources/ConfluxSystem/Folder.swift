@@ -47,6 +47,24 @@ package enum Folder {
         }
     }
 
+    /// Removes a folder with everything in it. Links are removed, and not what they lead to.
+    ///
+    /// - Parameter path: The folder.
+    /// - Throws: ``SystemFailure``; then a part of it is left.
+    package static func remove(_ path: String) throws(SystemFailure) {
+        for name in try names(in: path) where name != "." && name != ".." {
+            let inner = "\(path)/\(name)"
+            var status = stat()
+            guard lstat(inner, &status) == 0 else { throw SystemFailure(errno, at: inner) }
+            if status.st_mode & S_IFMT == S_IFDIR {
+                try remove(inner)
+            } else if unlink(inner) != 0 {
+                throw SystemFailure(errno, at: inner)
+            }
+        }
+        guard rmdir(path) == 0 else { throw SystemFailure(errno, at: path) }
+    }
+
     /// The folder that has a file or a folder in it.
     package static func parent(of path: String) -> String {
         var rest = path[...]

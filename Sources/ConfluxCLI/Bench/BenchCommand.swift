@@ -2,6 +2,7 @@ import ConfluxArguments
 import ConfluxLog
 import ConfluxNode
 import ConfluxSequencer
+import ConfluxSystem
 import ConfluxWorker
 import Foundation
 
@@ -77,13 +78,13 @@ enum BenchCommand {
         await sequencer.stop()
         _ = await sequencer.ended()
         if let folder {
-            do {
-                try FileManager.default.removeItem(atPath: folder)
+            do throws(SystemFailure) {
+                try Folder.remove(folder)
             } catch {
+                let reason = error.reason(advice: "Remove it yourself.")
                 throw CommandFailure(
                     .failed,
-                    "The log of the measurement could not be removed; remove \(folder) yourself. \(error)"
-                )
+                    "The log of the measurement in \(folder) can't be removed: \(reason)")
             }
         }
         return try result.get()
