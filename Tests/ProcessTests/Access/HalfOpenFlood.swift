@@ -4,12 +4,31 @@ import Synchronization
 
 /// Keeps a fixed number of connections open that never complete their handshake, and replaces those that end.
 final class HalfOpenFlood: Sendable {
+    private let source: String?
+    private let bytes: @Sendable (Int) -> [UInt8]
     private let isOver = Atomic<Bool>(false)
+    private let made = Atomic<Int>(0)
     /// Finishes once more connections were made than are kept open at a time.
     let begun: AsyncStream<Void>
     private let tellBegun: AsyncStream<Void>.Continuation
 
-    init() { (begun, tellBegun) = AsyncStream.makeStream() }
+    /// Makes a flood.
+    ///
+    /// - Parameters:
+    ///   - source: The address that it comes from; nil for the one that the system chooses.
+    ///   - bytes: What the connection with a number sends. Otherwise most send the whole greeting, some send a part of
+    ///     it, and some send an invalid HELLO.
+    init(
+        from source: String? = nil,
+        sending bytes: @escaping @Sendable (Int) -> [UInt8] = HalfOpenFlood.beginning(of:)
+    ) {
+        self.source = source
+        self.bytes = bytes
+        (begun, tellBegun) = AsyncStream.makeStream()
+    }
+
+    /// How many connections were made.
+    var count: Int { made.load(ordering: .relaxed) }
 
     /// Ends the flood soon.
     func stop() { isOver.store(true, ordering: .relaxed) }
@@ -23,25 +42,16 @@ final class HalfOpenFlood: Sendable {
             return port
         }
         var open: [Int32] = []
-        var made = 0
         defer {
             tellBegun.finish()
             for descriptor in open { Self.reset(descriptor) }
         }
         while !isOver.load(ordering: .relaxed) {
             for port in ports {
-                // Most send the whole greeting, some send a part of it, and some send an invalid HELLO.
-                made += 1
-                let bytes: [UInt8] =
-                    switch made % 4 {
-                    case 0: [0xFF, 0, 0]
-                    case 1: []
-                    case 2: Self.greeting
-                    default: Self.greeting + [4, 200, 5] + Array("HELLO".utf8)
-                    }
-                if let descriptor = Self.connect(port, bytes) { open.append(descriptor) }
+                let number = made.add(1, ordering: .relaxed).newValue
+                if let descriptor = connect(port, bytes(number)) { open.append(descriptor) }
             }
-            if made >= 3 * count { tellBegun.finish() }
+            if self.count >= 3 * count { tellBegun.finish() }
             if open.count > count * ports.count {
                 for descriptor in open.prefix(count / 4) { Self.reset(descriptor) }
                 open.removeFirst(count / 4)
@@ -49,19 +59,32 @@ final class HalfOpenFlood: Sendable {
         }
     }
 
-    private static let greeting: [UInt8] =
+    private static func beginning(of number: Int) -> [UInt8] {
+        switch number % 4 {
+        case 0: [0xFF, 0, 0]
+        case 1: []
+        case 2: greeting
+        default: greeting + [4, 200, 5] + Array("HELLO".utf8)
+        }
+    }
+
+    /// The greeting of either side.
+    static let greeting: [UInt8] =
         [0xFF, 0, 0, 0, 0, 0, 0, 0, 1, 0x7F, 3, 0] + Array("CURVE".utf8)
         + [UInt8](repeating: 0, count: 47)
 
-    private static func connect(_ port: UInt16, _ bytes: [UInt8]) -> Int32? {
+    private func connect(_ port: UInt16, _ bytes: [UInt8]) -> Int32? {
         let descriptor = tcpSocket()
+        let size = socklen_t(MemoryLayout<sockaddr_in>.size)
         var place = loopback(port)
-        let failure = withUnsafePointer(to: &place) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                Foundation.connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+        let isConnected =
+            bindToSource(descriptor)
+            && withUnsafePointer(to: &place) { pointer in
+                pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                    Foundation.connect(descriptor, $0, size) == 0
+                }
             }
-        }
-        guard failure == 0 else {
+        guard isConnected else {
             close(descriptor)
             return nil
         }
@@ -72,6 +95,17 @@ final class HalfOpenFlood: Sendable {
         #endif
         _ = bytes.withUnsafeBytes { send(descriptor, $0.baseAddress, $0.count, flags) }
         return descriptor
+    }
+
+    private func bindToSource(_ descriptor: Int32) -> Bool {
+        guard let source else { return true }
+        var place = loopback(0)
+        place.sin_addr.s_addr = inet_addr(source)
+        return withUnsafePointer(to: &place) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                bind(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
+            }
+        }
     }
 
     /// Closes the connection at once, so that its port isn't occupied for a minute.

@@ -21,6 +21,8 @@ extension ProcessTests {
                         against: [keyed.sequencer.address, keyed.sequencer.feed],
                         count: Self.floodCount)
                 }
+                // If the body throws, this comes before the wait for the flood.
+                defer { flood.stop() }
                 for await _ in flood.begun {}
                 for _ in 0..<3 {
                     let done = try await keyed.run(
@@ -43,6 +45,60 @@ extension ProcessTests {
                 #endif
             }
         }
+
+        #if os(Linux)
+            @Test func `others are served while recorded HELLOs come from one address`()
+                async throws
+            {
+                try await withSite { site in
+                    let keyed = try await KeyedSite(
+                        site, ["host": "all", "api": "dispatch observe"])
+                    let address = keyed.sequencer.address
+                    let worker = try await site.worker(
+                        "w1", of: keyed.sequencer, stores: ["counter"],
+                        options: keyed.options("host"))
+                    let recorded = try await RecordedHello.record { address in
+                        try site.start(["status", "--connect", address] + keyed.options("api"))
+                    }
+                    let stream = try site.start(
+                        ["dispatch", "counter/*", "-", "--json", "--connect", address]
+                            + keyed.options("api"), input: .pipe)
+                    stream.feed([#"{"increment":{}}"#])
+                    _ = try #require(try await stream.output.line(0))
+
+                    let flood = HalfOpenFlood(from: "127.0.0.9") { _ in recorded }
+                    async let ended: Void = onThread {
+                        try flood.run(against: [address], count: 500)
+                    }
+                    defer { flood.stop() }
+                    for await _ in flood.begun {}
+                    let before = flood.count
+                    for number in 1...5 {
+                        stream.feed(repeatElement(#"{"increment":{}}"#, count: 400))
+                        let visit = try await keyed.run(
+                            "api", "dispatch", "counter/*", #"{"increment":{}}"#)
+                        #expect(visit.end == .exited(0), "\(visit)")
+                        _ = try #require(try await stream.output.line(400 * number))
+                    }
+                    let late = try await site.worker(
+                        "w2", of: keyed.sequencer, stores: ["counter"],
+                        options: keyed.options("host"))
+                    #expect(flood.count > before + 1_000, "the flood went on meanwhile")
+                    flood.stop()
+                    try await ended
+                    print("floods: recorded HELLOs: \(flood.count)")
+                    stream.endInput()
+                    #expect(try await stream.end() == .exited(0), "\(stream.report)")
+                    for child in [worker.child, late.child, keyed.sequencer.child] {
+                        #expect(child.isRunning, "\(child.report)")
+                        #expect(
+                            !child.output.soFar.contains { $0.contains("disconnected") },
+                            "\(child.report)")
+                    }
+                    try site.expectMemory(of: keyed.sequencer, below: 256 << 20, "HELLOs")
+                }
+            }
+        #endif
 
         @Test func `above a key's sessions a process is denied and told what to do`()
             async throws

@@ -117,6 +117,20 @@ struct HeldPort: ~Copyable {
     }
 
     deinit { close(descriptor) }
+
+    /// Waits for a connection.
+    ///
+    /// - Returns: Its descriptor. No read of it takes longer than a minute.
+    /// - Throws: ``Failure`` if there is none within a minute.
+    func accept() throws -> Int32 {
+        var limit = timeval(tv_sec: 60, tv_usec: 0)
+        let size = socklen_t(MemoryLayout<timeval>.size)
+        setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, size)
+        let connection = Foundation.accept(descriptor, nil, nil)
+        guard connection >= 0 else { throw Failure("no connection: \(systemError())") }
+        setsockopt(connection, SOL_SOCKET, SO_RCVTIMEO, &limit, size)
+        return connection
+    }
 }
 
 func tcpSocket() -> Int32 {
