@@ -27,6 +27,27 @@ import Testing
         table.add(id(number), decoder, at: now)
     }
 
+    /// Adds a peer that has proved a key, and admits it.
+    ///
+    /// - Returns: Whether there was room for it.
+    private func admit(
+        _ number: UInt32, _ key: CurveKeyPair, to table: inout ConnectionTable,
+        of server: CurveKeyPair, most: Int
+    ) throws -> Bool {
+        var decoder = ZMTPDecoder(
+            .router, messageBytesMax: table.limits.messageBytesMax, curve: CurveSession(server))
+        var events: [ZMTPDecoder.Event] = []
+        var peer = CurveHandshake(server: server.publicKey, key: key)
+        try peer.begin[...].withRawBytes { try decoder.decode($0, into: &events) }
+        guard case .answer(let welcome) = events.last else { return false }
+        try peer.initiate(welcome)[...].withRawBytes {
+            try decoder.decode($0, into: &events)
+        }
+        #expect(events.last == .identified(key.publicKey))
+        table.add(id(number), decoder, at: .zero)
+        return table.admit(id(number), key.publicKey, most: most) != nil
+    }
+
     private func establish(_ number: UInt32, in table: inout ConnectionTable) -> Bool {
         table.establish(id(number))
     }
@@ -89,18 +110,7 @@ import Testing
         limits.connectionsMax = 4
         var table = ConnectionTable(limits: limits)
         func admit(_ number: UInt32, _ key: CurveKeyPair) throws -> Bool {
-            var decoder = ZMTPDecoder(
-                .router, messageBytesMax: 1_000, curve: CurveSession(server))
-            var events: [ZMTPDecoder.Event] = []
-            var peer = CurveHandshake(server: server.publicKey, key: key)
-            try peer.begin[...].withRawBytes { try decoder.decode($0, into: &events) }
-            guard case .answer(let welcome) = events.last else { return false }
-            try peer.initiate(welcome)[...].withRawBytes {
-                try decoder.decode($0, into: &events)
-            }
-            #expect(events.last == .identified(key.publicKey))
-            table.add(id(number), decoder, at: .zero)
-            return table.admit(id(number), key.publicKey, most: 2) != nil
+            try self.admit(number, key, to: &table, of: server, most: 2)
         }
         #expect(try admit(1, first) && admit(2, first))
         #expect(try !admit(3, first))
@@ -132,6 +142,36 @@ import Testing
         #expect(table.excess == nil)
         table.remove(id(3))
         #expect(table.heldBytes == 0)
+    }
+
+    @Test func `a key whose frames are unfinished loses one of its own, and no other key does`()
+        throws
+    {
+        let (server, many, one) = (
+            CurveKeyPair.random(), CurveKeyPair.random(), CurveKeyPair.random()
+        )
+        var limits = Self.limits
+        (limits.type, limits.key, limits.connectionsMax) = (.router, server, 8)
+        var table = ConnectionTable(limits: limits)
+        for number in 1...5 as ClosedRange<UInt32> {
+            #expect(
+                try admit(number, number == 1 ? one : many, to: &table, of: server, most: 8))
+        }
+        let part = ZMTP.header(bodyBytes: 100_000) + [UInt8](repeating: 7, count: 50_000)
+        // The message that has been under way for longest is the only one of its key.
+        for number in 1...3 as ClosedRange<UInt32> {
+            #expect(try read(&table, part, from: number) == nil)
+        }
+        for (number, oldest) in [(4, 2), (5, 3)] as [(UInt32, UInt32)] {
+            var ended = try read(&table, part, from: number)
+            while ended == nil {
+                ended = try read(&table, Array(part[9..<5_000]), from: number)
+            }
+            #expect(ended == id(oldest))
+            table.remove(id(oldest))
+            #expect(table.excess == nil)
+        }
+        #expect(try read(&table, Array(part[9..<10_000]), from: 1) != id(1))
     }
 
     @Test(arguments: [100, 10_000, 65_536])

@@ -233,13 +233,20 @@ struct ConnectionTable {
         return connections.values[index].refusals >= Self.refusalsMax
     }
 
-    /// The connection that must end because too much is held: the one whose incomplete frame is
-    /// oldest. A frame of an honest peer is complete soon.
+    /// The connection that must end because too much is held: of the key that holds most, the one whose incomplete
+    /// frame is oldest. A frame of an honest peer is complete soon. Without keys, all connections count together.
     var excess: RoutingID? {
         // Mutating, as otherwise each call would copy the table.
         mutating get {
             guard heldBytes > limits.heldBytesMax else { return nil }
-            return connections.lazy.filter { $0.value.heldBytes >= Self.evictedBytesMin }
+            let candidates = connections.lazy.filter {
+                $0.value.heldBytes >= Self.evictedBytesMin
+            }
+            let held = candidates.reduce(into: [CurvePublicKey?: Int]()) { held, item in
+                held[item.value.key, default: 0] += item.value.heldBytes
+            }
+            guard let owner = held.max(by: { $0.value < $1.value })?.key else { return nil }
+            return candidates.filter { $0.value.key == owner }
                 .min { $0.value.frameBegan < $1.value.frameBegan }?.key
         }
     }
