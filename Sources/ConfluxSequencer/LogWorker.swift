@@ -17,6 +17,8 @@ package enum LogJob: Sendable {
     case read(from: SequenceNumber)
     case append(Append)
     case confirm
+    /// Makes checkpoints at the log's end, so that what comes before can be discarded.
+    case makeRoom
     /// Checks whether a newer claim exists, and how much room the log has. Answers only if something has
     /// changed.
     case review
@@ -58,12 +60,11 @@ package final class LogWorker {
     private var checkpointSize = 0
     /// The number of the newest checkpoint; nil if there is none.
     private var newestCheckpoint: SequenceNumber?
-    /// Whether this tenure has appended. From then on it knows which checkpoints exist.
-    private var hasAppended = false
+    /// The number of the checkpoint that was last asked for.
+    private var wished = SequenceNumber.zero
     /// What the machine was last told about the log's space: it starts from ample room.
     private var space = LogWorker.noSpaceUsed
     private static let noSpaceUsed = LogSpace(usedBytes: 0, of: .max)
-    private var isNearlyFull: Bool { space.room == .nearlyFull }
     /// How many bytes of the checkpoint that is being saved are saved.
     private var savedBytes = 0
     private let checkpoints: CheckpointSchedule
@@ -81,8 +82,6 @@ package final class LogWorker {
     static let rebuildBytes = 1 << 20
     /// How many bytes of commits to discard at once, so that no append waits long.
     static let truncateBytes = 1 << 20
-    /// The checkpoint interval in bytes if the log has no room.
-    private static let urgentBytes = 1 << 16
     /// The largest step from one tenure's epoch to the next. The step is random.
     private static let epochStepMax: UInt64 = 1 << 20
     /// How often to repeat an append whose outcome is unknown, with identical bytes.
@@ -171,6 +170,7 @@ package final class LogWorker {
             try log.confirm()
             sharing?.confirmed()
             answer(.tenureConfirmed)
+        case .makeRoom: makeRoom()
         case .review: try review()
         case .save(let piece, let done):
             let error = save(piece)
@@ -217,7 +217,7 @@ package final class LogWorker {
         epoch = claim.epoch
         last = claim.last
         space = Self.noSpaceUsed
-        hasAppended = false
+        wished = .zero
         if let doubt { log.watchClaims(doubt) }
         if let begin { begin(try log.makeReader(), epoch) }
         answer(
@@ -272,7 +272,6 @@ package final class LogWorker {
                 checkpointSize = savedBytes
                 newestCheckpoint = piece.sequence
                 answer(.checkpointSaved(piece.sequence))
-                wishForRoom()
             }
             return nil
         } catch {
@@ -280,8 +279,7 @@ package final class LogWorker {
         }
     }
 
-    /// Tells the machine how much room the log has. If it has none, makes checkpoints due whatever the
-    /// schedule, since the log can't discard what follows the older of the last two checkpoints.
+    /// Tells the machine how much room the log has.
     private func tellRoom() {
         guard epoch != .none else { return }
         let space = log.space
@@ -291,21 +289,21 @@ package final class LogWorker {
         else { return }
         self.space = space
         answer(.logSpace(space))
-        if hasAppended { wishForRoom() }
     }
 
-    /// Asks for a checkpoint because the log has no room. Behind a checkpoint at the end, the log can discard
+    /// Asks for a checkpoint whatever the schedule, because the log has no room. Behind a checkpoint at the end, the log can discard
     /// only what comes before the checkpoint that is the newest one now. So one is made before the last commit
     /// first, and then the one at the end. Otherwise both could be too far apart, and without a further entry,
     /// which needs room, there is no further checkpoint.
-    private func wishForRoom() {
+    private func makeRoom() {
         let before = SequenceNumber(log.floor.rawValue - 1)
         let newest = max(newestCheckpoint ?? .zero, before)
-        guard isNearlyFull, newest < last else { return }
+        guard newest < last else { return }
         do throws(LogError) {
             let first = try log.read(from: last, limitBytes: 1).first?.first ?? last
             let former = SequenceNumber(first.rawValue - 1)
-            wishForCheckpoint(at: newest < former ? former : last)
+            // A checkpoint replaces those that are not before it.
+            wishForCheckpoint(at: max(newest, wished) < former ? former : last)
         } catch {
             checkpoints.whenDue(.failure(error))
         }
@@ -320,17 +318,12 @@ package final class LogWorker {
             space.room == .ample
             ? checkpoints.intervalBytes
             : min(checkpoints.intervalBytes, Int(clamping: space.limitBytes / 32))
-        guard uncoveredBytes >= max(intervalBytes, checkpointSize) else {
-            if !hasAppended || uncoveredBytes >= Self.urgentBytes { wishForRoom() }
-            hasAppended = true
-            return
-        }
-        hasAppended = true
-        wishForCheckpoint(at: last)
+        if uncoveredBytes >= max(intervalBytes, checkpointSize) { wishForCheckpoint(at: last) }
     }
 
     private func wishForCheckpoint(at last: SequenceNumber) {
         uncoveredBytes = 0
+        wished = last
         do throws(LogError) {
             checkpoints.whenDue(
                 .success(

@@ -309,6 +309,7 @@ final class ServingThread {
         case .removeSnapshots(let store): jobs.post(.removeSnapshots(store))
         case .truncate(let floor): jobs.post(.truncate(below: floor))
         case .read(let job): read(.read(job))
+        case .makeRoom: jobs.post(.makeRoom)
         case .confirmTenure: jobs.post(.confirm)
         case .reloadKeys(let question, let connection):
             reload(

@@ -34,6 +34,8 @@ public enum SequencerEffect: Sendable, Equatable {
     /// Discard the entries below this number, since nobody needs them any more (rule 20). From here
     /// on the sequencer offers nothing below the floor, even if the removal takes long.
     case truncate(below: SequenceNumber)
+    /// Make checkpoints at the log's end: the nearly full log can't discard what follows the older of the last two.
+    case makeRoom
     /// Ask the log whether this tenure is the newest. Answered by
     /// ``SequencerInput/tenureConfirmed`` or ``SequencerInput/logFailed(_:)``.
     case confirmTenure

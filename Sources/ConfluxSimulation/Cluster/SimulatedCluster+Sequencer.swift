@@ -210,6 +210,7 @@ extension SimulatedCluster {
         case .readLog(let from): post(.read(from: from), sequencer)
         case .append(let append): post(.append(append), sequencer)
         case .read(let job): read(.read(job), sequencer)
+        case .makeRoom: post(.makeRoom, sequencer)
         case .confirmTenure: post(.confirm, sequencer)
         case .reloadKeys, .bar: preconditionFailure("nobody here has keys")
         case .readSnapshots: post(.readSnapshots, sequencer)

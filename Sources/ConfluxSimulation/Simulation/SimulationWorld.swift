@@ -91,7 +91,7 @@ extension SimulationPlan {
     /// Draws a bound of the log, likewise.
     mutating func drawBound(of seed: UInt64) {
         var random = SimulationRandom(seed: seed ^ 0x51c0_9d6e_27f3_84ab)
-        if random.chance(0.25) { boundLog(to: random.pick([100_000, 150_000, 200_000])) }
+        if random.chance(0.25) { boundLog(to: random.pick([80_000, 120_000])) }
     }
 
     private static func often(

@@ -73,6 +73,8 @@ struct Cluster {
     var unlisted: (stores: Set<StoreName>?, isLost: (SnapshotIndexEntry) -> Bool)?
     var notes: [SequencerNote] = []
     /// The keys that were barred, and for how long.
+    /// How often the sequencer has asked for checkpoints at the log's end.
+    var checkpointsWanted = 0
     var bars: [(key: Name, pause: Duration)] = []
     var ends: [SequencerEnd] = []
     var published: [SequencerEffect] = []
@@ -210,6 +212,7 @@ struct Cluster {
                 }
             }
         case .read(let job): handle(.read(job, read(job)))
+        case .makeRoom: checkpointsWanted += 1
         case .confirmTenure:
             waitingConfirms += 1
             if !isConfirmSlow { answerConfirm() }

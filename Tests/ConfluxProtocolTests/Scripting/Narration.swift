@@ -75,6 +75,7 @@ struct Narration {
         case .send(let message, _): Self.line("sequencer → \(node)", words(of: message))
         case .read(let job):
             Self.line("sequencer → log", "read \(words(of: job.subject)) for \(node)")
+        case .makeRoom: Self.line("sequencer → log", "make checkpoints at the end")
         case .confirmTenure: Self.line("sequencer → log", "confirm the tenure")
         case .reloadKeys: Self.line("sequencer", "reads the keys again")
         case .bar(let key, let pause): Self.line("sequencer", "bars \(key) for \(pause)")

@@ -134,6 +134,23 @@ struct FloorScenarios {
         cluster.notes.compactMap { if case .logNearlyFull(let hold) = $0 { hold } else { nil } }
     }
 
+    @Test func `a nearly full log that checkpoints hold asks for new ones until it has them`()
+        throws
+    {
+        var cluster = Cluster.eager()
+        try grow(&cluster, times: 3)
+        cluster.handle(.logSpace(.nearlyFull))
+        cluster.pass(cluster.settings.floorReviewInterval * 2)
+        let wanted = cluster.checkpointsWanted
+        // The first ones fail.
+        cluster.pass(cluster.settings.floorReviewInterval * 2)
+        #expect(wanted > 0 && cluster.checkpointsWanted > wanted)
+        cluster.handle(.logSpace(.ample))
+        let last = cluster.checkpointsWanted
+        cluster.pass(cluster.settings.floorReviewInterval * 4)
+        #expect(cluster.checkpointsWanted == last, "it has room again")
+    }
+
     @Test func `a nearly full log says who holds it`() throws {
         var cluster = Cluster.eager()
         cluster.handle(.logSpace(.nearlyFull))

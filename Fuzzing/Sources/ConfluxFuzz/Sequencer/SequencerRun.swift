@@ -321,6 +321,7 @@ struct SequencerRun {
                 let chunk = log.chunk(of: place, at: offset, limitBytes: Int(job.limitBytes))
                 handle(.read(job, .snapshot(chunk)))
             }
+        case .makeRoom: break
         case .confirmTenure:
             require(!isConfirming, "asks twice for one confirmation")
             isConfirming = true

@@ -88,7 +88,7 @@ extension SequencerMachine {
             }
             if needed < wanted { reviewKeepers(below: wanted, at: now.monotonic, into: &effects) }
         }
-        if isLogNearlyFull { reportHold(into: &effects) }
+        if isLogNearlyFull { reviewHold(into: &effects) }
     }
 
     /// Handles the stores for which the log keeps more than it should. A store that is hosted gets a
@@ -147,7 +147,8 @@ extension SequencerMachine {
     /// frozen if none can be taken. A nearly full log gets a snapshot in place of what is kept aside.
     private mutating func reviewUnsaved(at now: Duration) {
         let grown = tenure.marks.byteCount - unsavedReviewBytes
-        guard grown >= min(settings.asideBytesMax, space.limitBytes / 64) || space.room > .ample else {
+        guard grown >= min(settings.asideBytesMax, space.limitBytes / 64) || space.room > .ample
+        else {
             return
         }
         let isEarly = isEarly(at: now)

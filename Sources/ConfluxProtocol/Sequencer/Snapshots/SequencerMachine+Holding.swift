@@ -45,9 +45,11 @@ public struct LogHold: Sendable, Hashable {
 }
 
 extension SequencerMachine {
-    /// Reports what keeps the nearly full log from having room, whenever that is something else.
-    mutating func reportHold(into effects: inout [SequencerEffect]) {
+    /// Reports what keeps the nearly full log from having room, whenever that is something else. If checkpoints do, asks
+    /// for new ones, and again in each review: one may fail, or not be made.
+    mutating func reviewHold(into effects: inout [SequencerEffect]) {
         let hold = hold
+        if hold.subject == .checkpoint { effects.append(.makeRoom) }
         guard !hold.isSame(as: reportedHold) else { return }
         reportedHold = hold
         effects.append(.note(.logNearlyFull(hold)))

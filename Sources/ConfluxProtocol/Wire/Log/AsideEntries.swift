@@ -10,7 +10,8 @@ import ConfluxVocabulary
 package struct AsideEntries: Sendable {
     /// The most bytes of a run beside its entries: its length, and the head of a commit with one batch for one target.
     static let headBytesMax = UInt64(
-        4 + CommitLayout.blocksOffset - Frame.size + CommitLayout.batchPrefixBytes + BatchLayout.fixedBytes
+        4 + CommitLayout.blocksOffset - Frame.size + CommitLayout.batchPrefixBytes
+            + BatchLayout.fixedBytes
             + BatchLayout.rowBytesMax + 4)
 
     /// The store.
