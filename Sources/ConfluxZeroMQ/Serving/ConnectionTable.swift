@@ -245,8 +245,8 @@ struct ConnectionTable {
             let held = candidates.reduce(into: [CurvePublicKey?: Int]()) { held, item in
                 held[item.value.key, default: 0] += item.value.heldBytes
             }
-            guard let owner = held.max(by: { $0.value < $1.value })?.key else { return nil }
-            return candidates.filter { $0.value.key == owner }
+            guard let most = held.max(by: { $0.value < $1.value }) else { return nil }
+            return candidates.filter { $0.value.key == most.key }
                 .min { $0.value.frameBegan < $1.value.frameBegan }?.key
         }
     }

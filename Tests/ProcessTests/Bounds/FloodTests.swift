@@ -7,7 +7,7 @@ import Testing
     extension ProcessTests {
         /// Several hostile peers at a time, of the worst kinds: they neither end the sequencer nor fill
         /// its memory, and it still answers others.
-        struct FloodTests {
+        @Suite(.serialized) struct FloodTests {
             /// How long each flood takes. `script/soak` makes it longer.
             private static let duration = Duration.seconds(
                 2 * (ProcessInfo.processInfo.environment["CONFLUX_BOUNDS"].flatMap { Int($0) } ?? 1)
