@@ -291,10 +291,9 @@ package final class LogWorker {
         answer(.logSpace(space))
     }
 
-    /// Asks for a checkpoint whatever the schedule, because the log has no room. Behind a checkpoint at the end, the log can discard
-    /// only what comes before the checkpoint that is the newest one now. So one is made before the last commit
-    /// first, and then the one at the end. Otherwise both could be too far apart, and without a further entry,
-    /// which needs room, there is no further checkpoint.
+    /// Asks for a checkpoint whatever the schedule, because the log has no room. Behind a checkpoint at the end, the log
+    /// can discard only what comes before the checkpoint that is the newest one now. So one is made before the last
+    /// commit first, and then the one at the end. Otherwise both could be too far apart.
     private func makeRoom() {
         let before = SequenceNumber(log.floor.rawValue - 1)
         let newest = max(newestCheckpoint ?? .zero, before)

@@ -83,6 +83,30 @@ struct AsideScenarios {
         #expect(cluster.nodes[3]?.texts(of: "list/old") == ["one", "two", "again"])
     }
 
+    @Test func `what nobody hosts is frozen before it takes half of a small log, though that has room`()
+        throws
+    {
+        var cluster = Cluster.eager()
+        cluster.handle(.logSpace(LogSpace(usedBytes: 0, of: 600_000)))
+        for number in 2...4 { cluster.open("list/\(number)", on: 2) }
+        cluster.removeNode(2)
+        for _ in 0..<14 { cluster.pass(.seconds(1)) }
+        for round in 0..<10 {
+            cluster.grow("list/*", by: 10_000, from: 1, text: "\(round)")
+            cluster.pass(.seconds(2))
+        }
+        // Each entry would be kept aside three times.
+        for number in 2...4 {
+            let name = try #require(StoreName("list/\(number)"))
+            let store = try #require(cluster.sequencer?.directory.store(name))
+            #expect(store.freezing?.reason == .abandoned)
+        }
+        let shared = try #require(StoreName("list/shared"))
+        #expect(cluster.sequencer?.directory.store(shared)?.isFrozen == false)
+        // Nothing else froze them: the log was never scarce.
+        #expect(cluster.sequencer?.space.room == .ample)
+    }
+
     @Test func `a store that is opened while its entries are being kept aside is not frozen`()
         throws
     {

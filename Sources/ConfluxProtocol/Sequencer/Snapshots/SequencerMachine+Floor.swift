@@ -146,11 +146,9 @@ extension SequencerMachine {
     /// more: earlier while the log has little room. What nobody hosts is frozen. What is hosted gets a snapshot, or is
     /// frozen if none can be taken. A nearly full log gets a snapshot in place of what is kept aside.
     private mutating func reviewUnsaved(at now: Duration) {
-        let grown = tenure.marks.byteCount - unsavedReviewBytes
-        guard grown >= min(settings.asideBytesMax, space.limitBytes / 64) || space.room > .ample
-        else {
-            return
-        }
+        let spacing = min(settings.asideBytesMax, space.limitBytes / 64)
+        let isDue = tenure.marks.byteCount - unsavedReviewBytes >= spacing
+        guard isDue || space.room > .ample else { return }
         let isEarly = isEarly(at: now)
         if !isEarly { unsavedReviewBytes = tenure.marks.byteCount }
         asideBytesMax = asideBytesLeft
@@ -179,8 +177,8 @@ extension SequencerMachine {
     }
 
     /// The most bytes to keep aside for a store that is not frozen. What is kept aside, and what nobody hosts, may
-    /// take half of the log's bound: each store gets half of what is left of that (rule 48). While the log has little room, it is no more than an
-    /// eighth of the bound.
+    /// take half of the log's bound: each store gets half of what is left of that (rule 48). While the log has little
+    /// room, it is no more than an eighth of the bound.
     private var asideBytesLeft: UInt64 {
         let half = space.limitBytes / 2
         var used: UInt64 = 0

@@ -3,8 +3,8 @@ import ConfluxVocabulary
 /// The entries that concern one store, cut out of their commits. They are kept aside for a store that nobody hosts,
 /// when the log gives up what is below its floor (rule 21).
 ///
-/// Each run of entries with consecutive numbers in a commit is a commit of its own, behind its length in bytes. The entries keep their numbers, their time
-/// and their origins.
+/// Each run of entries with consecutive numbers in a commit is a commit of its own, behind its length in bytes. The
+/// entries keep their numbers, their time and their origins.
 ///
 ///     aside = *( u32 commit )
 package struct AsideEntries: Sendable {
