@@ -155,6 +155,27 @@ struct SequencerBoundTests {
         expectBounds(peers)
     }
 
+    @Test
+    func
+        `while the log is nearly full no store is created, and the refusal says what holds the log`()
+    {
+        var peers = RawPeers()
+        peers.join(1)
+        peers.open("a", request: 1, on: 1)
+        peers.cluster.handle(.logSpace(.nearlyFull))
+        peers.open("b", request: 2, on: 1)
+        peers.open("a", request: 3, on: 1)
+        let heard = peers.heard(on: 1)
+        #expect(heard.opens == [nil, .tableFull, nil])
+        let texts = heard.compactMap { message -> String? in
+            guard case .opened(let opened) = message,
+                case .failed(_, let text) = opened.outcome
+            else { return nil }
+            return text
+        }
+        #expect(texts.count == 1 && texts[0].contains("can't be created: the log is nearly full"))
+    }
+
     @Test func `an initial state above the limit is refused`() {
         var peers = RawPeers { $0.initialStateBytesMax = 10 }
         peers.join(1)

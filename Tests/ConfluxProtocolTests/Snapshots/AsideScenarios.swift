@@ -83,7 +83,8 @@ struct AsideScenarios {
         #expect(cluster.nodes[3]?.texts(of: "list/old") == ["one", "two", "again"])
     }
 
-    @Test func `what nobody hosts is frozen before it takes half of a small log, though that has room`()
+    @Test
+    func `what nobody hosts is frozen before it takes half of a small log, though that has room`()
         throws
     {
         var cluster = Cluster.eager()

@@ -25,7 +25,9 @@ struct AsideEntriesTests {
         return try Commit.decode(body: frame.dropFirst(Frame.size))
     }
 
-    private func kept(of commit: Commit, after: UInt64 = 1) throws -> (commits: [Commit], bytes: Int) {
+    private func kept(of commit: Commit, after: UInt64 = 1) throws -> (
+        commits: [Commit], bytes: Int
+    ) {
         var entries = AsideEntries(
             store, life: SequenceNumber(1), after: SequenceNumber(after))
         entries.add(commit)

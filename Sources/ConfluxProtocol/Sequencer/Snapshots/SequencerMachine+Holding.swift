@@ -66,13 +66,14 @@ extension SequencerMachine {
     /// - Parameter store: The store that holds the batch up, if one does.
     /// - Returns: The reason if the log has too little room; nil otherwise.
     func words(holdingUp store: StoreName?) -> String? {
-        if isLogNearlyFull {
-            return "the log is nearly full: \((reportedHold ?? hold).words)"
-        }
+        if isLogNearlyFull { return nearlyFullWords }
         guard let store, let life = directory.life(of: store) else { return nil }
         return "the log has little room, and \(store) gets no more of it before its next snapshot: "
             + reason(of: life, store).0
     }
+
+    /// Says why the log admits no action, and no store.
+    var nearlyFullWords: String { "the log is nearly full: \((reportedHold ?? hold).words)" }
 
     /// What keeps the log from having room: whoever needs the lowest number in it.
     private var hold: LogHold {

@@ -113,11 +113,14 @@ extension SequencerMachine {
                         + "\(settings.initialStateBytesMax)"
                 )
             }
+            if isLogNearlyFull {
+                return (.tableFull, "\(name) can't be created: \(nearlyFullWords)")
+            }
             let hasRoom =
                 directory.stores.hasRoom(for: session.owner, of: settings.storesMax)
                 && directory.initialBytes.hasRoom(
                     for: session.owner, bytes, of: settings.initialStatesBytesMax)
-                && !isLogNearlyFull && pipeline.hasRoom(bytes: bytes)
+                && pipeline.hasRoom(bytes: bytes)
                 && self.hasRoom(forState: name.state, of: session.owner.map { .key($0) })
             return hasRoom ? nil : isFull
         }
