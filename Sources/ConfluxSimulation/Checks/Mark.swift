@@ -15,7 +15,12 @@ public struct Marks: Sendable, Equatable {
     }
 
     /// The marks that were never reached.
-    public var missed: [Mark] { Mark.allCases.filter { counts[$0] == nil } }
+    ///
+    /// - Parameter isBounded: Whether the logs had a bound. Without one, some marks can't be reached.
+    /// - Returns: These marks.
+    public func missed(isBounded: Bool) -> [Mark] {
+        Mark.allCases.filter { counts[$0] == nil && (isBounded || !$0.needsBound) }
+    }
 }
 
 /// Something that simulations should reach.
@@ -88,4 +93,12 @@ public enum Mark: String, Sendable, Hashable, CaseIterable {
 
     // The end
     case sequencerStopped, nodeLeft, nodeRefused
+
+    /// Whether it can only be reached if the log has a bound.
+    var needsBound: Bool {
+        switch self {
+        case .heldUp, .logNearlyFull, .logHasRoom, .logFull: true
+        default: false
+        }
+    }
 }

@@ -54,7 +54,6 @@ public struct Simulation: Sendable {
         var drawn = SimulationPlan(drawnFrom: &planning, world: world ?? SimulationWorld(of: seed))
         drawn.drawDamage(of: seed)
         drawn.drawVisitors(of: seed)
-        drawn.drawBound(of: seed)
         self.plan = plan ?? drawn
     }
 

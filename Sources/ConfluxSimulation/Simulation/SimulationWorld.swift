@@ -88,12 +88,6 @@ extension SimulationPlan {
         visitors = random.chance(0.25) ? random.int(in: 1...3) : 0
     }
 
-    /// Draws a bound of the log, likewise.
-    mutating func drawBound(of seed: UInt64) {
-        var random = SimulationRandom(seed: seed ^ 0x51c0_9d6e_27f3_84ab)
-        if random.chance(0.25) { boundLog(to: random.pick([80_000, 120_000])) }
-    }
-
     private static func often(
         _ random: inout SimulationRandom, _ probability: Double,
         _ choices: [Duration] = [.milliseconds(300), .seconds(1), .seconds(4)]
