@@ -14,7 +14,6 @@ extension SimulatedCluster {
         guard let sequencer = server, sequencer.isServing else {
             return "no sequencer serves"
         }
-        if isFullForGood { return nil }
         let last = sequencer.machine.last
         if last != disk.last { return "the sequencer is at \(last), the log at \(disk.last)" }
         for slot in 0..<plan.slots {

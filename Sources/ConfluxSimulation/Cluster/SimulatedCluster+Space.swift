@@ -19,17 +19,9 @@ extension SimulatedCluster {
         marks.hit(.heldUp)
     }
 
-    /// Whether the log is nearly full, and stays so until somebody opens or drops a store, or raises the bound: what is
-    /// not entries takes more than half of the bound, or what a frozen store needs can't be kept aside.
-    var isFullForGood: Bool {
-        guard disk.space.room == .nearlyFull else { return false }
-        let others = UInt64(disk.shelves.snapshots.byteCount) + disk.unboundedBytes
-        return others > disk.limitBytes / 2 || server?.machine.isHeldByFrozenStore == true
-    }
-
     /// Why the log has no room although nothing fails any more; nil if it has.
     var whatFillsLog: String? {
-        guard disk.space.room == .nearlyFull, !isFullForGood else { return nil }
+        guard disk.space.room == .nearlyFull else { return nil }
         return "\(disk.usedBytes) of the log's \(disk.limitBytes) bytes are used, "
             + "\(disk.shelves.snapshots.byteCount) of them by snapshots, \(disk.unboundedBytes) by checkpoints"
     }

@@ -55,12 +55,6 @@ extension SequencerMachine {
         effects.append(.note(.logNearlyFull(hold)))
     }
 
-    /// Whether the log is nearly full because of a frozen store, so that somebody has to open it, or to drop it.
-    package var isHeldByFrozenStore: Bool {
-        guard isLogNearlyFull, case .store(let name)? = reportedHold?.subject else { return false }
-        return directory.life(of: name)?.record.isFrozen == true
-    }
-
     /// Says why a batch is not admitted.
     ///
     /// - Parameter store: The store that holds the batch up, if one does.
