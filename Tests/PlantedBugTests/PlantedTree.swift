@@ -101,6 +101,18 @@ struct PlantedTree {
         try link(root.appending(path: "Package.swift"), as: "Package.swift")
     }
 
+    /// Writes a line for each mistake: its number, the options with which the simulator finds it, and what it is.
+    func write(_ bugs: [PlantedBug]) throws {
+        let lines = bugs.enumerated().map { number, bug in
+            let options = [("--with", bug.fault), ("--world", bug.world), ("--states", bug.states)]
+                .compactMap { option, value in value.map { "\(option) \($0)" } }
+            let columns = ["\(number + 1)", options.joined(separator: " "), bug.testDescription]
+            return columns.joined(separator: "\t") + "\n"
+        }
+        let file = folder.appending(path: "mistakes")
+        try lines.joined().write(to: file, atomically: true, encoding: .utf8)
+    }
+
     private func link(_ target: URL, as name: String) throws {
         let place = folder.appending(path: name)
         try? FileManager.default.removeItem(at: place)

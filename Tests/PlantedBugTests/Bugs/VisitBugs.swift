@@ -27,6 +27,6 @@ extension PlantedBug {
                 """,
             planted: """
                 if !PLANTED { sessions.change(incarnation) { $0.settle(through: visit.settled) } }
-                """, world: "mixed"),
+                """, world: "rivals"),
     ]
 }
