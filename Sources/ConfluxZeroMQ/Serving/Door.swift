@@ -193,7 +193,8 @@ final class Door {
         }
         guard thread == nil else { return }
         let (type, settings, hall) = (type, settings, hall)
-        thread = try NamedThread("conflux-door", stackBytes: 1 << 20) {
+        // Those who have proved their identity go first.
+        thread = try NamedThread("conflux-door", stackBytes: 1 << 20, priority: .low) {
             Doorkeeper(type, settings, hall).run()
         }
     }
