@@ -34,10 +34,8 @@ final class RawHTTP {
             place.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
             number = Self.connect(descriptor, &place)
         }
-        if number != 0 {
-            close(descriptor)
-            throw Refused()
-        }
+        // `deinit` closes it in this case, too: all properties have a value.
+        guard number == 0 else { throw Refused() }
     }
 
     struct Refused: Error {}
