@@ -110,14 +110,21 @@ extension EtcdLog {
         guard tenure != nil else { throw .notClaimed }
         try piece.validate(endingAt: last)
         let snapshot = piece.snapshot
+        let key = reading.layout.upload(of: snapshot.store)
         // The last of the quota is for checkpoints and truncation. etcd refuses all writes once it is used up.
         guard tracker.hasRoom(for: piece.bytes.count) else {
+            // The next attempt begins anew, so what is saved of this one takes room in vain.
+            if let upload = tenure?.uploads[key] {
+                try change(
+                    [.delete(.below(reading.layout.parts(upload.id))), .delete(.key(key))],
+                    "Discarding what is saved of the snapshot of \(snapshot.key)")
+                tenure?.uploads[key] = nil
+            }
             throw LogError(
                 .full,
                 "Saving the snapshot of \(snapshot.key) needs more room than etcd has left. Raise "
                     + "--quota-backend-bytes and --log-limit, or drop stores.")
         }
-        let key = reading.layout.upload(of: snapshot.store)
         let attempt = "Saving the snapshot of \(snapshot.key)"
         if piece.offset == 0 {
             try begin(EtcdUpload(id: .random(), snapshot: snapshot), at: key, attempt)
@@ -244,8 +251,25 @@ extension EtcdLog {
                 return false
             }
         }
+        if isNearlyFull { try removeSuperseded(reading) }
+        // Only discarded keys have a history to compact.
+        guard self.tenure?.hasDiscarded == true else { return true }
+        self.tenure?.hasDiscarded = false
         try giveBack(isAwaited: isNearlyFull)
         return true
+    }
+
+    /// Removes the snapshots that newer ones supersede.
+    private func removeSuperseded(_ reading: EtcdReading) throws(LogError) {
+        let list = try reading.snapshotList(through: last).intact
+        for snapshot in SavedSnapshot.superseded(among: list) {
+            guard let place = try reading.place(of: snapshot.key) else { continue }
+            try change(
+                [
+                    .delete(.key(reading.layout.snapshot(snapshot.key))),
+                    .delete(.below(reading.layout.parts(place.id))),
+                ], "Discarding the snapshot of \(snapshot.key)")
+        }
     }
 
     /// The log's floor after the next step of a truncation; nil if there is nothing to discard.

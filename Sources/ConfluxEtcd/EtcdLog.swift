@@ -33,6 +33,8 @@ public final class EtcdLog: CopiedLog {
         var beginning: EtcdFloor
         /// The unfinished uploads, by the keys that name them.
         var uploads: [String: EtcdUpload] = [:]
+        /// Whether keys were discarded since etcd's history was last compacted, as far as this tenure knows.
+        var hasDiscarded = true
     }
 
     let settings: EtcdLogSettings
@@ -366,8 +368,13 @@ public final class EtcdLog: CopiedLog {
             guard standing == next else { throw .changedBefore(attempt()) }
         }
         self.tenure?.change = next
-        let byteCount = operations.reduce(0) { sum, operation in
-            if case .put(_, let value) = operation { sum + value.count } else { sum }
+        var byteCount = 0
+        for operation in operations {
+            switch operation {
+            case .put(_, let value): byteCount += value.count
+            case .delete: self.tenure?.hasDiscarded = true
+            case .read: break
+            }
         }
         tracker.wrote(byteCount, at: answer.revision, try openReading().client)
     }

@@ -161,6 +161,7 @@ public final class MemoryLog: ActionLog {
         let limitBytes = history.limitBytes
         try changing { state throws(LogError) in
             guard piece.bytes.count <= limitBytes - state.keptBytes else {
+                state.snapshots.giveUp(piece.snapshot.store)
                 throw Self.full(limitBytes)
             }
             try state.snapshots.save(piece, endingAt: state.last)
@@ -209,7 +210,9 @@ public final class MemoryLog: ActionLog {
         below floor: SequenceNumber, limitBytes: Int
     ) throws(LogError) -> Bool {
         var isDone = true
+        let isNearlyFull = isNearlyFull
         try changing { state throws(LogError) in
+            if isNearlyFull { state.snapshots.removeSuperseded() }
             guard floor > state.commits.floor else { return }
             guard state.checkpoints.permits(floor) else { throw .invalidFloor(floor) }
             isDone = state.commits.truncate(below: floor, limitBytes: limitBytes)

@@ -129,6 +129,20 @@ public struct SavedSnapshot: Sendable, Hashable {
         }
     }
 
+    /// The confirmed snapshots that newer ones of the same stores supersede. They are kept in case the newer ones
+    /// are damaged, but a log that is nearly full gives them up.
+    ///
+    /// - Parameter all: Complete snapshots.
+    /// - Returns: All of them but the newest of each life.
+    package static func superseded(among all: [SavedSnapshot]) -> [SavedSnapshot] {
+        var newest: [SequenceNumber: SequenceNumber] = [:]
+        let confirmed = all.filter { $0.kind == .confirmed }
+        for snapshot in confirmed {
+            newest[snapshot.life] = max(newest[snapshot.life] ?? .zero, snapshot.sequence)
+        }
+        return confirmed.filter { $0.sequence < newest[$0.life] ?? .zero }
+    }
+
     /// The order in which snapshots are listed.
     static func isAscending(_ left: SavedSnapshot, _ right: SavedSnapshot) -> Bool {
         (left.store, left.sequence) < (right.store, right.sequence)
@@ -157,6 +171,19 @@ public struct SnapshotPiece: Sendable, Hashable {
         self.snapshot = snapshot
         self.offset = offset
         self.bytes = bytes
+    }
+
+    /// Cuts the piece into smaller ones.
+    ///
+    /// - Parameter bytesMax: The most bytes of each.
+    /// - Returns: One piece at least.
+    func parts(bytesMax: Int) -> [SnapshotPiece] {
+        guard bytes.count > bytesMax else { return [self] }
+        return stride(from: 0, to: bytes.count, by: bytesMax).map { start in
+            SnapshotPiece(
+                snapshot: snapshot, offset: offset + UInt64(start),
+                bytes: bytes.dropFirst(start).prefix(bytesMax))
+        }
     }
 
     /// Whether the snapshot is complete with this piece.

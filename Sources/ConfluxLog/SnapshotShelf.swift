@@ -60,6 +60,20 @@ package struct SnapshotShelf {
         count()
     }
 
+    /// Removes the unfinished snapshot of a store.
+    package mutating func giveUp(_ store: StoreName) {
+        unfinished[store] = nil
+        count()
+    }
+
+    /// Removes the snapshots that newer ones supersede.
+    package mutating func removeSuperseded() {
+        for snapshot in SavedSnapshot.superseded(among: whole.values.map(\.snapshot)) {
+            whole[snapshot.key] = nil
+        }
+        count()
+    }
+
     /// Like `ActionLog.save(_:)`.
     ///
     /// - Throws: `invalidSnapshot`.

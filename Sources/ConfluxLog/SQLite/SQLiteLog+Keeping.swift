@@ -29,19 +29,34 @@ extension SQLiteLog {
         try openFiles().statements.reading.checkpoint(through: last)
     }
 
-    /// Saves a piece of a store's snapshot, in one transaction, and removes some pieces of retired snapshots.
+    /// Saves a piece of a store's snapshot, and removes some pieces of retired snapshots. For a moment, what one
+    /// transaction adds takes room twice, so in a small log a piece takes several.
     ///
     /// - Parameter piece: The piece to save.
     /// - Throws: `invalidSnapshot`, `notClaimed`, `superseded`, `full`, `failed`, `unknownOutcome`,
     ///   `closed`.
     public func save(_ piece: SnapshotPiece) throws(LogError) {
-        let attempt = "Saving the snapshot of \(piece.snapshot.key)"
         try piece.validate(endingAt: last)
-        let isSaved = try changing(attempt, adding: piece.bytes.count) {
-            statements throws(DatabaseFailure) in
-            // Twice as much as is added, so that the backlog of retired pieces shrinks.
-            _ = try statements.snapshots.collect(limitBytes: 2 * piece.bytes.count)
-            return try statements.snapshots.save(piece)
+        for part in piece.parts(bytesMax: max(64 << 10, limitBytes / 64)) { try save(part: part) }
+    }
+
+    private func save(part piece: SnapshotPiece) throws(LogError) {
+        let attempt = "Saving the snapshot of \(piece.snapshot.key)"
+        let isSaved: Bool
+        do throws(LogError) {
+            isSaved = try changing(attempt, adding: piece.bytes.count) {
+                statements throws(DatabaseFailure) in
+                // Twice as much as is added, so that the backlog of retired pieces shrinks.
+                _ = try statements.snapshots.collect(limitBytes: 2 * piece.bytes.count)
+                return try statements.snapshots.save(piece)
+            }
+        } catch {
+            guard error.code == .full else { throw error }
+            // The next attempt begins anew, so what is saved of this one takes room in vain.
+            try changing("Discarding what is saved of it") { statements throws(DatabaseFailure) in
+                try statements.snapshots.giveUp(piece.snapshot.store)
+            }
+            throw error
         }
         guard isSaved else { throw .outOfOrder(piece) }
     }
@@ -87,7 +102,8 @@ extension SQLiteLog {
     }
 
     /// Discards commits whose entries are all below a number, then pieces of retired snapshots, then gives
-    /// back free space. Each call does one of these, in one transaction. The file of a log that was begun by
+    /// back free space. Each call does one of these, in one transaction. A log that is nearly full retires the
+    /// snapshots that newer ones supersede, too. The file of a log that was begun by
     /// a version without truncation does not shrink; a copy of it (`SQLiteLogFile`) does.
     ///
     /// - Parameters:
@@ -121,9 +137,11 @@ extension SQLiteLog {
                 return false
             }
         }
+        let isNearlyFull = isNearlyFull
         let isClean = try changing("Discarding retired snapshots") {
             statements throws(DatabaseFailure) in
-            try statements.snapshots.collect(limitBytes: limitBytes)
+            if isNearlyFull { try statements.snapshots.removeSuperseded() }
+            return try statements.snapshots.collect(limitBytes: limitBytes)
         }
         guard isClean else { return false }
         let files = try writableFiles()

@@ -84,8 +84,8 @@ extension SimulatedCluster {
     func checkFloor(
         _ floor: SequenceNumber, _ sequencer: SimulatedSequencer
     ) throws(Violation) {
-        // A superseded sequencer discards nothing.
-        guard sequencer.machine.epoch == disk.epoch else { return }
+        // A superseded sequencer discards nothing, and a floor that stays discards no entries.
+        guard sequencer.machine.epoch == disk.epoch, floor > disk.shelves.floor else { return }
         guard floor <= disk.last else {
             throw Violation(promise: "floor", message: "\(floor) is above the end, \(disk.last)")
         }

@@ -147,7 +147,12 @@ final class SimulatedLog: ActionLog {
     func save(_ piece: SnapshotPiece) throws(LogError) {
         try confirm()
         if case .failed = nextFault(.write) { throw Self.failure }
-        try requireRoom(piece.bytes.count)
+        do throws(LogError) {
+            try requireRoom(piece.bytes.count)
+        } catch {
+            disk.change { $0.snapshots.giveUp(piece.snapshot.store) }
+            throw error
+        }
         try disk.change { shelves throws(LogError) in
             try shelves.snapshots.save(piece, endingAt: disk.last)
         }
@@ -186,6 +191,7 @@ final class SimulatedLog: ActionLog {
         if case .failed = fault { throw Self.failure }
         if case .unknown(isDone: false) = fault { throw Self.unknown }
         var isDone = true
+        if isNearlyFull { disk.change { $0.snapshots.removeSuperseded() } }
         if floor > self.floor {
             guard disk.shelves.checkpoints.permits(floor) else {
                 throw LogError(.invalidFloor, "no two checkpoints stand at \(floor)")

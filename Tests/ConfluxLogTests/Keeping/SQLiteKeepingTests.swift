@@ -251,6 +251,29 @@ import Testing
         #expect(log.floor == SequenceNumber(1))
     }
 
+    @Test func `a nearly full log gives up snapshots of dropped stores, and superseded ones`()
+        throws
+    {
+        var settings = SQLiteLogSettings.small()
+        settings.limitBytes = 16 << 20
+        let log = try SQLiteLog(directory: folder.path, settings: settings)
+        try log.fill(100)
+        let dropped = StoreName.sample("dropped")
+        try log.keep(.sample(2, of: dropped, bytes: 3 << 20), pieceBytes: 1 << 20)
+        for number in [10, 20] as [UInt64] {
+            try log.keep(.sample(number, bytes: 4 << 20), pieceBytes: 1 << 20)
+        }
+        try log.removeSnapshots(of: dropped)
+        #expect(log.isNearlyFull)
+        try log.truncateAll(below: 1, limitBytes: 1 << 20)
+        #expect(log.space.room == .ample, "\(log.space.usedBytes)")
+        #expect(try log.snapshots().map(\.sequence) == [SequenceNumber(20)])
+        // With room, the former snapshot stays.
+        try log.keep(.sample(30, bytes: 4 << 20), pieceBytes: 1 << 20)
+        try log.truncateAll(below: 1, limitBytes: 1 << 20)
+        #expect(try log.snapshots().map(\.sequence) == [SequenceNumber(20), SequenceNumber(30)])
+    }
+
     @Test func `the bound follows the file system of the folder, unless one is set`() throws {
         let whole = SQLiteLogSettings.limitBytes(forVolumeOf: "/tmp")
         #expect(whole >= 1 << 20 && whole <= 64 << 30)

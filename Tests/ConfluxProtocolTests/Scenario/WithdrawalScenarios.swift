@@ -109,6 +109,19 @@ struct WithdrawalScenarios {
         #expect(code(cluster, 4) == .withdrawn)
     }
 
+    @Test func `a nearly full log blocks no withdrawal`() {
+        var cluster = Cluster.twoNodes()
+        cluster.handle(.logSpace(.nearlyFull))
+        cluster.dispatch(["a", "b"], to: "list/*", from: 1)
+        #expect(cluster.nodes[1]?.outcomes.isEmpty == true)
+        cluster.withdraw(1...1, from: 1)
+        cluster.pass(.milliseconds(500))
+        #expect(code(cluster, 1) == .withdrawn)
+        cluster.handle(.logSpace(.ample))
+        cluster.pass(.seconds(1))
+        #expect(cluster.nodes[2]?.texts(of: "list") == ["b"])
+    }
+
     @Test func `a batch has all outcomes though only some of its parts are in the log`() {
         var cluster = Cluster.twoNodes()
         cluster.isDiskSlow = true

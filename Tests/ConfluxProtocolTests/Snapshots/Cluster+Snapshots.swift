@@ -69,7 +69,7 @@ extension Cluster.Disk {
     }
 
     mutating func truncate(below floor: SequenceNumber) {
-        #expect(floor > self.floor, "the floor went from \(self.floor) to \(floor)")
+        #expect(floor >= self.floor, "the floor went from \(self.floor) to \(floor)")
         self.floor = floor
         bodies.removeAll { $0.last < floor }
     }
@@ -266,5 +266,11 @@ extension Cluster {
 extension LogSpace {
     static let ample = LogSpace(usedBytes: 0, of: 1 << 30)
     static let scarce = LogSpace(usedBytes: 1 << 29, of: 1 << 30)
-    static let nearlyFull = LogSpace(usedBytes: (1 << 30) - 1, of: 1 << 30)
+    /// Not by what the entries are too few for.
+    static let nearlyFull = {
+        var space = LogSpace(usedBytes: 1 << 20, of: 1 << 30)
+        space.room = .nearlyFull
+        return space
+    }()
+    static let fullOfOthers = LogSpace(usedBytes: (1 << 30) - 1, of: 1 << 30)
 }

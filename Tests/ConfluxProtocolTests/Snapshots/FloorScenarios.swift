@@ -215,6 +215,19 @@ struct FloorScenarios {
             } == true)
     }
 
+    @Test func `a log that other things than entries fill names no store`() throws {
+        var cluster = Cluster.eager()
+        try grow(&cluster, times: 3)
+        cluster.addNode(3, named: "gamma", store: "quiet")
+        cluster.dispatch(["a"], to: "quiet/*", from: 3)
+        cluster.nodes[3]?.isVotingLate = true
+        try grow(&cluster, times: 3)
+        cluster.handle(.logSpace(.fullOfOthers))
+        cluster.pass(.seconds(2))
+        let hold = try #require(holds(cluster).last)
+        #expect(hold.subject == .nothing && hold.words.contains("snapshots, checkpoints"))
+    }
+
     @Test func `a node is told once what holds a nearly full log`() throws {
         var cluster = Cluster.eager()
         try grow(&cluster, times: 3)

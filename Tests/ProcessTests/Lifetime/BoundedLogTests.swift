@@ -102,6 +102,35 @@ extension ProcessTests {
         }
 
         @Test(.timeLimit(.minutes(10)))
+        func `large states hold a log up for moments, and a dropped store gives its room back`()
+            async throws
+        {
+            try await withSite { site in
+                let sequencer = try await site.sequencer(data: "log", "--log-limit", "16MiB")
+                _ = try await site.worker("alpha", of: sequencer, stores: ["counter", "document"])
+                // A third of the bound: three snapshots of it would be too much.
+                let large = String(repeating: "x", count: 900_000)
+                for round in 0..<3 {
+                    try await site.dispatch(
+                        lines: (0..<6).map {
+                            #"{"set":{"at":"/k\#($0)","value":"\#(round)\#(large)"}}"#
+                        },
+                        to: "document", at: sequencer.address, "--timeout", "60s")
+                }
+                _ = try await site.dispatch(
+                    "increment", to: "counter", at: sequencer.address, "--timeout", "60s")
+                #expect(try site.diskBytes(of: "log") < 16 << 20)
+                let dropped = try await site.run(
+                    "drop", "document", "--yes", "--connect", sequencer.address)
+                #expect(dropped.end == .exited(0), "\(dropped.message)")
+                _ = try await site.worker("beta", of: sequencer, stores: ["document/next"])
+                try await site.dispatch(
+                    lines: (0..<6).map { #"{"set":{"at":"/k\#($0)","value":"\#(large)"}}"# },
+                    to: "document/next", at: sequencer.address, "--timeout", "60s")
+            }
+        }
+
+        @Test(.timeLimit(.minutes(10)))
         func `a stopped process holds the log for some seconds, and then loads a snapshot`()
             async throws
         {

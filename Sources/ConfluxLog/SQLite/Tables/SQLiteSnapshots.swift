@@ -52,6 +52,10 @@ enum SQLiteSnapshots {
     /// The condition for an intact row.
     static func isIntact() -> String { "copy = \(values)" }
 
+    /// The condition for the intact row of a complete confirmed snapshot.
+    static let isWholeAndConfirmed =
+        "retired = 0 AND kind = \(SavedSnapshot.Kind.confirmed.rawValue) AND saved >= size AND \(isIntact())"
+
     /// The checksum of a piece and of its snapshot's row. So a changed row of `snapshots` does not
     /// fit its pieces.
     static func checksum(
@@ -109,6 +113,8 @@ struct SQLiteSnapshotStatements {
     private let retire: Statement
     private let retireStore: Statement
     private let retireLost: Statement
+    private let retireSuperseded: Statement
+    private let retireUnfinished: Statement
     private let retired: Statement
     private let piecesOfRetired: Statement
     private let deletePieces: Statement
@@ -142,6 +148,20 @@ struct SQLiteSnapshotStatements {
             """
             UPDATE snapshots SET retired = 1
             WHERE (sequence > ?1 OR saved < size) AND retired = 0 AND \(isIntact)
+            """)
+        retireUnfinished = try database.prepare(
+            """
+            UPDATE snapshots SET retired = 1
+            WHERE store = ?1 AND saved < size AND retired = 0 AND \(isIntact)
+            """)
+        // Within the inner query, names without a table are those of `newer`.
+        retireSuperseded = try database.prepare(
+            """
+            UPDATE snapshots AS older SET retired = 1
+            WHERE \(SQLiteSnapshots.isWholeAndConfirmed) AND EXISTS (
+                SELECT 1 FROM snapshots AS newer
+                WHERE store = older.store AND life = older.life AND sequence > older.sequence
+                AND \(SQLiteSnapshots.isWholeAndConfirmed))
             """)
         retired = try database.prepare(
             "SELECT id FROM snapshots WHERE retired = 1 AND \(isIntact) LIMIT 1")
@@ -232,6 +252,15 @@ struct SQLiteSnapshotStatements {
         retireStore.bind(store.description, at: 1)
         try retireStore.run()
     }
+
+    /// Retires the unfinished snapshot of a store.
+    func giveUp(_ store: StoreName) throws(DatabaseFailure) {
+        retireUnfinished.bind(store.description, at: 1)
+        try retireUnfinished.run()
+    }
+
+    /// Retires the snapshots that newer ones supersede, as ``SavedSnapshot/superseded(among:)`` says.
+    func removeSuperseded() throws(DatabaseFailure) { try retireSuperseded.run() }
 
     /// Retires snapshots above a number, and unfinished ones.
     func cut(to last: SequenceNumber) throws(DatabaseFailure) {

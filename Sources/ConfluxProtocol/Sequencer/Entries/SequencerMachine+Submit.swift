@@ -10,7 +10,6 @@ extension SequencerMachine {
         let outline = BatchOutline(
             firstCounter: batch.firstCounter, settled: batch.settled, kind: batch.kind,
             count: batch.count)
-        // A void batch takes no room in a commit, so no bound holds it up.
         let isPaced = batch.isVoid || pace.allows(principal, at: now)
         let heldUp = batch.isVoid ? nil : storeHoldingUp(batch)
         submit(
@@ -64,10 +63,13 @@ extension SequencerMachine {
         // A batch that can never fit is rejected, so that it does not block the batches after it.
         let isOversized = bytes > Int(settings.windowBytes)
         let admittedBytes = isOversized ? 0 : bytes
+        // A void batch is not logged, so that a withdrawal is in time however full the log is.
+        let hasRoom =
+            batch.kind == .void
+            || (heldUp == nil && !isLogNearlyFull && fitsCommit(bytes: admittedBytes))
         guard ledger.pendingBytes + admittedBytes <= Int(settings.windowBytes),
             ledger.recordCount < settings.unsettledOutcomesMax,
-            isPaced, heldUp == nil, !isLogNearlyFull, fitsCommit(bytes: admittedBytes),
-            admission.admit(bytes: admittedBytes, by: settings)
+            isPaced, hasRoom, admission.admit(bytes: admittedBytes, by: settings)
         else {
             if !isPaced { waste(.surplus, by: principal, at: now, into: &effects) }
             discard(

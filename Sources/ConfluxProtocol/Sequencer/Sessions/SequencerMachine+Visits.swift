@@ -56,7 +56,8 @@ extension SequencerMachine {
                 effects.append(.send(.bye(Bye(code: .forgotten, message: text)), to: connection))
                 return nil
             }
-            guard !isLogNearlyFull, pipeline.hasRoom(bytes: bytes) else {
+            // Without an action, only the session's own entry is logged.
+            guard bytes == 0 || !isLogNearlyFull, pipeline.hasRoom(bytes: bytes) else {
                 discard(
                     expecting: visit.settled + 1, .full, because: words(holdingUp: nil),
                     connection, into: &effects)

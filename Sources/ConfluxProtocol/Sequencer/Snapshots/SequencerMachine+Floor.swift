@@ -84,11 +84,15 @@ extension SequencerMachine {
                 tenure.truncate(below: floor)
                 directory.forgetSkips(below: floor)
                 effects.append(.note(.truncated(below: floor)))
-                effects.append(.truncate(below: floor))
+                if !isLogNearlyFull { effects.append(.truncate(below: floor)) }
             }
             if needed < wanted { reviewKeepers(below: wanted, at: now.monotonic, into: &effects) }
         }
-        if isLogNearlyFull { reviewHold(into: &effects) }
+        if isLogNearlyFull {
+            // In each review: what fills the log may be no entries, but snapshots that it can give up.
+            effects.append(.truncate(below: tenure.floor))
+            reviewHold(into: &effects)
+        }
     }
 
     /// Handles the stores for which the log keeps more than it should. A store that is hosted gets a

@@ -73,9 +73,7 @@ extension SequencerMachine {
     private var hold: LogHold {
         var hold = LogHold(
             subject: .nothing, nodes: [],
-            reason: space.advice
-                ?? "Entries that nobody needs are being discarded. If this lasts, what else the bound counts "
-                + "takes the room, such as checkpoints and snapshots: raise --log-limit, or drop stores",
+            reason: space.advice ?? "Entries that nobody needs are being discarded",
             floor: tenure.floor, retainedBytes: tenure.marks.byteCount(from: tenure.floor),
             space: space)
         let names = directory.lives.lives.keys.filter { lowestNeeded(by: $0) != nil }
@@ -83,7 +81,14 @@ extension SequencerMachine {
             (lowestNeeded(by: $0) ?? .zero, $0) < (lowestNeeded(by: $1) ?? .zero, $1)
         }
         let checkpoint = checkpoints.count == 2 ? checkpoints[0].next : SequenceNumber(1)
-        if let first, let needed = lowestNeeded(by: first), needed < checkpoint,
+        let others = space.usedBytes - min(hold.retainedBytes, space.usedBytes)
+        if space.advice == nil,
+            LogSpace(usedBytes: others, of: space.limitBytes).room == .nearlyFull
+        {
+            hold.reason =
+                "The other \(others) bytes alone are too many: snapshots, checkpoints, and what is kept aside. "
+                + "Raise --log-limit, or drop stores"
+        } else if let first, let needed = lowestNeeded(by: first), needed < checkpoint,
             needed <= tenure.floor, let life = directory.life(of: first)
         {
             hold.subject = .store(first)
