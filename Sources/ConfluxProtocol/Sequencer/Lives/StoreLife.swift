@@ -80,8 +80,8 @@ struct StoreWork: Sendable {
     private(set) var snapshotFailure: String?
     /// The points at which attempts have failed since the last snapshot, up to two.
     private var failedPoints: Set<SequenceNumber> = []
-    /// When to try again to keep the store's entries aside, after a failure.
-    private(set) var asideRetryAt: Duration?
+    /// When the last attempt to keep the store's entries aside failed; nil if it did not.
+    private(set) var asideFailedAt: Duration?
     /// What that failure was.
     private(set) var asideFailure: String?
     /// The entries that can't be read because a snapshot may be missing; nil if none is missing. No
@@ -219,10 +219,13 @@ struct StoreWork: Sendable {
 
     // MARK: What is kept aside
 
-    mutating func retryAside(at time: Duration, after failure: String) {
-        asideRetryAt = time
+    mutating func failAside(_ failure: String, at time: Duration) {
+        asideFailedAt = time
         asideFailure = failure
     }
 
-    mutating func keptAside() { asideFailure = nil }
+    mutating func keptAside() {
+        asideFailedAt = nil
+        asideFailure = nil
+    }
 }

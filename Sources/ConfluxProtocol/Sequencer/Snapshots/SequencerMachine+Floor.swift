@@ -111,7 +111,8 @@ extension SequencerMachine {
             else { continue }
             let store = life.record
             if isUnsavable(life) {
-                guard !isEarly(at: now) || store.isFrozen, life.work.asideRetryAt ?? now <= now,
+                guard !isEarly(at: now) || store.isFrozen,
+                    life.work.asideFailedAt.map({ now >= $0 + asidePatience }) ?? true,
                     isAsideDue(store, below: retained), jobs.count < Self.asideJobsMax,
                     formerBytes < Self.asideFormerBytesMax
                 else { continue }
@@ -270,8 +271,11 @@ extension SequencerMachine {
     /// A pass gets no further store once its stores have this many bytes kept aside already. A pass
     /// holds all of these bytes in memory.
     private static let asideFormerBytesMax: UInt64 = 32 << 20
-    /// How long to wait after a failure before a store's entries are kept aside again, if the log has room.
-    private static let asidePatience = Duration.seconds(60)
+    /// How long to wait after a failure before a store's entries are kept aside again.
+    private var asidePatience: Duration {
+        isLogNearlyFull ? settings.floorReviewInterval * 5 : .seconds(60)
+    }
+
     mutating func keptAside(
         _ kept: [AsideKept], at now: Moment, into effects: inout [SequencerEffect]
     ) {
@@ -281,10 +285,7 @@ extension SequencerMachine {
             let place = SnapshotPlace(
                 store: aside.store, life: aside.life, sequence: aside.through)
             if let failure = aside.failure {
-                let retryAt =
-                    now.monotonic
-                    + (isLogNearlyFull ? settings.floorReviewInterval * 5 : Self.asidePatience)
-                directory.change(place) { $0.retryAside(at: retryAt, after: failure) }
+                directory.change(place) { $0.failAside(failure, at: now.monotonic) }
                 effects.append(.note(.asideFailed(aside.store, failure)))
                 continue
             }
