@@ -18,7 +18,7 @@ import ConfluxVocabulary
 /// |---|---|---|
 /// | ample | what retention does not keep | hosted: a snapshot, if it is worth its cost; not hosted: kept aside |
 /// | scarce | the same | from the older half of the log on; where two snapshots failed: kept aside |
-/// | nearly full | half of the log in each review, whatever retention keeps | the same, at any cost |
+/// | nearly full | half of the log in each review, whatever retention keeps; superseded snapshots | the same, at any cost |
 ///
 /// While the log is not ample, no store gets more entries after its snapshot than can be kept aside: its actions wait
 /// for a snapshot, or for the freezing of the store (`storeHoldingUp`, `reviewUnsaved`).
