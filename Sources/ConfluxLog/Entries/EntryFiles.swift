@@ -56,19 +56,53 @@ package struct EntryFiles {
         return [SQLITE_OK, isAbsent].contains(system.pointee.xDelete(system, path(first), 0))
     }
 
-    /// Checks that a listed file is there, with as many bytes as it was made with.
+    /// Checks that the listed files are there, with as many bytes as they were made with, and with entries of this
+    /// log.
     ///
-    /// - Throws: `damaged` if not; `unusableFolder`.
-    func check(_ file: EntryFileRecord) throws(LogError) {
+    /// - Parameter list: Reads the database's list.
+    /// - Throws: `damaged` if one is not; `unusableFolder`, `failed`.
+    func check(
+        _ list: () throws(DatabaseFailure) -> [EntryFileRecord]
+    ) throws(LogError) {
+        let attempt = "Listing the entries in \(folder)"
+        let listed = try SQLiteFormat.reporting(attempt, list)
+        for file in listed {
+            do throws(LogError) {
+                // An owner lists a file before it writes an entry there.
+                try check(file, isNewest: file == listed.last)
+            } catch {
+                // Perhaps its owner has just discarded it.
+                guard try SQLiteFormat.reporting(attempt, list).contains(file) else { continue }
+                throw error
+            }
+        }
+    }
+
+    private func check(_ file: EntryFileRecord, isNewest: Bool) throws(LogError) {
         let path = path(file.first)
         var status = stat()
         guard stat(path, &status) == 0 else {
             if errno == ENOENT { throw .lost(path, file, "is missing") }
             throw LogError(DatabaseFailure(system: errno, at: path), "Examining \(path)")
         }
+        guard status.st_mode & S_IFMT != S_IFDIR else { throw .lost(path, file, "is a folder") }
         guard status.st_size >= file.byteCount else {
             throw .lost(
                 path, file, "has \(status.st_size) bytes, and had \(file.byteCount)")
+        }
+        if !isNewest, try !hasEntries(file) {
+            throw .lost(path, file, "has none of them: it was emptied, or belongs to another log")
+        }
+    }
+
+    /// Whether a file has an entry of this log. Mostly its first header shows that. If it is damaged, others do. A
+    /// single header without the log's seal is a damaged one, which its readers report; two are another log's.
+    private func hasEntries(_ file: EntryFileRecord) throws(LogError) -> Bool {
+        try SQLiteFormat.reporting("Examining \(path(file.first))") {
+            () throws(DatabaseFailure) in
+            let window = try EntryWindow(file.first, of: self)
+            if try window.header(from: 0) != nil { return true }
+            return try window.unsealedHeaderCount(atMost: 2) == 1
         }
     }
 

@@ -42,7 +42,8 @@ final class EntryReader {
     ///   - meta: What the database said of them before.
     ///   - folder: The log's folder.
     /// - Returns: The end.
-    /// - Throws: `damaged` if the end is lost, or entries are there that the database does not know; `failed`.
+    /// - Throws: `damaged` if the end or a listed file is lost, or entries are there that the database does not know;
+    ///   `unusableFolder`, `failed`.
     func end(_ meta: SQLiteMeta, in folder: String) throws(LogError) -> EntryEnd? {
         _ = try files.strays(unlike: list)
         let attempt = "Reading the end of the log in \(folder)"
@@ -53,7 +54,7 @@ final class EntryReader {
                 try list().last
             }
             guard let last else { break }
-            try files.check(last)
+            try files.check(list)
             end = try SQLiteFormat.reading(attempt) { () throws(DatabaseFailure) in
                 try EntryEnd.find(in: EntryWindow(last.first, of: files))
             }

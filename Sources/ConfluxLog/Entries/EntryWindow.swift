@@ -69,6 +69,19 @@ final class EntryWindow {
         return nil
     }
 
+    /// How many headers follow each other from the beginning on, whatever their seals say.
+    func unsealedHeaderCount(atMost most: Int) throws(DatabaseFailure) -> Int {
+        let size = try size()
+        var (count, offset) = (0, 0)
+        while count < most, offset + EntryHeader.byteCount <= size,
+            let length = EntryHeader.unsealedLength(try bytes(at: offset, EntryHeader.byteCount))
+        {
+            count += 1
+            offset += EntryHeader.size(length)
+        }
+        return count
+    }
+
     private func isZero(from offset: Int) -> Bool {
         let rest = UnsafeRawBufferPointer(rebasing: memory[(offset - held.lowerBound)..<held.count])
         return rest.isZero

@@ -215,7 +215,24 @@ final class Database {
     fileprivate func failure(_ code: Int32) -> DatabaseFailure {
         DatabaseFailure(
             code: code, words: String(shownCString: sqlite3_errmsg(connection)),
-            system: sqlite3_system_errno(connection), at: path)
+            system: systemNumber, at: path)
+    }
+
+    /// The system's error number of the last failure. A connection does not know it if a commit failed, but the
+    /// file does that was written.
+    private var systemNumber: Int32 {
+        let number = sqlite3_system_errno(connection)
+        guard number == 0 else { return number }
+        for kind in [SQLITE_FCNTL_JOURNAL_POINTER, SQLITE_FCNTL_FILE_POINTER] {
+            var pointer: UnsafeMutableRawPointer?
+            sqlite3_file_control(connection, "main", kind, &pointer)
+            let file = pointer?.assumingMemoryBound(to: sqlite3_file.self)
+            var last: Int32 = 0
+            guard let file, let methods = file.pointee.pMethods?.pointee else { continue }
+            _ = methods.xFileControl(file, SQLITE_FCNTL_LAST_ERRNO, &last)
+            if last != 0 { return last }
+        }
+        return 0
     }
 }
 

@@ -33,10 +33,39 @@ struct DatabaseFailure: Error {
     ///   - number: The system's error number at that moment.
     ///   - path: The file.
     init(code: Int32, words: String, system number: Int32, at path: String) {
-        let trouble = SystemTrouble(of: code, system: number, at: path)
+        let barred = code & 0xFF == SQLITE_READONLY ? Self.unwritable(beside: path) : nil
+        let trouble = barred?.trouble ?? SystemTrouble(of: code, system: number, at: path)
+        let words = barred.map { "\(words): \($0.path)" } ?? words
         // SQLITE_IOERR_WRITE, a macro that Swift does not import. Only a write that finds no room changes nothing.
         let isFull = trouble == .overQuota && code == SQLITE_IOERR | 3 << 8
         self.init(code: isFull ? SQLITE_FULL : code, words: words, trouble: trouble)
+    }
+
+    /// The file because of which a database can't be written; nil if that is the file system, or the database itself,
+    /// whose header forbids it.
+    private static func unwritable(
+        beside path: String
+    ) -> (path: String, trouble: SystemTrouble)? {
+        guard !FileSystem(of: path).isReadOnly else { return nil }
+        for file in [path, path + "-wal", path + "-shm"] {
+            var status = stat()
+            guard stat(file, &status) == 0 || errno != ENOENT else { continue }
+            if status.st_mode & S_IFMT == S_IFDIR { return (file, .isAFolder) }
+            if access(file, W_OK) != 0 { return (file, .notPermitted) }
+        }
+        // SQLite corrects the rights of its own files, but only after it has opened them for reading.
+        return headerForbidsWriting(path) ? nil : (path, .notPermitted)
+    }
+
+    /// Whether the header of a database names a format that may only be read: one above 2, in the byte at 18
+    /// (https://www.sqlite.org/fileformat.html).
+    private static func headerForbidsWriting(_ path: String) -> Bool {
+        do throws(SystemFailure) {
+            let header = try InputFile(path).read(upTo: 19)
+            return header.count == 19 && header[18] > 2
+        } catch {
+            return false
+        }
     }
 
     /// A call of the system that failed, which changed nothing.
@@ -71,7 +100,6 @@ extension SystemTrouble {
             self = .readOnly
         case SQLITE_CANTOPEN, SQLITE_IOERR, SQLITE_PERM: self.init(number: number, at: path)
         case SQLITE_READONLY where FileSystem(of: path).isReadOnly: self = .readOnly
-        case SQLITE_READONLY where access(path, W_OK) != 0: self = .notPermitted
         default: return nil
         }
     }

@@ -116,9 +116,6 @@ public final class SQLiteLog: CopiedLog {
             return (statements, try Self.size(statements.truncation, folder))
         }
         self.database = size
-        for file in try SQLiteFormat.reporting(attempt, statements.files.list) {
-            try files.check(file)
-        }
         let commits = EntryReader(files, list: statements.files.list)
         last =
             try commits.end(meta, in: folder.path)?.last

@@ -14,9 +14,9 @@ struct HeldFiles {
 
         init(_ status: stat) { (device, inode) = (status.st_dev, status.st_ino) }
 
-        init?(_ path: String) {
-            var status = stat()
-            guard stat(path, &status) == 0 else { return nil }
+        /// nil if there is no file.
+        init?(_ path: String) throws(LogError) {
+            guard let status = try HeldFiles.status(path) else { return nil }
             self.init(status)
         }
 
@@ -34,9 +34,9 @@ struct HeldFiles {
         let seconds: time_t
         let nanoseconds: Int
 
-        init?(_ path: String) {
-            var status = stat()
-            guard stat(path, &status) == 0 else { return nil }
+        /// nil if there is no file.
+        init?(_ path: String) throws(LogError) {
+            guard let status = try HeldFiles.status(path) else { return nil }
             identity = Identity(status)
             size = status.st_size
             #if canImport(Darwin)
@@ -55,6 +55,8 @@ struct HeldFiles {
     private let lock: Identity
     private let writeAhead: Identity
     private var database: Version
+    /// Whether the database has changed since, and the system did not say how.
+    private var isDatabaseUnread = false
     /// The file of entries that was checked last.
     private var newest: (path: String, identity: Identity)?
 
@@ -73,11 +75,15 @@ struct HeldFiles {
         lockPath = path + "/lock"
         self.databasePath = databasePath
         writeAheadPath = databasePath + "-wal"
-        guard let folder = Identity(folder), Identity(path) == folder else { throw .moved(path) }
-        guard let lock = Identity(lock), Identity(lockPath) == lock else { throw .moved(lockPath) }
-        guard let database = Version(databasePath), let writeAhead = Identity(writeAheadPath) else {
-            throw .moved(databasePath)
+        guard let folder = Identity(folder), try Identity(path) == folder else {
+            throw .moved(path)
         }
+        guard let lock = Identity(lock), try Identity(lockPath) == lock else {
+            throw .moved(lockPath)
+        }
+        guard let database = try Version(databasePath),
+            let writeAhead = try Identity(writeAheadPath)
+        else { throw .moved(databasePath) }
         self.folder = folder
         self.lock = lock
         self.database = database
@@ -86,27 +92,51 @@ struct HeldFiles {
 
     /// Takes the database as it is after a change by its owner.
     mutating func databaseChanged() {
-        guard let version = Version(databasePath), version.identity == database.identity else {
-            return
+        do throws(LogError) {
+            try readDatabase()
+        } catch {
+            // The next check tries again, and reports it.
+            isDatabaseUnread = true
         }
-        database = version
     }
 
-    /// The first path at which something else is now; nil if there is none.
-    mutating func firstMoved(
+    private mutating func readDatabase() throws(LogError) {
+        let version = try Version(databasePath)
+        isDatabaseUnread = false
+        if let version, version.identity == database.identity { database = version }
+    }
+
+    /// Checks that nothing else is at the paths now.
+    ///
+    /// - Throws: `moved`; `unusableFolder` or `failed` if the system does not say.
+    mutating func check(
         _ entries: (path: String, byteCount: Int)?, isThorough: Bool
-    ) -> String? {
-        guard Identity(lockPath) == lock else { return lockPath }
-        guard Version(databasePath) == database else { return databasePath }
-        if let entries, !isThere(entries) { return entries.path }
-        guard isThorough else { return nil }
-        guard Identity(path) == folder else { return path }
-        return Identity(writeAheadPath) == writeAhead ? nil : writeAheadPath
+    ) throws(LogError) {
+        guard try Identity(lockPath) == lock else { throw .moved(lockPath) }
+        if isDatabaseUnread { try readDatabase() }
+        guard try Version(databasePath) == database else { throw .moved(databasePath) }
+        if let entries, try !isThere(entries) { throw .moved(entries.path) }
+        guard isThorough else { return }
+        guard try Identity(path) == folder else { throw .moved(path) }
+        guard try Identity(writeAheadPath) == writeAhead else { throw .moved(writeAheadPath) }
     }
 
-    private mutating func isThere(_ entries: (path: String, byteCount: Int)) -> Bool {
+    /// What is at a path; nil if nothing is.
+    ///
+    /// - Throws: `unusableFolder` or `failed` if the system does not say: then nobody knows whether it was moved.
+    private static func status(_ path: String) throws(LogError) -> stat? {
         var status = stat()
-        guard stat(entries.path, &status) == 0, status.st_size >= entries.byteCount else {
+        if stat(path, &status) == 0 { return status }
+        guard [ENOENT, ENOTDIR].contains(errno) else {
+            throw LogError(DatabaseFailure(system: errno, at: path), "Examining \(path)")
+        }
+        return nil
+    }
+
+    private mutating func isThere(
+        _ entries: (path: String, byteCount: Int)
+    ) throws(LogError) -> Bool {
+        guard let status = try Self.status(entries.path), status.st_size >= entries.byteCount else {
             return false
         }
         let identity = Identity(status)

@@ -139,7 +139,7 @@ final class LogFolder {
 
     /// Remembers the folder, the lock and the database as they are now.
     ///
-    /// - Throws: `unusableFolder`; `moved` if they are no longer what this object opened.
+    /// - Throws: `unusableFolder`, `failed`; `moved` if they are no longer what this object opened.
     func hold() throws(LogError) {
         held = try HeldFiles(
             folder: directory, lock: descriptor, path: path, database: databasePath)
@@ -154,12 +154,11 @@ final class LogFolder {
     ///   - newest: The file to which entries are appended, and how many bytes it has; nil if there is none.
     ///   - isThorough: Whether to look at the folder and the write-ahead log, too: before a file is created
     ///     or the database changed.
-    /// - Throws: `moved`.
+    /// - Throws: `moved`; `unusableFolder` or `failed` if the system does not say.
     func check(
         _ newest: (path: String, byteCount: Int)?, isThorough: Bool
     ) throws(LogError) {
-        guard let moved = held?.firstMoved(newest, isThorough: isThorough) else { return }
-        throw .moved(moved)
+        try held?.check(newest, isThorough: isThorough)
     }
 
     /// Whether a process has locked a folder. Changes nothing in it.
@@ -240,9 +239,9 @@ final class LogFolder {
     ///
     /// - Throws: `damaged`.
     static func refuseCutDatabase(_ database: String, in folder: String) throws(LogError) {
-        let size = Self.size(database)
+        let size = try Self.size(database)
         guard size <= 1, access(folder, F_OK) == 0 else { return }
-        guard size == 0, Self.size(database + "-wal") == 0 else { throw cut(database) }
+        guard size == 0, try Self.size(database + "-wal") == 0 else { throw cut(database) }
         try refuseEntries(database, in: folder)
     }
 
@@ -272,12 +271,20 @@ final class LogFolder {
                 + "empty the folder, and a new log begins here.")
     }
 
-    /// How large the write-ahead log's file is.
-    var writeAheadBytes: Int { Self.size(writeAheadPath) }
-
-    private static func size(_ path: String) -> Int {
+    /// How large the write-ahead log's file is; 0 if nobody knows.
+    var writeAheadBytes: Int {
         var status = stat()
-        return stat(path, &status) == 0 ? Int(status.st_size) : 0
+        return stat(writeAheadPath, &status) == 0 ? Int(status.st_size) : 0
+    }
+
+    /// How large a file is; 0 if there is none.
+    private static func size(_ path: String) throws(LogError) -> Int {
+        var status = stat()
+        if stat(path, &status) == 0 { return Int(status.st_size) }
+        guard errno == ENOENT else {
+            throw LogError(DatabaseFailure(system: errno, at: path), "Examining \(path)")
+        }
+        return 0
     }
 
     /// Allocates blocks for the write-ahead log, since a write that extends a file takes twice as long to
