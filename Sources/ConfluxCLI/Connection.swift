@@ -106,6 +106,17 @@ struct Connection: Sendable {
         return successor
     }
 
+    /// Waits until the node hears from the sequencer in every way that it needs: also from the feed, once it follows it.
+    ///
+    /// - Throws: ``CommandFailure`` with the address that fails, after the timeout.
+    func hears() async throws(CommandFailure) {
+        do throws(NodeError) {
+            try await core.hears(within: timeout)
+        } catch {
+            throw CommandFailure(error)
+        }
+    }
+
     /// Waits until the node has found the next tenure by itself.
     ///
     /// - Parameter events: The node's events, beginning before the current tenure ends.

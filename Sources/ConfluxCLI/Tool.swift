@@ -141,8 +141,19 @@ enum Tool {
         }
         let environment = CommandEnvironment(
             invocation, isJSON: invocation[WorkerOptions.json],
-            isService: invocation.command == "sequencer", interruption: interruption,
+            isService: invocation.command == "sequencer",
+            runsUntilStopped: runsUntilStopped(invocation), interruption: interruption,
             output: output)
         return await environment.run(command)
+    }
+
+    private static func runsUntilStopped(_ invocation: Invocation) -> Bool {
+        switch invocation.command {
+        case "top": true
+        case "log": invocation[LogCommand.follow]
+        case "observe": invocation[ObserveCommand.follow]
+        case "status": invocation[StatusCommand.watch]
+        default: false
+        }
     }
 }

@@ -93,7 +93,8 @@ struct Dispatching: Sendable {
                 tellLoss(servedIn: nil)
                 guard feed.resumption != nil, !feed.isComplete, !feed.isStopped else { continue }
                 feed.stop()
-                environment.diagnostics.note(message)
+                environment.diagnostics.report(
+                    CommandFailure(.nodeRefused, code: "closed", message))
             default: break
             }
         }
@@ -240,7 +241,7 @@ struct Dispatching: Sendable {
                 .timedOut, code: "notConnected",
                 """
                 The sequencer at \(address) accepted nothing within \(timeout), so the action was not \
-                sent. Try it again when the sequencer is back.
+                sent. Try it again when the sequencer takes actions.
                 """)
         default: return CommandFailure(error)
         }

@@ -24,7 +24,7 @@ enum LogCommand {
     private static let to = Option<SequenceNumber?>(
         "--to", valueName: "SEQ", parse: number,
         summary: "The last entry. If omitted, the log's last one.")
-    private static let follow = Flag(
+    static let follow = Flag(
         "--follow", summary: "Follow new entries until SIGINT.")
     private static let target = Option<Target?>(
         "--target", parse: .target,
@@ -144,7 +144,7 @@ enum LogCommand {
             printer.take(commit)
         }
         let events = connection.core.eventStream
-        let telling = Task { await tell(of: events, environment, printer) }
+        let telling = Task { await tell(of: events, of: connection, environment, printer) }
         let exitCode: ExitCode
         do throws(CommandFailure) {
             exitCode = try await show(environment, connection, printer)
@@ -172,11 +172,14 @@ enum LogCommand {
     ///
     /// - Returns: Whether all wanted entries could be read.
     private static func tell(
-        of events: AsyncStream<NodeEvent>, _ environment: CommandEnvironment,
-        _ printer: EntryPrinter
+        of events: AsyncStream<NodeEvent>, of connection: Connection,
+        _ environment: CommandEnvironment, _ printer: EntryPrinter
     ) async -> Bool {
         var isWhole = true
+        var outages = OutageNotes(environment, connection)
         for await event in events {
+            // Without --follow the command ends, and says why.
+            if environment.arguments[follow] { outages.tell(event) }
             switch event {
             case .closed(let message):
                 printer.end(CommandFailure(.nodeRefused, code: "closed", message))
@@ -232,11 +235,7 @@ enum LogCommand {
             from: first, through: last, owners: Dictionary(uniqueKeysWithValues: owners))
         connection.core.follow(from: first)
         try await environment.interruption.cancelling { () async throws(CommandFailure) in
-            do throws(NodeError) {
-                try await connection.core.hears(within: connection.timeout)
-            } catch {
-                throw CommandFailure(error)
-            }
+            try await connection.hears()
         }
         // With --follow it waits for new entries, and for a sequencer that is away, as long as it takes.
         if !isFollowing {

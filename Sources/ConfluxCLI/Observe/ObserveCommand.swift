@@ -10,7 +10,7 @@ enum ObserveCommand {
         summary: "The store: state/instance, or a state's name for its shared store.")
     private static let node = Option<Name?>(
         "--node", parse: .nodeName.completing(.asked("nodes")), summary: "Ask only this node.")
-    private static let follow = Flag(
+    static let follow = Flag(
         "--follow", summary: "Keep showing each new state until SIGINT.")
     private static let path = Option<JSONPointer>(
         "--path", valueName: "POINTER", default: .root, parse: .jsonPointer,
@@ -52,8 +52,6 @@ enum ObserveCommand {
             }
         } catch {
             await connection.close()
-            // With --follow, an interruption is the normal end.
-            if arguments[follow], environment.interruption.reason != nil { return .success }
             throw error
         }
         await connection.close()

@@ -26,8 +26,18 @@ final class StoreObservation: Sendable {
     private let path: JSONPointer
     /// The nodes that are followed; nil stands for those without a name.
     private let followed = Mutex<Set<Name?>>([])
-    /// How often the log's history was lost.
-    private let losses = Atomic(0)
+    /// What is known of lost histories, and the questions that are open.
+    private let questions = Mutex(Questions())
+
+    /// What one node answered.
+    private typealias Seen = Result<Sighting, CommandFailure>
+
+    private struct Questions {
+        /// How often the log's history was lost.
+        var losses = 0
+        /// By the node that is followed.
+        var open: [Name?: Task<Result<[Seen], CommandFailure>, Never>] = [:]
+    }
 
     init(
         _ environment: CommandEnvironment, _ connection: Connection, _ store: StoreName,
@@ -43,10 +53,10 @@ final class StoreObservation: Sendable {
 
     /// Shows the current state in every node, or in one.
     func show(_ node: Name?) async throws(CommandFailure) {
-        if node == nil { try await awaitHost() }
+        _ = try await awaitHost(node)
         var failure: CommandFailure?
         var sightings: [Sighting] = []
-        try await ask(node, after: .zero, patience: connection.timeout) { answer in
+        for answer in try await ask(node, after: .zero, patience: connection.timeout) {
             switch answer {
             case .success(let sighting): sightings.append(sighting)
             case .failure(let other): failure = failure ?? other
@@ -63,24 +73,33 @@ final class StoreObservation: Sendable {
         if let failure { throw failure }
     }
 
-    /// Waits until a node hosts the store, if there is such a store: after a restart of the sequencer, for example,
-    /// its nodes may not be back yet. If the time runs out, the question for the state gets its own answer.
-    private func awaitHost() async throws(CommandFailure) {
+    /// Waits until a node, or this one, hosts the store, if there is such a store: after a restart of the sequencer, for
+    /// example, its nodes may not be back yet.
+    ///
+    /// - Returns: Whether one does. If not, the question for the state gets the reason.
+    private func awaitHost(_ node: Name?) async throws(CommandFailure) -> Bool {
         let deadline = ContinuousClock.now + connection.timeout
         var isNoted = false
-        while ContinuousClock.now < deadline, !Task.isCancelled {
+        while true {
             let status = try await connection.status()
-            let isHosted = status.sessions.contains { $0.isLive && $0.hosted.contains(store) }
-            guard !isHosted, status.stores.contains(where: { $0.store == store }) else { return }
+            let hosts = hosts(in: status)
+            guard node.map({ !hosts.contains($0) }) ?? hosts.isEmpty else { return true }
+            guard status.stores.contains(where: { $0.store == store }),
+                ContinuousClock.now < deadline, !Task.isCancelled
+            else { return false }
             if !isNoted {
                 isNoted = true
                 environment.diagnostics.note(
-                    "no live node hosts \(store); waiting for one for \(connection.timeout) "
-                        + "(--timeout)"
+                    "no live node \(node.map { "named \($0) " } ?? "")hosts \(store); waiting for one for "
+                        + "\(connection.timeout) (--timeout)"
                 )
             }
             await Pause.wait(for: Self.hostPause)
         }
+    }
+
+    private func hosts(in status: SequencerStatus) -> Set<Name?> {
+        Set(status.sessions.filter { $0.isLive && $0.hosted.contains(store) }.map(\.name))
     }
 
     // MARK: Again and again
@@ -93,7 +112,7 @@ final class StoreObservation: Sendable {
         let outcome = await withTaskGroup(of: Result<Void, CommandFailure>.self) { group in
             if let node {
                 _ = claim(node)
-                group.addTask { await self.follow(node, isAlone: true) }
+                group.addTask { await self.followAlone(node) }
             } else {
                 group.addTask { await self.discover() }
             }
@@ -107,16 +126,31 @@ final class StoreObservation: Sendable {
         try outcome.get()
     }
 
-    /// Tells that the history was lost: what the nodes show from then on may have lower numbers.
+    /// Tells that the history was lost: what the nodes show from then on may have lower numbers. Open questions, which
+    /// ask for higher ones, end.
     private func watch(_ events: AsyncStream<NodeEvent>) async {
+        var outages = OutageNotes(environment, connection)
         for await event in events {
+            outages.tell(event)
             guard case .historyLost(let from, let through) = event else { continue }
-            losses.add(1, ordering: .relaxed)
             environment.tellHistoryLost(
                 ["from": .number(from), "through": .number(through)],
                 "the log has lost the entries \(from) to \(through), as after a restore from a backup: "
                     + "the states that were shown may be void, and numbers begin again at \(from)")
+            questions.withLock { questions in
+                questions.losses += 1
+                for question in questions.open.values { question.cancel() }
+            }
         }
+    }
+
+    private func followAlone(_ node: Name) async -> Result<Void, CommandFailure> {
+        do throws(CommandFailure) {
+            _ = try await awaitHost(node)
+        } catch {
+            return .failure(error)
+        }
+        return await follow(node, isAlone: true)
     }
 
     /// Follows every node that hosts the store, including those that come later.
@@ -124,13 +158,13 @@ final class StoreObservation: Sendable {
         await withDiscardingTaskGroup { group in
             do throws(CommandFailure) {
                 // No host at the beginning is most likely a mistake; later, it is a pause.
-                try await awaitHost()
-                guard !(try await hosts()).isEmpty else {
-                    try await show(nil)
-                    return .success(())
+                if try await !awaitHost(nil) {
+                    for answer in try await ask(nil, after: .zero, patience: connection.timeout) {
+                        _ = try answer.get()
+                    }
                 }
                 while !Task.isCancelled {
-                    for host in try await hosts() where claim(host) {
+                    for host in try await presentHosts() where claim(host) {
                         group.addTask { _ = await self.follow(host, isAlone: false) }
                     }
                     await Pause.wait(for: Self.retryPause)
@@ -147,11 +181,10 @@ final class StoreObservation: Sendable {
         followed.withLock { $0.insert(node).inserted }
     }
 
-    private func hosts() async throws(CommandFailure) -> Set<Name?> {
+    private func presentHosts() async throws(CommandFailure) -> Set<Name?> {
         while !Task.isCancelled {
             do throws(CommandFailure) {
-                let sessions = try await connection.status().sessions
-                return Set(sessions.filter { $0.isLive && $0.hosted.contains(store) }.map(\.name))
+                return hosts(in: try await connection.status())
             } catch  where error.exitCode == .timedOut {
                 // The sequencer is away at the moment; the node tries to reach it.
                 continue
@@ -162,35 +195,58 @@ final class StoreObservation: Sendable {
 
     private func follow(_ node: Name?, isAlone: Bool) async -> Result<Void, CommandFailure> {
         var last = SequenceNumber.zero
-        var known = losses.load(ordering: .relaxed)
+        var known = questions.withLock { $0.losses }
         var isFirst = true
         while !Task.isCancelled {
-            var failure: CommandFailure?
-            // Numbers of a lost history say nothing about this one.
-            let present = losses.load(ordering: .relaxed)
-            if present != known { (known, last) = (present, .zero) }
-            do throws(CommandFailure) {
-                try await ask(node, after: last, patience: Self.followPatience) { answer in
-                    switch answer {
-                    case .success(let sighting):
-                        guard sighting.node == node, sighting.sequence > last else { return }
-                        last = sighting.sequence
-                        do throws(CommandFailure) {
-                            add(try line(sighting))
-                            environment.output.flush()
-                        } catch {
-                            environment.diagnostics.report(error)
-                        }
-                    case .failure(let other): failure = other
-                    }
+            let after = last
+            let question = Task { () -> Result<[Seen], CommandFailure> in
+                do throws(CommandFailure) {
+                    return .success(
+                        try await self.ask(node, after: after, patience: Self.followPatience))
+                } catch {
+                    return .failure(error)
                 }
+            }
+            let isOutdated = questions.withLock { questions in
+                questions.open[node] = question
+                return questions.losses != known
+            }
+            if isOutdated { question.cancel() }
+            let result = await withTaskCancellationHandler {
+                await question.value
+            } onCancel: {
+                question.cancel()
+            }
+            // Numbers of a lost history say nothing about this one.
+            let losses = questions.withLock { $0.losses }
+            if losses != known {
+                (known, last) = (losses, .zero)
+                continue
+            }
+            var failure: CommandFailure?
+            let answers: [Seen]
+            do throws(CommandFailure) {
+                answers = try result.get()
             } catch {
                 return .failure(error)
             }
-            if let failure, failure.exitCode == .notFound {
-                // A node that is missing at the beginning is most likely misspelt; later, it will
-                // come back.
-                if isFirst, isAlone { return .failure(failure) }
+            for answer in answers {
+                switch answer {
+                case .success(let sighting):
+                    guard sighting.node == node, sighting.sequence > last else { continue }
+                    last = sighting.sequence
+                    do throws(CommandFailure) {
+                        add(try line(sighting))
+                        environment.output.flush()
+                    } catch {
+                        environment.diagnostics.report(error)
+                    }
+                case .failure(let other): failure = other
+                }
+            }
+            // A node that is missing at the beginning is most likely misspelt; later, it will come back.
+            if let failure, failure.exitCode == .notFound, isFirst, isAlone {
+                return .failure(failure)
             }
             // A question that failed at once would fail at once again.
             if let failure, failure.exitCode != .timedOut {
@@ -203,10 +259,10 @@ final class StoreObservation: Sendable {
 
     // MARK: Questions
 
+    /// Asks for the state, and gathers the answers.
     private func ask(
-        _ node: Name?, after: SequenceNumber, patience: Duration,
-        _ take: (Result<Sighting, CommandFailure>) -> Void
-    ) async throws(CommandFailure) {
+        _ node: Name?, after: SequenceNumber, patience: Duration
+    ) async throws(CommandFailure) -> [Seen] {
         let answers: AsyncStream<Answer>
         do throws(NodeError) {
             answers = try connection.core.answers(
@@ -214,12 +270,14 @@ final class StoreObservation: Sendable {
         } catch {
             throw CommandFailure(error)
         }
+        var found: [Seen] = []
         for await answer in answers {
             switch answer.body {
             case .state(_, let sequence, let state):
-                take(.success(Sighting(node: answer.node, sequence: sequence, state: state)))
+                found.append(
+                    .success(Sighting(node: answer.node, sequence: sequence, state: state)))
             case .failed(let reason, let message):
-                take(.failure(CommandFailure(unanswered: reason, message)))
+                found.append(.failure(CommandFailure(unanswered: reason, message)))
             case .status, .applied, .refused, .stopped, .concernedNobody, .alive, .reloaded,
                 .sequencers, .handingOver:
                 break
@@ -232,6 +290,7 @@ final class StoreObservation: Sendable {
             throw CommandFailure(
                 .interrupted, "Interrupted before the state was read. Run the command again.")
         }
+        return found
     }
 
     // MARK: Lines

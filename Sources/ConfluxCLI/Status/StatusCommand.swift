@@ -6,7 +6,7 @@ import Foundation
 
 /// `conflux status`: shows the sequencer's view of itself, of the nodes and of the stores.
 enum StatusCommand {
-    private static let watch = Flag(
+    static let watch = Flag(
         "--watch", summary: "Show it again each second, until SIGINT.")
     private static let watchInterval = Duration.seconds(1)
 
@@ -48,8 +48,6 @@ enum StatusCommand {
             }
         } catch {
             await connection.close()
-            // With --watch, an interruption is the normal end.
-            if isWatching, environment.interruption.reason != nil { return .success }
             throw error
         }
         await connection.close()

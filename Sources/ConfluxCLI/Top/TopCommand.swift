@@ -46,8 +46,7 @@ enum TopCommand {
             }
         } catch {
             await connection.close()
-            // An interruption is the normal end.
-            guard environment.interruption.reason != nil else { throw error }
+            throw error
         }
         await connection.close()
         return .success
@@ -68,6 +67,7 @@ enum TopCommand {
                 let first = SequenceNumber(look.status.last.rawValue - count).next
                 printer.begin(from: max(first, look.status.floor), through: nil, owners: [:])
                 connection.core.follow(from: max(first, look.status.floor))
+                try await connection.hears()
             }
             let view = TopView(
                 address: environment.arguments[WorkerOptions.connect], look: look, former: former,

@@ -199,8 +199,9 @@ extension ReplicaMachine {
     private mutating func loseKeyedSession(into effects: inout [ReplicaEffect]) {
         effects.append(.event(.sessionForgotten))
         let text =
-            "the sequencer no longer remembers the key's session, so actions without an outcome "
-            + "can't be submitted again; look at the log, and continue with another key"
+            "the sequencer no longer remembers the key's session: it was away for too long, or the log was restored "
+            + "from a copy that is older; look at the log for actions without an outcome, and for receipts that may be "
+            + "void; a new run with the key begins a new session"
         end(.refused(.forgotten, message: text), into: &effects)
     }
 

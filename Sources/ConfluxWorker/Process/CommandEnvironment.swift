@@ -11,6 +11,9 @@ package struct CommandEnvironment: Sendable {
     package let isJSON: Bool
     /// Whether the process runs until it is asked to end, which is a success then.
     package let isService: Bool
+    /// Whether a signal is the normal end, before the command has a connection, too: of a service, and of a command that
+    /// goes on until it is stopped.
+    private let runsUntilStopped: Bool
     /// Gets the results.
     package let output: StandardOutput
     /// Gets everything else.
@@ -27,15 +30,17 @@ package struct CommandEnvironment: Sendable {
     ///   - isJSON: Whether results are JSON.
     ///   - isService: Whether the process runs until it is asked to end, even if nobody reads its
     ///     output.
+    ///   - runsUntilStopped: Whether a command that is no service goes on until a signal stops it.
     ///   - interruption: Ends the command.
     ///   - descriptor: Gets the results.
     package init(
-        _ arguments: Invocation, isJSON: Bool, isService: Bool, interruption: Interruption,
-        output descriptor: Int32 = STDOUT_FILENO
+        _ arguments: Invocation, isJSON: Bool, isService: Bool, runsUntilStopped: Bool = false,
+        interruption: Interruption, output descriptor: Int32 = STDOUT_FILENO
     ) {
         self.arguments = arguments
         self.isJSON = isJSON
         self.isService = isService
+        self.runsUntilStopped = isService || runsUntilStopped
         self.interruption = interruption
         // Commands that end by themselves have no events.
         eventLevelMin = isService ? arguments[EventLevel.option] : .info
@@ -114,7 +119,7 @@ package struct CommandEnvironment: Sendable {
             guard let reason = interruption.reason, reason != .outputClosed else {
                 return end(with: error)
             }
-            if isService { return .success }
+            if runsUntilStopped { return .success }
             if error.exitCode == .unknownOutcome { return end(with: error) }
             if error.code == "\(ExitCode.interrupted)" { diagnostics.report(error) }
             return reason

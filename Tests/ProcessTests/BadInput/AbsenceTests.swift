@@ -35,13 +35,22 @@ extension ProcessTests {
                 #expect(late.end == .exited(84), "\(late.message)")
                 #expect(late.message.contains("no live node hosts counter/shared"))
 
-                for words in [["observe", "counter"], ["observe", "counter", "--follow"]] {
-                    let observing = try site.start(words + ["--timeout", "60s"] + options)
+                let named = ["--node", "alpha"]
+                for words in [[], ["--follow"], named, ["--follow"] + named] {
+                    let observing = try site.start(
+                        ["observe", "counter", "--timeout", "60s"] + words + options)
                     _ = try await observing.errors.first { $0.contains("waiting for one") }
                     let next = try await site.worker("alpha", of: sequencer)
                     let line = try await observing.output.first { _ in true }.1
                     #expect(try Sighting(line, of: "counter").node == "alpha")
-                    observing.signal(SIGINT)
+                    if words.contains("--follow") {
+                        let last = try await site.dispatch(
+                            "increment", to: "counter", at: sequencer.address)
+                        _ = try await observing.output.first {
+                            try Sighting($0, of: "counter").sequence == last
+                        }
+                        observing.signal(SIGINT)
+                    }
                     #expect(try await observing.end() == .exited(0))
                     next.child.signal(SIGTERM)
                     #expect(try await next.child.end() == .exited(0))

@@ -103,6 +103,17 @@
                 }
             }
 
+            @Test func `top names the feed that it can't reach, and restores the terminal`()
+                async throws
+            {
+                try await with(.refused) { _, address, feed in
+                    let terminal = try Terminal(["top", "--connect", address, "--timeout", "2s"])
+                    let (code, shown) = try terminal.end()
+                    #expect(code == 69)
+                    #expect(shown.contains(feed) && shown.contains("\u{1B}[?1049l"), "\(shown)")
+                }
+            }
+
             @Test func `a feed that encrypts with another key is named`() async throws {
                 try await withSite { site in
                     let keyed = try await KeyedSite(site, ["alpha": "all"])

@@ -95,6 +95,25 @@ extension ProcessTests {
             }
         }
 
+        @Test(arguments: [SIGINT, SIGTERM])
+        func `following ends without an error before there is a connection, too`(
+            signal: Int32
+        ) async throws {
+            try await withSite { site in
+                for command in [["observe", "counter", "--follow"], ["log", "--follow"]] {
+                    let port = try HeldPort(isListening: true)
+                    let child = try site.start(
+                        command + ["--timeout", "60s", "--connect", port.address])
+                    let connection = try port.accept()
+                    child.signal(signal)
+                    let outcome = try await Tool.outcome(of: child)
+                    close(connection)
+                    #expect(outcome.end == .exited(0), "\(outcome.title): \(outcome.message)")
+                    #expect(outcome.errors.isEmpty, "\(outcome.title): \(outcome.message)")
+                }
+            }
+        }
+
         @Test(arguments: [(SIGINT, Int32(130)), (SIGTERM, Int32(143))])
         func `an interrupted dispatch prints the receipts that it has`(
             signal: Int32, exitCode: Int32

@@ -158,6 +158,9 @@ extension ProcessTests {
                 let outcome = try await Tool.outcome(of: child)
                 #expect(outcome.end == .exited(82), "\(outcome.message)")
                 #expect(outcome.message.contains("no longer remembers"), "\(outcome.message)")
+                let failure = try object(
+                    try #require(outcome.errors.first { $0.hasPrefix("{") }))
+                #expect(failure[key: "error"]?[key: "code"] == "closed", "\(outcome.message)")
             }
         }
 
@@ -219,6 +222,7 @@ extension ProcessTests {
                 ])
                 _ = try await child.output.first { $0.contains(#"{"count":4}"#) }
                 try await backup.restore()
+                _ = try await child.errors.first { $0.contains("does not answer; trying to reach") }
                 _ = try await child.errors.first { $0.contains("the log has lost the entries") }
                 _ = try await child.output.first {
                     try object($0)[key: "event"] == "historyLost"
