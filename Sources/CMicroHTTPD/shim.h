@@ -40,6 +40,13 @@ static inline void conflux_http_notify(
         watch->begun(watch->context, socket, &((const struct sockaddr_in *)peer)->sin_addr, 4);
 }
 
+/// Leaves a path as it is: no path that is served needs an escape, and %00 would cut it.
+static inline size_t conflux_http_keep(void *own, struct MHD_Connection *connection, char *path) {
+    (void)own;
+    (void)connection;
+    return strlen(path);
+}
+
 /// Starts a server with a thread of its own. NULL where it can't be; errno may say why. `watch` MUST outlive it.
 static inline struct MHD_Daemon *conflux_http_start(
     int is_ipv6, const struct sockaddr *address, MHD_AccessHandlerCallback handler,
@@ -51,6 +58,7 @@ static inline struct MHD_Daemon *conflux_http_start(
         MHD_OPTION_SOCK_ADDR, address, MHD_OPTION_CONNECTION_LIMIT, connections_max,
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, connection_bytes_max,
         MHD_OPTION_LISTEN_BACKLOG_SIZE, connections_max,
+        MHD_OPTION_UNESCAPE_CALLBACK, conflux_http_keep, NULL,
         // What breaks the grammar is refused.
         MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_END);
 }

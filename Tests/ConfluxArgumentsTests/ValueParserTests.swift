@@ -44,7 +44,7 @@ struct ValueParserTests {
         #expect(try ValueParser.byteSize().parse(text) == expected)
     }
 
-    @Test(arguments: ["", "KiB", "1MB", "1k", "1M", "1.5MiB", "-1", "1 MiB"])
+    @Test(arguments: ["", "KiB", "1MB", "1k", "1M", "1.5MiB", "-1", "1 MiB", "1\u{212A}iB"])
     func `other texts are not sizes`(text: String) throws {
         let error = try #require(throws: InvalidValue.self) {
             try ValueParser.byteSize().parse(text)

@@ -76,6 +76,18 @@ import Testing
         log.close()
     }
 
+    @Test func `a path that looks like a URI is taken as it is`() throws {
+        // Relative, since a path that begins with a slash is none.
+        let path = "file:conflux-log-\(UUID())%41?x"
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        try SQLiteLog(directory: path, settings: .small()).close()
+        let names = try FileManager.default.contentsOfDirectory(atPath: path)
+        #expect(names.contains("log.sqlite"))
+        let file = try SQLiteLogFile(directory: path)
+        #expect(file.last == .zero)
+        file.close()
+    }
+
     @Test func `a folder that cannot be created is named`() throws {
         try FileManager.default.createDirectory(
             atPath: folder.path, withIntermediateDirectories: true)

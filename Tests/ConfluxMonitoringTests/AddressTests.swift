@@ -74,6 +74,10 @@ struct AddressTests {
         for text in ["", "\n", "short\n", "0123456789abcdef\n\n", "\u{FEFF}\n"] {
             #expect(try refusal(text)?.contains("does not hold a token") == true)
         }
+        // As an editor of another system saves it, in UTF-16.
+        try Data([0xFF, 0xFE, 0x61, 0x00]).write(to: URL(filePath: path))
+        let other = #expect(throws: MonitoringError.self) { try BearerToken(file: path) }
+        #expect(other?.message.contains("in line 1, ") == true, "\(String(describing: other))")
         #expect(
             try refusal(String(repeating: "x", count: 4_096))?.contains("does not hold a token")
                 == true)

@@ -57,7 +57,9 @@ struct ServerTests {
         #expect(answer.head.contains("version=0.0.4"))
     }
 
-    @Test(arguments: ["/", "/metrics/", "/METRICS", "/livez/../metrics", "/favicon.ico", "//"])
+    @Test(arguments: [
+        "/", "/metrics/", "/METRICS", "/livez/../metrics", "/favicon.ico", "//", "/livez%00",
+    ])
     func `a request for an unknown path learns the known paths`(path: String) throws {
         let server = try Self.serve()
         let answer = try RawHTTP.ask(server.address, path)

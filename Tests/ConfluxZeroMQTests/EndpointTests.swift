@@ -5,6 +5,7 @@ import Testing
     @Test(arguments: [
         "tcp://127.0.0.1:7400", "tcp://localhost:1", "tcp://a-b.example_1.org:65535",
         "tcp://[::1]:7400", "tcp://[fe80::1%eth0]:7400", "tcp://*:7400", "ipc:///run/feed",
+        "ipc:///\u{301}/feed",
     ])
     func `an endpoint is written as it was read`(_ text: String) throws {
         #expect(try Endpoint(text).description == text)

@@ -140,6 +140,8 @@ private func nanoseconds(_ duration: Duration) -> Int {
 
 /// Cuts a text into its leading decimal digits and the unit after them; nil if there are no digits.
 private func splitUnit(_ text: String) -> (digits: Substring, unit: String)? {
+    // Other characters may be equal to a unit's by Unicode, such as the sign of the kelvin to K.
+    guard text.utf8.allSatisfy({ $0 < 0x80 }) else { return nil }
     let digits = text.prefix { ("0"..."9").contains($0) }
     return digits.isEmpty ? nil : (digits, String(text[digits.endIndex...]))
 }

@@ -168,7 +168,7 @@ enum ContextCommand {
     /// - Throws: ``CommandFailure`` if the present folder has no name in UTF-8, with which the file could be found
     ///   again.
     private static func absolute(_ path: String) throws(CommandFailure) -> String {
-        guard !path.hasPrefix("/") else { return path }
+        guard path.utf8.first != UInt8(ascii: "/") else { return path }
         guard let folder = getcwd(nil, 0) else {
             let reason = SystemFailure(errno, at: ".").reason(
                 advice: "Give the whole path of \(path).")

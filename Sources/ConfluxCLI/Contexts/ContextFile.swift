@@ -30,7 +30,7 @@ struct ContextFile: Sendable {
     /// - Parameter variables: The environment. `XDG_CONFIG_HOME`, or else `HOME`, decides the path.
     init(_ variables: [String: String]) {
         func folder(_ name: String) -> String? {
-            variables[name].flatMap { $0.hasPrefix("/") ? $0 : nil }
+            variables[name].flatMap { $0.utf8.first == UInt8(ascii: "/") ? $0 : nil }
         }
         let base = folder("XDG_CONFIG_HOME") ?? folder("HOME").map { "\($0)/.config" }
         path = base.map { "\($0)/conflux/contexts.json" }

@@ -53,7 +53,7 @@ final class StoreObservation: Sendable {
 
     /// Shows the current state in every node, or in one.
     func show(_ node: Name?) async throws(CommandFailure) {
-        _ = try await awaitHost(node)
+        _ = try await awaitHost()
         var failure: CommandFailure?
         var sightings: [Sighting] = []
         for answer in try await ask(node, after: .zero, patience: connection.timeout) {
@@ -73,25 +73,24 @@ final class StoreObservation: Sendable {
         if let failure { throw failure }
     }
 
-    /// Waits until a node, or this one, hosts the store, if there is such a store: after a restart of the sequencer, for
-    /// example, its nodes may not be back yet.
+    /// Waits until a node hosts the store, if there is such a store: after a restart of the sequencer, for example, its
+    /// nodes may not be back yet.
     ///
     /// - Returns: Whether one does. If not, the question for the state gets the reason.
-    private func awaitHost(_ node: Name?) async throws(CommandFailure) -> Bool {
+    private func awaitHost() async throws(CommandFailure) -> Bool {
         let deadline = ContinuousClock.now + connection.timeout
         var isNoted = false
         while true {
             let status = try await connection.status()
-            let hosts = hosts(in: status)
-            guard node.map({ !hosts.contains($0) }) ?? hosts.isEmpty else { return true }
+            guard hosts(in: status).isEmpty else { return true }
             guard status.stores.contains(where: { $0.store == store }),
                 ContinuousClock.now < deadline, !Task.isCancelled
             else { return false }
             if !isNoted {
                 isNoted = true
                 environment.diagnostics.note(
-                    "no live node \(node.map { "named \($0) " } ?? "")hosts \(store); waiting for one for "
-                        + "\(connection.timeout) (--timeout)"
+                    "no live node hosts \(store); waiting for one for \(connection.timeout) "
+                        + "(--timeout)"
                 )
             }
             await Pause.wait(for: Self.hostPause)
@@ -146,7 +145,7 @@ final class StoreObservation: Sendable {
 
     private func followAlone(_ node: Name) async -> Result<Void, CommandFailure> {
         do throws(CommandFailure) {
-            _ = try await awaitHost(node)
+            _ = try await awaitHost()
         } catch {
             return .failure(error)
         }
@@ -158,7 +157,7 @@ final class StoreObservation: Sendable {
         await withDiscardingTaskGroup { group in
             do throws(CommandFailure) {
                 // No host at the beginning is most likely a mistake; later, it is a pause.
-                if try await !awaitHost(nil) {
+                if try await !awaitHost() {
                     for answer in try await ask(nil, after: .zero, patience: connection.timeout) {
                         _ = try answer.get()
                     }

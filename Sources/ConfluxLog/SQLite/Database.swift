@@ -32,7 +32,10 @@ final class Database {
     init(path: String, vfs: String?, access: Access) throws(DatabaseFailure) {
         var connection: OpaquePointer?
         let flags = access.flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE
-        let code = sqlite3_open_v2(path, &connection, flags, vfs)
+        // A path that begins with "file:" would be taken for a URI, which leads elsewhere
+        // (https://www.sqlite.org/uri.html).
+        let literal = path.utf8.first == UInt8(ascii: "/") ? path : "./" + path
+        let code = sqlite3_open_v2(literal, &connection, flags, vfs)
         guard code == SQLITE_OK, let connection else {
             let number = connection.map(sqlite3_system_errno) ?? 0
             sqlite3_close_v2(connection)

@@ -33,7 +33,16 @@ package struct BearerToken: Sendable {
     ///   supervisor's credentials, its group may read it, too.
     /// - Throws: ``MonitoringError``.
     package init(file path: String) throws(MonitoringError) {
-        let lines = TextLines.bytes(try Self.bytes(of: path))
+        let bytes = try Self.bytes(of: path)
+        let lines: [String]
+        do throws(TextLines.Fault) {
+            // Of what is too long anyway, only the beginning was read.
+            lines = bytes.count < Self.readBytesMax ? try TextLines.read(bytes) : []
+        } catch {
+            throw MonitoringError(
+                code: .invalidToken,
+                message: "\(path) does not hold a token: in line \(error.line), \(error.fault).")
+        }
         guard lines.count == 1, let token = BearerToken(lines[0]) else {
             throw MonitoringError(
                 code: .invalidToken,
@@ -45,11 +54,13 @@ package struct BearerToken: Sendable {
         self = token
     }
 
+    /// More than a token has, with a byte order mark and the line's end.
+    private static let readBytesMax = lengths.upperBound + 6
+
     private static func bytes(of path: String) throws(MonitoringError) -> [UInt8] {
         do throws(SystemFailure) {
             let file = try InputFile(path, waits: false)
-            // More than a token has, with a byte order mark and the line's end, shows that it is too long.
-            if try !file.isOpenToOthers() { return try file.read(upTo: lengths.upperBound + 6) }
+            if try !file.isOpenToOthers() { return try file.read(upTo: readBytesMax) }
         } catch {
             let reason = error.reason(advice: "Give a file that there is.")
             throw MonitoringError(

@@ -112,6 +112,8 @@ public enum RightsText {
     }
 
     private static func byteCount(_ text: Substring) -> UInt32? {
+        // Other characters may be equal to a unit's by Unicode, such as the sign of the kelvin to K.
+        guard text.utf8.allSatisfy({ $0 < 0x80 }) else { return nil }
         for (suffix, factor) in [("KiB", UInt32(1) << 10), ("MiB", 1 << 20)]
         where text.hasSuffix(suffix) {
             guard let count = UInt32(text.dropLast(3)) else { return nil }

@@ -62,7 +62,8 @@ public struct AuthorizedKeys: Sendable, Equatable {
         for (index, content) in contents.enumerated() {
             let line = index + 1
             let words = content.split(whereSeparator: { " \t".contains($0) })
-            guard let first = words.first, !first.hasPrefix("#") else { continue }
+            // By bytes: a mark that follows belongs to the same character.
+            guard let first = words.first?.utf8.first, first != UInt8(ascii: "#") else { continue }
             do throws(InvalidText) {
                 let (name, key) = try Self.read(words)
                 let rights = try RightsText.read(words[2...])

@@ -36,7 +36,7 @@ public struct Endpoint: Hashable, Sendable, CustomStringConvertible {
             }
             // libzmq takes @ for an abstract socket and * for a path of the system's choice. A relative path would be
             // another file in a process with another folder, and the sequencer tells nodes its feed's address.
-            guard path.hasPrefix("/") else {
+            guard path.utf8.first == UInt8(ascii: "/") else {
                 throw Self.invalid(
                     text,
                     """

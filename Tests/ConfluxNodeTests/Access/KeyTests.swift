@@ -261,6 +261,7 @@ struct KeyTests {
             ("a \(member) all sessions-max=0", 1), ("a \(member) all sessions-max=x", 1),
             ("a \(member) all sessions-max", 1), ("a \(member) sessions-max=1", 1),
             ("a \(member) all connections-max=1 connections-max=2", 1),
+            ("a \(member) all payload-max=1\u{212A}iB", 1),
             ("a \(member) host=" + Array(repeating: "a", count: 257).joined(separator: ","), 1),
             ("a \(String(describing: member).dropLast())", 1), ("\0 \(member)", 1),
             (String(repeating: "a", count: 100) + " \(member)", 1),
@@ -274,7 +275,8 @@ struct KeyTests {
 
     @Test func `authorised keys are read as editors save them, and bytes are not repaired`() throws
     {
-        let edited = try AuthorizedKeys("\u{FEFF}a \(member) all\r\nb \(stranger) all\r\n")
+        let edited = try AuthorizedKeys(
+            "\u{FEFF}#\u{301} c\r\na \(member) all\r\nb \(stranger) all\r\n")
         #expect(edited.count == 2)
         let latin = Array("# caf".utf8) + [0xE9] + Array("\na \(member) all\n".utf8)
         let fault = #expect(throws: AuthorizedKeys.Fault.self) { try AuthorizedKeys(utf8: latin) }

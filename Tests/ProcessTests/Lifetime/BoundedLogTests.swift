@@ -108,11 +108,11 @@ extension ProcessTests {
             try await withSite { site in
                 let sequencer = try await site.sequencer(data: "log", "--log-limit", "16MiB")
                 _ = try await site.worker("alpha", of: sequencer, stores: ["counter", "document"])
-                // A third of the bound: three snapshots of it would be too much.
+                // More than a quarter of the bound: two snapshots of it, and entries, leave no room for a third one.
                 let large = String(repeating: "x", count: 900_000)
                 for round in 0..<3 {
                     try await site.dispatch(
-                        lines: (0..<6).map {
+                        lines: (0..<5).map {
                             #"{"set":{"at":"/k\#($0)","value":"\#(round)\#(large)"}}"#
                         },
                         to: "document", at: sequencer.address, "--timeout", "60s")
@@ -125,7 +125,7 @@ extension ProcessTests {
                 #expect(dropped.end == .exited(0), "\(dropped.message)")
                 _ = try await site.worker("beta", of: sequencer, stores: ["document/next"])
                 try await site.dispatch(
-                    lines: (0..<6).map { #"{"set":{"at":"/k\#($0)","value":"\#(large)"}}"# },
+                    lines: (0..<5).map { #"{"set":{"at":"/k\#($0)","value":"\#(large)"}}"# },
                     to: "document/next", at: sequencer.address, "--timeout", "60s")
             }
         }
