@@ -120,8 +120,8 @@ struct WayFinding: Sendable, Hashable {
 
     private static func silentRouter(_ endpoint: Endpoint) -> String {
         """
-        The sequencer at \(endpoint) accepts connections, but does not answer in time: it reads its log, \
-        or is busy. See what it prints.
+        The sequencer at \(endpoint) accepts connections, but does not answer in time: it reads its log, is \
+        busy, or has no place for another connection. See what it prints, and its metrics.
         """
     }
 
