@@ -46,11 +46,6 @@ let package = Package(
                 "ConfluxVocabulary", "ConfluxSystem", "ConfluxThreads", "ConfluxCoding",
             ],
             swiftSettings: strict),
-        // For tests of states: to be linked into test targets.
-        .target(
-            name: "ConfluxTesting",
-            dependencies: ["ConfluxVocabulary", "ConfluxSystem", "ConfluxThreads", "Conflux"],
-            swiftSettings: strict),
         .target(name: "ConfluxArguments", swiftSettings: strict),
 
         // What a program does before its `main`.
@@ -97,6 +92,13 @@ let package = Package(
                 "ConfluxVocabulary", "ConfluxSystem", "ConfluxHashing", "ConfluxProtocol",
                 "ConfluxZeroMQ",
                 "Conflux",
+            ],
+            swiftSettings: strict),
+        // For tests of states: to be linked into test targets.
+        .target(
+            name: "ConfluxTesting",
+            dependencies: [
+                "ConfluxVocabulary", "ConfluxSystem", "ConfluxThreads", "Conflux", "ConfluxNode",
             ],
             swiftSettings: strict),
         .target(
@@ -181,7 +183,11 @@ let package = Package(
             name: "PollModelTests", dependencies: ["Conflux", "ConfluxTesting", "PollModel"],
             path: "Tests/Tutorial/PollModelTests", swiftSettings: strict),
         .testTarget(
-            name: "ConfluxTestingTests", dependencies: ["Conflux", "ConfluxTesting", "Spawning"],
+            name: "ConfluxTestingTests",
+            dependencies: [
+                "Conflux", "ConfluxNode", "ConfluxProtocol", "ConfluxTesting", "ConfluxVocabulary",
+                "Spawning",
+            ],
             swiftSettings: strict),
         .testTarget(
             name: "ConfluxArgumentsTests", dependencies: ["ConfluxArguments"],
@@ -251,8 +257,8 @@ let package = Package(
             dependencies: [
                 "ConfluxArguments", "ConfluxBuiltins", "ConfluxCLI", "ConfluxHashing", "ConfluxLog",
                 "ConfluxMonitoring", "ConfluxNode",
-                "ConfluxProtocol", "ConfluxSequencer", "ConfluxVocabulary", "ConfluxWorker",
-                "CSQLite", "FaultyDisk", "Forging",
+                "ConfluxProtocol", "ConfluxSequencer", "ConfluxTesting", "ConfluxVocabulary",
+                "ConfluxWorker", "CSQLite", "FaultyDisk", "Forging",
             ], swiftSettings: strict),
         .testTarget(
             name: "ConfluxBuiltinsTests", dependencies: ["ConfluxBuiltins"],

@@ -27,7 +27,7 @@ enum CompletionNames {
                 ["status", "--timeout", patience], environment: all)
         else { return [] }
         let environment = CommandEnvironment(
-            invocation, isJSON: false, isService: false, interruption: .watchSignals())
+            invocation, isJSON: false, lifetime: .limited, interruption: .watchSignals())
         let connection = try await Connection.open(environment, as: .observer)
         let status = try await connection.status()
         await connection.close()

@@ -28,7 +28,8 @@ enum Tool {
                 SequencerCommand.description,
                 Worker.command("worker", knowing: BuiltinStates.hosted, examples: workerExamples),
                 DispatchCommand.description, ObserveCommand.description, DropCommand.description,
-                FreezeCommand.freeze, FreezeCommand.thaw, LogCommand.description,
+                FreezeCommand.freeze, FreezeCommand.thaw, UpgradeCommand.description,
+                LogCommand.description,
                 StatusCommand.description, TopCommand.description, BackupCommand.description,
                 RestoreCommand.description, MigrateCommand.description,
                 KeygenCommand.description, ContextCommand.description, ReloadCommand.description,
@@ -134,26 +135,27 @@ enum Tool {
             }
         case "top": command = TopCommand.run
         case "log skip": command = SkipCommand.run
+        case "log export": command = try ExportCommand.make(invocation)
         case "restore": command = RestoreCommand.run
         case "migrate": command = MigrateCommand.run
+        case "upgrade": command = try UpgradeCommand.make(invocation)
         case "log": command = try LogCommand.make(invocation)
         default: command = StatusCommand.run
         }
         let environment = CommandEnvironment(
             invocation, isJSON: invocation[WorkerOptions.json],
-            isService: invocation.command == "sequencer",
-            runsUntilStopped: runsUntilStopped(invocation), interruption: interruption,
-            output: output)
+            lifetime: lifetime(of: invocation), interruption: interruption, output: output)
         return await environment.run(command)
     }
 
-    private static func runsUntilStopped(_ invocation: Invocation) -> Bool {
+    private static func lifetime(of invocation: Invocation) -> CommandEnvironment.Lifetime {
         switch invocation.command {
-        case "top": true
-        case "log": invocation[LogCommand.follow]
-        case "observe": invocation[ObserveCommand.follow]
-        case "status": invocation[StatusCommand.watch]
-        default: false
+        case "sequencer": .service
+        case "top": .following
+        case "observe": invocation[ObserveCommand.follow] ? .following : .limited
+        case "log": invocation[LogCommand.follow] ? .following : .limited
+        case "status": invocation[StatusCommand.watch] ? .following : .limited
+        default: .limited
         }
     }
 }

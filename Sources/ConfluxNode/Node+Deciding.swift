@@ -41,6 +41,24 @@ extension Node {
         try await core.freeze(store, isFrozen: false, patience: patience)
     }
 
+    /// Raises a store's schema version for all processes, to the newest one that every host understands.
+    ///
+    /// Needed only if a program that hosts the store says so (``NodeSettings/upgrades``). Every host migrates a snapshot
+    /// of the store first. If that fails anywhere, nothing changes.
+    ///
+    /// - Parameters:
+    ///   - store: A store that this node hosts.
+    ///   - patience: How long to wait until the version has risen, and this node knows it.
+    /// - Throws: ``NodeError``: `rejected` with `upgradeFailed` as ``NodeError/rejection`` when no newer version is
+    ///   understood everywhere, a host does not allow it, or a migration failed; otherwise as for freezing.
+    public func upgrade<S: ReplicatedState>(
+        _ store: Store<S>, patience: Duration = .seconds(30)
+    ) async throws(NodeError) {
+        guard let name = core.stores.name(of: store) else { throw .notHosted }
+        try await core.wait(
+            for: .upgraded(name, life: nil, version: 0, mayReplay: false), patience: patience)
+    }
+
     /// Skips an entry in every process, so that it has no effect: an entry that crashes programs,
     /// or that no program here can apply.
     ///

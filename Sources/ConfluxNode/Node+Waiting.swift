@@ -94,7 +94,7 @@ extension NodeError {
 
     static func undecided(_ code: RejectionCode, _ message: String) -> NodeError {
         NodeError(
-            code: [.passed, .notAllowed].contains(code) ? .rejected : .unanswered,
+            code: [.passed, .notAllowed, .upgradeFailed].contains(code) ? .rejected : .unanswered,
             message: "\(message) (\(code))",
             rejection: code)
     }

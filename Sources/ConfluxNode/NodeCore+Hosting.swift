@@ -167,7 +167,9 @@ extension NodeCore {
             try await open(.store(name), patience, since: begun) {
                 [weak self, weak store, scope, settings] request, completion in
                 .store(
-                    core, name, route: route, initial: initial, request: request, scope: scope,
+                    core, name, route: route, initial: initial, policy: settings.upgrades,
+                    request: request,
+                    scope: scope,
                     payloadBytesMax: settings.payloadBytesMax, completion: completion,
                     lost: { error in
                         loss.give(error)
@@ -246,13 +248,13 @@ extension NodeCore {
     private func encodedState<S: ReplicatedState>(
         of core: StoreCore<S>
     ) async throws(NodeError) -> [UInt8] {
-        let encoder = CanonicalCoder()
         // The store's executor may never run, so the wait can be cancelled.
         let outcome = OneShot<Result<[UInt8], NodeError>>()
         core.inspect { state, _ in
             guard let state else { return outcome.send(.failure(.closed)) }
             do {
-                outcome.send(.success(try encoder.encode(state.snapshot)))
+                outcome.send(
+                    .success(try S.encode(state.snapshot, as: S.oldestSchemaVersion)))
             } catch {
                 outcome.send(
                     .failure(

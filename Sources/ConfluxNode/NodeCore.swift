@@ -317,10 +317,31 @@ package final class NodeCore: Sendable {
         return answer
     }
 
+    /// Loads a snapshot of the log, or entries that are kept aside.
+    ///
+    /// - Parameters:
+    ///   - place: Its place.
+    ///   - reference: What the bytes must be.
+    /// - Returns: The bytes; nil if the sequencer no longer has them, they are larger than the node takes, or the
+    ///   node ends meanwhile.
+    package func load(_ place: SnapshotPlace, _ reference: SnapshotReference) async -> Bytes? {
+        let bytes = OneShot<Bytes?>()
+        guard port.post(.load(place, reference, { bytes.send($0) })) == .accepted else {
+            return nil
+        }
+        return await bytes.receive(onCancel: nil)
+    }
+
     /// Asks a question that may have several answers. The last answer is marked.
+    ///
+    /// - Parameters:
+    ///   - body: The question.
+    ///   - patience: How long to wait.
+    /// - Returns: The answers, and a function that ends them early.
+    /// - Throws: ``NodeError`` with the code `closed`.
     package func answers(
         to body: Question.Body, patience: Duration
-    ) throws(NodeError) -> AsyncStream<Answer> {
+    ) throws(NodeError) -> (answers: AsyncStream<Answer>, end: @Sendable () -> Void) {
         // There is at most one answer per node, and the sequencer bounds the number of nodes.
         let (stream, continuation) = AsyncStream.makeStream(of: Answer.self)
         let command = LinkCommand.ask(body, patience: patience) { answer in
@@ -328,6 +349,6 @@ package final class NodeCore: Sendable {
             if answer.isLast { continuation.finish() }
         }
         guard port.post(command) == .accepted else { throw .closed }
-        return stream
+        return (stream, { continuation.finish() })
     }
 }

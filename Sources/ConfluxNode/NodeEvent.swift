@@ -46,6 +46,9 @@ public enum NodeEvent: Sendable, Equatable {
     /// without a number, it could not be opened again after its history was lost, and is hosted no
     /// longer.
     case storeStopped(StoreName, at: SequenceNumber?, message: String)
+    /// This program can't migrate a store's state to this schema version. The store keeps its version, here and
+    /// everywhere.
+    case upgradeFailed(StoreName, schemaVersion: Int, message: String)
     /// Replicas of a store differ; this node's replica may be one of them (rule 22).
     case diverged(StateDivergence)
     /// A problem of the crash journal that the operator should know: a damaged one was set aside,

@@ -55,6 +55,9 @@ public struct NodeSettings: Sendable {
     /// reports ``NodeEvent/storeStopped(_:at:message:)``, instead of dying again. Each node needs
     /// a file of its own, on a disk that outlives the process.
     public var crashJournal: String?
+    /// When the schema versions of the stores that this node hosts rise, if the program understands newer ones
+    /// (`BridgedState.oldestSchemaVersion`).
+    public var upgrades = UpgradePolicy.whenAllUnderstand
     /// How long the node's thread polls for the outcome of an action before it sleeps, 10 ms at most; zero if it
     /// sleeps at once. Polling shortens the time to an outcome, and keeps a processor busy meanwhile, unless other
     /// threads need it. A node polls only while it awaits an outcome, and if the last one took no longer than this; one

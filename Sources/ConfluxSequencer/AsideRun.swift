@@ -62,7 +62,7 @@ package final class AsideRun: @unchecked Sendable {
             switch block {
             case .batch(_, let batch):
                 for row in batch.targets { add(row.target) }
-            case .event(.upgraded(let name, _, _, _), _), .event(.frozen(let name, _, _), _),
+            case .event(.upgraded(let name, _, _, _, _), _), .event(.frozen(let name, _, _), _),
                 .event(.thawed(let name, _), _), .event(.digestPoint(let name, _), _):
                 add(.store(name))
             case .event(.skipped(_, let target), _): add(target)

@@ -65,6 +65,10 @@ package enum Folder {
         guard rmdir(path) == 0 else { throw SystemFailure(errno, at: path) }
     }
 
+    /// Whether a path begins at the root: by its first byte, since for Unicode a mark behind the slash makes it another
+    /// character.
+    package static func isAbsolute(_ path: String) -> Bool { path.utf8.first == UInt8(ascii: "/") }
+
     /// The folder that has a file or a folder in it.
     package static func parent(of path: String) -> String {
         var rest = path[...]

@@ -18,6 +18,9 @@ import Foundation
 /// It takes the options of `conflux worker` (`--connect`, `--name`, `--store` …). It prints a line once
 /// all of its stores are current, and then its events. On SIGINT and SIGTERM it leaves cleanly. Its
 /// exit codes are those of `conflux help`.
+///
+/// `stock-worker upgrade --check` migrates copies of the states that such stores have now, with the
+/// worker's own program, and shows what changes. Run it before you deploy a new program.
 public enum Worker {
     /// Runs a worker with this process's command line, and ends the process.
     ///
@@ -31,7 +34,12 @@ public enum Worker {
         _ program: String, version: String? = nil, states: [HostedState]
     ) async -> Never {
         let description = Program(
-            command(program, knowing: states), version: fullVersion(version),
+            command(
+                program, knowing: states,
+                subcommands: [
+                    UpgradeCheck.command(
+                        knowing: states, of: program, options: WorkerOptions.connecting)
+                ]), version: fullVersion(version),
             environmentPrefix: "CONFLUX")
         exit(await run(description, version ?? ConfluxRelease.version, states: states).rawValue)
     }
@@ -48,9 +56,11 @@ public enum Worker {
     ///   - name: The name of the command.
     ///   - states: The states it can host.
     ///   - examples: The examples at the end of its help.
+    ///   - subcommands: The commands below it.
     /// - Returns: The description.
     package static func command(
-        _ name: String, knowing states: [HostedState], examples: [Command.Example] = []
+        _ name: String, knowing states: [HostedState], examples: [Command.Example] = [],
+        subcommands: [Command] = []
     ) -> Command {
         Command(
             name, summary: "Host replicated stores in this process.",
@@ -61,7 +71,8 @@ public enum Worker {
 
                 States: \(states.map(\.name).sorted().joined(separator: ", ")).
                 """,
-            parameters: WorkerOptions.all, examples: examples)
+            parameters: WorkerOptions.all, examples: examples, subcommands: subcommands,
+            runsAlone: true)
     }
 
     private static func run(
@@ -74,6 +85,12 @@ public enum Worker {
             {
             case .show(let text):
                 return StandardOutput.show(text)
+            case .run(let invocation) where invocation.command == "upgrade":
+                let check = try UpgradeCheck.make(invocation, knowing: states)
+                let environment = CommandEnvironment(
+                    invocation, isJSON: invocation[WorkerOptions.json], lifetime: .limited,
+                    interruption: .watchSignals())
+                return await environment.run(check)
             case .run(let invocation):
                 return try await run(
                     invocation, version: version, states: states,
@@ -99,7 +116,7 @@ public enum Worker {
         interruption: Interruption
     ) async throws(UsageError) -> ExitCode {
         let environment = CommandEnvironment(
-            arguments, isJSON: arguments[WorkerOptions.json], isService: true,
+            arguments, isJSON: arguments[WorkerOptions.json], lifetime: .service,
             interruption: interruption)
         let session = try WorkerSession(environment, version: version, states: states)
         return await environment.run { _ async throws(CommandFailure) in try await session.run() }

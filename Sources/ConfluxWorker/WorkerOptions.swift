@@ -51,6 +51,9 @@ package enum WorkerOptions {
     package static let json = Flag(
         "--json", summary: "Print one JSON value per line, with sorted keys.")
 
+    /// The options of a command that connects to the sequencer.
+    package static let connecting: [any ParameterKey] = [connect, secret, serverKey, timeout, json]
+
     /// All options.
     package static let all: [any ParameterKey] = [
         connect, secret, serverKey, name, stores, journal, timeout, payloadMax,

@@ -184,34 +184,14 @@ struct WorkerSession: Sendable {
         func range(_ from: SequenceNumber, _ through: SequenceNumber) -> JSONObject {
             ["from": .number(from), "through": .number(through)]
         }
+        if let report = LinkReport(event, to: address) {
+            environment.announce(report.event, report.fields, text: report.text)
+            return
+        }
         switch event {
-        case .joined(let log, let epoch, let incarnation):
-            environment.announce(
-                "joined",
-                [
-                    "epoch": .number(epoch), "incarnation": .number(incarnation),
-                    "log": .string(log.description),
-                ], text: "joined log \(log) in epoch \(epoch) as node \(incarnation)")
-        case .disconnected:
-            environment.announce(
-                "disconnected",
-                text:
-                    "disconnected: the sequencer at \(address) does not answer; trying to reach it again"
-            )
-        case .unreachable(let message):
-            environment.announce("unreachable", ["message": .string(message)], text: message)
-        case .connectionRefused(let message):
-            environment.announce("connectionRefused", ["message": .string(message)], text: message)
-        case .sequencerNotServing(let message):
-            environment.announce(
-                "sequencerNotServing", ["message": .string(message)],
-                text: "the sequencer does not serve: \(message)")
         case .heldUp(let message):
             environment.announce(
                 "heldUp", ["message": .string(message)], text: "actions wait: \(message)")
-        case .reconnected(let epoch):
-            environment.announce(
-                "reconnected", ["epoch": .number(epoch)], text: "reconnected in epoch \(epoch)")
         case .staleSequencer(let epoch):
             environment.announce(
                 "staleSequencer", ["epoch": .number(epoch)],
@@ -249,6 +229,17 @@ struct WorkerSession: Sendable {
             environment.announce(
                 "storeStopped", fields,
                 text: sequence == nil ? "\(store) is no longer hosted: \(message)" : message)
+        case .upgradeFailed(let store, let version, let message):
+            environment.announce(
+                "upgradeFailed",
+                [
+                    "message": .string(message), "schemaVersion": .number(UInt64(version)),
+                    "store": .string(store.description),
+                ],
+                text: """
+                    this program can't migrate \(store) to schema version \(version), so nothing has changed: \
+                    \(message)
+                    """)
         case .diverged(let divergence):
             var fields: JSONObject = [
                 "firstUnequal": .number(divergence.firstUnequal),
@@ -270,7 +261,9 @@ struct WorkerSession: Sendable {
             environment.announce(
                 "unreadableFrame", ["message": .string(message)],
                 text: "a frame could not be read and was ignored: \(message)")
-        case .closed: break
+        case .joined, .disconnected, .unreachable, .connectionRefused, .sequencerNotServing,
+            .reconnected, .closed:
+            break
         }
     }
 }

@@ -113,32 +113,6 @@ import Testing
         }
     }
 
-    @Test(.timeLimit(.minutes(5)))
-    func `actions that a stopped store has not applied are not reported as refused`() async throws {
-        try await `A tour of the commands`.withNodes("alpha") { connect in
-            // A newer program upgrades the store and dispatches an action. The older program's store stops there.
-            let node = try await Node.connect(to: try #require(connect.last), scope: Scope())
-            _ = try await node.store(NewerCounter.self)
-            await node.close()
-            let newer = try await Run.tool(
-                [
-                    "dispatch", "counter/*", "increment", "--schema-version", "9", "--wait",
-                    "applied",
-                ]
-                    + connect)
-            #expect(newer.exitCode == .storeStopped)
-            let failure = try JSONValue(json: try #require(newer.lines.first))
-            #expect(failure["/error/code"]?.string == "storeStopped")
-            let sequence = try #require(failure["/receipt/sequence"]?.integer)
-            let action = #"{"add":{"amount":100}}"#
-            let behind = try await Run.tool(
-                ["dispatch", "counter/shared", action, "--wait", "applied"] + connect)
-            #expect(behind.exitCode == .storeStopped)
-            #expect(
-                try await Run.tool(["log", "skip", "\(sequence)"] + connect).exitCode == .success)
-        }
-    }
-
     @Test(.timeLimit(.minutes(5)), arguments: ["freeze", "drop"])
     func `an action that no store took is not reported as applied`(decision: String) async throws {
         try await `A tour of the commands`.withNodes("alpha") { connect in
@@ -205,15 +179,15 @@ import Testing
         guard case .run(let invocation) = try Tool.program.parse(["sequencer", "--memory"]) else {
             return
         }
-        for isService in [false, true] {
+        for lifetime in [CommandEnvironment.Lifetime.limited, .following, .service] {
             let interruption = Interruption()
             interruption.fire(.terminated)
             let environment = CommandEnvironment(
-                invocation, isJSON: true, isService: isService, interruption: interruption)
+                invocation, isJSON: true, lifetime: lifetime, interruption: interruption)
             let exitCode = await environment.run { _ throws(CommandFailure) in
                 throw CommandFailure(failure, "The command failed.")
             }
-            #expect(exitCode == (isService ? .success : wanted))
+            #expect(exitCode == (lifetime == .limited ? wanted : .success))
         }
     }
 
@@ -229,7 +203,7 @@ import Testing
         var telling = SequencerTelling(
             sequencer, isInsecure: false, http: nil,
             CommandEnvironment(
-                invocation, isJSON: true, isService: true, interruption: Interruption(),
+                invocation, isJSON: true, lifetime: .service, interruption: Interruption(),
                 output: file.descriptor))
         let store = try #require(StoreName("cart/7"))
         func tell(_ status: DivergenceStatus) { telling.tell(.note(.diverged(store, status))) }
@@ -251,28 +225,5 @@ import Testing
                 "nodes":[{"incarnation":2,"name":"alpha"}],"store":"cart/7","time":"…"}
                 """)
         #expect(told[1].hasSuffix(#""path":"/a","store":"cart/7","time":"…"}"#))
-    }
-}
-
-/// The counter of a newer program.
-private struct NewerCounter: Model {
-    static let name = "counter"
-    static let schemaVersion = 9
-    var count = 0
-
-    enum Action: Codable, Sendable {
-        case increment
-        case add(amount: Int)
-    }
-
-    mutating func apply(_ action: Action, _ context: ActionContext) {
-        switch action {
-        case .increment: count += 1
-        case .add(let amount): count += amount
-        }
-    }
-
-    static func migrate(_ old: SnapshotReader, from version: Int) throws -> NewerCounter {
-        NewerCounter(count: try old.decode(CounterState.Snapshot.self).count)
     }
 }

@@ -36,7 +36,7 @@ struct Run {
     ) async throws -> CommandFailure? {
         guard case .run(let invocation) = try Tool.program.parse(words) else { return nil }
         let environment = CommandEnvironment(
-            invocation, isJSON: true, isService: false, interruption: Interruption())
+            invocation, isJSON: true, lifetime: .limited, interruption: Interruption())
         do throws(CommandFailure) {
             _ = try await command(environment)
             return nil

@@ -15,7 +15,8 @@ struct HostedStoresTests {
     private let node = SimulatedNode(
         slot: 0, process: 1, role: .member, settings: ReplicaSettings(name: nil, role: .member),
         nonce: Nonce.none, limits: .standard, outboxBytesMax: 1 << 20, shelf: EncodingShelf(),
-        inPlaceBytesMax: .max, openBytesMax: 1 << 20, waitingOutcomesMax: 1_024, states: [state],
+        inPlaceBytesMax: .max, openBytesMax: 1 << 20, waitingOutcomesMax: 1_024,
+        program: Program(states: [state]),
         deaths: [], clock: { .zero })
 
     private func make() -> any SimulatedStore {
@@ -26,7 +27,8 @@ struct HostedStoresTests {
     private func begin(_ store: any SimulatedStore, request: UInt64, life: SequenceNumber) {
         node.replicas.append(store)
         let registration = store.open(
-            request: request, scope: node.scope, payloadBytesMax: 1_024, completion: { _ in },
+            request: request, scope: node.scope, payloadBytesMax: 1_024,
+            policy: .whenAllUnderstand, completion: { _ in },
             lost: { _ in })
         node.applier.perform(.register(registration))
         let state = EncodedState(coding: .json, bytes: Array("{\"left\":0}".utf8)[...])
@@ -34,7 +36,8 @@ struct HostedStoresTests {
             .deliver(
                 .restore(
                     name, life: life, Snapshot(sequence: life, schemaVersion: 1, state: state),
-                    aside: nil, skipped: [], through: life, request: request),
+                    in: VersionInForce(1), aside: nil, skipped: [], through: life,
+                    request: request),
                 log: LogID(high: 1, low: 1)))
     }
 

@@ -41,11 +41,13 @@ struct ReplicaTruthTests {
                     .register(
                         store.open(
                             request: UInt64(index), scope: scope, payloadBytesMax: 1_024,
+                            policy: .whenAllUnderstand,
                             completion: { _ in }, lost: { _ in })))
                 deliver(
                     .restore(
                         store.name, life: life,
-                        Snapshot(sequence: life, schemaVersion: 1, state: initial), aside: nil,
+                        Snapshot(sequence: life, schemaVersion: 1, state: initial),
+                        in: VersionInForce(1), aside: nil,
                         skipped: skipped.filter { $0.1.concerns(store.name) }.map(\.0),
                         through: life, request: UInt64(index) + 1))
                 deliver(.begin(.store(store.name)))
@@ -164,8 +166,8 @@ struct ReplicaTruthTests {
             let stores = fact.concerned.compactMap { branch.history(of: $0, life: $1) }
             let mayBe =
                 isRefused
-                ? stores.allSatisfy { $0.mayHave(sequence, refused: true, by: 1) }
-                : stores.contains { $0.mayHave(sequence, refused: false, by: 1) }
+                ? stores.allSatisfy { $0.mayHave(sequence, refused: true) }
+                : stores.contains { $0.mayHave(sequence, refused: false) }
             #expect(mayBe, "\(comment), entry \(number)")
         }
     }

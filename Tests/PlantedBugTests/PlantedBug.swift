@@ -23,5 +23,5 @@ struct PlantedBug: Sendable, CustomTestStringConvertible {
 
     static let all: [PlantedBug] =
         sequencer + sessions + visits + feed + history + shells + stores + effects
-        + standbys
+        + standbys + upgrades
 }

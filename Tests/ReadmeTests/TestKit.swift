@@ -12,6 +12,12 @@ struct ReadmeFailure {
     }
 }
 
+/// Is only compiled: it names a file of production.
+func agreeWithProduction() throws {
+    let report = try replay("Histories/may.recording", with: .model(Stock.self))
+    #expect(report.difference == nil, "\(report)")
+}
+
 @Suite(.timeLimit(.minutes(5)))
 struct ReadmeTestKit {
     struct Dice: Model, Equatable {

@@ -176,11 +176,13 @@ extension StoreCore where S: ReplicatedState {
     /// - Parameters:
     ///   - snapshot: The state's content at `position`.
     ///   - position: The number of the last action that the snapshot contains.
+    ///   - version: The schema version in force from there on.
     ///   - mark: Records from then on which ordered action is being committed; nil for no record.
     ///   - completion: Called once, after that. Gets whether the snapshot was restored: it is not
     ///     if the store was released before.
     package func restore(
-        _ snapshot: S.Snapshot, at position: SequenceNumber, mark: CommitMark? = nil,
+        _ snapshot: S.Snapshot, at position: SequenceNumber, version: Int = S.schemaVersion,
+        mark: CommitMark? = nil,
         completion: @escaping @Sendable (_ isDone: Bool) -> Void
     ) {
         inspect { [self] state, _ in
@@ -191,6 +193,7 @@ extension StoreCore where S: ReplicatedState {
             thread.pointee.isRestoring = false
             commitMark = mark
             lastOrdered.store(position.rawValue, ordering: .releasing)
+            versionInForce.store(version, ordering: .releasing)
             completion(true)
         }
     }

@@ -119,7 +119,24 @@ public struct Archive: Sendable {
             guard saved <= version else { throw NewerForm(saved: saved, known: version) }
             let reader = SnapshotReader(bytes)
             if let migrate, saved < version { return try migrate(reader, saved) }
-            return try reader.decode(filling: storage.computed.state.content)
+            do throws(CodingFailure) {
+                return try reader.decode(filling: storage.computed.state.content)
+            } catch {
+                throw ChangedForm(saved: saved, reason: error)
+            }
+        }
+    }
+
+    /// Says that the storage's value was saved in another form.
+    private struct ChangedForm: Error, CustomStringConvertible {
+        let saved: Int
+        let reason: CodingFailure
+
+        var description: String {
+            """
+            it was saved with version \(saved), in another form: \(reason). If this program's form is the right \
+            one, keep it with version: \(saved + 1) and a migrate: that reads version \(saved)
+            """
         }
     }
 

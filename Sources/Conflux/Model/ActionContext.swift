@@ -12,6 +12,13 @@ public struct ActionContext: Sendable {
     public let timestamp: Timestamp
     /// Who dispatched the action; nil without a node.
     public let origin: Origin?
+    /// The schema version by whose rules the action is judged: the version that the store has at the action's place in
+    /// the log (``BridgedState/oldestSchemaVersion``). Without a node, the newest: `Int.max`.
+    ///
+    /// ```swift
+    /// let hold: Duration = context.schemaVersion < 2 ? .seconds(30) : .seconds(10)
+    /// ```
+    public let schemaVersion: Int
     /// The seed of all random numbers of one store in one log.
     private let seed: UInt64
 
@@ -22,14 +29,16 @@ public struct ActionContext: Sendable {
     ///   - timestamp: The action's time; the start of 1970 if none is given.
     ///   - origin: Who dispatched it.
     ///   - seed: Chooses the random numbers, together with the sequence number.
+    ///   - schemaVersion: The version by whose rules the action is judged; the newest if none is given.
     public init(
         sequence: SequenceNumber = .zero, timestamp: Timestamp = Timestamp(0),
-        origin: Origin? = nil, seed: UInt64 = 0
+        origin: Origin? = nil, seed: UInt64 = 0, schemaVersion: Int = .max
     ) {
         self.sequence = sequence
         self.timestamp = timestamp
         self.origin = origin
         self.seed = seed
+        self.schemaVersion = schemaVersion
     }
 
     /// A generator of this action's random numbers, at its start.

@@ -30,10 +30,19 @@ public protocol Model: Codable, Sendable {
 
     /// The state's name: 1 to 64 characters of `a-z 0-9 . _ -`, the same in every process.
     static var name: String { get }
-    /// The version of the actions' and the model's form; 1 unless stated. Raise it when either
-    /// changes in a way that older programs can't read, and make sure that ``migrate(_:from:)`` can
-    /// read what these wrote.
+    /// The version of the actions' and the model's form, and of the rules; 1 unless stated. Raise it
+    /// when the form changes in a way that older programs can't read, or when actions are judged
+    /// differently, and make sure that ``migrate(_:from:)`` can read what older programs wrote.
     static var schemaVersion: Int { get }
+    /// The oldest version as which this program can host a store; ``schemaVersion`` unless stated. See
+    /// ``BridgedState/oldestSchemaVersion``.
+    static var oldestSchemaVersion: Int { get }
+    /// The version that an action needs; ``oldestSchemaVersion`` unless stated. See
+    /// ``BridgedState/schemaVersion(of:)``.
+    ///
+    /// - Parameter action: An action.
+    /// - Returns: The oldest version of the program that can decode it.
+    static func schemaVersion(of action: Action) -> Int
     /// How the actions are encoded when dispatched here; `PayloadCoding.json` unless stated.
     static var coding: PayloadCoding { get }
 
@@ -77,6 +86,16 @@ public protocol Model: Codable, Sendable {
     ///   is changed.
     static func migrate(_ old: SnapshotReader, from version: Int) throws -> Self
 
+    /// Makes what a program of an older version would have encoded: the counterpart of ``migrate(_:from:)``. See
+    /// ``ReplicatedState/revert(_:to:)``. Unless implemented, the model is encoded as it is.
+    ///
+    /// - Parameters:
+    ///   - model: The model in the present form.
+    ///   - version: The version in force: less than the present one.
+    /// - Returns: The same model in the form of that version.
+    /// - Throws: Why there is none. Then no snapshot of the store is taken here.
+    static func revert(_ model: Self, to version: Int) throws -> any Encodable & Sendable
+
     /// Called by a node before it replicates the model. There is no reason to implement it.
     static func _willReplicate()
 
@@ -87,6 +106,10 @@ public protocol Model: Codable, Sendable {
 extension Model {
     /// The first version.
     public static var schemaVersion: Int { 1 }
+    /// The present version.
+    public static var oldestSchemaVersion: Int { schemaVersion }
+    /// The oldest version.
+    public static func schemaVersion(of action: Action) -> Int { oldestSchemaVersion }
     /// JSON: readable in the log.
     public static var coding: PayloadCoding { .json }
 
@@ -106,4 +129,9 @@ extension Model {
     public static func migrate(_ old: SnapshotReader, from version: Int) throws -> Self {
         try old.decode()
     }
+
+    /// The model as it is.
+    public static func revert(
+        _ model: Self, to version: Int
+    ) throws -> any Encodable & Sendable { model }
 }

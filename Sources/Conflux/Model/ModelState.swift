@@ -28,6 +28,10 @@ extension ValueState: BridgedState, ReplicatedState where Value: Model, Action =
     public static var name: String { Value.name }
     /// The model's version.
     public static var schemaVersion: Int { Value.schemaVersion }
+    /// The oldest version as which the model's store can be hosted.
+    public static var oldestSchemaVersion: Int { Value.oldestSchemaVersion }
+    /// The version that one of the model's actions needs.
+    public static func schemaVersion(of action: Action) -> Int { Value.schemaVersion(of: action) }
     /// The model's coding.
     public static var coding: PayloadCoding { Value.coding }
     /// Checks and applies the model's actions.
@@ -35,6 +39,13 @@ extension ValueState: BridgedState, ReplicatedState where Value: Model, Action =
     /// The model's migration.
     public static func migrate(_ old: SnapshotReader, from version: Int) throws -> Value {
         try Value.migrate(old, from: version)
+    }
+
+    /// The model in the form of an older version.
+    public static func revert(
+        _ snapshot: Value, to version: Int
+    ) throws -> any Encodable & Sendable {
+        try Value.revert(snapshot, to: version)
     }
 
     /// Tells the model that a node is about to replicate it.

@@ -11,10 +11,25 @@ import ConfluxVocabulary
 public protocol BridgedState: State where Action: Codable & Sendable {
     /// The state's name: 1 to 64 characters of `a-z 0-9 . _ -`, the same in every process.
     static var name: String { get }
-    /// The version of the actions' and the snapshot's form; 1 unless stated. Raise it when either
-    /// changes in a way that older programs can't read, and make sure that
-    /// ``ReplicatedState/migrate(_:from:)`` can read what these wrote.
+    /// The version of the actions' and the snapshot's form, and of the rules; 1 unless stated. Raise it
+    /// when the form changes in a way that older programs can't read, or when actions are judged
+    /// differently, and make sure that ``ReplicatedState/migrate(_:from:)`` can read what older programs wrote.
     static var schemaVersion: Int { get }
+    /// The oldest version as which this program can host a store; ``schemaVersion`` unless stated.
+    ///
+    /// A store has one version for all processes. As long as that is an older one, this program judges actions by the
+    /// rules of that version (``ActionContext/schemaVersion``), and saves the state in its form
+    /// (``ReplicatedState/revert(_:to:)``). So programs of the former version can go on beside this one, while they are
+    /// replaced one by one.
+    static var oldestSchemaVersion: Int { get }
+    /// The version that an action needs; ``oldestSchemaVersion`` unless stated.
+    ///
+    /// A store of an older version does not take the action: the dispatch is rejected. So state here which actions
+    /// programs of an older version can't decode.
+    ///
+    /// - Parameter action: An action.
+    /// - Returns: The oldest version of the program that can decode it.
+    static func schemaVersion(of action: Action) -> Int
     /// How the state's actions are encoded when dispatched here; `PayloadCoding.json` unless
     /// stated. Every process reads every coding. For hundreds of thousands of actions a second,
     /// choose `PayloadCoding.compact`, and make the actions adopt `CompactCodable`.
@@ -24,6 +39,10 @@ public protocol BridgedState: State where Action: Codable & Sendable {
 extension BridgedState {
     /// The first version.
     public static var schemaVersion: Int { 1 }
+    /// The present version.
+    public static var oldestSchemaVersion: Int { schemaVersion }
+    /// The oldest version.
+    public static func schemaVersion(of action: Action) -> Int { oldestSchemaVersion }
     /// JSON: readable in the log.
     public static var coding: PayloadCoding { .json }
 }
@@ -72,6 +91,27 @@ public protocol ReplicatedState: BridgedState {
     ///   is changed.
     static func migrate(_ old: SnapshotReader, from version: Int) throws -> Snapshot
 
+    /// Makes what a program of an older version would have encoded: the counterpart of ``migrate(_:from:)``.
+    ///
+    /// Called while a store has an older version than this program, and so only if there is an
+    /// ``BridgedState/oldestSchemaVersion``. It must depend on nothing but its arguments, and give what that program
+    /// would have: migrated again, it must be the same. Unless implemented, the snapshot is encoded as it is. That is
+    /// enough if only rules have changed, or if new properties are optional and nil as long as the version is older.
+    ///
+    /// ```swift
+    /// static func revert(_ snapshot: Snapshot, to version: Int) -> any Encodable & Sendable {
+    ///     struct First: Encodable { var left: Int }
+    ///     return First(left: snapshot.count)
+    /// }
+    /// ```
+    ///
+    /// - Parameters:
+    ///   - snapshot: The state in the present form.
+    ///   - version: The version in force: less than the present one.
+    /// - Returns: The same state in the form of that version.
+    /// - Throws: Why there is none. Then no snapshot of the store is taken here.
+    static func revert(_ snapshot: Snapshot, to version: Int) throws -> any Encodable & Sendable
+
     /// Called by a node before it replicates the state. There is no reason to implement it.
     static func _willReplicate()
 }
@@ -84,4 +124,9 @@ extension ReplicatedState {
     public static func migrate(_ old: SnapshotReader, from version: Int) throws -> Snapshot {
         try old.decode()
     }
+
+    /// The snapshot as it is.
+    public static func revert(
+        _ snapshot: Snapshot, to version: Int
+    ) throws -> any Encodable & Sendable { snapshot }
 }

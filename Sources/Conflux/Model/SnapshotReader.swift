@@ -34,14 +34,18 @@ public struct SnapshotReader: Sendable {
     /// }
     /// ```
     ///
-    /// Only required properties are filled in: a missing optional property is nil. A renamed
-    /// property counts as a new one, and its old value is lost: decode the former type, and take
-    /// the value from there. Incomplete elements of lists and dictionaries are an error:
-    /// `defaults` has no such elements.
+    /// Parts of parts are filled in, too, at every depth. Only required properties are: a missing
+    /// optional property is nil. A renamed property counts as a new one, and its old value is lost:
+    /// decode the former type, and take the value from there.
+    ///
+    /// Nothing is filled in where `defaults` says nothing about a part: inside an element of a list,
+    /// a set or a dictionary, inside the values of an enumeration's case, and inside an optional
+    /// that is nil in `defaults`. If something is missing there, it is an error with its place:
+    /// decode these parts as the type that they were.
     ///
     /// - Parameter defaults: A value whose parts stand for what is missing.
     /// - Returns: The value.
-    /// - Throws: What was expected, and where.
+    /// - Throws: What was expected, and where. If there is no default for it, the message says so.
     /// - Complexity: Reads the snapshot once more for each property that is filled in.
     public func decode<Value: Codable>(filling defaults: Value) throws(CodingFailure) -> Value {
         try CanonicalCoder().decode(from: bytes, filling: defaults)
@@ -55,12 +59,16 @@ extension ReplicatedState {
     ///   - bytes: The snapshot's canonical encoding.
     ///   - version: The schema version of the program that wrote it.
     /// - Returns: The snapshot, migrated if an older version wrote it.
-    /// - Throws: `CodingFailure` if bytes of this version can't be read; ``StoreError``.
+    /// - Throws: Why there is none. The code is `formChanged` if bytes of this version can't be read.
     package static func snapshot(
         from bytes: some Sequence<UInt8>, version: Int
-    ) throws -> Snapshot {
+    ) throws(StoreError) -> Snapshot {
         guard version != schemaVersion else {
-            return try CanonicalCoder().decode(Snapshot.self, from: bytes)
+            do {
+                return try CanonicalCoder().decode(Snapshot.self, from: bytes)
+            } catch {
+                throw changedForm(ofSnapshot: error)
+            }
         }
         guard version < schemaVersion else {
             throw StoreError(

@@ -168,7 +168,7 @@ enum ContextCommand {
     /// - Throws: ``CommandFailure`` if the present folder has no name in UTF-8, with which the file could be found
     ///   again.
     private static func absolute(_ path: String) throws(CommandFailure) -> String {
-        guard path.utf8.first != UInt8(ascii: "/") else { return path }
+        guard !Folder.isAbsolute(path) else { return path }
         guard let folder = getcwd(nil, 0) else {
             let reason = SystemFailure(errno, at: ".").reason(
                 advice: "Give the whole path of \(path).")
@@ -207,6 +207,14 @@ enum ContextCommand {
         for (key, value) in contexts.named[name] ?? [:] { fields[key] = .string(value) }
         environment.output.print(.object(fields))
     }
+}
+
+extension Connection {
+    /// The parameters that `open` reads.
+    static let parameters: [any ParameterKey] = [
+        WorkerOptions.connect, WorkerOptions.secret, WorkerOptions.serverKey, WorkerOptions.timeout,
+        ContextCommand.option, WorkerOptions.json,
+    ]
 }
 
 extension ValueParser where Value == String {

@@ -30,7 +30,7 @@ struct ContextFile: Sendable {
     /// - Parameter variables: The environment. `XDG_CONFIG_HOME`, or else `HOME`, decides the path.
     init(_ variables: [String: String]) {
         func folder(_ name: String) -> String? {
-            variables[name].flatMap { $0.utf8.first == UInt8(ascii: "/") ? $0 : nil }
+            variables[name].flatMap { Folder.isAbsolute($0) ? $0 : nil }
         }
         let base = folder("XDG_CONFIG_HOME") ?? folder("HOME").map { "\($0)/.config" }
         path = base.map { "\($0)/conflux/contexts.json" }
@@ -133,28 +133,15 @@ struct ContextFile: Sendable {
             JSONValue.object(fields).description.utf8, .plain, columns: 0)
         do throws(SystemFailure) {
             try Folder.make(Folder.parent(of: path))
-            try Self.replace(path, with: text + [UInt8(ascii: "\n")])
+            let file = try DraftFile(path)
+            try file.write(text + [UInt8(ascii: "\n")])
+            try file.complete()
         } catch {
             let reason = error.reason(
                 advice: "Set XDG_CONFIG_HOME to a folder that this user may write.")
             throw CommandFailure(
                 .cannotCreate, code: "contextsUnwritable",
                 "The contexts can't be saved in \(path): \(reason)")
-        }
-    }
-
-    private static func replace(_ path: String, with bytes: [UInt8]) throws(SystemFailure) {
-        let draft = "\(path).\(UUID().uuidString)"
-        let descriptor = open(draft, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
-        guard descriptor >= 0 else { throw SystemFailure(errno, at: draft) }
-        var number = StandardOutput.write(bytes, to: descriptor)
-        if number == 0, fsync(descriptor) != 0 { number = errno }
-        close(descriptor)
-        if number == 0, rename(draft, path) != 0 { number = errno }
-        guard number == 0 else {
-            let failure = SystemFailure(number, at: draft)
-            unlink(draft)
-            throw failure
         }
     }
 

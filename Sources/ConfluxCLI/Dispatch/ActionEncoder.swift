@@ -46,7 +46,7 @@ struct ActionEncoder: Sendable {
         let status = try await status(state)
         if version == nil {
             let concerned = status.stores.filter { target.target.concerns($0.store) }
-            target.schemaVersion = concerned.map(\.schemaVersion).max() ?? 1
+            target.schemaVersion = concerned.map(\.schemaVersion).min() ?? 1
         }
         guard isChecking else { return }
         let told = status.shapes.first { $0.schemaVersion == target.schemaVersion }

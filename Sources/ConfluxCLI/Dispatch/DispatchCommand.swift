@@ -35,9 +35,8 @@ enum DispatchCommand {
     private static let schemaVersion = Option<UInt32?>(
         "--schema-version", valueName: "N", parse: .integer(in: 1...UInt32.max),
         summary: """
-            The schema version of the actions. Nodes whose program is older stop the store \
-            before them. If omitted, it is the version of the store, or that of a state's \
-            newest store.
+            The schema version of the actions. A store of an older version does not take them. If \
+            omitted, it is the version of the store, or that of a state's oldest store.
             """)
     private static let unchecked = Flag(
         "--unchecked",

@@ -155,9 +155,21 @@ final class DispatchReport: Sendable {
                 """))
     }
 
-    /// The sequencer does not know the session of this run any more, so nobody can tell whether its log was replaced.
+    /// The sequencer does not know the session of this resumable run any more, so nobody can tell whether its log was
+    /// replaced.
     func forgotten() {
         tally.withLock { $0.hasLostHistory = true }
+        progress.clear()
+        environment.diagnostics.report(
+            CommandFailure(
+                .unknownOutcome, code: "sessionForgotten",
+                """
+                The sequencer no longer remembers the session of this key. Its log may have been restored \
+                from an older copy: then receipts that were printed before may be void. Run the command \
+                again with the same key: it dispatches exactly what is not in the log. If the log was not \
+                restored, the session was forgotten while this process was away. Then look at the log \
+                first: with any key, the command would dispatch every line again.
+                """))
     }
 
     /// Flushes the output and shows the progress, after a portion.

@@ -88,7 +88,10 @@ struct Dispatching: Sendable {
                 feed.stop()
             case .reconnected(let epoch), .joined(_, let epoch, _): tellLoss(servedIn: epoch)
             case .heldUp(let message): environment.diagnostics.note("actions wait: \(message)")
-            case .sessionForgotten: if feed.resumption != nil { report.forgotten() }
+            case .sessionForgotten:
+                guard feed.resumption != nil else { continue }
+                feed.stop()
+                report.forgotten()
             case .closed(let message):
                 tellLoss(servedIn: nil)
                 guard feed.resumption != nil, !feed.isComplete, !feed.isStopped else { continue }
@@ -241,7 +244,7 @@ struct Dispatching: Sendable {
                 .timedOut, code: "notConnected",
                 """
                 The sequencer at \(address) accepted nothing within \(timeout), so the action was not \
-                sent. Try it again when the sequencer takes actions.
+                sent. Try it again when the sequencer is back.
                 """)
         default: return CommandFailure(error)
         }

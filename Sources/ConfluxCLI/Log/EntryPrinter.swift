@@ -16,9 +16,6 @@ final class EntryPrinter: Sendable {
         var visits: [Incarnation] = []
         /// The last number that was passed.
         var passed = SequenceNumber.zero
-        var isEnded = false
-        var failure: CommandFailure?
-        var waiter: CheckedContinuation<Void, Never>?
     }
 
     /// The most visits whose keys it remembers.
@@ -34,8 +31,8 @@ final class EntryPrinter: Sendable {
     /// Older entries are not printed.
     private let since: Timestamp?
     private let state = Mutex(Content())
-    /// Ends the printing if the next commit takes too long; nil if it may take any time.
-    private let watchdog = Mutex<Watchdog?>(nil)
+    /// Ends with the printing. The time that the reader of the output takes does not count.
+    let reading = EntryReading()
     private let printed = Atomic(false)
 
     /// Whether an entry was printed.
@@ -89,59 +86,14 @@ final class EntryPrinter: Sendable {
         }
     }
 
-    /// From now on, each commit must come within a time after the last one was printed.
-    func limitPauses(to limit: Duration, from address: String) {
-        let watchdog = Watchdog(limit) { [weak self] in
-            self?.end(
-                CommandFailure(
-                    .timedOut,
-                    """
-                    No further entry came from \(address) within \(limit), and the log has more. See what the \
-                    sequencer prints, or give more time with --timeout.
-                    """))
-        }
-        self.watchdog.withLock { $0 = watchdog }
-        watchdog.arm()
-    }
-
-    /// Ends the printing. Only the first call counts.
-    func end(_ failure: CommandFailure? = nil) {
-        watchdog.withLock { $0 }?.cancel()
-        let waiter = state.withLock { state -> CheckedContinuation<Void, Never>? in
-            guard !state.isEnded else { return nil }
-            state.isEnded = true
-            state.failure = failure
-            defer { state.waiter = nil }
-            return state.waiter
-        }
-        waiter?.resume()
-    }
-
-    /// Waits for the end of the printing.
-    ///
-    /// - Returns: Why it ended early, if it did.
-    func ended() async -> CommandFailure? {
-        await withCheckedContinuation { continuation in
-            let isEnded = state.withLock { state in
-                if !state.isEnded { state.waiter = continuation }
-                return state.isEnded
-            }
-            if isEnded { continuation.resume() }
-        }
-        return state.withLock { $0.failure }
-    }
-
     /// Prints the wanted entries of a commit.
-    func take(_ commit: Commit) {
-        let (first, last, isEnded, passed) = state.withLock { state in
+    func take(_ commit: Commit) { reading.take { print(commit) } }
+
+    private func print(_ commit: Commit) {
+        let (first, last, passed) = state.withLock { state in
             defer { state.passed = commit.last }
-            return (state.first, state.last, state.isEnded, state.passed)
+            return (state.first, state.last, state.passed)
         }
-        guard !isEnded else { return }
-        // The time that the reader of the output takes does not count.
-        let watchdog = watchdog.withLock { $0 }
-        watchdog?.disarm()
-        defer { watchdog?.arm() }
         // Commits come in order. Only a node whose history was lost begins again.
         if commit.first <= passed { tellChange(commit.first) }
         let wanted = first...max(first, last ?? commit.last)
@@ -163,7 +115,7 @@ final class EntryPrinter: Sendable {
             sequence = sequence.advanced(by: UInt64(block.count))
         }
         if let last {
-            if commit.last >= last { end() }
+            if commit.last >= last { reading.end() }
         } else {
             flush()
         }

@@ -22,7 +22,7 @@ enum EntryText {
     static func concerns(_ wanted: Target?, _ event: LogEvent) -> Bool {
         guard let wanted else { return true }
         switch event {
-        case .created(let store, _, _), .dropped(let store, _), .upgraded(let store, _, _, _),
+        case .created(let store, _, _), .dropped(let store, _), .upgraded(let store, _, _, _, _),
             .frozen(let store, _, _), .thawed(let store, _), .digestPoint(let store, _):
             return concerns(wanted, .store(store))
         case .skipped(_, let target): return concerns(wanted, target)
@@ -113,11 +113,12 @@ enum EntryText {
             .digestPoint(let store, let life):
             fields["store"] = .string(store.description)
             fields["life"] = .number(life)
-        case .upgraded(let store, let life, let schemaVersion, let base):
+        case .upgraded(let store, let life, let schemaVersion, let base, let digest):
             fields["store"] = .string(store.description)
             fields["life"] = .number(life)
             fields["schemaVersion"] = .number(UInt64(schemaVersion))
             fields["base"] = .number(base)
+            fields["digest"] = digest.map { .string("\($0)") }
         case .frozen(let store, let life, let reason):
             fields["store"] = .string(store.description)
             fields["life"] = .number(life)
@@ -152,7 +153,7 @@ enum EntryText {
             "created: \(store) as "
                 + String(checkedUTF8: json(initial.bytes, of: nil, initial.coding))
         case .dropped(let store, let life): "dropped: \(store) of \(life)"
-        case .upgraded(let store, _, let schemaVersion, let base):
+        case .upgraded(let store, _, let schemaVersion, let base, _):
             "upgraded: \(store) to schema version \(schemaVersion), from its state at \(base)"
         case .frozen(let store, _, let reason): "frozen: \(store) (\(reason))"
         case .thawed(let store, _): "thawed: \(store)"

@@ -83,7 +83,7 @@ enum LogCommand {
                 "Check that nobody changed it since you kept its anchor",
                 "conflux log --verify /var/lib/conflux --expect \"$(cat anchor)\""),
         ],
-        subcommands: [SkipCommand.description], runsAlone: true)
+        subcommands: [SkipCommand.description, ExportCommand.description], runsAlone: true)
 
     /// Checks the options, before the command runs.
     static func make(
@@ -144,7 +144,9 @@ enum LogCommand {
             printer.take(commit)
         }
         let events = connection.core.eventStream
-        let telling = Task { await tell(of: events, of: connection, environment, printer) }
+        let telling = Task {
+            await tell(of: events, environment, printer, at: connection.core.address)
+        }
         let exitCode: ExitCode
         do throws(CommandFailure) {
             exitCode = try await show(environment, connection, printer)
@@ -172,17 +174,15 @@ enum LogCommand {
     ///
     /// - Returns: Whether all wanted entries could be read.
     private static func tell(
-        of events: AsyncStream<NodeEvent>, of connection: Connection,
-        _ environment: CommandEnvironment, _ printer: EntryPrinter
+        of events: AsyncStream<NodeEvent>, _ environment: CommandEnvironment,
+        _ printer: EntryPrinter, at address: String
     ) async -> Bool {
         var isWhole = true
-        var outages = OutageNotes(environment, connection)
         for await event in events {
-            // Without --follow the command ends, and says why.
-            if environment.arguments[follow] { outages.tell(event) }
+            environment.noteLink(event, to: address)
             switch event {
             case .closed(let message):
-                printer.end(CommandFailure(.nodeRefused, code: "closed", message))
+                printer.reading.end(CommandFailure(.nodeRefused, code: "closed", message))
             case .logDamaged(let from, let through, let message) where printer.wants(from, through):
                 isWhole = false
                 environment.diagnostics.report(
@@ -227,21 +227,20 @@ enum LogCommand {
         if let last, first > last { return .success }
 
         // Three things end the printing: the last entry, an interruption, and the end of the node.
-        environment.interruption.whenFired { printer.end() }
+        environment.interruption.whenFired { printer.reading.end() }
         let owners = status.sessions.compactMap { session in
             session.owner.map { (session.incarnation, $0) }
         }
         printer.begin(
             from: first, through: last, owners: Dictionary(uniqueKeysWithValues: owners))
-        connection.core.follow(from: first)
         try await environment.interruption.cancelling { () async throws(CommandFailure) in
-            try await connection.hears()
+            try await connection.follow(from: first)
         }
         // With --follow it waits for new entries, and for a sequencer that is away, as long as it takes.
         if !isFollowing {
-            printer.limitPauses(to: connection.timeout, from: connection.core.address)
+            printer.reading.limitPauses(to: connection.timeout, from: connection.core.address)
         }
-        if let failure = await printer.ended() { throw failure }
+        if let failure = await printer.reading.ended() { throw failure }
         guard let reason = environment.interruption.reason else {
             if !isFollowing, !isKnown, !printer.hasPrinted, let target = arguments[target] {
                 throw CommandFailure(
@@ -251,7 +250,7 @@ enum LogCommand {
             }
             return .success
         }
-        return isFollowing && reason != .outputClosed ? .success : reason
+        return reason
     }
 }
 

@@ -80,7 +80,7 @@ enum SkipCommand {
                         \(status.last).
                         """)
                 }
-                connection.core.follow(from: sequence)
+                try await connection.follow(from: sequence)
                 return try await search.found(
                     within: connection.timeout, at: connection.core.address)
             }

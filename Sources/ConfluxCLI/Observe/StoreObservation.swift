@@ -2,7 +2,6 @@ import ConfluxNode
 import ConfluxProtocol
 import ConfluxVocabulary
 import ConfluxWorker
-import Synchronization
 
 /// Asks the nodes that host a store for its state, once or repeatedly.
 final class StoreObservation: Sendable {
@@ -24,20 +23,7 @@ final class StoreObservation: Sendable {
     private let connection: Connection
     private let store: StoreName
     private let path: JSONPointer
-    /// The nodes that are followed; nil stands for those without a name.
-    private let followed = Mutex<Set<Name?>>([])
-    /// What is known of lost histories, and the questions that are open.
-    private let questions = Mutex(Questions())
-
-    /// What one node answered.
-    private typealias Seen = Result<Sighting, CommandFailure>
-
-    private struct Questions {
-        /// How often the log's history was lost.
-        var losses = 0
-        /// By the node that is followed.
-        var open: [Name?: Task<Result<[Seen], CommandFailure>, Never>] = [:]
-    }
+    private let questions = OpenQuestions()
 
     init(
         _ environment: CommandEnvironment, _ connection: Connection, _ store: StoreName,
@@ -49,14 +35,73 @@ final class StoreObservation: Sendable {
         self.path = path
     }
 
+    // MARK: Hosts
+
+    /// Waits until a node hosts the store, if there is such a store: after a restart of the sequencer, for example,
+    /// its nodes may not be back yet.
+    ///
+    /// - Parameter node: The node that must host it; nil for any.
+    /// - Throws: ``CommandFailure``, with the code of a missing store or node, if there is no such store, if only other
+    ///   nodes host it, or if the time runs out.
+    private func awaitHost(_ node: Name?) async throws(CommandFailure) {
+        let deadline = ContinuousClock.now + connection.timeout
+        var isNoted = false
+        while true {
+            let status = try await connection.status()
+            guard !isHosted(by: node, in: status) else { return }
+            guard status.stores.contains(where: { $0.store == store }) else {
+                throw CommandFailure(
+                    unanswered: .notHosted,
+                    "there is no store \(store): it was never opened, or it was dropped. conflux status shows "
+                        + "the stores")
+            }
+            let absence = absence(of: node, in: status)
+            let left = deadline - ContinuousClock.now
+            // A node that is missing beside others is most likely misspelt.
+            guard left > .zero, hosts(in: status).isEmpty else {
+                throw CommandFailure(
+                    unanswered: node == nil ? .notHosted : .unknownNode, absence)
+            }
+            if !isNoted {
+                isNoted = true
+                environment.diagnostics.note(
+                    "\(absence); waiting for one for \(connection.timeout) (--timeout)")
+            }
+            await Pause.wait(for: min(Self.hostPause, left))
+            try checkCancellation()
+        }
+    }
+
+    private func absence(of node: Name?, in status: SequencerStatus) -> String {
+        guard let node else { return "no live node hosts \(store)" }
+        let names = hosts(in: status).compactMap { $0?.text }.sorted().joined(separator: ", ")
+        return "no live node named \(node) hosts \(store); "
+            + (names.isEmpty ? "nobody hosts it" : "it is hosted by: \(names)")
+    }
+
+    private func isHosted(by node: Name?, in status: SequencerStatus) -> Bool {
+        hosts(in: status).contains { node == nil || $0 == node }
+    }
+
+    /// The names of the live nodes that host the store; nil stands for those without a name.
+    private func hosts(in status: SequencerStatus) -> Set<Name?> {
+        Set(status.sessions.filter { $0.isLive && $0.hosted.contains(store) }.map(\.name))
+    }
+
+    private func checkCancellation() throws(CommandFailure) {
+        guard Task.isCancelled else { return }
+        throw CommandFailure(
+            .interrupted, "Interrupted before the state was read. Run the command again.")
+    }
+
     // MARK: Once
 
     /// Shows the current state in every node, or in one.
     func show(_ node: Name?) async throws(CommandFailure) {
-        _ = try await awaitHost()
+        try await awaitHost(node)
         var failure: CommandFailure?
         var sightings: [Sighting] = []
-        for answer in try await ask(node, after: .zero, patience: connection.timeout) {
+        try await ask(node, after: .zero, patience: connection.timeout) { answer in
             switch answer {
             case .success(let sighting): sightings.append(sighting)
             case .failure(let other): failure = failure ?? other
@@ -73,223 +118,165 @@ final class StoreObservation: Sendable {
         if let failure { throw failure }
     }
 
-    /// Waits until a node hosts the store, if there is such a store: after a restart of the sequencer, for example, its
-    /// nodes may not be back yet.
-    ///
-    /// - Returns: Whether one does. If not, the question for the state gets the reason.
-    private func awaitHost() async throws(CommandFailure) -> Bool {
-        let deadline = ContinuousClock.now + connection.timeout
-        var isNoted = false
-        while true {
-            let status = try await connection.status()
-            guard hosts(in: status).isEmpty else { return true }
-            guard status.stores.contains(where: { $0.store == store }),
-                ContinuousClock.now < deadline, !Task.isCancelled
-            else { return false }
-            if !isNoted {
-                isNoted = true
-                environment.diagnostics.note(
-                    "no live node hosts \(store); waiting for one for \(connection.timeout) "
-                        + "(--timeout)"
-                )
-            }
-            await Pause.wait(for: Self.hostPause)
-        }
-    }
-
-    private func hosts(in status: SequencerStatus) -> Set<Name?> {
-        Set(status.sessions.filter { $0.isLive && $0.hosted.contains(store) }.map(\.name))
-    }
-
     // MARK: Again and again
+
+    /// A task of following has ended.
+    private enum Step {
+        /// These nodes host the store, and are not followed yet.
+        case found(Set<Name?>)
+        case failed(CommandFailure)
+        case cancelled
+    }
 
     /// Shows the state in every node, or in one, and each later state, until cancelled.
     func follow(_ node: Name?) async throws(CommandFailure) {
+        // No host at the beginning is most likely a mistake; later, it is a pause.
+        try await awaitHost(node)
         let events = connection.core.eventStream
         let watching = Task { await watch(events) }
         defer { watching.cancel() }
-        let outcome = await withTaskGroup(of: Result<Void, CommandFailure>.self) { group in
-            if let node {
-                _ = claim(node)
-                group.addTask { await self.followAlone(node) }
-            } else {
-                group.addTask { await self.discover() }
+        let failure = await withTaskGroup(of: Step.self) { group -> CommandFailure? in
+            var followed: Set<Name?> = []
+            var failure: CommandFailure?
+            group.addTask {
+                if let node { .found([node]) } else { await self.search(besides: []) }
             }
-            var outcome = Result<Void, CommandFailure>.success(())
-            for await result in group {
-                outcome = result
-                if case .failure = result { group.cancelAll() }
+            for await step in group {
+                switch step {
+                case .found(let hosts):
+                    followed.formUnion(hosts)
+                    for host in hosts { group.addTask { await self.followOne(host) } }
+                    let present = followed
+                    if node == nil { group.addTask { await self.search(besides: present) } }
+                case .failed(let other):
+                    failure = failure ?? other
+                    group.cancelAll()
+                case .cancelled: break
+                }
             }
-            return outcome
+            return failure
         }
-        try outcome.get()
+        if let failure { throw failure }
     }
 
-    /// Tells that the history was lost: what the nodes show from then on may have lower numbers. Open questions, which
-    /// ask for higher ones, end.
     private func watch(_ events: AsyncStream<NodeEvent>) async {
-        var outages = OutageNotes(environment, connection)
         for await event in events {
-            outages.tell(event)
-            guard case .historyLost(let from, let through) = event else { continue }
-            environment.tellHistoryLost(
-                ["from": .number(from), "through": .number(through)],
-                "the log has lost the entries \(from) to \(through), as after a restore from a backup: "
-                    + "the states that were shown may be void, and numbers begin again at \(from)")
-            questions.withLock { questions in
-                questions.losses += 1
-                for question in questions.open.values { question.cancel() }
+            environment.noteLink(event, to: connection.core.address)
+            switch event {
+            // What the nodes show from then on may have lower numbers.
+            case .historyLost(let from, let through):
+                questions.endAll(isHistoryLost: true)
+                environment.tellHistoryLost(
+                    ["from": .number(from), "through": .number(through)],
+                    "the log has lost the entries \(from) to \(through), as after a restore from a backup: "
+                        + "the states that were shown may be void, and numbers begin again at \(from)"
+                )
+            // The sequencer that had the questions is gone, or the connection by which it would have answered.
+            case .joined: questions.endAll(isHistoryLost: true)
+            case .reconnected: questions.endAll(isHistoryLost: false)
+            default: break
             }
         }
     }
 
-    private func followAlone(_ node: Name) async -> Result<Void, CommandFailure> {
-        do throws(CommandFailure) {
-            _ = try await awaitHost()
-        } catch {
-            return .failure(error)
-        }
-        return await follow(node, isAlone: true)
-    }
-
-    /// Follows every node that hosts the store, including those that come later.
-    private func discover() async -> Result<Void, CommandFailure> {
-        await withDiscardingTaskGroup { group in
-            do throws(CommandFailure) {
-                // No host at the beginning is most likely a mistake; later, it is a pause.
-                if try await !awaitHost() {
-                    for answer in try await ask(nil, after: .zero, patience: connection.timeout) {
-                        _ = try answer.get()
-                    }
-                }
-                while !Task.isCancelled {
-                    for host in try await presentHosts() where claim(host) {
-                        group.addTask { _ = await self.follow(host, isAlone: false) }
-                    }
-                    await Pause.wait(for: Self.retryPause)
-                }
-                return .success(())
-            } catch {
-                group.cancelAll()
-                return .failure(error)
-            }
-        }
-    }
-
-    private func claim(_ node: Name?) -> Bool {
-        followed.withLock { $0.insert(node).inserted }
-    }
-
-    private func presentHosts() async throws(CommandFailure) -> Set<Name?> {
+    /// Waits until other nodes host the store.
+    private func search(besides followed: Set<Name?>) async -> Step {
         while !Task.isCancelled {
             do throws(CommandFailure) {
-                return hosts(in: try await connection.status())
-            } catch  where error.exitCode == .timedOut {
-                // The sequencer is away at the moment; the node tries to reach it.
+                let new = hosts(in: try await connection.status()).subtracting(followed)
+                guard new.isEmpty else { return .found(new) }
+            } catch {
+                // The sequencer may be away at the moment; the node tries to reach it.
+                guard error.exitCode == .timedOut else { return .failed(error) }
                 continue
             }
+            await Pause.wait(for: Self.retryPause)
         }
-        return []
+        return .cancelled
     }
 
-    private func follow(_ node: Name?, isAlone: Bool) async -> Result<Void, CommandFailure> {
+    /// Shows the state in one node, or in those without a name, until cancelled.
+    private func followOne(_ node: Name?) async -> Step {
         var last = SequenceNumber.zero
-        var known = questions.withLock { $0.losses }
+        var known = questions.history
         var isFirst = true
         while !Task.isCancelled {
-            let after = last
-            let question = Task { () -> Result<[Seen], CommandFailure> in
-                do throws(CommandFailure) {
-                    return .success(
-                        try await self.ask(node, after: after, patience: Self.followPatience))
-                } catch {
-                    return .failure(error)
-                }
-            }
-            let isOutdated = questions.withLock { questions in
-                questions.open[node] = question
-                return questions.losses != known
-            }
-            if isOutdated { question.cancel() }
-            let result = await withTaskCancellationHandler {
-                await question.value
-            } onCancel: {
-                question.cancel()
-            }
-            // Numbers of a lost history say nothing about this one.
-            let losses = questions.withLock { $0.losses }
-            if losses != known {
-                (known, last) = (losses, .zero)
-                continue
-            }
             var failure: CommandFailure?
-            let answers: [Seen]
+            // Numbers of a lost history say nothing about this one.
+            let history = questions.history
+            if history != known { (known, last) = (history, .zero) }
             do throws(CommandFailure) {
-                answers = try result.get()
-            } catch {
-                return .failure(error)
-            }
-            for answer in answers {
-                switch answer {
-                case .success(let sighting):
-                    guard sighting.node == node, sighting.sequence > last else { continue }
-                    last = sighting.sequence
-                    do throws(CommandFailure) {
-                        add(try line(sighting))
-                        environment.output.flush()
-                    } catch {
-                        environment.diagnostics.report(error)
+                try await ask(node, after: last, patience: Self.followPatience, of: history) {
+                    answer in
+                    switch answer {
+                    case .success(let sighting):
+                        guard sighting.node == node, sighting.sequence > last else { return }
+                        last = sighting.sequence
+                        do throws(CommandFailure) {
+                            add(try line(sighting))
+                            environment.output.flush()
+                        } catch {
+                            environment.diagnostics.report(error)
+                        }
+                    case .failure(let other): failure = other
                     }
-                case .failure(let other): failure = other
                 }
+            } catch {
+                return .failed(error)
             }
-            // A node that is missing at the beginning is most likely misspelt; later, it will come back.
-            if let failure, failure.exitCode == .notFound, isFirst, isAlone {
-                return .failure(failure)
-            }
+            // A right that is missing at the beginning is most likely a mistake; later, it may come back.
+            if isFirst, let failure, failure.exitCode == .notPermitted { return .failed(failure) }
             // A question that failed at once would fail at once again.
             if let failure, failure.exitCode != .timedOut {
                 await Pause.wait(for: Self.retryPause)
             }
             isFirst = false
         }
-        return .success(())
+        return .cancelled
     }
 
     // MARK: Questions
 
-    /// Asks for the state, and gathers the answers.
+    /// Asks for the state, and passes each answer on.
+    ///
+    /// - Parameters:
+    ///   - node: The node; nil for every one.
+    ///   - sequence: The number that the state must be after.
+    ///   - patience: How long to wait.
+    ///   - history: The history that the number belongs to; nil if it belongs to none. If that is lost, the question
+    ///     ends.
+    ///   - take: Gets each answer.
+    /// - Throws: ``CommandFailure`` if the node has ended, or the task was cancelled.
     private func ask(
-        _ node: Name?, after: SequenceNumber, patience: Duration
-    ) async throws(CommandFailure) -> [Seen] {
+        _ node: Name?, after sequence: SequenceNumber, patience: Duration,
+        of history: OpenQuestions.History? = nil,
+        _ take: (Result<Sighting, CommandFailure>) -> Void
+    ) async throws(CommandFailure) {
         let answers: AsyncStream<Answer>
+        let end: @Sendable () -> Void
         do throws(NodeError) {
-            answers = try connection.core.answers(
-                to: .observe(store, node: node, after: after), patience: patience)
+            (answers, end) = try connection.core.answers(
+                to: .observe(store, node: node, after: sequence), patience: patience)
         } catch {
             throw CommandFailure(error)
         }
-        var found: [Seen] = []
+        let number = questions.begin(of: history, end)
+        defer { questions.remove(number) }
         for await answer in answers {
             switch answer.body {
             case .state(_, let sequence, let state):
-                found.append(
-                    .success(Sighting(node: answer.node, sequence: sequence, state: state)))
+                take(.success(Sighting(node: answer.node, sequence: sequence, state: state)))
             case .failed(let reason, let message):
-                found.append(.failure(CommandFailure(unanswered: reason, message)))
+                take(.failure(CommandFailure(unanswered: reason, message)))
             case .status, .applied, .refused, .stopped, .concernedNobody, .alive, .reloaded,
-                .sequencers, .handingOver:
+                .sequencers, .handingOver, .start:
                 break
             }
             // A node without a name can't be asked alone. Its answer is enough: the others' are not
             // waited for.
-            if node == nil, after > .zero, answer.node == nil { break }
+            if node == nil, sequence > .zero, answer.node == nil { break }
         }
-        if Task.isCancelled {
-            throw CommandFailure(
-                .interrupted, "Interrupted before the state was read. Run the command again.")
-        }
-        return found
+        try checkCancellation()
     }
 
     // MARK: Lines

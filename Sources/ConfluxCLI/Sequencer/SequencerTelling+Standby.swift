@@ -7,8 +7,6 @@ import ConfluxWorker
 extension SequencerTelling {
     func tell(_ standing: SequencerEvent.Standing, _ last: SequenceNumber) {
         if let failure = standing.failure {
-            environment.diagnostics.report(
-                CommandFailure(.logFailed, "The log can't be followed; trying again: \(failure)"))
             environment.announce(
                 "logFailed",
                 ["message": .string(failure), "pauseMilliseconds": .number(UInt64(500))],

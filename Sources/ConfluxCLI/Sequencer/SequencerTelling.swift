@@ -62,9 +62,6 @@ struct SequencerTelling {
                 ],
                 text: "\(kind): and \(count) more in the last \(span.components.seconds) s")
         case .tenureFailed(let message, let pause):
-            // It is reported twice: as an event, and as an error that somebody has to act upon.
-            environment.diagnostics.report(
-                CommandFailure(.logFailed, "The log failed; trying again in \(pause): \(message)"))
             let milliseconds = UInt64(clamping: Int64(pause / .milliseconds(1)))
             environment.announce(
                 "logFailed",
@@ -174,7 +171,8 @@ struct SequencerTelling {
                     \(name.map { "\($0)" } ?? "a node") had entries \(from) to \(through), which \
                     this log does not have; it reloads its stores
                     """)
-        case .created, .dropped, .upgraded, .frozen, .thawed, .skipped, .snapshotTaken,
+        case .created, .dropped, .upgraded, .upgradeFailed, .frozen, .thawed, .skipped,
+            .snapshotTaken,
             .snapshotFailed, .sourcePassedOver, .asideFailed, .diverged, .converged:
             tellOfStores(note)
         }
@@ -195,9 +193,15 @@ struct SequencerTelling {
             announce(
                 "upgraded", store, ["schemaVersion": .number(UInt64(version))],
                 """
-                upgraded: \(store) has schema version \(version); nodes that know only older ones stop \
-                it at the next action of that version, and can't open it any more
+                upgraded: \(store) has schema version \(version); programs that know only older ones can't open it \
+                any more
                 """)
+        case .upgradeFailed(let store, let version, let reason):
+            announce(
+                "upgradeFailed", store,
+                ["message": .string(reason), "schemaVersion": .number(UInt64(version))],
+                "\(store) does not get schema version \(version), and nothing has changed: \(reason)"
+            )
         case .frozen(let store, let reason):
             announce(
                 "frozen", store, ["reason": .string("\(reason)")],
@@ -236,8 +240,8 @@ struct SequencerTelling {
             announce(
                 "asideFailed", store, ["reason": .string(reason)],
                 """
-                the log can't discard the entries of \(store), which nobody hosts, because they \
-                can't be kept aside: \(reason). Open the store in a program, or drop it.
+                the log can't discard the entries of \(store), because they can't be kept aside: \
+                \(reason) Open the store in a program, thaw it, or drop it.
                 """)
         case .diverged(let store, let status): tell(status, of: store)
         case .converged(let store, let sequence):
@@ -272,7 +276,7 @@ struct SequencerTelling {
     private static func words(_ reason: FreezeReason) -> String {
         switch reason {
         case .abandoned: "because nobody hosts it and its entries keep the log from shrinking"
-        case .unconfirmed: "because its replicas did not agree for too long"
+        case .unconfirmed: "because no snapshot of it could be taken for too long"
         case .asked: "on request"
         }
     }

@@ -66,7 +66,24 @@ struct StoreDecision: Sendable {
                 for: goal(life), patience: connection.timeout)
             return Outcome(life: life, sequence: sequence)
         } catch {
+            if error.code == .timedOut, case .upgraded = goal(life), await isUnhosted {
+                throw CommandFailure(
+                    .timedOut, code: "notHosted",
+                    """
+                    No live node hosts \(store), and no program opened it within \(connection.timeout), so nothing \
+                    has changed. Start a program with the newer version while this command waits, and \
+                    give it time with --timeout.
+                    """)
+            }
             throw CommandFailure(error)
+        }
+    }
+
+    /// Whether the sequencer says that nobody hosts the store. If it says nothing, the wait that failed says why.
+    private var isUnhosted: Bool {
+        get async {
+            let status = try? await connection.status()
+            return status?.stores.first { $0.store == store }?.hosts == 0
         }
     }
 }

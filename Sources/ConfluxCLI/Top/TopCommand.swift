@@ -57,18 +57,15 @@ enum TopCommand {
         on screen: Screen, _ environment: CommandEnvironment, _ connection: Connection,
         _ printer: EntryPrinter, entries: () -> [String]
     ) async throws(CommandFailure) {
+        // Begins with entries that are in the log already, so that the first screen has some.
+        let status = try await connection.status()
+        let count = UInt64(min(UInt64(entriesMax), status.last.rawValue))
+        let first = max(SequenceNumber(status.last.rawValue - count).next, status.floor)
+        printer.begin(from: first, through: nil, owners: [:])
+        try await connection.follow(from: first)
         var former: TopView.Look?
         while !Task.isCancelled {
             let look = TopView.Look(status: try await connection.status(), at: .now)
-            if former == nil {
-                // Begins with entries that are in the log already, so that the first screen has
-                // some.
-                let count = UInt64(min(UInt64(entriesMax), look.status.last.rawValue))
-                let first = SequenceNumber(look.status.last.rawValue - count).next
-                printer.begin(from: max(first, look.status.floor), through: nil, owners: [:])
-                connection.core.follow(from: max(first, look.status.floor))
-                try await connection.hears()
-            }
             let view = TopView(
                 address: environment.arguments[WorkerOptions.connect], look: look, former: former,
                 entries: entries())

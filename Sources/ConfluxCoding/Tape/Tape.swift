@@ -33,6 +33,9 @@ final class Tape: @unchecked Sendable {
         var isUsed = false
         /// *Use*: strict decoding. *Invariant*: true once members were read by key.
         var isOpened = false
+        /// *Use*: filling in defaults. *Invariant*: true if what is inside depends on the value: the elements of a
+        /// collection, or the values of an enumeration's case. Only set if ``Tape/marksVarying`` is.
+        var isVarying = false
         var keyStart: UInt32 = 0
         var keyLength: UInt32 = 0
         /// The next child of the same parent; 0 after the last. (The root is nobody's child.)
@@ -61,6 +64,8 @@ final class Tape: @unchecked Sendable {
     @exclusivity(unchecked) var text: ContiguousArray<UInt8> = []
     /// Whether sets and dictionaries are to be sorted while encoding.
     var sortsUnordered = false
+    /// Whether nodes are to be marked as varying while encoding.
+    var marksVarying = false
     /// The first misuse of an encoder, if it could not be thrown where it happened.
     var misuse: String?
     /// Which types are unordered collections, as far as known.

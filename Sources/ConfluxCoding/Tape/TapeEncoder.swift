@@ -42,8 +42,16 @@ struct TapeEncoder: Encoder, SingleValueEncodingContainer {
         guard depth <= CodingLimits.typedDepthMax else {
             throw CodingFailure.tooDeep(CodingLimits.typedDepthMax)
         }
+        if tape.marksVarying { markVarying(value) }
         if try encodeSpecially(value) { return }
         try value.encode(to: self)
+    }
+
+    private func markVarying(_ value: some Encodable) {
+        switch Mirror(reflecting: value).displayStyle {
+        case .collection, .set, .dictionary, .enum: tape.nodes[Int(node)].isVarying = true
+        default: break
+        }
     }
 
     /// Encodes the types whose own encoding loses information, or leaves something unsorted.

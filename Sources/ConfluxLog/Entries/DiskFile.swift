@@ -29,6 +29,7 @@ final class DiskFile {
     ///   - access: What may be done with it.
     /// - Throws: SQLite's failure to open it.
     init(path: String, vfs: String?, access: Database.Access) throws(DatabaseFailure) {
+        try DatabaseFailure.refuse(path, for: access)
         guard let system = sqlite3_vfs_find(vfs), let name = strdup(path) else {
             throw DatabaseFailure(code: SQLITE_CANTOPEN, words: "SQLite has no VFS for \(path)")
         }
@@ -51,7 +52,7 @@ final class DiskFile {
         self.name = name
         // A file that can't be written is opened for reading instead.
         if access == .write, granted & SQLITE_OPEN_READWRITE == 0 {
-            throw Self.failure(SQLITE_READONLY, 0, path)
+            throw DatabaseFailure(system: EACCES, at: path)
         }
     }
 
@@ -101,10 +102,7 @@ final class DiskFile {
 
     private func check(_ code: Int32) throws(DatabaseFailure) {
         guard code != SQLITE_OK else { return }
-        var number: Int32 = 0
-        // SQLITE_FCNTL_LAST_ERRNO
-        _ = methods.xFileControl(file, 4, &number)
-        throw Self.failure(code, number, path)
+        throw Self.failure(code, file.lastSystemNumber, path)
     }
 
     private static func failure(

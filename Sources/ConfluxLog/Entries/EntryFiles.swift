@@ -17,6 +17,8 @@ package struct EntryFiles {
     private static let suffix = ".conflux"
     /// As many as the largest number has, so that the names are in the order of the numbers.
     private static let digits = 19
+    /// How much of a file is read at once to find an entry: the first read does if all is well.
+    private static let checkedBytes = 4 << 10
 
     package let folder: String
     /// Protects the headers; see ``EntryHeader``.
@@ -56,54 +58,62 @@ package struct EntryFiles {
         return [SQLITE_OK, isAbsent].contains(system.pointee.xDelete(system, path(first), 0))
     }
 
-    /// Checks that the listed files are there, with as many bytes as they were made with, and with entries of this
-    /// log.
+    /// Reads the database's list of the files, and checks each of them. Everybody who opens a log does this, so
+    /// that all call the same logs intact.
     ///
     /// - Parameter list: Reads the database's list.
-    /// - Throws: `damaged` if one is not; `unusableFolder`, `failed`.
-    func check(
+    /// - Returns: The files.
+    /// - Throws: `damaged` if one was lost; `unusableFolder`, `failed`.
+    func checked(
         _ list: () throws(DatabaseFailure) -> [EntryFileRecord]
-    ) throws(LogError) {
-        let attempt = "Listing the entries in \(folder)"
-        let listed = try SQLiteFormat.reporting(attempt, list)
-        for file in listed {
+    ) throws(LogError) -> [EntryFileRecord] {
+        func listed() throws(LogError) -> [EntryFileRecord] {
+            try SQLiteFormat.reading("Listing the entries in \(folder)", list)
+        }
+        let files = try listed()
+        for file in files {
             do throws(LogError) {
-                // An owner lists a file before it writes an entry there.
-                try check(file, isNewest: file == listed.last)
+                try check(file)
+                // Only the newest file may be empty.
+                if file != files.last { try checkContent(of: file) }
             } catch {
                 // Perhaps its owner has just discarded it.
-                guard try SQLiteFormat.reporting(attempt, list).contains(file) else { continue }
-                throw error
+                if try listed().contains(file) { throw error }
             }
         }
+        return files
     }
 
-    private func check(_ file: EntryFileRecord, isNewest: Bool) throws(LogError) {
+    /// Checks that a listed file is there, with as many bytes as it was made with.
+    private func check(_ file: EntryFileRecord) throws(LogError) {
         let path = path(file.first)
-        var status = stat()
-        guard stat(path, &status) == 0 else {
-            if errno == ENOENT { throw .lost(path, file, "is missing") }
-            throw LogError(DatabaseFailure(system: errno, at: path), "Examining \(path)")
+        guard let status = try LogFolder.status(of: path) else {
+            throw .lost(path, file, "is missing")
         }
-        guard status.st_mode & S_IFMT != S_IFDIR else { throw .lost(path, file, "is a folder") }
+        guard status.st_mode & S_IFMT == S_IFREG else {
+            let isFolder = status.st_mode & S_IFMT == S_IFDIR
+            throw .lost(path, file, isFolder ? "is a folder" : "is not a file")
+        }
         guard status.st_size >= file.byteCount else {
             throw .lost(
                 path, file, "has \(status.st_size) bytes, and had \(file.byteCount)")
         }
-        if !isNewest, try !hasEntries(file) {
-            throw .lost(path, file, "has none of them: it was emptied, or belongs to another log")
-        }
     }
 
-    /// Whether a file has an entry of this log. Mostly its first header shows that. If it is damaged, others do. A
-    /// single header without the log's seal is a damaged one, which its readers report; two are another log's.
-    private func hasEntries(_ file: EntryFileRecord) throws(LogError) -> Bool {
-        try SQLiteFormat.reporting("Examining \(path(file.first))") {
+    /// Checks that a file has an entry of this log. It looks further than at the first header only if that is
+    /// damaged: what is around a damaged commit is served.
+    private func checkContent(of file: EntryFileRecord) throws(LogError) {
+        let path = path(file.first)
+        let hasEntry = try SQLiteFormat.reading("Reading \(path)") {
             () throws(DatabaseFailure) in
-            let window = try EntryWindow(file.first, of: self)
+            let window = EntryWindow(
+                file.first, of: self, in: try open(file.first, .read), skippingErrors: true,
+                windowBytes: Self.checkedBytes)
             if try window.header(from: 0) != nil { return true }
-            return try window.unsealedHeaderCount(atMost: 2) == 1
+            if let failure = window.failure { throw failure }
+            return false
         }
+        guard hasEntry else { throw .lost(path, file, "has none of its entries") }
     }
 
     /// The files in the folder that the database does not list: those that were discarded and could not be

@@ -43,15 +43,6 @@ package struct EntryHeader {
 
     package static func size(_ length: Int) -> Int { (byteCount + length + 7) & ~7 }
 
-    /// The length in what looks like a header, of this log or another one; nil if it does not look like one.
-    static func unsealedLength(_ bytes: UnsafeRawBufferPointer) -> Int? {
-        func word(_ offset: Int) -> UInt64 {
-            UInt64(littleEndian: bytes.loadUnaligned(fromByteOffset: offset, as: UInt64.self))
-        }
-        guard word(8) ^ mark <= chained | endsAppend else { return nil }
-        return Int(UInt32(truncatingIfNeeded: word(0)))
-    }
-
     /// Reads a header; nil if there is none.
     ///
     /// - Parameters:

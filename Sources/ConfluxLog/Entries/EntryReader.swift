@@ -36,13 +36,13 @@ final class EntryReader {
         self.list = list
     }
 
-    /// Where the entries end; nil if there are none.
+    /// Where the entries end, once each file was checked; nil if there are none.
     ///
     /// - Parameters:
     ///   - meta: What the database said of them before.
     ///   - folder: The log's folder.
     /// - Returns: The end.
-    /// - Throws: `damaged` if the end or a listed file is lost, or entries are there that the database does not know;
+    /// - Throws: `damaged` if a file or the end is lost, or entries are there that the database does not know;
     ///   `unusableFolder`, `failed`.
     func end(_ meta: SQLiteMeta, in folder: String) throws(LogError) -> EntryEnd? {
         _ = try files.strays(unlike: list)
@@ -50,11 +50,7 @@ final class EntryReader {
         var end: EntryEnd?
         // An owner who appends meanwhile can hide the last commit from this reader, but not again and again.
         for _ in 0..<3 where end?.last == nil {
-            let last = try SQLiteFormat.reading(attempt) { () throws(DatabaseFailure) in
-                try list().last
-            }
-            guard let last else { break }
-            try files.check(list)
+            guard let last = try files.checked(list).last else { break }
             end = try SQLiteFormat.reading(attempt) { () throws(DatabaseFailure) in
                 try EntryEnd.find(in: EntryWindow(last.first, of: files))
             }
@@ -155,7 +151,7 @@ final class EntryReader {
         return .success(commits)
     }
 
-    private var fault: String? { window?.complaint.map { "the disk says \"\($0)\" there" } }
+    private var fault: String? { window?.failure.map { "the disk says \"\($0.words)\" there" } }
 
     private func absence(of file: SequenceNumber) throws(DatabaseFailure) -> String {
         try open(file) == nil ? "missing, like the file \(files.path(file))" : "missing"

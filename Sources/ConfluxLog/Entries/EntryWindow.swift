@@ -4,26 +4,32 @@ import ConfluxVocabulary
 /// Reads one file of entries. It keeps the bytes that it read last, so that small commits don't each need a
 /// call to the system.
 final class EntryWindow {
-    private static let windowBytes = 1 << 16
-
     let first: SequenceNumber
     private let files: EntryFiles
     private let file: DiskFile
-    private let memory = UnsafeMutableRawBufferPointer.allocate(
-        byteCount: windowBytes, alignment: 8)
+    private let memory: UnsafeMutableRawBufferPointer
     /// Whether to take what the disk can't read for zeros.
     private let skipsErrors: Bool
     /// Reuses the memory of large commits.
     private let pool: BufferPool
-    /// What the disk said when it could not read something.
-    private(set) var complaint: String?
+    /// Why the disk could not read something.
+    private(set) var failure: DatabaseFailure?
     /// The offsets of the bytes in `memory`.
     private var held = 0..<0
 
+    /// - Parameters:
+    ///   - first: The first number of the file.
+    ///   - files: The files of the log.
+    ///   - file: The file.
+    ///   - skipsErrors: Whether to take what the disk can't read for zeros.
+    ///   - windowBytes: How many bytes to read at once.
+    ///   - pool: Reuses the memory of large commits.
     init(
         _ first: SequenceNumber, of files: EntryFiles, in file: DiskFile,
-        skippingErrors skipsErrors: Bool, pool: BufferPool
+        skippingErrors skipsErrors: Bool, windowBytes: Int = 1 << 16,
+        pool: BufferPool = BufferPool()
     ) {
+        memory = .allocate(byteCount: windowBytes, alignment: 8)
         self.first = first
         self.pool = pool
         self.skipsErrors = skipsErrors
@@ -33,8 +39,7 @@ final class EntryWindow {
 
     convenience init(_ first: SequenceNumber, of files: EntryFiles) throws(DatabaseFailure) {
         self.init(
-            first, of: files, in: try files.open(first, .read), skippingErrors: false,
-            pool: BufferPool())
+            first, of: files, in: try files.open(first, .read), skippingErrors: false)
     }
 
     deinit { memory.deallocate() }
@@ -44,7 +49,7 @@ final class EntryWindow {
     /// Forgets what it read: the file may have grown since.
     func renew() {
         held = 0..<0
-        complaint = nil
+        failure = nil
     }
 
     /// The header at an offset; nil if there is none.
@@ -69,19 +74,6 @@ final class EntryWindow {
         return nil
     }
 
-    /// How many headers follow each other from the beginning on, whatever their seals say.
-    func unsealedHeaderCount(atMost most: Int) throws(DatabaseFailure) -> Int {
-        let size = try size()
-        var (count, offset) = (0, 0)
-        while count < most, offset + EntryHeader.byteCount <= size,
-            let length = EntryHeader.unsealedLength(try bytes(at: offset, EntryHeader.byteCount))
-        {
-            count += 1
-            offset += EntryHeader.size(length)
-        }
-        return count
-    }
-
     private func isZero(from offset: Int) -> Bool {
         let rest = UnsafeRawBufferPointer(rebasing: memory[(offset - held.lowerBound)..<held.count])
         return rest.isZero
@@ -101,7 +93,7 @@ final class EntryWindow {
 
     /// The bytes of a commit.
     private func contents(_ count: Int, at start: Int) throws(DatabaseFailure) -> [UInt8] {
-        if count <= Self.windowBytes { return Array(try bytes(at: start, count)) }
+        if count <= memory.count { return Array(try bytes(at: start, count)) }
         var contents = pool.take(byteCount: count)
         contents.reserveCapacity(count)
         _ = try contents.append(atMost: count) { memory throws(DatabaseFailure) in
@@ -130,7 +122,7 @@ final class EntryWindow {
     ) throws(DatabaseFailure) {
         do throws(DatabaseFailure) { try file.read(into: buffer, at: offset) } catch {
             guard skipsErrors, error.primaryCode == SQLITE_IOERR else { throw error }
-            complaint = error.words
+            failure = error
             buffer.zero()
         }
     }

@@ -1,5 +1,12 @@
 import CSQLite
+import ConfluxSystem
 import ConfluxVocabulary
+
+#if canImport(Darwin)
+    import Darwin
+#else
+    import Glibc
+#endif
 
 /// A connection to one database file. Owned by one thread at a time.
 final class Database {
@@ -13,6 +20,14 @@ final class Database {
     enum Access {
         case read
         case write
+
+        /// What this user must be allowed to do with the files.
+        var mode: Int32 {
+            switch self {
+            case .read: R_OK
+            case .write: R_OK | W_OK
+            }
+        }
 
         var flags: Int32 {
             switch self {
@@ -30,11 +45,14 @@ final class Database {
     ///   - access: What the connection may do.
     /// - Throws: SQLite's failure to open it.
     init(path: String, vfs: String?, access: Access) throws(DatabaseFailure) {
+        for name in ["", "-wal", "-shm", "-journal"] {
+            try DatabaseFailure.refuse(path + name, for: access)
+        }
         var connection: OpaquePointer?
         let flags = access.flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE
         // A path that begins with "file:" would be taken for a URI, which leads elsewhere
         // (https://www.sqlite.org/uri.html).
-        let literal = path.utf8.first == UInt8(ascii: "/") ? path : "./" + path
+        let literal = Folder.isAbsolute(path) ? path : "./" + path
         let code = sqlite3_open_v2(literal, &connection, flags, vfs)
         guard code == SQLITE_OK, let connection else {
             let number = connection.map(sqlite3_system_errno) ?? 0
@@ -188,12 +206,8 @@ final class Database {
     }
 
     private func copyWriteAheadFileOntoItself() throws(DatabaseFailure) {
-        var pointer: UnsafeMutableRawPointer?
-        sqlite3_file_control(connection, "main", SQLITE_FCNTL_JOURNAL_POINTER, &pointer)
-        let file = pointer?.assumingMemoryBound(to: sqlite3_file.self)
-        guard let file, let methods = file.pointee.pMethods?.pointee else { return }
-        var size: Int64 = 0
-        try check(methods.xFileSize(file, &size))
+        guard let file = journal, let methods = file.pointee.pMethods?.pointee else { return }
+        let size = Int64(try writeAheadBytes())
         // SQLite's files accept less than 128 KiB at once.
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 16, alignment: 8)
         defer { buffer.deallocate() }
@@ -211,31 +225,46 @@ final class Database {
 
     private func check(_ code: Int32) throws(DatabaseFailure) {
         guard code == SQLITE_OK else {
-            throw DatabaseFailure(code: code, words: String(shownCString: sqlite3_errstr(code)))
+            throw failure(code, String(shownCString: sqlite3_errstr(code)))
         }
+    }
+
+    /// How large the write-ahead log's file is; 0 if none is open.
+    func writeAheadBytes() throws(DatabaseFailure) -> Int {
+        guard let file = journal, let methods = file.pointee.pMethods?.pointee else { return 0 }
+        var size: Int64 = 0
+        try check(methods.xFileSize(file, &size))
+        return Int(size)
+    }
+
+    /// The write-ahead log's file, or the journal's; nil if none is open.
+    private var journal: UnsafeMutablePointer<sqlite3_file>? {
+        var pointer: UnsafeMutableRawPointer?
+        sqlite3_file_control(connection, "main", SQLITE_FCNTL_JOURNAL_POINTER, &pointer)
+        let file = pointer?.assumingMemoryBound(to: sqlite3_file.self)
+        return file?.pointee.pMethods == nil ? nil : file
     }
 
     fileprivate func failure(_ code: Int32) -> DatabaseFailure {
-        DatabaseFailure(
-            code: code, words: String(shownCString: sqlite3_errmsg(connection)),
-            system: systemNumber, at: path)
+        failure(code, String(shownCString: sqlite3_errmsg(connection)))
     }
 
-    /// The system's error number of the last failure. A connection does not know it if a commit failed, but the
-    /// file does that was written.
-    private var systemNumber: Int32 {
-        let number = sqlite3_system_errno(connection)
-        guard number == 0 else { return number }
-        for kind in [SQLITE_FCNTL_JOURNAL_POINTER, SQLITE_FCNTL_FILE_POINTER] {
-            var pointer: UnsafeMutableRawPointer?
-            sqlite3_file_control(connection, "main", kind, &pointer)
-            let file = pointer?.assumingMemoryBound(to: sqlite3_file.self)
-            var last: Int32 = 0
-            guard let file, let methods = file.pointee.pMethods?.pointee else { continue }
-            _ = methods.xFileControl(file, SQLITE_FCNTL_LAST_ERRNO, &last)
-            if last != 0 { return last }
-        }
-        return 0
+    private func failure(_ code: Int32, _ words: String) -> DatabaseFailure {
+        DatabaseFailure(
+            code: code, words: words, system: systemNumber(of: code), at: path)
+    }
+
+    /// The system's error number for a failure; 0 if it is not known.
+    private func systemNumber(of code: Int32) -> Int32 {
+        let last = sqlite3_system_errno(connection)
+        guard code & 0xFF == SQLITE_IOERR else { return last }
+        // Before SQLite asks for that number, it undoes the transaction, by calls that have numbers of their own. But
+        // each file keeps its number.
+        if let number = journal?.lastSystemNumber, number != 0 { return number }
+        var number: Int32 = 0
+        sqlite3_file_control(connection, "main", SQLITE_FCNTL_LAST_ERRNO, &number)
+        if number != 0 { return number }
+        return SystemTrouble(number: last, at: path) == nil ? 0 : last
     }
 }
 
@@ -318,5 +347,14 @@ final class Statement {
         let start = sqlite3_column_blob(statement, column)
         return UnsafeRawBufferPointer(
             start: start, count: Int(sqlite3_column_bytes(statement, column)))
+    }
+}
+
+extension UnsafeMutablePointer<sqlite3_file> {
+    /// The system's error number for the file's last failure; 0 if there was none.
+    var lastSystemNumber: Int32 {
+        var number: Int32 = 0
+        _ = pointee.pMethods?.pointee.xFileControl(self, SQLITE_FCNTL_LAST_ERRNO, &number)
+        return number
     }
 }

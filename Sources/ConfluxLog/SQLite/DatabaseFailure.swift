@@ -30,42 +30,18 @@ struct DatabaseFailure: Error {
     /// - Parameters:
     ///   - code: The extended result code.
     ///   - words: SQLite's error message.
-    ///   - number: The system's error number at that moment.
+    ///   - number: The system's error number at that moment; 0 if it is not known.
     ///   - path: The file.
     init(code: Int32, words: String, system number: Int32, at path: String) {
-        let barred = code & 0xFF == SQLITE_READONLY ? Self.unwritable(beside: path) : nil
-        let trouble = barred?.trouble ?? SystemTrouble(of: code, system: number, at: path)
-        let words = barred.map { "\(words): \($0.path)" } ?? words
+        let trouble = SystemTrouble(of: code, system: number, at: path)
         // SQLITE_IOERR_WRITE, a macro that Swift does not import. Only a write that finds no room changes nothing.
-        let isFull = trouble == .overQuota && code == SQLITE_IOERR | 3 << 8
-        self.init(code: isFull ? SQLITE_FULL : code, words: words, trouble: trouble)
-    }
-
-    /// The file because of which a database can't be written; nil if that is the file system, or the database itself,
-    /// whose header forbids it.
-    private static func unwritable(
-        beside path: String
-    ) -> (path: String, trouble: SystemTrouble)? {
-        guard !FileSystem(of: path).isReadOnly else { return nil }
-        for file in [path, path + "-wal", path + "-shm"] {
-            var status = stat()
-            guard stat(file, &status) == 0 || errno != ENOENT else { continue }
-            if status.st_mode & S_IFMT == S_IFDIR { return (file, .isAFolder) }
-            if access(file, W_OK) != 0 { return (file, .notPermitted) }
-        }
-        // SQLite corrects the rights of its own files, but only after it has opened them for reading.
-        return headerForbidsWriting(path) ? nil : (path, .notPermitted)
-    }
-
-    /// Whether the header of a database names a format that may only be read: one above 2, in the byte at 18
-    /// (https://www.sqlite.org/fileformat.html).
-    private static func headerForbidsWriting(_ path: String) -> Bool {
-        do throws(SystemFailure) {
-            let header = try InputFile(path).read(upTo: 19)
-            return header.count == 19 && header[18] > 2
-        } catch {
-            return false
-        }
+        let isFull =
+            code == SQLITE_IOERR | 3 << 8 && (trouble == .overQuota || trouble == .fileTooLarge)
+        let isExplained = code & 0xFF == SQLITE_IOERR && number != 0
+        self.init(
+            code: isFull ? SQLITE_FULL : code,
+            words: isExplained ? "\(words): \(SystemFailure(number).words)" : words,
+            trouble: trouble)
     }
 
     /// A call of the system that failed, which changed nothing.
@@ -86,6 +62,14 @@ struct DatabaseFailure: Error {
             }
         self.init(code: code, words: failure.words, trouble: failure.trouble)
     }
+
+    /// Refuses a file that this user may not use. SQLite would not say which file that is. Some it opens for reading
+    /// instead, and later takes the database for one that nobody may write.
+    static func refuse(_ path: String, for access: Database.Access) throws(DatabaseFailure) {
+        guard let failure = SystemFailure(opening: path, for: access.mode) else { return }
+        throw DatabaseFailure(
+            code: SQLITE_CANTOPEN, words: "\(path): \(failure.words)", trouble: failure.trouble)
+    }
 }
 
 extension SystemTrouble {
@@ -99,13 +83,18 @@ extension SystemTrouble {
         case SQLITE_CANTOPEN where number == ENOENT && FileSystem(of: path).isReadOnly:
             self = .readOnly
         case SQLITE_CANTOPEN, SQLITE_IOERR, SQLITE_PERM: self.init(number: number, at: path)
-        case SQLITE_READONLY where FileSystem(of: path).isReadOnly: self = .readOnly
+        // SQLITE_READONLY_DIRECTORY, a macro that Swift does not import.
+        case SQLITE_READONLY where code == SQLITE_READONLY | 6 << 8: self = .notPermitted
         default: return nil
         }
     }
 }
 
 extension LogError {
+    /// What to do if nothing says why a file can't be read or written.
+    private static let unexplained =
+        "Look for the reason in the kernel's log, and check the disk and the limits of this process (ulimit -a)."
+
     /// The log's error for a failure of the database or of a file.
     init(_ failure: DatabaseFailure, _ attempt: String) {
         let (code, advice): (Code, String) =
@@ -119,7 +108,7 @@ extension LogError {
             case SQLITE_IOERR:
                 (
                     .unknownOutcome,
-                    "\((failure.trouble ?? .deviceFailed).advice) Then open the log again and read its end."
+                    "\(failure.trouble?.advice ?? Self.unexplained) Then open the log again and read its end."
                 )
             // The statements are valid for an intact log, so the file must be damaged.
             case SQLITE_CORRUPT, SQLITE_ERROR, SQLITE_CONSTRAINT, SQLITE_MISMATCH, SQLITE_TOOBIG,

@@ -137,10 +137,11 @@ extension SQLiteLog {
                 return false
             }
         }
-        let isNearlyFull = isNearlyFull
+        let superseded =
+            isNearlyFull ? SavedSnapshot.superseded(among: try snapshotList().intact) : []
         let isClean = try changing("Discarding retired snapshots") {
             statements throws(DatabaseFailure) in
-            if isNearlyFull { try statements.snapshots.removeSuperseded() }
+            for snapshot in superseded { try statements.snapshots.remove(snapshot) }
             return try statements.snapshots.collect(limitBytes: limitBytes)
         }
         guard isClean else { return false }

@@ -15,14 +15,14 @@ extension SQLiteLog {
 
     /// Notes how large the database is after a change.
     func measure(_ files: Files) throws(DatabaseFailure) {
-        database = try Self.size(files.statements.truncation, files.folder)
+        database = try Self.size(files.statements.truncation, files.database)
         // While others read, the file grows. It is emptied at the first change after that.
         let usual = SQLiteFormat.writeAheadFileBytes(settings.writeAheadBytes(under: limitBytes))
         guard database.aheadBytes > usual else { return }
         files.database.setBusyTimeout(.zero)
         files.database.emptyWriteAheadFile()
         files.database.setBusyTimeout(settings.busyTimeout)
-        database = try Self.size(files.statements.truncation, files.folder)
+        database = try Self.size(files.statements.truncation, files.database)
     }
 
     /// No more than this is small.
@@ -30,11 +30,12 @@ extension SQLiteLog {
 
     /// How large the database and its write-ahead log are.
     static func size(
-        _ statements: SQLiteTruncationStatements, _ folder: LogFolder
+        _ statements: SQLiteTruncationStatements, _ database: Database
     ) throws(DatabaseFailure) -> DatabaseSize {
         let (fileBytes, freeBytes) = try statements.size()
         return DatabaseSize(
-            fileBytes: fileBytes, freeBytes: freeBytes, aheadBytes: folder.writeAheadBytes)
+            fileBytes: fileBytes, freeBytes: freeBytes,
+            aheadBytes: try database.writeAheadBytes())
     }
 
     /// How many bytes of the database's file may be free before each change gives some back. Free bytes are used

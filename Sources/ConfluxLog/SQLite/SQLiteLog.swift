@@ -113,7 +113,7 @@ public final class SQLiteLog: CopiedLog {
             () throws(DatabaseFailure) in
             try database.setSynchronous(full: settings.durability == .fsync)
             let statements = try SQLiteLogStatements(database)
-            return (statements, try Self.size(statements.truncation, folder))
+            return (statements, try Self.size(statements.truncation, database))
         }
         self.database = size
         let commits = EntryReader(files, list: statements.files.list)
@@ -361,7 +361,7 @@ public final class SQLiteLog: CopiedLog {
 
     /// Checks, before a write, that the log's files are still where they were opened. Nobody else writes them.
     ///
-    /// - Throws: `moved`.
+    /// - Throws: `moved`; `unusableFolder`, `failed` if that is not known.
     private func checkPlace(_ files: Files, isThorough: Bool) throws(LogError) {
         let newest = files.entries.newest
         try files.folder.check(newest, isThorough: isThorough)

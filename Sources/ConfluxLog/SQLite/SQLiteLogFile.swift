@@ -36,10 +36,7 @@ public final class SQLiteLogFile: LogReader {
 
     private init(path: String, in directory: String) throws(LogError) {
         try LogFolder.refuseCutDatabase(path, in: directory)
-        guard access(path, F_OK) == 0 else {
-            guard errno == ENOENT else {
-                throw LogError(DatabaseFailure(system: errno, at: path), "Opening \(path)")
-            }
+        guard try LogFolder.size(path) != nil else {
             throw LogError(.notALog, "There is no log in \(directory). Name the folder of one.")
         }
         let attempt = "Opening \(path) for reading"

@@ -16,11 +16,13 @@ extension Applier {
         for stores in states.values { stores.runner?.begin(numbers, to: recipients) }
         var sequence = commit.first
         var points: [SnapshotPlace] = []
+        var stopped: [Replica] = []
         for block in commit.blocks {
             switch block {
             case .batch(let incarnation, let batch):
                 add(batch, of: incarnation, from: sequence, in: commit)
-            case .event(let event, _): apply(event, at: sequence, to: recipients, &points)
+            case .event(let event, _):
+                apply(event, at: sequence, to: recipients, &points, &stopped)
             }
             sequence = sequence.advanced(by: UInt64(block.count))
         }
@@ -28,10 +30,11 @@ extension Applier {
         for stores in states.values { stores.runner?.endDecoding() }
         var given: [StoreProgress] = []
         for stores in states.values {
-            guard let (some, stopped) = stores.runner?.flush() else { continue }
+            guard let (some, others) = stores.runner?.flush() else { continue }
             given += some
-            for replica in stopped { tellStopped(replica) }
+            stopped += others
         }
+        for replica in stopped { tellStopped(replica) }
         // After the commit's batches have changed the stores.
         for place in points { digest(at: place) }
         if case .only(let subjects) = recipients {
@@ -120,10 +123,11 @@ extension Applier {
             progress.gotState()
             guard let error, case .store(let store) = progress.subject else { break }
             progress.stopWithoutState("the snapshot of \(store) can't be read: \(error)")
-        case .copied(let request, let place, let encoding):
+        case .copied(let request, let place, let encoding, let version):
             // Reports on a former state no longer count, and neither do its refusals.
             guard request == progress.request else { break }
-            vote(at: place, encoding, refusals: progress.effects.takeDigest())
+            vote(
+                at: place, encoding, version: version, refusals: progress.effects.takeDigest())
         }
     }
 }

@@ -11,9 +11,10 @@ extension Applier {
     ///   - sequence: Its number.
     ///   - recipients: The stores that get the commit.
     ///   - points: Gets the digest points of stores here.
+    ///   - stopped: Gets the stores here that stop at the event.
     func apply(
         _ event: LogEvent, at sequence: SequenceNumber, to recipients: Recipients,
-        _ points: inout [SnapshotPlace]
+        _ points: inout [SnapshotPlace], _ stopped: inout [Replica]
     ) {
         switch event {
         case .dropped(let store, let life):
@@ -39,8 +40,38 @@ extension Applier {
                     skip(skipped, of: replica)
                 }
             }
-        case .claim, .joined, .visited, .left, .forgotten, .created, .upgraded: break
+        case .upgraded(let store, let life, let version, _, _):
+            guard let replica = replica(store, life, at: sequence, recipients),
+                replica.progress.phase != .ended, version > replica.version
+            else { return }
+            if !upgrade(replica, to: version, at: sequence) { stopped.append(replica) }
+        case .claim, .joined, .visited, .left, .forgotten, .created: break
         }
+    }
+
+    /// A store has a newer schema version (rule 17). If this program understands it, the store begins anew with the
+    /// snapshot that was migrated. Otherwise it stops: programs that understand the version judge what follows.
+    ///
+    /// - Returns: Whether this program understands the version.
+    private func upgrade(
+        _ replica: Replica, to version: UInt32, at sequence: SequenceNumber
+    ) -> Bool {
+        let progress = replica.progress
+        if version <= replica.newestVersion {
+            progress.letGo()
+            report(.reload(replica.name))
+            return true
+        }
+        progress.delivered = SequenceNumber(sequence.rawValue - 1)
+        progress.stop = (
+            sequence,
+            """
+            \(replica.name) stopped at \(sequence): it has schema version \(version) from there on and this program \
+            knows \(replica.newestVersion). Run a newer program.
+            """
+        )
+        progress.phase = .ended
+        return false
     }
 
     /// The store here that an event is for; nil if there is none.

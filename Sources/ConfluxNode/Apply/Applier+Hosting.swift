@@ -50,14 +50,14 @@ extension Applier {
     }
 
     func restore(
-        _ store: StoreName, life: SequenceNumber, _ snapshot: Snapshot,
+        _ store: StoreName, life: SequenceNumber, _ snapshot: Snapshot, in inForce: VersionInForce,
         following: (aside: Bytes?, through: SequenceNumber), _ skipped: [SequenceNumber],
         _ request: UInt64, _ log: LogID
     ) {
         guard let replica = replica(store) else { return }
         replica.skips = Set(skipped)
         replica.begin(
-            with: snapshot, life: life, log: log, request: request,
+            with: snapshot, in: inForce, life: life, log: log, request: request,
             crashes: crashRecord(of: store, life, log, at: snapshot.sequence),
             background: background, inPlaceBytesMax: inPlaceBytesMax)
         let progress = replica.progress
@@ -70,8 +70,8 @@ extension Applier {
         collect(progress)
     }
 
-    /// The place where the store records what it applies from this snapshot on.
-    private func crashRecord(
+    /// The place where the store records what it applies from this snapshot on, and that it is migrated.
+    func crashRecord(
         of store: StoreName, _ life: SequenceNumber, _ log: LogID, at sequence: SequenceNumber
     ) -> CrashRecord? {
         guard let journal else { return nil }

@@ -29,6 +29,12 @@ package final class Applier {
     let shelf: EncodingShelf
     /// Runs long tasks one after the other, in order, while entries are applied.
     let background: Background
+    /// Runs tasks that may never end, in order.
+    let apart: Background
+    /// The migrations that were given to it.
+    let migrating = MigrationCount()
+    /// The most migrations that wait. *At the bound*, as behind one that never ends, further ones fail.
+    static let migrationsMax = 16
     /// The largest snapshot that is not decoded there.
     let inPlaceBytesMax: Int
     /// The default number of bytes that a store's lane may hold before the store is parked.
@@ -87,6 +93,7 @@ package final class Applier {
     ///   - journal: Records what stores apply; nil if nothing is recorded.
     ///   - shelf: Keeps encodings.
     ///   - background: Runs functions one after the other, in order, on any thread.
+    ///   - apart: Runs functions that may never end, in order, on any thread.
     ///   - inPlaceBytesMax: The largest snapshot that is decoded without `background`.
     ///   - openBytesMax: How many bytes a store's lane may hold before the store is parked.
     ///   - waitingOutcomesMax: How many outcomes may wait for stores.
@@ -99,6 +106,7 @@ package final class Applier {
         announce: @escaping @Sendable (NodeEvent) -> Void = { _ in }, journal: CrashJournal? = nil,
         shelf: EncodingShelf = EncodingShelf(),
         background: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void = { $0() },
+        apart: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void = { $0() },
         inPlaceBytesMax: Int = SnapshotSizes.inPlaceBytesMax,
         openBytesMax: Int = Applier.openBytesMax, waitingOutcomesMax: Int = OutcomeTable.waitingMax,
         sliceBytesMax: Int = Applier.sliceBytesMax,
@@ -111,6 +119,7 @@ package final class Applier {
         self.announce = announce
         self.shelf = shelf
         self.background = background
+        self.apart = apart
         self.inPlaceBytesMax = inPlaceBytesMax
         self.openBytesMax = openBytesMax
         self.waitingOutcomesMax = waitingOutcomesMax
@@ -160,9 +169,13 @@ package final class Applier {
         case .catchUp(let commit, let byteCount, let subjects):
             catchUp(commit, byteCount: byteCount, subjects)
         case .restore(
-            let store, let life, let snapshot, let aside, let skipped, let through, let request):
+            let store, let life, let snapshot, let inForce, let aside, let skipped, let through,
+            let request):
             restore(
-                store, life: life, snapshot, following: (aside, through), skipped, request, log)
+                store, life: life, snapshot, in: inForce, following: (aside, through), skipped,
+                request, log)
+        case .migrate(let store, let life, let snapshot, let version):
+            migrate(store, life: life, snapshot, to: version, log)
         case .begin(let subject):
             guard let progress = self.progress(of: subject), progress.phase == .ready else { break }
             progress.phase = .catchingUp
@@ -317,6 +330,8 @@ package final class Applier {
         package let hasBegun: Bool
         /// Why it takes no more entries; nil if it takes them.
         package let stopped: String?
+        /// Whether it stopped because it could not begin with a state. What it has is not that of its position.
+        package let lacksState: Bool
     }
 
     /// - Returns: The progress of a store; nil if it is not hosted here.
@@ -327,7 +342,8 @@ package final class Applier {
                 isAttached: $0.isAttached || $0.progress.stop != nil,
                 hasCaughtUp: $0.hasCaughtUp || $0.progress.stop != nil,
                 hasBegun: $0.progress.phase != .empty && !$0.progress.awaitsState,
-                stopped: $0.progress.stop?.message)
+                stopped: $0.progress.stop?.message,
+                lacksState: $0.progress.stop.map { $0.at == nil } ?? false)
         }
     }
 

@@ -51,13 +51,16 @@ package struct Wait: Sendable {
         case frozen(StoreName, life: SequenceNumber?, Bool)
         /// An entry is skipped.
         case skipped(SequenceNumber, Target)
+        /// A life of a store has a newer schema version: this one, or if it is zero, the newest one that every host
+        /// understands. Without a life, it is that of the store that is hosted here.
+        case upgraded(StoreName, life: SequenceNumber?, version: UInt32, mayReplay: Bool)
 
         /// Whether the sequencer can be asked again after the history was lost. A number or a life of the lost history
         /// has no meaning in the next one.
         var isRepeatable: Bool {
             switch self {
             case .latest, .receipt: true
-            case .dropped, .frozen, .skipped: false
+            case .dropped, .frozen, .skipped, .upgraded: false
             }
         }
     }
@@ -91,6 +94,13 @@ package struct Wait: Sendable {
             }
         case .skipped(let sequence, let target):
             .skip(Skip(request: request, sequence: sequence, target: target))
+        case .upgraded(let store, let life, let version, let mayReplay):
+            (life ?? hostedLife(store)).map {
+                .upgrade(
+                    Upgrade(
+                        request: request, store: store, life: $0, schemaVersion: version,
+                        mayReplay: mayReplay))
+            }
         case .dropped(let store, let life):
             (life ?? hostedLife(store)).map {
                 .drop(Drop(request: request, store: store, life: $0))
@@ -153,7 +163,8 @@ extension Registration {
         Registration(
             open: Open(
                 request: request, subject: .state(name),
-                schemaVersion: UInt32(clamping: S.schemaVersion), events: [], initial: .none,
+                versions: SupportedVersions(UInt32(clamping: S.schemaVersion)), events: [],
+                initial: .none,
                 shapes: ActionCatalog.derived(
                     of: S.Action.self, bytesMax: WireLimits.shapesBytesMax
                 ).map { $0.json[...] }),
@@ -170,8 +181,9 @@ extension Registration {
     ///   - core: The store's core.
     ///   - name: Its name.
     ///   - route: The route of its dispatches.
-    ///   - initial: Its state, in the canonical encoding. It is the initial state if the store does not
+    ///   - initial: Its state, in the canonical encoding of the oldest version. It is the initial state if the store does not
     ///     exist yet.
+    ///   - policy: When its schema version rises.
     ///   - request: The node's number for it.
     ///   - scope: Where its stores belong.
     ///   - payloadBytesMax: The most bytes of an action.
@@ -180,15 +192,17 @@ extension Registration {
     /// - Returns: What the applier registers.
     package static func store<S: ReplicatedState>(
         _ core: StoreCore<S>, _ name: StoreName, route: OutboxRoute<S>, initial: [UInt8],
-        request: UInt64, scope: Scope, payloadBytesMax: Int,
-        completion: @escaping (Result<SequenceNumber, NodeError>) -> Void,
+        policy: UpgradePolicy = .whenAllUnderstand, request: UInt64, scope: Scope,
+        payloadBytesMax: Int, completion: @escaping (Result<SequenceNumber, NodeError>) -> Void,
         lost: @escaping (NodeError) -> Void = { _ in }
     ) -> Registration {
-        let lane = ReplicaLane(of: core, route: route)
+        var versions = S.supportedVersions
+        versions.policy = policy
+        let lane = ReplicaLane(of: core, mean: { route.mean($0) })
         return Registration(
             open: Open(
                 request: request, subject: .store(name),
-                schemaVersion: UInt32(clamping: S.schemaVersion), events: [],
+                versions: versions, events: [],
                 initial: EncodedState(coding: .json, bytes: initial[...])),
             attach: { stores, progress in
                 let runner = stores.typed {

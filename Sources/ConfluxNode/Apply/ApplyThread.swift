@@ -43,11 +43,15 @@ final class ApplyThread: @unchecked Sendable {
         self.meter = meter
         // One state is encoded or decoded at a time, while entries are applied.
         let queue = DispatchQueue(label: "conflux-digest", qos: .utility)
+        // A migration may never end. Then later ones wait for it, and nothing else does.
+        let migrations = DispatchQueue(label: "conflux-migration", qos: .utility)
         applier = Applier(
             refusalBytesMax: refusalBytesMax, tell: { link.post(.machine($0)) },
             post: { jobs.post($0) }, clock: { Moment.now.monotonic },
             announce: announce, journal: journal, shelf: shelf,
-            background: { queue.async(execute: $0) }, tap: tap, meter: meter)
+            background: { queue.async(execute: $0) },
+            apart: { migrations.async(execute: $0) }, tap: tap,
+            meter: meter)
     }
 
     /// Works until the job to stop.

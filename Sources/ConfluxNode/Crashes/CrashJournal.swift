@@ -15,6 +15,8 @@ import Foundation
 ///     opened:  17, once         record … 17 ─ apply ✕ died
 ///     opened:  17, twice        stop before 17
 ///
+/// The same counts for a migration of the store's state: after two deaths, it fails with an error instead.
+///
 /// What counts:
 ///
 /// - Any end of the process while an entry is being applied, also by a signal. So one death proves
@@ -136,7 +138,7 @@ package final class CrashJournal {
         let slot = file.slot(index)
         let identity = CrashSlot.Identity(store: store, life: life, log: log)
         if slot.content != .used(identity) { slot.take(for: identity) }
-        if let crashes = slot.crashes, crashes.at <= sequence { slot.forgetCrashes() }
+        if case .entry(let entry)? = slot.crashes?.work, entry <= sequence { slot.forgetCrashes() }
         let record = CrashRecord(slot, store: store, file)
         places[store] = Place(index: index, record: record)
         return record
@@ -174,6 +176,8 @@ final class CrashRecord: Sendable {
     let poison: (at: SequenceNumber, message: String)?
     /// Whether there is such an entry.
     let isPoisoned: Bool
+    /// The schema version from which the state must not be migrated, and why; nil if there is none.
+    private let fatalMigration: (from: UInt32, message: String)?
     private let slot: CrashSlot
     private let suspect: SequenceNumber
     private let file: CrashJournalFile
@@ -182,29 +186,52 @@ final class CrashRecord: Sendable {
         self.slot = slot
         self.file = file
         let crashes = slot.crashes
-        suspect = crashes?.at ?? .zero
-        isPoisoned = crashes?.isPoison ?? false
-        poison = crashes.flatMap { crashes in
-            crashes.isPoison ? (crashes.at, Self.message(store, crashes, file.path)) : nil
+        var (suspect, poison) = (SequenceNumber.zero, nil as (at: SequenceNumber, message: String)?)
+        var fatalMigration: (from: UInt32, message: String)?
+        switch crashes?.work {
+        case .entry(let sequence): suspect = sequence
+        case .migration, nil: break
         }
+        if let crashes, crashes.isPoison {
+            let company =
+                crashes.company < 2
+                ? ""
+                : """
+                 Other stores were at work when it ended last (\(crashes.company - 1)), and one of those \
+                may have been the cause.
+                """
+            let retry = "To have this program try once more, remove \(file.path) first."
+            switch crashes.work {
+            case .entry(let sequence):
+                let message = """
+                    \(store) stopped before entry \(sequence): this program ended \(crashes.count) times \
+                    in a row while it applied that entry.\(company) Skip it in every process with \
+                    `conflux log skip \(sequence)`, or run a program that can apply it, and start this \
+                    process again. \(retry)
+                    """
+                poison = (sequence, message)
+            case .migration(let version):
+                let message = """
+                    \(store) is not migrated from schema version \(version): this program ended \
+                    \(crashes.count) times in a row while it migrated it.\(company) Run a program that can \
+                    migrate it; conflux upgrade --check tells. \(retry)
+                    """
+                fatalMigration = (version, message)
+            }
+        }
+        (self.suspect, self.poison, self.fatalMigration) = (suspect, poison, fatalMigration)
+        isPoisoned = poison != nil
     }
 
-    private static func message(
-        _ store: StoreName, _ crashes: CrashSlot.Crashes, _ path: String
-    ) -> String {
-        let company =
-            crashes.company < 2
-            ? ""
-            : """
-             Other stores were applying entries when it ended last (\(crashes.company - 1)), and \
-            one of those may have been the cause.
-            """
-        return """
-            \(store) stopped before entry \(crashes.at): this program ended \(crashes.count) times \
-            in a row while it applied that entry.\(company) Skip it in every process with \
-            `conflux log skip \(crashes.at)`, or run a program that can apply it, and start this \
-            process again. To have this program try once more, remove \(path) first.
-            """
+    fileprivate func migrating<Result>(
+        from version: UInt32, _ body: () throws -> Result
+    ) throws -> Result {
+        if let fatalMigration, fatalMigration.from == version {
+            throw StoreError(.migrationFailed, fatalMigration.message)
+        }
+        slot.beginMigration(from: version)
+        defer { slot.endMigration() }
+        return try body()
     }
 
     /// Records which entry is being decoded. It is valid as long as this object lives.
@@ -213,5 +240,18 @@ final class CrashRecord: Sendable {
     /// The mark in which the store's lane records what it commits.
     func commitMark() -> CommitMark {
         CommitMark(word: slot.applying, suspect: suspect) { [self] in slot.forgetCrashes() }
+    }
+}
+
+extension CrashRecord? {
+    /// Migrates a state of the store, on any thread, and records that meanwhile, if there is a record.
+    ///
+    /// - Parameters:
+    ///   - version: The state's schema version.
+    ///   - body: Migrates it.
+    /// - Returns: What `body` returns.
+    /// - Throws: What `body` throws; ``StoreError`` if processes died of it.
+    func migrating<Result>(from version: UInt32, _ body: () throws -> Result) throws -> Result {
+        try self?.migrating(from: version, body) ?? body()
     }
 }

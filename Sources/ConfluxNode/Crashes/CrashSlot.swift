@@ -6,7 +6,7 @@ import Synchronization
 ///
 ///       0  the number of the entry that is being applied; 0 while none is
 ///       8  the number of the entry that is being decoded; 0 while none is
-///      16  the number of the entry at which a process died last; 0 for none
+///      16  at what a process died last: the number of an entry, or what stands at 248; 0 for nothing
 ///      24  how often in a row it died there
 ///      32  how many stores were at work when it died there, this one included
 ///      40  the log's id (two words)
@@ -14,9 +14,10 @@ import Synchronization
 ///      64  the digest of what stands from 40 to 64, and of the name; 0 while the slot is free
 ///      72  the length of the store's name
 ///      80  the name
+///     248  the schema version of the state that is being migrated, with the highest bit set; 0 while none is
 ///
 /// Words have the machine's byte order: the file is read on the machine that wrote it. The next process
-/// reads the first five, however this one ends. Each of them is stored on its own.
+/// reads the first five and the last, however this one ends. Each of them is stored on its own.
 // Sendable: a place in mapped memory. Words that several threads use are atomic. The identity is
 // written only while nobody has the slot.
 struct CrashSlot: @unchecked Sendable {
@@ -33,11 +34,12 @@ struct CrashSlot: @unchecked Sendable {
         case life = 56
         case digest = 64
         case nameLength = 72
+        case migrating = 248
     }
 
     private static let identityOffset = 40
     private static let nameOffset = 80
-    private static let nameBytesMax = bytes - nameOffset
+    private static let nameBytesMax = Word.migrating.rawValue - nameOffset
 
     private let base: UnsafeMutableRawPointer
 
@@ -62,17 +64,52 @@ struct CrashSlot: @unchecked Sendable {
     /// The mark that records what is being decoded.
     var decoding: DecodingMark { DecodingMark(word: atomic(.decoding)) }
 
-    /// The entry that was being applied or decoded when the process died; nil if there was none.
-    var interrupted: SequenceNumber? {
-        let number = self[.applying] != 0 ? self[.applying] : self[.decoding]
-        return number == 0 ? nil : SequenceNumber(number)
+    /// Something that a process may die of.
+    enum Work: RawRepresentable, Hashable {
+        /// An entry is applied or decoded.
+        case entry(SequenceNumber)
+        /// A state of this schema version is migrated.
+        case migration(from: UInt32)
+
+        private static let mark: UInt64 = 1 << 63
+
+        init?(rawValue: UInt64) {
+            guard rawValue != 0 else { return nil }
+            self =
+                rawValue & Self.mark == 0
+                ? .entry(SequenceNumber(rawValue))
+                : .migration(from: UInt32(truncatingIfNeeded: rawValue))
+        }
+
+        var rawValue: UInt64 {
+            switch self {
+            case .entry(let sequence): sequence.rawValue
+            case .migration(let version): Self.mark | UInt64(version)
+            }
+        }
+    }
+
+    /// What was under way when the process died; nil if nothing was.
+    var interrupted: Work? {
+        Work(rawValue: self[.migrating]) ?? Work(rawValue: self[.applying])
+            ?? Work(rawValue: self[.decoding])
+    }
+
+    func beginMigration(from version: UInt32) {
+        self[.migrating] = Work.migration(from: version).rawValue
+    }
+
+    /// The migration came to an end, whatever its outcome: it is not what processes died of.
+    func endMigration() {
+        self[.migrating] = 0
+        if case .migration? = crashes?.work { forgetCrashes() }
     }
 
     // MARK: Crashes
 
-    /// The deaths in a row at one entry.
+    /// The deaths in a row of the same work.
     struct Crashes: Equatable {
-        var at: SequenceNumber
+        var work: Work
         var count: Int
         /// How many stores were at work at the last death, this one included.
         var company: Int
@@ -81,22 +118,27 @@ struct CrashSlot: @unchecked Sendable {
     }
 
     var crashes: Crashes? {
-        guard self[.crashNumber] != 0 else { return nil }
-        return Crashes(
-            at: SequenceNumber(self[.crashNumber]), count: Int(clamping: self[.crashCount]),
-            company: Int(clamping: self[.companyCount]))
+        Work(rawValue: self[.crashNumber]).map {
+            Crashes(
+                work: $0, count: Int(clamping: self[.crashCount]),
+                company: Int(clamping: self[.companyCount]))
+        }
     }
 
-    /// Counts the crash that interrupted an entry, and forgets the interruption.
+    /// Counts the crash that interrupted some work, and forgets the interruption.
     func countCrash(company: Int) {
         guard let interrupted else { return }
         defer { forgetWork() }
         let former = crashes
-        if former?.at == interrupted {
+        if former?.work == interrupted {
             self[.crashCount] = self[.crashCount] &+ 1
         } else {
             // A store can't be past the entry that poisons it, so this payload was decoded for other stores.
-            if let former, former.isPoison, former.at < interrupted { return }
+            if let former, former.isPoison, case .entry(let poison) = former.work,
+                case .entry(let sequence) = interrupted, poison < sequence
+            {
+                return
+            }
             self[.crashNumber] = interrupted.rawValue
             self[.crashCount] = 1
         }
@@ -106,6 +148,7 @@ struct CrashSlot: @unchecked Sendable {
     func forgetWork() {
         self[.applying] = 0
         self[.decoding] = 0
+        self[.migrating] = 0
     }
 
     func forgetCrashes() {

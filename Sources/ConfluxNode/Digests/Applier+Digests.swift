@@ -2,6 +2,12 @@ import Conflux
 import ConfluxHashing
 import ConfluxProtocol
 import ConfluxVocabulary
+import Synchronization
+
+/// How many migrations a process has begun and not ended.
+final class MigrationCount: Sendable {
+    let count = Atomic<Int>(0)
+}
 
 /// Handles digest points and divergence in this node (rules 18 and 22).
 extension Applier {
@@ -10,26 +16,67 @@ extension Applier {
     func digest(at place: SnapshotPlace) {
         guard let replica = replica(place.store) else { return }
         let (reports, request) = (replica.progress.reports, replica.progress.request)
+        let version = replica.version
         reports.expect()
-        replica.copy { reports.add(.copied(request: request, place, $0)) }
+        replica.copy { reports.add(.copied(request: request, place, $0, version: version)) }
         collect(replica.progress)
     }
 
     /// Votes on the state of a store at its digest point. The long parts run in the background.
-    func vote(at place: SnapshotPlace, _ encoding: Encoding?, refusals: Digest) {
+    func vote(
+        at place: SnapshotPlace, _ encoding: Encoding?, version: UInt32, refusals: Digest
+    ) {
         guard let encoding, let replica = replica(place.store), replica.life == place.life else {
             return
         }
         let (tell, shelf, resets) = (tell, shelf, progress.resets)
-        let schemaVersion = replica.schemaVersion
         background {
             // A state that can't be encoded has no vote. If no replica has one, the sequencer reports it.
             guard let bytes = try? encoding(), !bytes.isEmpty else { return }
             let vote = Vote(
-                place: place, schemaVersion: schemaVersion, digest: Digest(of: bytes),
+                place: place, schemaVersion: version, digest: Digest(of: bytes),
                 refusals: refusals, byteCount: UInt64(bytes.count))
             shelf.keep(bytes, at: place)
             tell(.reported(.digested(vote), resets: resets))
+        }
+    }
+
+    /// Migrates a snapshot, and reports what comes of it (rule 17). It runs apart from everything else, since a migration
+    /// may hang.
+    func migrate(
+        _ store: StoreName, life: SequenceNumber, _ snapshot: Snapshot, to version: UInt32,
+        _ log: LogID
+    ) {
+        guard let replica = replica(store) else { return }
+        let migrate = replica.migrate
+        // A store that is about to be opened has no record yet.
+        let crashes =
+            replica.crashes ?? crashRecord(of: store, life, log, at: snapshot.sequence)
+        let (tell, announce, resets) = (tell, announce, progress.resets)
+        let place = SnapshotPlace(store: store, life: life, sequence: snapshot.sequence)
+        let migrating = migrating
+        guard migrating.count.load(ordering: .relaxed) < Self.migrationsMax else {
+            let text = "earlier migrations of this process have not ended"
+            let migrated = Migrated(
+                place: place, schemaVersion: version, outcome: .failed(text))
+            tell(.reported(.migrated(migrated), resets: resets))
+            return
+        }
+        migrating.count.add(1, ordering: .relaxed)
+        apart {
+            defer { migrating.count.subtract(1, ordering: .relaxed) }
+            let outcome: Migrated.Outcome
+            do {
+                outcome = .migrated(
+                    try crashes.migrating(from: snapshot.schemaVersion) {
+                        try migrate(snapshot, version)
+                    })
+            } catch {
+                outcome = .failed("\(error)")
+                announce(.upgradeFailed(store, schemaVersion: Int(version), message: "\(error)"))
+            }
+            let migrated = Migrated(place: place, schemaVersion: version, outcome: outcome)
+            tell(.reported(.migrated(migrated), resets: resets))
         }
     }
 

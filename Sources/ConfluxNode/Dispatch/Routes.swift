@@ -6,7 +6,10 @@ import Foundation
 /// Sends the actions that are dispatched to a store, or to a state, to the log through a node's outbox.
 package final class OutboxRoute<S: BridgedState>: ActionRoute {
     private let outbox: Outbox
+    /// The aim of actions that every program which can host the store understands: usually all.
     private let aim: Outbox.Aim
+    /// Those of other actions, by the version that these need.
+    private let newerAims: [UInt32: Outbox.Aim]
     private let coder: ActionCoder<S.Action>
     private let coding: PayloadCoding
     /// The coding without a tape. Actions that have none need the tape. (As an optional it would be retained for each
@@ -16,10 +19,13 @@ package final class OutboxRoute<S: BridgedState>: ActionRoute {
     package init(outbox: Outbox, target: Target) {
         self.outbox = outbox
         // The store's life is not known yet. Zero means its life when the action is admitted.
-        aim = Outbox.Aim(
-            BatchTarget(
-                target: target, schemaVersion: UInt32(clamping: S.schemaVersion),
-                coding: S.coding))
+        let aims = { (version: UInt32) in
+            Outbox.Aim(BatchTarget(target: target, schemaVersion: version, coding: S.coding))
+        }
+        let (oldest, newest) = (S.supportedVersions.oldest, S.supportedVersions.newest)
+        aim = aims(oldest)
+        newerAims = Dictionary(
+            uniqueKeysWithValues: (oldest..<newest).map { ($0 + 1, aims($0 + 1)) })
         coder = ActionCoder(sizeBytesMax: outbox.limits.payloadBytesMax)
         coding = S.coding
         quick = (coding == .compact ? coder.quick : nil) ?? QuickCoding()
@@ -33,12 +39,23 @@ package final class OutboxRoute<S: BridgedState>: ActionRoute {
 
     func mean(_ life: SequenceNumber) {
         outbox.mean(life, by: aim)
+        for aim in newerAims.values { outbox.mean(life, by: aim) }
+    }
+
+    /// The aim of an action. A version that the program does not understand counts as the newest.
+    private func aim(of action: S.Action) -> Outbox.Aim {
+        if newerAims.isEmpty { return aim }
+        let (version, versions) = (
+            UInt32(clamping: S.schemaVersion(of: action)), S.supportedVersions
+        )
+        return newerAims[min(version, versions.newest)] ?? aim
     }
 
     package func submit(_ action: S.Action, mayWait: Bool) -> DispatchHandle {
         if let handle = submitQuickly(action, mayWait: mayWait) { return handle }
         do throws(CodingFailure) {
-            return outbox.submit(aim, try coder.encode(action, as: coding), mayWait: mayWait)
+            return outbox.submit(
+                aim(of: action), try coder.encode(action, as: coding), mayWait: mayWait)
         } catch {
             return DispatchHandle(
                 .failed(
@@ -53,6 +70,14 @@ package final class OutboxRoute<S: BridgedState>: ActionRoute {
     }
 }
 
+extension BridgedState {
+    /// The versions that this program understands.
+    static var supportedVersions: SupportedVersions {
+        SupportedVersions(
+            UInt32(clamping: schemaVersion), oldest: UInt32(clamping: oldestSchemaVersion))
+    }
+}
+
 extension OutboxRoute {
     /// Encodes an action on this thread's stack and copies it into the outbox. Nothing is allocated.
     ///
@@ -64,7 +89,8 @@ extension OutboxRoute {
                 return nil
             }
             return outbox.submit(
-                aim, UnsafeRawBufferPointer(rebasing: buffer[..<count]), mayWait: mayWait)
+                aim(of: action), UnsafeRawBufferPointer(rebasing: buffer[..<count]),
+                mayWait: mayWait)
         }
     }
 }

@@ -9,6 +9,9 @@ enum LinkCommand: Sendable {
     case machine(ReplicaInput)
     /// Ask a question. Every answer goes to the function, on the link's thread.
     case ask(Question.Body, patience: Duration, @Sendable (Answer) -> Void)
+    /// Load a snapshot, or entries that are kept aside. They go to the function, on the link's thread; nil if they
+    /// can't be loaded.
+    case load(SnapshotPlace, SnapshotReference, @Sendable (Bytes?) -> Void)
     /// Pass this function on to the thread that applies.
     case probe(@Sendable () -> Void)
     /// Notify a caller if it waits for the sequencer for too long.

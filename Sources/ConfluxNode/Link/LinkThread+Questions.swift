@@ -1,5 +1,6 @@
 import Conflux
 import ConfluxProtocol
+import ConfluxVocabulary
 
 /// Asks questions for other threads.
 extension LinkThread {
@@ -15,6 +16,33 @@ extension LinkThread {
         // The sequencer knows who did not answer, and must say so before the node's own deadline.
         let earlier = patience - min(patience / 4, Self.answerReserve)
         perform(.ask(Question(number: number, patience: earlier, body: body)))
+    }
+
+    func pass(_ answer: Answer) {
+        let reply = asks[answer.number]?.reply
+        if answer.isLast { asks[answer.number] = nil }
+        reply?(answer)
+    }
+
+    /// The node is closed: nothing that was asked for comes any more.
+    func abandonQuestions() {
+        for (number, ask) in asks {
+            ask.reply(
+                Answer(
+                    number: number, isLast: true, node: nil,
+                    body: .failed(.timedOut, message: "the node was closed")))
+        }
+        for reply in loads.values { reply(nil) }
+    }
+
+    func load(
+        _ place: SnapshotPlace, _ reference: SnapshotReference,
+        _ reply: @escaping @Sendable (Bytes?) -> Void
+    ) {
+        let request = nextAsk
+        nextAsk += 1
+        loads[request] = reply
+        perform(.load(place, reference, request: request))
     }
 
     var status: LinkStatus {
@@ -36,6 +64,7 @@ extension LinkThread {
                         number: 0, isLast: true, node: nil,
                         body: .failed(.timedOut, message: "the node was closed")))
             case .status(let reply): reply(status)
+            case .load(_, _, let reply): reply(nil)
             case .keep(_, let vigil): vigil.end(.closed)
             case .machine, .probe, .withdraw, .leave, .endVigil: break
             }

@@ -42,8 +42,14 @@ final class LinkThread: @unchecked Sendable {
     private var frame: [UInt8] = []
     var commands: [LinkCommand] = []
     var asks: [UInt64: Ask] = [:]
+    /// The callers that wait for what they load, by request.
+    var loads: [UInt64: @Sendable (Bytes?) -> Void] = [:]
     var nextAsk: UInt64 = 1
     private var leaveDeadline: Duration?
+    /// Whether the sequencer was told that the node is about to leave.
+    private var isSayingLeaving = false
+    /// How long the node waits then.
+    private static let leavingMax = Duration.seconds(2)
     var end: ReplicaEnd?
     private var sent = SentBatches()
     /// How many outcomes of actions were handed to the thread that applies.
@@ -175,6 +181,7 @@ final class LinkThread: @unchecked Sendable {
             switch command {
             case .machine(let input): perform(input)
             case .ask(let body, let patience, let reply): ask(body, patience, reply)
+            case .load(let place, let reference, let reply): load(place, reference, reply)
             case .probe(let passed): post(.probe(passed))
             case .keep(let number, let vigil): vigils[number] = vigil
             case .endVigil(let number): vigils[number] = nil
@@ -276,7 +283,14 @@ final class LinkThread: @unchecked Sendable {
     private func leaveIfSettled() {
         guard let leaveDeadline, end == nil else { return }
         let isSettled = outbox.isEmpty && machine.isSettled && seen.toldCount >= settledCount
-        if isSettled || now.monotonic >= leaveDeadline { perform(.leave) }
+        if isSettled, !isSayingLeaving, now.monotonic < leaveDeadline {
+            isSayingLeaving = true
+            // The sequencer may want snapshots of the stores here first.
+            perform(.leaving)
+            self.leaveDeadline = min(leaveDeadline, now.monotonic + Self.leavingMax)
+        }
+        guard isSettled && !machine.awaitsLeaving || now.monotonic >= leaveDeadline else { return }
+        perform(.leave)
     }
 
     // MARK: Effects
@@ -307,10 +321,8 @@ final class LinkThread: @unchecked Sendable {
         case .asked(let question):
             // A question expires. Questions must not crowd out other jobs, however many there are.
             if jobs.count < jobsMax { post(.asked(question)) }
-        case .answered(let answer):
-            let reply = asks[answer.number]?.reply
-            if answer.isLast { asks[answer.number] = nil }
-            reply?(answer)
+        case .answered(let answer): pass(answer)
+        case .loaded(let request, let bytes): loads.removeValue(forKey: request)?(bytes)
         case .event(.notAllowed(let message)):
             if let reason = refused.tell(message) { events(.connectionRefused(message: reason)) }
         case .event(.heldUp(let message)):
@@ -373,12 +385,7 @@ final class LinkThread: @unchecked Sendable {
         post(.stop)
         jobs.announce()
         port.mailbox.close()
-        for (number, ask) in asks {
-            ask.reply(
-                Answer(
-                    number: number, isLast: true, node: nil,
-                    body: .failed(.timedOut, message: "the node was closed")))
-        }
+        abandonQuestions()
         takeLastCommands()
         for vigil in vigils.values { vigil.end(.closed) }
         closeFeed()

@@ -118,10 +118,7 @@ package final class NodeMeter: Sendable {
             case .diverged: state.metrics.divergences += 1
             case .closed: state.metrics.isConnected = false
             case .sequencerNotServing, .heldUp, .unreachable, .staleSequencer, .storeDropped,
-                .storeStopped,
-                .crashJournal,
-                .bridgeStopped,
-                .unreadableFrame:
+                .storeStopped, .crashJournal, .bridgeStopped, .unreadableFrame, .upgradeFailed:
                 break
             }
         }

@@ -160,6 +160,23 @@ struct NoEffects {
         unknownThrough = max(unknownThrough, sequence)
     }
 
+    /// Takes the entries without effect and the reasons, and forgets them.
+    mutating func takeAll() -> [(sequence: SequenceNumber, message: String)] {
+        guard entries.count > head else { return [] }
+        defer {
+            entries = []
+            head = 0
+            byteCount = 0
+        }
+        return entries[head...].compactMap { entry in
+            switch entry.effect {
+            case .refused(let message, let error): (entry.sequence, error.map(Self.text) ?? message)
+            case .stopped(_, let message): (entry.sequence, message)
+            case .applied, .unknown, .nobody: nil
+            }
+        }
+    }
+
     /// Takes the digest of the numbers without effect. Later numbers count for the next point.
     mutating func takeDigest() -> Digest {
         defer { hasher = DigestHasher() }

@@ -11,7 +11,7 @@ enum LaneReport: Sendable {
     case restored(request: UInt64, (any Error)?)
     /// A copy of the state at a digest point after the snapshot of this request; nil if the store was
     /// released.
-    case copied(request: UInt64, SnapshotPlace, Encoding?)
+    case copied(request: UInt64, SnapshotPlace, Encoding?, version: UInt32)
 }
 
 /// Collects the reports of lanes, from any thread, for the thread that applies.

@@ -1,4 +1,5 @@
 import Conflux
+import ConfluxHashing
 import ConfluxProtocol
 import ConfluxVocabulary
 
@@ -14,33 +15,56 @@ struct ReplicaLane {
     typealias Putting =
         @Sendable (CommitMark?, @escaping @Sendable (_ isDone: Bool) -> Void) -> Void
 
-    /// The schema version of the state in this program.
-    let schemaVersion: UInt32
+    /// The newest schema version that this program understands.
+    let newestVersion: UInt32
     /// Sets the life that later dispatches are meant for.
     let mean: (SequenceNumber) -> Void
-    /// Decodes a snapshot, on any thread. The result puts it in, after the lane's present work.
-    let decode: @Sendable (Snapshot) throws -> Putting
-    /// Copies the state after the lane's present work. Calls back once, in the lane; with nil if the
-    /// store was released.
-    let copy: (@escaping @Sendable (Encoding?) -> Void) -> Void
+    /// Decodes a snapshot, on any thread. The result puts it in, after the lane's present work. From there on the version
+    /// is in force (rule 17).
+    let decode: @Sendable (Snapshot, VersionInForce) throws -> Putting
+    /// Migrates a snapshot to a version, on any thread, and encodes it again. Nothing in the store changes.
+    let migrate: @Sendable (Snapshot, UInt32) throws -> Digest
+    /// Copies the state after the lane's present work, for an encoding as the version has it. Calls back once, in the
+    /// lane; with nil if the store was released.
+    let copy: (UInt32, @escaping @Sendable (Encoding?) -> Void) -> Void
 }
 
 extension ReplicaLane {
-    init<S: ReplicatedState>(of core: StoreCore<S>, route: OutboxRoute<S>) {
-        schemaVersion = UInt32(clamping: S.schemaVersion)
-        mean = { route.mean($0) }
-        decode = { snapshot in
+    init<S: ReplicatedState>(
+        of core: StoreCore<S>, mean: @escaping (SequenceNumber) -> Void = { _ in }
+    ) {
+        newestVersion = UInt32(clamping: S.schemaVersion)
+        self.mean = mean
+        decode = { snapshot, inForce in
             let value = try S.snapshot(
                 from: snapshot.state.bytes, version: Int(snapshot.schemaVersion))
+            if let expected = inForce.migrated,
+                Digest(of: try S.encode(value, as: Int(inForce.version))) != expected
+            {
+                throw StoreError(
+                    .migrationFailed,
+                    """
+                    This program makes another state of the snapshot of \(S.name) at \(snapshot.sequence) than the \
+                    programs that migrated it from schema version \(snapshot.schemaVersion) to \(inForce.version). \
+                    Run the same program everywhere, and let migrate(_:from:) depend on nothing but its arguments.
+                    """)
+            }
             return { mark, completion in
-                core.restore(value, at: snapshot.sequence, mark: mark, completion: completion)
+                core.restore(
+                    value, at: snapshot.sequence, version: Int(inForce.version), mark: mark,
+                    completion: completion)
             }
         }
-        copy = { body in
+        migrate = { snapshot, version in
+            let value = try S.snapshot(
+                from: snapshot.state.bytes, version: Int(snapshot.schemaVersion))
+            return Digest(of: try S.encode(value, as: Int(version)))
+        }
+        copy = { version, body in
             core.inspect { state, _ in
                 guard let state else { return body(nil) }
                 let value = state.snapshot
-                body { try CanonicalCoder().encode(value) }
+                body { try S.encode(value, as: Int(version)) }
             }
         }
     }
@@ -60,6 +84,8 @@ final class Replica {
     /// The skipped entries above its snapshot (rule 38).
     var skips: Set<SequenceNumber> = []
     private(set) var seed: UInt64 = 0
+    /// The schema version in force, by whose rules entries are judged (rule 17).
+    private(set) var version: UInt32 = 0
     /// Whether the lane has the snapshot.
     private var hasSnapshot = false
     /// What enters the lane behind the snapshot, bit by bit.
@@ -72,8 +98,10 @@ final class Replica {
     }
 
     var life: SequenceNumber { progress.life }
-    /// The schema version of the state in this program.
-    var schemaVersion: UInt32 { lane.schemaVersion }
+    /// The newest schema version that this program understands.
+    var newestVersion: UInt32 { lane.newestVersion }
+    /// Migrates a snapshot, on any thread. Nothing in the store changes.
+    var migrate: @Sendable (Snapshot, UInt32) throws -> Digest { lane.migrate }
     var isAttached: Bool { progress.phase == .attached }
     /// Whether it gets the feed's commits, and its lane has everything before.
     var hasCaughtUp: Bool { isAttached && !progress.awaitsState && held.isEmpty }
@@ -85,6 +113,7 @@ final class Replica {
     ///
     /// - Parameters:
     ///   - snapshot: The snapshot.
+    ///   - inForce: The schema version from there on.
     ///   - life: The life that it belongs to.
     ///   - log: The log of that life.
     ///   - request: The request that the snapshot belongs to.
@@ -92,8 +121,8 @@ final class Replica {
     ///   - background: Decodes a large snapshot.
     ///   - inPlaceBytesMax: The size from which on a snapshot is large.
     func begin(
-        with snapshot: Snapshot, life: SequenceNumber, log: LogID, request: UInt64,
-        crashes: CrashRecord?, background: Background, inPlaceBytesMax: Int
+        with snapshot: Snapshot, in inForce: VersionInForce, life: SequenceNumber, log: LogID,
+        request: UInt64, crashes: CrashRecord?, background: Background, inPlaceBytesMax: Int
     ) {
         discardHeld()
         progress.begin(life: life, at: snapshot.sequence, request: request)
@@ -101,14 +130,17 @@ final class Replica {
         seed = ActionContext.seed(log: log, store: name)
         lastChange = snapshot.sequence
         isDropped = false
+        version = inForce.version
         self.crashes = crashes
         let (decode, reports) = (lane.decode, progress.reports)
+        let migration = snapshot.schemaVersion < newestVersion ? crashes : nil
+        let read: @Sendable () throws -> ReplicaLane.Putting = {
+            try migration.migrating(from: snapshot.schemaVersion) { try decode(snapshot, inForce) }
+        }
         if snapshot.state.bytes.count > inPlaceBytesMax {
-            background {
-                reports.add(.decoded(request: request, Result { try decode(snapshot) }))
-            }
+            background { reports.add(.decoded(request: request, Result { try read() })) }
         } else {
-            put(Result { try decode(snapshot) }, request)
+            put(Result { try read() }, request)
         }
     }
 
@@ -139,8 +171,8 @@ final class Replica {
     ///
     /// - Parameter body: Called once, in the lane; with nil if the store was released.
     func copy(_ body: @escaping @Sendable (Encoding?) -> Void) {
-        let copy = lane.copy
-        enter { copy(body) }
+        let (copy, version) = (lane.copy, version)
+        enter { copy(version, body) }
     }
 
     /// Lets the first of what is held enter the lane, if the snapshot is there.

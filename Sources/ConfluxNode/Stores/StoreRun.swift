@@ -13,6 +13,8 @@ class StoreRun {
     @exclusivity(unchecked) private(set) final var progress: StoreProgress
     /// Chooses the random numbers of its actions.
     @exclusivity(unchecked) private(set) final var seed: UInt64
+    /// The schema version by whose rules its actions are judged.
+    @exclusivity(unchecked) private(set) final var version: Int
     /// Records which entry is being decoded for it.
     @exclusivity(unchecked) private(set) final var decoding: DecodingMark?
     @exclusivity(unchecked) final var failures: [NoEffect] = []
@@ -27,6 +29,7 @@ class StoreRun {
         self.replica = replica
         self.progress = progress
         self.seed = seed
+        version = replica.map { Int($0.version) } ?? .max
         decoding = replica?.crashes?.decoding
     }
 
@@ -35,6 +38,7 @@ class StoreRun {
         self.replica = replica
         self.progress = progress
         self.seed = seed
+        version = replica.map { Int($0.version) } ?? .max
         decoding = replica?.crashes?.decoding
         failures = []
         bytes = 0
@@ -210,7 +214,7 @@ final class TypedRun<S: BridgedState>: StoreRun {
     private func context(of place: EntryPlace) -> ActionContext {
         ActionContext(
             sequence: place.sequence, timestamp: place.timestamp, origin: place.origin,
-            seed: seed)
+            seed: seed, schemaVersion: version)
     }
 
     /// Gives the actions to the store's lane.

@@ -179,12 +179,13 @@ final class TypedRunner<S: BridgedState>: EntryRunner {
         }
         if isSelective, !isWanted(runs, at: place) { return }
         if isNoting { for run in runs { run.decoding?.begin(place.sequence) } }
-        do {
+        do throws(CodingFailure) {
             let action = try coder.decode(payload, as: row.coding)
             for run in runs where run.takes(place) {
                 typed(run).append(action, place, payloadBytes: payload.count)
             }
         } catch {
+            let error = S.changedForm(ofActionWith: Int(row.schemaVersion), error)
             for run in runs where run.takes(place) {
                 run.note(.refused(error), place)
             }

@@ -119,18 +119,19 @@ public struct Principal: Sendable, Hashable {
         case .open(let open): denied(.host, open.subject.target)
         case .drop(let drop): denied(.administer, .store(drop.store))
         case .freeze(let freeze): denied(.administer, .store(freeze.store))
+        case .upgrade(let upgrade): denied(.administer, .store(upgrade.store))
         case .skip(let skip): denied(.administer, skip.target)
         case .load(let load): deniedReading(.store(load.place.store))
         case .question(let question):
             switch question.body {
-            case .observe(let store, _, _): deniedReading(.store(store))
+            case .observe(let store, _, _), .start(let store): deniedReading(.store(store))
             case .applied(_, let target):
                 rights.allow(.dispatch, target) ? nil : deniedReading(target)
             case .reload, .handOver: deniedAdministration
             case .status, .shapes, .sequencers, .alive: nil
             }
         case .submit, .visit, .fetch, .close, .progress, .answer, .barrier, .digest, .snapshot,
-            .bye:
+            .migrated, .leaving, .bye:
             nil
         }
     }

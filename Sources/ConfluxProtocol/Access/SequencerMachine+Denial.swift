@@ -17,6 +17,7 @@ extension SequencerMachine {
                     Opened(request: open.request, outcome: .failed(.notAllowed, message: text)))
             case .drop(let drop): failed(drop.request)
             case .freeze(let freeze): failed(freeze.request)
+            case .upgrade(let upgrade): failed(upgrade.request)
             case .skip(let skip): failed(skip.request)
             case .question(let question):
                 .answer(
@@ -24,8 +25,7 @@ extension SequencerMachine {
                         number: question.number, isLast: true, node: nil,
                         body: .failed(.notAllowed, message: text)))
             case .hello, .close, .submit, .visit, .fetch, .progress, .answer, .barrier, .load,
-                .digest,
-                .snapshot, .bye:
+                .digest, .snapshot, .migrated, .leaving, .bye:
                 .bye(Bye(code: .notAllowed, message: text))
             }
         effects.append(.send(answer, to: connection))

@@ -43,7 +43,7 @@ extension Rights {
             }
             return .snapshotServed(served)
         // They are for hosts of a store alone, and for those who opened it.
-        case .opened, .divergence, .reload, .snapshotRequest, .question: return message
+        case .opened, .divergence, .reload, .migrate, .snapshotRequest, .question: return message
         // They tell a peer about itself, about its own actions, and about the sequencer.
         case .welcome, .receipts, .rejection, .expected, .confirmed, .redirect, .bye:
             return message
@@ -59,7 +59,10 @@ extension Rights {
             return .status(status)
         case .state(let store, _, _) where !sees(.store(store)):
             return .failed(.notAllowed, message: "this key may no longer observe \(store)")
-        case .state, .applied, .refused, .stopped, .concernedNobody, .failed, .alive, .reloaded,
+        case .start(let store, _) where !sees(.store(store)):
+            return .failed(.notAllowed, message: "this key may no longer observe \(store)")
+        case .state, .start, .applied, .refused, .stopped, .concernedNobody, .failed, .alive,
+            .reloaded,
             .sequencers, .handingOver:
             return body
         }

@@ -72,6 +72,45 @@ public struct Commit: Sendable, Equatable {
         return slices
     }
 
+    /// The same entries, in the same order, in commits that end where the caller says.
+    ///
+    /// - Parameter ends: The numbers of entries with which a commit ends. An atomic batch is cut, too.
+    /// - Returns: At least one commit.
+    package func cut(behind ends: Set<SequenceNumber>) -> [Commit] {
+        guard !ends.isEmpty else { return [self] }
+        var parts: [Commit] = []
+        var start = first
+        var next = first
+        var blocks: [Block] = []
+        func add(_ block: Block) {
+            blocks.append(block)
+            next = next.advanced(by: UInt64(block.count))
+            if ends.contains(SequenceNumber(next.rawValue - 1)) { end() }
+        }
+        func end() {
+            guard !blocks.isEmpty else { return }
+            parts.append(
+                Commit(
+                    log: log, epoch: epoch, predecessor: predecessor, first: start,
+                    count: UInt32(next.rawValue - start.rawValue), timestamp: timestamp,
+                    blocks: blocks))
+            start = next
+            blocks = []
+        }
+        for block in self.blocks {
+            switch block {
+            case .event: add(block)
+            case .batch(let incarnation, let batch):
+                let lower = next
+                for part in batch.cut(behind: { ends.contains(lower.advanced(by: UInt64($0))) }) {
+                    add(.batch(incarnation, part))
+                }
+            }
+        }
+        end()
+        return parts
+    }
+
     /// For code that decodes, cuts or filters commits. The caller keeps ``count`` consistent with
     /// the blocks.
     init(
@@ -107,10 +146,13 @@ public enum LogEvent: Sendable, Equatable {
     case created(StoreName, schemaVersion: UInt32, initial: EncodedState)
     /// A life of a store ended, in every process.
     case dropped(StoreName, life: SequenceNumber)
-    /// A store's state has a newer schema version from here on (rule 17). Every replica of that
-    /// version descends from the snapshot with the number `base`, which it has migrated.
+    /// A store has a newer schema version (rule 17). Every replica of that version descends from the snapshot with the
+    /// number `base`, and its migrated state has this digest. The version is in force from the snapshot on. No entry
+    /// for the store comes between the snapshot and here, unless somebody chose to judge these entries again. The
+    /// digest is nil in logs of older sequencers.
     case upgraded(
-        StoreName, life: SequenceNumber, schemaVersion: UInt32, base: SequenceNumber)
+        StoreName, life: SequenceNumber, schemaVersion: UInt32, base: SequenceNumber,
+        digest: Digest?)
     /// From here on no entry reaches the store (rule 21).
     case frozen(StoreName, life: SequenceNumber, reason: FreezeReason)
     /// From here on entries reach the store again.
@@ -152,4 +194,21 @@ public enum FreezeReason: UInt8, Sendable, Hashable, CaseIterable {
     case unconfirmed = 2
     /// A client asked for it.
     case asked = 3
+}
+
+/// Entries of the log that can't be read.
+public struct Damage: Sendable, Hashable {
+    /// The number of the first of them.
+    public var first: SequenceNumber
+    /// The number of the last of them. Entries behind it may be readable.
+    public var last: SequenceNumber
+    /// What was found there, and what to do, for people.
+    public var message: String
+
+    /// Makes a description of entries that can't be read.
+    public init(first: SequenceNumber, last: SequenceNumber, message: String) {
+        self.first = first
+        self.last = last
+        self.message = message
+    }
 }

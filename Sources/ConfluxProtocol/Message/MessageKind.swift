@@ -25,6 +25,8 @@ public enum MessageKind: UInt8, Hashable, Sendable, CaseIterable {
     case bye = 0x12
     case freeze = 0x13
     case visit = 0x14
+    case migrated = 0x15
+    case leaving = 0x16
 
     // The sequencer to a node.
     case welcome = 0x41
@@ -43,6 +45,7 @@ public enum MessageKind: UInt8, Hashable, Sendable, CaseIterable {
     case farewell = 0x4E
     case divergence = 0x4F
     case reload = 0x50
+    case migrate = 0x51
 
     // The feed.
     case commit = 0x81

@@ -34,6 +34,12 @@ public enum NodeMessage: Sendable, Equatable {
     case skip(Skip)
     /// Freezes a store, or thaws it.
     case freeze(Freeze)
+    /// Asks that a store's schema version rise.
+    case upgrade(Upgrade)
+    /// Answers the request to migrate a snapshot.
+    case migrated(Migrated)
+    /// The node is about to leave.
+    case leaving(Leaving)
     /// The node leaves.
     case bye(Bye)
 }
@@ -152,14 +158,14 @@ public struct HostedStore: Sendable, Hashable {
     public var store: StoreName
     /// The life that is hosted: the number of its `created` entry.
     public var life: SequenceNumber
-    /// The schema version of the node's state.
-    public var schemaVersion: UInt32
+    /// The schema versions as which the node can host it.
+    public var versions: SupportedVersions
 
     /// Makes a hosted store.
-    public init(store: StoreName, life: SequenceNumber, schemaVersion: UInt32) {
+    public init(store: StoreName, life: SequenceNumber, versions: SupportedVersions) {
         self.store = store
         self.life = life
-        self.schemaVersion = schemaVersion
+        self.versions = versions
     }
 }
 
@@ -185,24 +191,25 @@ public struct Open: Sendable, Equatable {
     public var request: UInt64
     /// The store or the state.
     public var subject: HostingSubject
-    /// The schema version of the node's state.
-    public var schemaVersion: UInt32
+    /// The schema versions as which the node can host the store, or bridge the state.
+    public var versions: SupportedVersions
     /// The events that the state handles.
     public var events: [Name]
-    /// The opener's state. If there is no such store, it becomes the store's first state.
+    /// The opener's state, as its oldest version has it. If there is no such store, it becomes the store's first
+    /// state, and that version the store's.
     public var initial: EncodedState
     /// The shapes of a bridged state's actions, as JSON; nil if the node does not send them.
     public var shapes: Bytes?
 
     /// Makes a request.
     public init(
-        request: UInt64, subject: HostingSubject, schemaVersion: UInt32, events: [Name],
+        request: UInt64, subject: HostingSubject, versions: SupportedVersions, events: [Name],
         initial: EncodedState, shapes: Bytes? = nil
     ) {
         self.shapes = shapes
         self.request = request
         self.subject = subject
-        self.schemaVersion = schemaVersion
+        self.versions = versions
         self.events = events
         self.initial = initial
     }

@@ -25,6 +25,8 @@ public struct Question: Sendable, Equatable {
         /// again with the number of the last answer. So there is one answer at a time, and none too
         /// many.
         case observe(StoreName, node: Name?, after: SequenceNumber)
+        /// What a reader of the log begins with for a store: the same as an opener, but the store isn't opened.
+        case start(StoreName)
         /// Whether the entry with this number was applied or refused. The first such answer counts.
         case applied(SequenceNumber, Target)
         /// Whether the node is there. The sequencer asks when another process wants the node's name
@@ -67,6 +69,8 @@ public struct Answer: Sendable, Equatable {
         case status(SequencerStatus)
         /// The state of a store, in the canonical JSON encoding.
         case state(StoreName, SequenceNumber, Bytes)
+        /// What a reader of the log begins with.
+        case start(StoreName, Opened.Outcome)
         /// The entry was applied by the answering node.
         case applied
         /// The entry was refused by the state.

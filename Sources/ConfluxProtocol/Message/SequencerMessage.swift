@@ -28,6 +28,8 @@ public enum SequencerMessage: Sendable, Equatable {
     case divergence(Divergence)
     /// Asks a replica that stopped to load the store's newest snapshot.
     case reload(Reload)
+    /// Asks this node to migrate a snapshot of a store that it hosts or opens.
+    case migrate(Migrate)
     /// Answers a hello: another sequencer serves the log.
     case redirect(Redirect)
     /// The sequencer ends the session or the connection.
@@ -132,7 +134,8 @@ public struct Opened: Sendable, Equatable {
         ///
         /// - Parameters:
         ///   - life: The number of the store's `created` entry; zero for a bridged state.
-        ///   - schemaVersion: The store's schema version.
+        ///   - schemaVersion: The store's schema version. If it is newer than the snapshot's, it is in force from the
+        ///     snapshot on (rule 17).
         ///   - last: The log's last number, at which all of this holds.
         ///   - floor: The number from which the log may be read for the store: above what the log has discarded, what
         ///     is damaged, and `aside`. Between the snapshot and the floor, nothing concerns the store, except for
@@ -141,10 +144,13 @@ public struct Opened: Sendable, Equatable {
         ///   - aside: The entries above the snapshot that concern the store and that the log no longer holds, up to
         ///     the number of this reference. They are loaded like a snapshot; nil if there are none.
         ///   - skipped: The entries above the snapshot that have no effect (rule 23), ascending.
+        ///   - migrated: The digest that the snapshot's state has in the store's version; nil if the snapshot has that
+        ///     version, or if nobody had migrated it before the version rose.
         case opened(
             life: SequenceNumber, schemaVersion: UInt32, last: SequenceNumber,
             floor: SequenceNumber = SequenceNumber(1), snapshot: SnapshotOffer?,
-            aside: SnapshotReference? = nil, skipped: [SequenceNumber] = [])
+            aside: SnapshotReference? = nil, skipped: [SequenceNumber] = [],
+            migrated: Digest? = nil)
         /// The open failed.
         case failed(RejectionCode, message: String)
     }
@@ -221,6 +227,8 @@ public enum RejectionCode: UInt16, Sendable, Hashable, CaseIterable {
     case damaged = 12
     /// The connection's key may not do this.
     case notAllowed = 13
+    /// The store's schema version could not rise: a migration failed, for example (rule 17). Nothing has changed.
+    case upgradeFailed = 14
 }
 
 /// Actions of one node that are not, and will not be, in the log.

@@ -92,11 +92,11 @@ struct HostingTable: Sendable {
             case .store(let store):
                 stores.append(
                     HostedStore(
-                        store: store, life: life, schemaVersion: hosting.open.schemaVersion))
+                        store: store, life: life, versions: hosting.open.versions))
             case .state(let state):
                 states.append(
                     StateBridge(
-                        state: state, schemaVersion: hosting.open.schemaVersion,
+                        state: state, schemaVersion: hosting.open.versions.newest,
                         shapes: hosting.open.shapes))
             }
         }

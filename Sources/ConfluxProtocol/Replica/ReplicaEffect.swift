@@ -18,6 +18,8 @@ public enum ReplicaEffect: Sendable, Equatable {
     case asked(Question)
     /// Pass on an answer to this node's question.
     case answered(Answer)
+    /// Pass on what was loaded; nil if the sequencer no longer has it, or it is too large.
+    case loaded(request: UInt64, Bytes?)
     /// Report an event to whoever watches the node.
     case event(ReplicaEvent)
     /// The node can't continue. This is the last effect.
@@ -38,8 +40,12 @@ public enum Delivery: Sendable, Equatable {
     /// After the state, the store gets what is kept aside for it, in the encoding of `AsideEntries`. Then it has
     /// everything up to `through`.
     case restore(
-        StoreName, life: SequenceNumber, Snapshot, aside: Bytes?, skipped: [SequenceNumber],
+        StoreName, life: SequenceNumber, Snapshot, in: VersionInForce, aside: Bytes?,
+        skipped: [SequenceNumber],
         through: SequenceNumber, request: UInt64)
+    /// Migrate a snapshot of a store to a schema version, and answer by ``ApplyReport/migrated(_:)``. Nothing here
+    /// changes (rule 17).
+    case migrate(StoreName, life: SequenceNumber, Snapshot, to: UInt32)
     /// From here on the subject gets the commits that it catches up with.
     case begin(HostingSubject)
     /// The next commit of the feed begins behind this number. Entries up to it are in the states that the replicas
@@ -60,6 +66,21 @@ public enum Delivery: Sendable, Equatable {
     case reach(request: UInt64, ReachOutcome)
     /// The history that the replicas have is not the log's: none of it counts (rule 2).
     case reset
+}
+
+/// The schema version that is in force for a store from its snapshot on (rule 17).
+public struct VersionInForce: Sendable, Hashable {
+    /// The version.
+    public var version: UInt32
+    /// The digest that the snapshot's state has in this version; nil if the snapshot has it, or if nobody had migrated
+    /// it before the version rose.
+    public var migrated: Digest?
+
+    /// Makes a version.
+    public init(_ version: UInt32, migrated: Digest? = nil) {
+        self.version = version
+        self.migrated = migrated
+    }
 }
 
 /// The outcome of an open.

@@ -35,6 +35,9 @@ public enum ReplicaInput: Sendable {
     case close(HostingSubject)
     /// Deliver every commit from this number on, whatever is hosted.
     case follow(from: SequenceNumber)
+    /// Load a snapshot, or entries that are kept aside, for nobody here but the caller; answered by
+    /// ``ReplicaEffect/loaded(request:_:)``.
+    case load(SnapshotPlace, SnapshotReference, request: UInt64)
     /// Ask a question; answered by ``ReplicaEffect/answered(_:)``.
     case ask(Question)
     /// Answer a question of ``ReplicaEffect/asked(_:)``.
@@ -50,6 +53,11 @@ public enum ReplicaInput: Sendable {
     /// Ask that an entry have no effect, and notify when that is applied here; answered by
     /// ``Delivery/reach(request:_:)``.
     case skip(Skip)
+    /// Ask that a store's schema version rise, and notify when that is applied here; answered by
+    /// ``Delivery/reach(request:_:)``.
+    case upgrade(Upgrade)
+    /// Say that the node is about to leave, if it hosts stores. Until they have snapshots, `awaitsLeaving` is true.
+    case leaving
     /// Ask for the latest number, and notify when everything up to it is applied here; answered by
     /// ``Delivery/reach(request:_:)``.
     case barrier(request: UInt64)
@@ -88,7 +96,7 @@ public struct ApplyProgress: Sendable, Hashable {
 /// A report of the thread that applies, about the history that its replicas have.
 public enum ApplyReport: Sendable, Equatable {
     /// The subject has everything up to this number, and wants what follows: the store of
-    /// ``Delivery/restore(_:life:_:aside:skipped:through:request:)``, or a subject that was parked.
+    /// ``Delivery/restore(_:life:_:in:aside:skipped:through:request:)``, or a subject that was parked.
     case ready(HostingSubject, through: SequenceNumber, request: UInt64)
     /// The subject is slower than what is delivered. It gets nothing more until it is ready again.
     case parked(HostingSubject, request: UInt64)
@@ -98,6 +106,8 @@ public enum ApplyReport: Sendable, Equatable {
     case stopped(StoppedStore)
     /// The vote of a store here at a digest point.
     case digested(Vote)
+    /// What came of migrating a snapshot.
+    case migrated(Migrated)
     /// The place where a store here differs from the state that it was compared with.
     case located(DigestReport.Location)
 }

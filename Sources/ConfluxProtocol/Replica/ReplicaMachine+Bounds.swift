@@ -18,8 +18,8 @@ extension ReplicaMachine {
                 "windowBytes", submissions.isCrowded ? submissions.unsettledBytes : 0, of: window),
             // Further loads wait for their turn.
             Bound("loadsMax", loads.activeCount, of: settings.loadsMax),
-            // Each store has at most one load for itself and one for a comparison.
-            Bound("loads", loads.count, of: 2 * hosting.count),
+            // Each store has at most one load for itself, one for a comparison and one for a migration.
+            Bound("loads", loads.count, of: 3 * hosting.count),
             Bound("waitersMax", waiterCount, of: settings.waitersMax),
             Bound("unasked", unasked.count, of: settings.waitersMax),
         ]

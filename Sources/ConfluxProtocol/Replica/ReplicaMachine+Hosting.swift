@@ -56,7 +56,9 @@ extension ReplicaMachine {
             effects.append(
                 .deliver(
                     .opened(request: opened.request, .failed(code, message: message))))
-        case .opened(let life, _, let last, let floor, let snapshot, let aside, let skipped):
+        case .opened(
+            let life, let version, let last, let floor, let snapshot, let aside, let skipped,
+            let migrated):
             // The store's version and the skipped numbers come from entries up to `last`. If the log loses one of
             // these, the node must learn it, though it applied none of them.
             remember(log, last, of: epoch)
@@ -67,7 +69,9 @@ extension ReplicaMachine {
                     .deliver(.opened(request: opened.request, .opened(life: life))))
                 return
             }
-            let start = SnapshotLoad.Start(floor: floor, aside: aside, skipped: skipped)
+            let start = SnapshotLoad.Start(
+                floor: floor, aside: aside, skipped: skipped,
+                version: VersionInForce(version, migrated: migrated))
             switch snapshot {
             case .whole(let snapshot):
                 self.hosting[subject]?.phase = .loading(life: life)
@@ -108,9 +112,35 @@ extension ReplicaMachine {
         effects.append(
             .deliver(
                 .restore(
-                    store, life: life, snapshot, aside: aside, skipped: start.skipped,
+                    store, life: life, snapshot, in: start.version, aside: aside,
+                    skipped: start.skipped,
                     through: max(snapshot.sequence, below, start.aside?.sequence ?? .zero),
                     request: request)))
+    }
+
+    /// Migrates a snapshot, so that the sequencer learns what comes of it (rule 17). Nothing here changes.
+    mutating func migrate(
+        _ migrate: Migrate, at now: Duration, into effects: inout [ReplicaEffect]
+    ) {
+        guard hosting[.store(migrate.store)] != nil else {
+            // A late copy of its open has come after the answer.
+            if phase == .joined {
+                effects.append(.send(.close(Close(subject: .store(migrate.store)))))
+            }
+            return
+        }
+        switch migrate.snapshot {
+        case .whole(let snapshot):
+            effects.append(
+                .deliver(
+                    .migrate(migrate.store, life: migrate.life, snapshot, to: migrate.schemaVersion)
+                ))
+        case .saved(let reference):
+            let place = SnapshotPlace(
+                store: migrate.store, life: migrate.life, sequence: reference.sequence)
+            loads.removeMigrating(migrate.store)
+            load(place, reference, for: .migrating(migrate.schemaVersion), at: now, into: &effects)
+        }
     }
 
     /// What a store has is of no use: it begins anew with the newest snapshot.

@@ -25,4 +25,27 @@ extension ReplicaMachine {
                         applied: applied, settled: settled,
                         stopped: stopped.values.sorted { $0.store < $1.store }))))
     }
+
+    /// The thread that applies has reported something.
+    mutating func take(
+        _ report: ApplyReport, at now: Duration, into effects: inout [ReplicaEffect]
+    ) {
+        switch report {
+        case .ready(let subject, let position, let request):
+            ready(subject, through: position, request, at: now, into: &effects)
+        case .parked(let subject, let request):
+            guard hosting[subject]?.phase.request == request else { return }
+            catchUps.leave(subject)
+            pumpCatchUps(at: now, into: &effects)
+        case .reload(let store): reopen(store, at: now, into: &effects)
+        case .stopped(let store): stopped(store, at: now, into: &effects)
+        case .digested(let vote):
+            hosting[.store(vote.place.store)]?.say(vote)
+            if phase == .joined { effects.append(.send(.digest(.vote(vote)))) }
+        case .migrated(let migrated):
+            if phase == .joined { effects.append(.send(.migrated(migrated))) }
+        case .located(let location):
+            if phase == .joined { effects.append(.send(.digest(.located(location)))) }
+        }
+    }
 }

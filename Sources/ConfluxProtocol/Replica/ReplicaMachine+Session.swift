@@ -199,9 +199,8 @@ extension ReplicaMachine {
     private mutating func loseKeyedSession(into effects: inout [ReplicaEffect]) {
         effects.append(.event(.sessionForgotten))
         let text =
-            "the sequencer no longer remembers the key's session: it was away for too long, or the log was restored "
-            + "from a copy that is older; look at the log for actions without an outcome, and for receipts that may be "
-            + "void; a new run with the key begins a new session"
+            "the sequencer no longer remembers the key's session; if its log was restored from an older copy, "
+            + "receipts may be void, and a process with the same key continues with what the log has"
         end(.refused(.forgotten, message: text), into: &effects)
     }
 
@@ -239,7 +238,7 @@ extension ReplicaMachine {
         buffer.removeAll()
         holeFetch = nil
         catchUps = CatchUps(outstandingBytes: catchUps.outstandingBytes)
-        loads.removeAll()
+        for request in loads.removeAll() { effects.append(.loaded(request: request, nil)) }
         stopped = [:]
         applied = .zero
         // A number above what both histories have in common means nothing in this one.

@@ -121,6 +121,11 @@ public struct ReplicaMachine: Sendable {
     /// When a node that bridges and follows no feed last asked for the log's last number, and the request for it.
     var askedForLastAt = Duration.zero
     static let ownRequest: UInt64 = 0
+    /// The request by which the node says that it is about to leave.
+    static let leavingRequest = UInt64.max
+
+    /// Whether the sequencer has not let the node leave yet.
+    public var awaitsLeaving: Bool { waiters[Self.leavingRequest] != nil }
 
     /// The bytes of the feed's commits that were delivered and not handed to the stores. *Use*: the bound of
     /// deliveries.
@@ -254,6 +259,8 @@ public struct ReplicaMachine: Sendable {
         case .follow(let from):
             followFrom = from
             wantFeed(at: instant, into: &effects)
+        case .load(let place, let reference, let request):
+            load(place, reference, for: .reading(request: request), at: instant, into: &effects)
         case .ask(let question):
             ask(question, into: &effects)
         case .answer(let answer):
@@ -263,6 +270,12 @@ public struct ReplicaMachine: Sendable {
         case .drop(let drop): ask(.drop(drop), drop.request, at: instant, into: &effects)
         case .freeze(let freeze):
             ask(.freeze(freeze), freeze.request, at: instant, into: &effects)
+        case .upgrade(let upgrade):
+            ask(.upgrade(upgrade), upgrade.request, at: instant, into: &effects)
+        case .leaving:
+            guard phase == .joined, !hosting.hosted().stores.isEmpty else { break }
+            let request = Self.leavingRequest
+            ask(.leaving(Leaving(request: request)), request, at: instant, into: &effects)
         case .skip(let skip): ask(.skip(skip), skip.request, at: instant, into: &effects)
         case .reported(let report, let resets):
             // A report about a lost history does not count for this one.
@@ -281,26 +294,6 @@ public struct ReplicaMachine: Sendable {
         beginLoads(at: instant, into: &effects)
     }
 
-    private mutating func take(
-        _ report: ApplyReport, at now: Duration, into effects: inout [ReplicaEffect]
-    ) {
-        switch report {
-        case .ready(let subject, let position, let request):
-            ready(subject, through: position, request, at: now, into: &effects)
-        case .parked(let subject, let request):
-            guard hosting[subject]?.phase.request == request else { return }
-            catchUps.leave(subject)
-            pumpCatchUps(at: now, into: &effects)
-        case .reload(let store): reopen(store, at: now, into: &effects)
-        case .stopped(let store): stopped(store, at: now, into: &effects)
-        case .digested(let vote):
-            hosting[.store(vote.place.store)]?.say(vote)
-            if phase == .joined { effects.append(.send(.digest(.vote(vote)))) }
-        case .located(let location):
-            if phase == .joined { effects.append(.send(.digest(.located(location)))) }
-        }
-    }
-
     private mutating func received(
         _ message: SequencerMessage, epoch: Epoch, at now: Duration,
         into effects: inout [ReplicaEffect]
@@ -313,7 +306,7 @@ public struct ReplicaMachine: Sendable {
         default: break
         }
         // Nothing of an epoch counts before its welcome. Only the sender's epoch fences.
-        guard phase == .joined else { return }
+        guard phase == .joined else { return drop(message, at: now) }
         guard epoch == self.epoch else {
             meet(epoch, at: now, into: &effects)
             return
@@ -371,6 +364,8 @@ public struct ReplicaMachine: Sendable {
         case .snapshotRequest(let request): effects.append(.give(request))
         case .divergence(let divergence):
             diverged(divergence, at: now, into: &effects)
+        case .migrate(let migrate):
+            self.migrate(migrate, at: now, into: &effects)
         case .reload(let reload):
             // A replica that has begun anew meanwhile is not stopped any more.
             if let place = stopped[reload.place.store], place.life == reload.place.life,

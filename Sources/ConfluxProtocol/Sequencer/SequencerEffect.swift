@@ -90,6 +90,8 @@ public enum SequencerNote: Sendable, Equatable {
     case dropped(StoreName, life: SequenceNumber)
     /// A store has a newer schema version.
     case upgraded(StoreName, schemaVersion: UInt32)
+    /// A store's schema version does not rise to this one, for this reason. Nothing has changed.
+    case upgradeFailed(StoreName, schemaVersion: UInt32, String)
     /// No entry reaches the store any more.
     case frozen(StoreName, FreezeReason)
     /// Entries reach the store again.

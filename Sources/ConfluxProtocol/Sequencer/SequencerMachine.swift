@@ -95,6 +95,9 @@ public struct SequencerMachine: Sendable {
     var publishedAt = Duration.zero
     /// When presence is reviewed next.
     var sweepAt = Duration.zero
+    /// The nodes that have said that they leave, and what tells them that their stores have snapshots; nil once they were
+    /// told. *Invariant*: at most one entry for each session.
+    var departures: [Incarnation: Asker?] = [:]
     /// The sequencers that stand by, as far as is known, by address. *Invariant*: at most `standbysMax`.
     var standbys: [SequencerPlace] = []
     /// The address of the standby that takes over. It may be set only in the phase `stopping`.
@@ -251,6 +254,8 @@ public struct SequencerMachine: Sendable {
             self.drop(drop, from: connection, as: principal, into: &effects)
         case (.freeze(let freeze), _):
             self.freeze(freeze, from: connection, as: principal, into: &effects)
+        case (.upgrade(let upgrade), _):
+            self.upgrade(upgrade, from: connection, as: principal, at: now, into: &effects)
         case (.skip(let skip), _):
             self.skip(skip, from: connection, as: principal, into: &effects)
         case (.load(let load), _):
@@ -258,11 +263,15 @@ public struct SequencerMachine: Sendable {
                 load, from: connection, as: principal, at: now.monotonic, into: &effects)
         case (.digest(let report), .member(let incarnation)):
             take(report, of: incarnation, at: now, into: &effects)
+        case (.migrated(let migrated), .member(let incarnation)):
+            take(migrated, of: incarnation, at: now, into: &effects)
+        case (.leaving(let leaving), .member(let incarnation)):
+            self.leaving(leaving, of: incarnation, on: connection, into: &effects)
         case (.snapshot(let chunk), .member(let incarnation)):
             take(chunk, of: incarnation, at: now, into: &effects)
         case (.bye, .observer): connections.remove(connection)
         case (.open(let open), .member(let incarnation)):
-            self.open(open, by: incarnation, on: connection, into: &effects)
+            self.open(open, by: incarnation, on: connection, at: now, into: &effects)
         case (.close(let close), .member(let incarnation)):
             endHosting(of: close.subject, by: incarnation)
         case (.submit(let batch), .member(let incarnation)):
@@ -283,7 +292,8 @@ public struct SequencerMachine: Sendable {
             leave(incarnation, on: connection, at: now.monotonic, into: &effects)
         case (.progress, .observer): break
         case (.open, .observer), (.close, .observer), (.submit, .observer), (.answer, .observer),
-            (.digest, .observer), (.snapshot, .observer):
+            (.digest, .observer), (.snapshot, .observer), (.migrated, .observer),
+            (.leaving, .observer):
             let bye = Bye(
                 code: .unsupported, message: "an observer has no session: join as a member")
             connections.remove(connection)

@@ -83,6 +83,13 @@ public struct SequencerSettings: Sendable, Hashable {
     /// How long replicas have to vote at a digest point. After that, the votes that have arrived
     /// decide.
     public var votePatience: Duration = .seconds(10)
+    /// How long a node may take to migrate a snapshot before a store's schema version does not rise, and how long
+    /// entries for the store may wait until it has risen (rule 17). Large states get a second more for each 16 MiB. It
+    /// is less than nodes wait for a store.
+    public var migrationPatience: Duration = .seconds(5)
+    /// How long a rise that failed while entries waited for it is not tried again, unless somebody asks for it. So a
+    /// host that fails again and again holds up a store for a twelfth of the time at most.
+    public var riseRetryInterval: Duration = .seconds(60)
     /// The minimum bytes of entries for a store between two of its snapshots (rule 19).
     public var snapshotBytesMin: UInt64 = 4 << 20
     /// The largest state of which a snapshot is taken. *At the bound* the log keeps the store's

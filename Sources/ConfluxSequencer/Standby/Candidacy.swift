@@ -10,6 +10,7 @@ import ConfluxVocabulary
 ///
 ///     serves ── silent for twice its usual pause plus a random delay ──▶ try
 ///     has left ── names this standby as successor ──▶ try at once; names none ──▶ try after the random delay
+///     was this sequencer, until its log failed ──▶ try at once
 package struct Candidacy: Sendable {
     /// The longest random delay. It keeps standbys from all trying at once.
     static let staggerMax = Duration.milliseconds(300)
@@ -31,6 +32,9 @@ package struct Candidacy: Sendable {
     /// The longest time that a look has taken since `sameSince`.
     private var slowness = Duration.zero
     private var usual = usualPause.lowerBound
+    /// The epoch of a claim behind which nobody serves: ``Epoch/none`` at first, then that of the last tenure which this
+    /// sequencer gave up.
+    private var vacant = Epoch.none
 
     /// - Parameters:
     ///   - address: Where nodes reach this sequencer.
@@ -61,6 +65,9 @@ package struct Candidacy: Sendable {
         slowness = max(slowness, now - begun)
     }
 
+    /// Notes that this sequencer gave up the tenure that it claimed last, because its log failed.
+    package mutating func gaveUp(_ epoch: Epoch) { vacant = epoch }
+
     /// Notes that the log could not be looked at.
     package mutating func failed(at now: Duration) { begin(at: now) }
 
@@ -79,12 +86,11 @@ package struct Candidacy: Sendable {
     /// How long the log has to stay the same, and whether a look must have confirmed that. A process that was
     /// suspended for a while has not observed any silence.
     private var patience: (time: Duration, isSilence: Bool) {
-        switch serving?.standing {
+        if let view, view.epoch == vacant { return (.zero, false) }
+        return switch serving?.standing {
         case .left(let successor) where successor == address: (.zero, false)
         case .left(nil): (stagger, false)
         case .left: (Self.successionMax + stagger, false)
-        // Nobody has ever served.
-        case nil where view?.epoch == Epoch.none: (.zero, false)
         // This holds even if the word has this sequencer's own address: it may come from a process that has
         // ended, or from one with the same address by mistake.
         case .serving, nil: (usual * 2 + slowness + stagger, true)

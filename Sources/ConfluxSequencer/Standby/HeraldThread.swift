@@ -24,16 +24,20 @@ enum HeraldNews: Sendable {
     case deposed(SequencerEnd)
 }
 
-/// When a tenure last showed that it works. Any thread may update it.
+/// The newest tenure of this process, and when it last showed that it works. Any thread may update it.
 final class TenureSigns: Sendable {
+    private let epoch = Atomic<UInt64>(0)
     private let confirmed = Atomic<Int64>(0)
     private let turned = Atomic<Int64>(0)
 
+    /// The epoch of the last claim of this process that succeeded, even if its tenure never began.
+    var claimed: Epoch { Epoch(epoch.load(ordering: .relaxed)) }
     /// When the log last showed that no newer claim exists.
     var confirmedAt: Duration { .nanoseconds(confirmed.load(ordering: .relaxed)) }
     /// When the serving thread last had a turn.
     var turnedAt: Duration { .nanoseconds(turned.load(ordering: .relaxed)) }
 
+    func claim(_ claimed: Epoch) { epoch.store(claimed.rawValue, ordering: .relaxed) }
     func confirm(at now: Duration) {
         confirmed.store(Int64(now / .nanoseconds(1)), ordering: .relaxed)
     }
@@ -124,7 +128,10 @@ struct Heralds: Sendable {
     func sharing(hint: @escaping @Sendable () -> Void) -> LogSharing {
         LogSharing(
             address: address,
-            claimed: { [jobs] in jobs.post(.begin(Handover($0), $1)) },
+            claimed: { [jobs, signs] in
+                signs.claim($1)
+                jobs.post(.begin(Handover($0), $1))
+            },
             confirmed: { [signs] in signs.confirm(at: Moment.now.monotonic) }, hint: hint)
     }
 

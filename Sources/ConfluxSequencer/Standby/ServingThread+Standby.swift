@@ -39,7 +39,7 @@ extension ServingThread {
             case .logFailed(let message, let summary):
                 guard let pause = renewal.pause(after: .now) else { return reason }
                 failure = "its log fails: \(summary). It tries again by itself"
-                standby?.course.logFailed()
+                if let signs = standby?.signs { standby?.course.gaveUp(signs.claimed) }
                 events(.tenureFailed(message: message, pause: pause))
                 guard rest(for: pause) else { return end ?? .stopped }
             }

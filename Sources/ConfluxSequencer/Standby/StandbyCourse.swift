@@ -96,8 +96,14 @@ package struct StandbyCourse: Sendable {
         reading = .yielding(until: now + Self.yieldMax)
     }
 
-    /// Notes that the log has failed: it is opened anew before the next look.
-    package mutating func logFailed() { hasFailed = true }
+    /// Notes that the log has failed in a tenure of this sequencer, or while it claimed one: the log is opened anew
+    /// before the next look.
+    ///
+    /// - Parameter epoch: The epoch of its last claim that succeeded; ``Epoch/none`` if none did.
+    package mutating func gaveUp(_ epoch: Epoch) {
+        hasFailed = true
+        candidacy.gaveUp(epoch)
+    }
 
     /// The next step, if it is not time to take over. A look that it returns counts as under way from now on.
     package mutating func next(at now: Duration) -> Step {

@@ -42,7 +42,14 @@ final class Branch {
         _ store: StoreName, _ life: SequenceNumber, _ sequence: SequenceNumber
     ) -> (bytes: Bytes, version: UInt32)?
 
-    init(log: LogID, states: [Name: SimulatedState], savedState: @escaping SavedState) {
+    /// Whether a newer program may judge a store's entries again.
+    private let replays: Replays
+
+    init(
+        log: LogID, states: [Name: SimulatedState], savedState: @escaping SavedState,
+        replays: Replays = Replays()
+    ) {
+        self.replays = replays
         self.savedState = savedState
         self.log = log
         self.states = states
@@ -204,8 +211,8 @@ final class Branch {
             present[incarnation] = nil
             forgotten.insert(incarnation)
         case .claim: break
-        case .upgraded(let name, let life, let version, let base):
-            try upgrade(name, life: life, to: version, from: base, at: sequence)
+        case .upgraded(let name, let life, let version, let base, let digest):
+            try upgrade(name, life: life, to: version, from: base, digest, at: sequence)
         case .frozen(let name, let life, _):
             guard let history = presentLife(name), history.life == life else { return }
             history.isFrozen = true
@@ -240,12 +247,21 @@ final class Branch {
     /// Checks an upgrade: all replicas of the newer version must descend from one snapshot (rule 17).
     private func upgrade(
         _ name: StoreName, life: SequenceNumber, to version: UInt32, from base: SequenceNumber,
-        at sequence: SequenceNumber
+        _ digest: Digest?, at sequence: SequenceNumber
     ) throws(Violation) {
         guard let history = presentLife(name), history.life == life else { return }
         guard version > history.version else {
             throw Violation(
                 promise: "order", message: "\(sequence) takes \(name) back to version \(version)")
+        }
+        if let entry = history.entries.last?.context.sequence, entry > base,
+            !replays.lives.contains(life)
+        {
+            throw Violation(
+                promise: "P2",
+                message:
+                    "\(sequence) raises \(name) to version \(version) from \(base) on, and version "
+                    + "\(history.version) has judged \(entry)")
         }
         history.note(word: sequence)
         if base == life {
@@ -259,7 +275,16 @@ final class Branch {
                 message: "\(sequence) migrates \(name) from \(base), where no snapshot is confirmed"
             )
         }
-        history.upgrade(to: version, from: base)
+        guard history.isRight(digest ?? Digest(of: []), of: version, at: base) else {
+            // Only programs that differ were there.
+            if let digest, replays.differing.contains(digest) { replays.isMisled = true }
+            throw Violation(
+                promise: "P2",
+                message:
+                    "\(sequence) says that \(name) at \(base) is \(digest.map { "\($0)" } ?? "unknown") in "
+                    + "version \(version), and it is not")
+        }
+        history.upgrade(to: version, from: base, at: sequence)
     }
 
     /// Whether a session began here and was not forgotten since.

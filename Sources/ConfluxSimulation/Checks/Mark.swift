@@ -71,7 +71,11 @@ public enum Mark: String, Sendable, Hashable, CaseIterable {
     case spoilt, divergedMajority, divergedNone, located, reloaded, converged
 
     // Versions, freezing, skipping (rules 17, 21, 23)
-    case upgraded, olderStopped, frozen, frozenUnconfirmed, thawed
+    case upgraded, upgradeAsked, upgradeFailed, replayed, rolledBack, refusedOlder, refusedNewer
+    case migrationAsked, migrationFailed, migrationDiffered, migrationHung, migrationKilled
+    case killedRehearsing, killedFencing, killedSaving, killedMigrating, killedReady
+    case told, leftWithSnapshot
+    case frozen, frozenUnconfirmed, thawed
     case poisoned, poisonStopped, skipAsked, skipped, skipRefused, reloadAsked, skippedBehind,
         effectUnknown
 

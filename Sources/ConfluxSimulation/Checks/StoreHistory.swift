@@ -104,7 +104,9 @@ final class StoreHistory {
         lineages.append(lineage)
     }
 
-    func upgrade(to version: UInt32, from base: SequenceNumber) {
+    /// The word is in the log: replicas of older versions apply nothing from there on.
+    func upgrade(to version: UInt32, from base: SequenceNumber, at word: SequenceNumber) {
+        for lineage in present where lineage.version < version { lineage.until = word }
         self.version = version
         migratedFrom = base
     }
@@ -138,11 +140,9 @@ final class StoreHistory {
         }
     }
 
-    /// Whether an entry was refused, or not refused, by some replica of this version, or of any version.
-    func mayHave(_ sequence: SequenceNumber, refused: Bool, by version: UInt32? = nil) -> Bool {
-        lineages.contains {
-            (version == nil || $0.version == version) && $0.refused(sequence) == refused
-        }
+    /// Whether an entry was refused, or not refused, by some replica.
+    func mayHave(_ sequence: SequenceNumber, refused: Bool) -> Bool {
+        lineages.contains { $0.refused(sequence) == refused }
     }
 
     /// Whether replicas may begin with a snapshot of this version and number (rule 17).

@@ -7,8 +7,6 @@ import ConfluxVocabulary
 struct HostedLife {
     var store: StoreName
     var life: SequenceNumber
-    /// The schema version of the node's replica.
-    var version: UInt32
 }
 
 /// The truth: every history that the log had, and everything that was dispatched. Everything that a process
@@ -23,11 +21,17 @@ final class Truth {
     /// The highest position of any replica of each store, in the present history.
     private var reached: [StoreName: SequenceNumber] = [:]
 
+    /// What is known about upgrades.
+    let replays = Replays()
+
     init(log: LogID, states: [Name: SimulatedState]) {
         self.states = states
+        let replays = replays
         let snapshots = SnapshotTruth()
         self.snapshots = snapshots
-        branch = Branch(log: log, states: states, savedState: snapshots.state)
+        branch = Branch(
+            log: log, states: states, savedState: snapshots.state,
+            replays: replays)
     }
 
     // MARK: The log
@@ -40,7 +44,10 @@ final class Truth {
     /// together with its id.
     func lost(keeping commits: [LoggedCommit], of log: LogID) throws(Violation) {
         former.append(branch)
-        let next = Branch(log: log, states: states, savedState: snapshots.state)
+        let replays = replays
+        let next = Branch(
+            log: log, states: states, savedState: snapshots.state,
+            replays: replays)
         for commit in commits {
             // A history that is lost by now may have given the same keys to other actions.
             let origin = former.last { $0.has(commit) }
@@ -279,9 +286,9 @@ final class Truth {
             return !here.isEmpty
                 && here.allSatisfy { hosted in
                     let history = branch.history(of: hosted.store, life: hosted.life)
-                    return history?.mayHave(receipt.sequence, refused: true, by: hosted.version)
+                    return history?.mayHave(receipt.sequence, refused: true)
                         == true
-                        && history?.mayHave(receipt.sequence, refused: false, by: hosted.version)
+                        && history?.mayHave(receipt.sequence, refused: false)
                             == false
                 }
         }
@@ -306,7 +313,7 @@ final class Truth {
                 guard fact.concerned[hosted.store] == hosted.life,
                     let history = branch.history(of: hosted.store, life: hosted.life)
                 else { return true }
-                return history.mayHave(receipt.sequence, refused: true, by: hosted.version)
+                return history.mayHave(receipt.sequence, refused: true)
             }
         }
         if !isTrue {

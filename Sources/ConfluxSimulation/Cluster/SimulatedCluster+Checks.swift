@@ -57,6 +57,7 @@ extension SimulatedCluster {
             marks.hit(served.chunk.isNone ? .loadRestarted : .partServed)
         case .divergence(let divergence): if divergence.mustReload { marks.hit(.reloaded) }
         case .reload: marks.hit(.reloadAsked)
+        case .migrate(let migrate): try checkAsked(migrate, on: connection)
         case .opened(let opened):
             if case .failed(.damaged, _) = opened.outcome { marks.hit(.heldOff) }
         case .entries, .answer, .redirect: break
@@ -90,8 +91,10 @@ extension SimulatedCluster {
                 {
                     marks.hit(.keeperDigested)
                 }
-            case .upgraded(let name, let life, _, let base):
+            case .upgraded(let name, let life, _, let base, _):
                 try checkUpgrade(of: name, life: life, from: base)
+                let entries = truth.branch.history(of: name, life: life)?.entries
+                if let last = entries?.last?.context.sequence, last > base { marks.hit(.replayed) }
             case .visited: marks.hit(.visited)
             case .claim, .joined, .frozen, .thawed, .skipped: break
             }
@@ -108,6 +111,7 @@ extension SimulatedCluster {
             if visit.batch.firstCounter < node.submittedBelow { marks.hit(.visitRepeated) }
             try observe(visit.batch, from: node)
         case .digest, .snapshot: break
+        case .migrated(let migrated): note(migrated, of: node)
         case .fetch(let fetch):
             marks.hit(
                 fetch.from == node.machine.live?.next ? .holeFetched : .catchUpFetched)
@@ -142,7 +146,7 @@ extension SimulatedCluster {
             if nodes.values.contains(where: { $0 !== node && !$0.opening.isEmpty }) {
                 marks.hit(.attachedBesideOthers)
             }
-        case .restore(let store, let life, let snapshot, let aside, _, _, _):
+        case .restore(let store, let life, let snapshot, _, let aside, _, _, _):
             if aside != nil { marks.hit(.asideLoaded) }
             node.restoredAt[store] = max(node.restoredAt[store] ?? .zero, snapshot.sequence)
             if snapshot.sequence > life { marks.hit(.snapshotLoaded) }
@@ -155,7 +159,7 @@ extension SimulatedCluster {
             }
             node.delivered = last
         case .compare(_, let bytes): marks.hit(bytes == nil ? .comparedInVain : .compared)
-        case .settle, .opened, .reach, .begin: break
+        case .settle, .opened, .reach, .begin, .migrate: break
         }
     }
 
@@ -169,6 +173,7 @@ extension SimulatedCluster {
             guard let place = node.applier.place(of: store.name) else { continue }
             guard place.hasCaughtUp else { continue }
             if let message = place.stopped { try checkStopped(store, message, node) }
+            guard !place.lacksState else { continue }
             guard isFinal || node.compared[store.name] != place.position else { continue }
             // While it still has work to do, its state is not that of its position.
             if store.isLate, !node.late.isIdle { continue }
@@ -204,7 +209,7 @@ extension SimulatedCluster {
                 isJumped: {
                     node.mayLoseEffects || node.mayHaveMissed($0.sequence, record.target)
                 },
-                isStopped: node.hasStopped)
+                isStopped: node.hasStopped || node.program.fault != nil)
             trace.note(now, "  \(record.text): \(outcome.summary)")
             switch outcome {
             case .committed(let receipt):

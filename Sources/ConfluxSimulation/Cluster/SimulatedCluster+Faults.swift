@@ -40,7 +40,7 @@ extension SimulatedCluster {
         case .freeze: try freeze()
         case .spoil: spoil()
         case .poison: poison()
-        case .upgrade: upgrade()
+        case .upgrade: try upgrade()
         case .damage: damage()
         case .cutFromLog, .cutFromNodes, .stopLog: cut(fault)
         case .handOver: askHandover()
@@ -101,11 +101,7 @@ extension SimulatedCluster {
 
     private func leave() throws(Violation) {
         if random.chance(0.6), let node = pick(nodes.keys).flatMap({ nodes[$0] }) {
-            guard !node.isLeaving else { return }
-            trace.note(now, "\(node.text) wants to leave")
-            node.isLeaving = true
-            schedule(.giveUpLeaving(process: node.process), after: .seconds(5))
-            if !node.isPaused { try turn(node) }
+            try leave(node)
         } else if let sequencer = stoppable, !sequencer.isPaused {
             trace.note(now, "sequencer \(sequencer.process) is asked to stop")
             guard sequencer.standby?.isStandingBy != true else { return remove(sequencer) }
@@ -191,6 +187,16 @@ extension SimulatedCluster {
         try turn(node)
     }
 
+    /// Notes that the log has lost a part of its history.
+    func loseHistory() {
+        trace.note(now, "the log ends at \(disk.last) now, and is \(disk.id)")
+        do throws(Violation) {
+            try truth.lost(keeping: disk.commits, of: disk.id)
+        } catch {
+            fail(error)
+        }
+    }
+
     // MARK: The end of faults
 
     /// Ends all faults.
@@ -207,6 +213,7 @@ extension SimulatedCluster {
         for process in nodes.keys.sorted() {
             if let node = nodes[process], node.isMisnamed { crash(node) }
         }
+        (release, releaseFault) = (plan.upgradeEvery == nil ? 0 : newestRelease, nil)
         calmStores()
         for process in (Array(nodes.keys) + Array(sequencers.keys)).sorted() { resume(process) }
     }

@@ -218,6 +218,7 @@ extension SimulatedCluster {
                 mayKeepLog = true
                 continue
             }
+            if let late = whatIsNotUpgraded(history) { return late }
             if hosts.contains(where: { $0.spoilt.contains(history.name) }) {
                 guard !hosts.allSatisfy({ $0.spoilt.contains(history.name) }) else {
                     mayKeepLog = true

@@ -52,7 +52,7 @@ extension SimulatedCluster {
     /// since nobody knows when that number comes again.
     private func whatIsWaitedFor(on node: SimulatedNode) -> String? {
         let due = node.waits.filter {
-            $0.value.isAsked || $0.value.histories == truth.former.count
+            ($0.value.isAsked || $0.value.histories == truth.former.count) && !$0.value.isEndless
         }
         return due.min { $0.key < $1.key }.map { request, wait in
             "for \(wait.goal), by request \(request)"

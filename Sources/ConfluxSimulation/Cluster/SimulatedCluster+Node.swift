@@ -11,15 +11,16 @@ extension SimulatedCluster {
         // the same name by mistake: the second one ends, and is started again.
         let named = strikes(plan.nameClash) ? (slot + 1) % plan.nodes : slot
         let name = role == .member && slot % 4 != 3 ? Name("node-\(named)") : nil
+        let process = takeProcess()
         let node = SimulatedNode(
-            slot: slot, process: takeProcess(), role: role,
+            slot: slot, process: process, role: role,
             settings: plan.replicaSettings(name: name, role: role),
             nonce: .random(using: &random), limits: plan.outboxLimits,
             outboxBytesMax: plan.hasSmallBounds ? 2_048 : 1 << 20,
             shelf: EncodingShelf(bytesMax: plan.keeping.encodingsBytesMax),
             inPlaceBytesMax: plan.keeping.inPlaceBytesMax,
             openBytesMax: plan.openBytesMax, waitingOutcomesMax: plan.waitingOutcomesMax,
-            states: statesOfToday, deaths: drawDeaths(),
+            program: drawProgram(of: process, slot), deaths: drawDeaths(),
             clock: { [unowned self] in now })
         node.isMisnamed = named != slot
         if plan.isShared { node.round = drawRound() }
@@ -33,65 +34,6 @@ extension SimulatedCluster {
             schedule(.dispatch(process: node.process), after: plan.dispatchEvery)
         }
         try turn(node)
-    }
-
-    private func bridge(_ state: SimulatedState, on node: SimulatedNode) {
-        let bridge = state.bridge(node.scope, node.outbox)
-        let registration = bridge.open(
-            request: node.takeRequest(), scope: node.scope, payloadBytesMax: plan.payloadBytesMax,
-            completion: { [unowned self, unowned node] result in
-                guard case .success = result else { return }
-                node.bridges.append(bridge)
-                for store in state.stores where random.chance(0.8) { open(store, state, on: node) }
-            },
-            inhabited: { [unowned self, unowned node] in give(.inhabited(state.name), to: node) })
-        give(.register(registration), to: node)
-    }
-
-    func open(_ name: StoreName, _ state: SimulatedState, on node: SimulatedNode) {
-        guard node.store(name) == nil, !node.opening.contains(name) else { return }
-        let late = strikes(plan.slowStores) ? node.late : nil
-        let store = state.host(name, node.scope, node.outbox, late)
-        node.opening.insert(name)
-        node.replicas.append(store)
-        let registration = store.open(
-            request: node.takeRequest(), scope: node.scope, payloadBytesMax: plan.payloadBytesMax,
-            completion: { [unowned self, unowned node] result in
-                node.opening.remove(name)
-                switch result {
-                case .success(let life):
-                    trace.note(now, "\(node.text) hosts \(name), life \(life)")
-                    node.stores.append(store)
-                case .failure(let error):
-                    trace.note(now, "\(node.text) can't open \(name): \(error)")
-                    node.noteEnd(of: store)
-                    store.close(in: node.scope)
-                    if error.code == .storeStopped { noteStop(of: name, on: node) }
-                }
-            },
-            lost: { [unowned self, unowned node, unowned store] error in
-                trace.note(now, "\(node.text) hosts \(name) no longer: \(error)")
-                node.stores.removeAll { $0 === store }
-                node.noteEnd(of: store)
-                node.gone.insert(name)
-                node.compared[name] = nil
-                store.close(in: node.scope)
-                if error.code == .storeStopped { noteStop(of: name, on: node) }
-                // Some open it again at once, and meet others that do the same.
-                if random.chance(0.6) { open(name, state, on: node) }
-            })
-        give(.register(registration), to: node)
-    }
-
-    /// Stops hosting; the store may be opened again.
-    func close(_ store: any SimulatedStore, on node: SimulatedNode) {
-        node.stores.removeAll { $0 === store }
-        node.gone.insert(store.name)
-        node.compared[store.name] = nil
-        store.close(in: node.scope)
-        node.noteClosing(store)
-        give(.unregister(.store(store.name)), to: node)
-        marks.hit(.closed)
     }
 
     // MARK: The link's thread
@@ -181,6 +123,7 @@ extension SimulatedCluster {
             give(.deliver(delivery, log: node.machine.log), to: node)
         case .give(let request): try handle(.given(part(request, of: node)), node)
         case .asked(let question): give(.asked(question), to: node)
+        case .loaded: break  // No simulated process reads the log for itself.
         case .answered(let answer):
             try hearEffect(answer, node)
             if case .failed = answer.body {
@@ -258,6 +201,7 @@ extension SimulatedCluster {
         node.jobs.removeFirst(min(count, node.jobs.count))
         for job in due {
             try perform(job, node)
+            guard nodes[node.process] != nil else { return }
             try compare(node)
         }
         if !node.jobs.isEmpty { scheduleApply(node) }
@@ -267,7 +211,8 @@ extension SimulatedCluster {
 
     /// Outcomes are checked against the stores that are here when they are reported.
     private func perform(_ job: ApplyJob, _ node: SimulatedNode) throws(Violation) {
-        node.scope.run { node.applier.perform(job) }
+        if case .deliver(.migrate, _) = job, !beginMigration(node) { return }
+        run(node) { node.scope.run { node.applier.perform(job) } }
         node.noteEnd(by: job)
         noteLoading(job, node)
         try hearEvents(node)
@@ -276,17 +221,18 @@ extension SimulatedCluster {
     }
 
     /// Collects the work that the applier has left for other threads.
-    private func gather(_ node: SimulatedNode) throws(Violation) {
-        let (posted, background) = node.tells.work.withLock { work in
+    func gather(_ node: SimulatedNode) throws(Violation) {
+        let work = node.tells.work.withLock { work in
             defer { work = SimulatedNode.Work() }
-            return (work.posted, work.background)
+            return work
         }
-        for job in posted { give(job, to: node) }
+        for job in work.posted { give(job, to: node) }
         scheduleStoreWork(node)
-        if !background.isEmpty {
-            node.background += background
+        if !work.background.isEmpty {
+            node.background += work.background
             scheduleBackground(node)
         }
+        schedule(work.migrations, of: node)
         let isNews = node.applier.progress != node.seen || !node.tells.inputs.withLock(\.isEmpty)
         guard !node.areTellsScheduled, isNews else { return }
         node.areTellsScheduled = true
@@ -312,7 +258,8 @@ extension SimulatedCluster {
     func workBehind(_ node: SimulatedNode) throws(Violation) {
         node.isBackgroundScheduled = false
         guard !node.background.isEmpty else { return }
-        node.background.removeFirst()()
+        let work = node.background.removeFirst()
+        run(node, work)
         if !node.background.isEmpty { scheduleBackground(node) }
         try gather(node)
     }
@@ -330,7 +277,7 @@ extension SimulatedCluster {
     /// Lets stores with an executor of their own continue.
     func workStore(_ node: SimulatedNode) throws(Violation) {
         node.isStoreWorkScheduled = false
-        node.scope.run { node.late.runFirst() }
+        run(node) { node.scope.run { node.late.runFirst() } }
         try compare(node)
         try hearOutcomes(node)
         try gather(node)
@@ -353,6 +300,7 @@ extension SimulatedCluster {
     // MARK: Ends
 
     func crash(_ node: SimulatedNode) {
+        noteRises(server, host: node)
         nodes[node.process] = nil
         node.late.end()
         if let connection = node.connection { endConnection(connection) }

@@ -21,6 +21,8 @@ extension SimulatedCluster {
             return
         }
         askSkips(node)
+        try tendVersions(node)
+        guard nodes[node.process] != nil, !node.isLeaving else { return }
         guard node.opening.isEmpty else { return }
         let burst = isHostile && random.chance(0.1) ? random.int(in: 2...40) : 1
         for _ in 0..<burst { dispatchOne(node) }
@@ -48,6 +50,7 @@ extension SimulatedCluster {
     func finishLeaving(_ process: Int, isForced: Bool) throws(Violation) {
         guard let node = nodes[process], node.isLeaving, !node.isPaused else { return }
         guard isForced || node.isSettled else { return }
+        if !isForced, try !sayLeaving(node) { return }
         try handle(.leave, node)
     }
 

@@ -56,6 +56,7 @@ extension SimulatedCluster {
     func saved(_ snapshot: SavedSnapshot, _ bytes: Bytes) {
         do throws(Violation) {
             try truth.snapshots.saved(snapshot, bytes, in: truth.branch)
+            savedAt[snapshot.store] = now
             trace.note(
                 now,
                 "log: snapshot of \(snapshot.key), \(bytes.count) bytes, version "
@@ -102,6 +103,7 @@ extension SimulatedCluster {
     func workLog(_ sequencer: SimulatedSequencer) throws(Violation) {
         guard !sequencer.logJobs.isEmpty else { return }
         guard sequencer.standby == nil else { return try hearCall(of: sequencer) }
+        guard !crashesAtWord(sequencer) else { return try crash(sequencer) }
         let done = sequencer.work()
         if let violation { throw violation }
         let isOver = !sequencer.gate.admits(done.tenure)
@@ -288,6 +290,7 @@ extension SimulatedCluster {
         case .slowed: marks.hit(.admissionSlowed)
         case .joined, .dropped, .historyLost, .unreadable, .resumed: break
         case .upgraded: marks.hit(.upgraded)
+        case .upgradeFailed(_, _, let reason): noteFailedUpgrade(reason)
         case .frozen(_, let reason): marks.hit(reason == .asked ? .frozen : .frozenUnconfirmed)
         case .thawed: marks.hit(.thawed)
         case .skipped: marks.hit(.skipped)
@@ -356,6 +359,7 @@ extension SimulatedCluster {
     }
 
     func remove(_ sequencer: SimulatedSequencer) {
+        noteRises(sequencer)
         sequencers[sequencer.process] = nil
         sequencer.worker.work(.close)
         for (number, connection) in connections.sorted(by: { $0.key < $1.key })
@@ -372,16 +376,6 @@ extension SimulatedCluster {
             loseHistory()
         }
         schedule(.startSequencer, after: random.duration(in: .milliseconds(20)...(.seconds(4))))
-    }
-
-    /// Notes that the log has lost a part of its history.
-    func loseHistory() {
-        trace.note(now, "the log ends at \(disk.last) now, and is \(disk.id)")
-        do throws(Violation) {
-            try truth.lost(keeping: disk.commits, of: disk.id)
-        } catch {
-            fail(error)
-        }
     }
 
     /// What a sequencer's clocks show.

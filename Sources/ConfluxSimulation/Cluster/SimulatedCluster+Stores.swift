@@ -1,33 +1,75 @@
+import Conflux
 import ConfluxNode
 import ConfluxProtocol
 
-/// Events in long-lived stores: newer programs, freezing, nondeterministic reducers, and entries that crash
+/// Events in stores: opening, freezing, nondeterministic reducers, and entries that crash
 /// processes.
 extension SimulatedCluster {
-    // MARK: Newer programs (rule 17)
+    // MARK: Opening and closing (rule 16)
 
-    /// The states that a process knows if it starts now.
-    var statesOfToday: [SimulatedState] {
-        isUpgrading ? states.map { $0.newer.first ?? $0 } : states
+    func bridge(_ state: SimulatedState, on node: SimulatedNode) {
+        let bridge = state.bridge(node.scope, node.outbox)
+        let registration = bridge.open(
+            request: node.takeRequest(), scope: node.scope, payloadBytesMax: plan.payloadBytesMax,
+            completion: { [unowned self, unowned node] result in
+                guard case .success = result else { return }
+                node.bridges.append(bridge)
+                // A program that is brought back for a store opens all.
+                let isBrought = !isHostile && node.program.release != release
+                for store in state.stores where random.chance(0.8) || isBrought {
+                    open(store, state, on: node)
+                }
+            },
+            inhabited: { [unowned self, unowned node] in give(.inhabited(state.name), to: node) })
+        give(.register(registration), to: node)
     }
 
-    /// The newer program is released, and the nodes get it one by one.
-    func upgrade() {
-        guard states.contains(where: { !$0.newer.isEmpty }) else { return }
-        guard isUpgrading else {
-            isUpgrading = true
-            trace.note(now, "there is a newer program")
-            return
-        }
-        let old = nodes.values.filter { isOld($0) }.map(\.process)
-        guard let node = pick(old).flatMap({ nodes[$0] }) else { return }
-        trace.note(now, "\(node.text) gets the newer program")
-        crash(node)
+    func open(_ name: StoreName, _ state: SimulatedState, on node: SimulatedNode) {
+        guard node.store(name) == nil, !node.opening.contains(name) else { return }
+        let late = strikes(plan.slowStores) ? node.late : nil
+        let store = state.host(name, node.scope, node.outbox, late)
+        node.opening.insert(name)
+        node.replicas.append(store)
+        let registration = store.open(
+            request: node.takeRequest(), scope: node.scope, payloadBytesMax: plan.payloadBytesMax,
+            policy: node.program.policy,
+            completion: { [unowned self, unowned node] result in
+                node.opening.remove(name)
+                switch result {
+                case .success(let life):
+                    trace.note(now, "\(node.text) hosts \(name), life \(life)")
+                    node.stores.append(store)
+                case .failure(let error):
+                    trace.note(now, "\(node.text) can't open \(name): \(error)")
+                    node.noteEnd(of: store)
+                    store.close(in: node.scope)
+                    note(unopened: name, error, on: node)
+                    if error.code == .storeStopped { noteStop(of: name, on: node) }
+                }
+            },
+            lost: { [unowned self, unowned node, unowned store] error in
+                trace.note(now, "\(node.text) hosts \(name) no longer: \(error)")
+                node.stores.removeAll { $0 === store }
+                node.noteEnd(of: store)
+                node.gone.insert(name)
+                node.compared[name] = nil
+                store.close(in: node.scope)
+                if error.code == .storeStopped { noteStop(of: name, on: node) }
+                // Some open it again at once, and meet others that do the same.
+                if random.chance(0.6) { open(name, state, on: node) }
+            })
+        give(.register(registration), to: node)
     }
 
-    private func isOld(_ node: SimulatedNode) -> Bool {
-        isUpgrading && node.role == .member
-            && node.states.map(\.schemaVersion) != statesOfToday.map(\.schemaVersion)
+    /// Stops hosting; the store may be opened again.
+    func close(_ store: any SimulatedStore, on node: SimulatedNode) {
+        node.stores.removeAll { $0 === store }
+        node.gone.insert(store.name)
+        node.compared[store.name] = nil
+        store.close(in: node.scope)
+        node.noteClosing(store)
+        give(.unregister(.store(store.name)), to: node)
+        marks.hit(.closed)
     }
 
     // MARK: Freezing (rule 21)
@@ -116,7 +158,9 @@ extension SimulatedCluster {
 
     /// People skip the entries at which stores have stopped.
     func askSkips(_ node: SimulatedNode) {
-        guard !stuck.isEmpty, random.chance(0.1), !node.stores.isEmpty || !isHostile else { return }
+        guard !stuck.isEmpty, random.chance(isHostile ? 0.1 : 0.5),
+            !node.stores.isEmpty || !isHostile
+        else { return }
         let death = random.pick(stuck)
         guard death.log == disk.id, truth.branch.presentLife(death.store)?.life == death.life,
             !node.waits.values.contains(where: {
@@ -151,9 +195,7 @@ extension SimulatedCluster {
                 if node.deaths.contains(where: { $0.store == store && $0.at == at }) {
                     marks.hit(.poisonStopped)
                     noteStop(of: store, on: node)
-                } else if message.contains("newer program") {
-                    marks.hit(.olderStopped)
-                } else {
+                } else if !message.contains("newer program") {
                     throw Violation(
                         promise: "P1", message: "\(store) stopped on \(node.text): \(message)")
                 }
@@ -176,9 +218,12 @@ extension SimulatedCluster {
     ) throws(Violation) {
         node.hasStopped = true
         let isOlder = node.states.contains {
-            $0.name == store.name.state && $0.schemaVersion < statesOfToday[0].schemaVersion
+            $0.name == store.name.state && $0.schemaVersion < states(of: release)[0].schemaVersion
         }
-        guard isOlder || node.deaths.contains(where: { $0.store == store.name }) else {
+        guard
+            isOlder || node.program.fault != nil
+                || node.deaths.contains(where: { $0.store == store.name })
+        else {
             throw Violation(
                 promise: "P1", message: "\(store.name) stopped on \(node.text): \(message)")
         }
@@ -188,7 +233,7 @@ extension SimulatedCluster {
     func noteLoading(_ job: ApplyJob, _ node: SimulatedNode) {
         if case .deliver(let delivery, _) = job {
             switch delivery {
-            case .restore(let store, _, _, _, _, _, _): node.spoilt.remove(store)
+            case .restore(let store, _, _, _, _, _, _, _): node.spoilt.remove(store)
             case .reset: node.spoilt = []
             default: break
             }
@@ -210,7 +255,11 @@ extension SimulatedCluster {
         for process in nodes.keys.sorted() {
             guard let node = nodes[process] else { continue }
             // A corrupted replica is replaced only if the others have the majority.
-            if isOld(node) || !node.spoilt.isEmpty && random.chance(0.5) { crash(node) }
+            if isOld(node) || node.program.policy == .never
+                || !node.spoilt.isEmpty && random.chance(0.5)
+            {
+                crash(node)
+            }
         }
     }
 }

@@ -64,6 +64,7 @@ extension SimulatedCluster {
                 continue
             }
             if case .latest = wait.goal { marks.hit(.barrierConfirmed) }
+            if case .upgraded = wait.goal { marks.hit(.told) }
             try check(wait, reached: reached, node)
         }
     }
@@ -88,6 +89,14 @@ extension SimulatedCluster {
                 promise: "P5",
                 message: "\(node.text) was told that life \(life) of \(store) is over at "
                     + "\(reached), and it is not")
+        }
+        if case .upgraded(let store, let life?, let version, _) = wait.goal, life <= reached,
+            let history = truth.branch.history(of: store, life: life), history.version < version
+        {
+            throw Violation(
+                promise: "P5",
+                message: "\(node.text) was told that \(store) has version \(version), and it has "
+                    + "\(history.version)")
         }
         for store in node.stores {
             guard let due = truth.branch.lastChange(of: store.name, through: wait.sequence) else {
@@ -119,5 +128,10 @@ struct SimulatedWait {
     /// Whether the wait ends even if the log loses entries, because the request is repeated.
     var isAsked: Bool {
         if case .receipt = goal { false } else { true }
+    }
+
+    /// Whether it may never end: it is for the version of a store that nobody opens.
+    var isEndless: Bool {
+        if case .upgraded = goal { true } else { false }
     }
 }

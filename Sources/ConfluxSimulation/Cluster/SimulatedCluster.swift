@@ -44,8 +44,12 @@ final class SimulatedCluster {
     var deaths: [Death] = []
     /// The entries at which stores have stopped, and that nobody has skipped.
     var stuck: [Death] = []
-    /// Whether the newer program is released.
-    var isUpgrading = false
+    /// The newest program that is released.
+    var release = 0
+    /// What is wrong with its migrations.
+    var releaseFault: MigrationFault?
+    /// When the last snapshot of each store was saved. *Use*: marks.
+    var savedAt: [StoreName: Duration] = [:]
     /// Whether faults still happen.
     var isHostile = true
     /// The first violation. After it nothing is promised any more.
@@ -181,7 +185,8 @@ final class SimulatedCluster {
             .doubted(let process), .say(let process, _), .said(let process, _):
             if let sequencer = running(sequencer: process, event) { try happen(event, sequencer) }
         case .nodeTick(let process), .apply(let process), .tell(let process),
-            .dispatch(let process), .background(let process), .workStore(let process):
+            .dispatch(let process), .background(let process), .migrate(let process),
+            .workStore(let process):
             if let node = running(node: process, event) { try happen(event, node) }
         case .connect(let process): try connect(process)
         case .subscribe(let process): subscribe(process)
@@ -232,6 +237,7 @@ final class SimulatedCluster {
         case .apply: try apply(node)
         case .tell: try tell(node)
         case .background: try workBehind(node)
+        case .migrate: try migrate(node)
         case .workStore: try workStore(node)
         case .dispatch: try dispatch(node)
         default: preconditionFailure("\(event) is no node's")

@@ -30,6 +30,7 @@ enum ClusterEvent {
     case apply(process: Int)
     case tell(process: Int)
     case background(process: Int)
+    case migrate(process: Int)
     case workStore(process: Int)
 
     // The network.

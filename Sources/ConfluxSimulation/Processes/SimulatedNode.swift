@@ -50,6 +50,8 @@ final class SimulatedNode {
     /// The work to do beside applying, oldest first.
     var background: [@Sendable () -> Void] = []
     var isBackgroundScheduled = false
+    /// The migrations to do, apart from everything else.
+    var migrations: [@Sendable () -> Void] = []
     /// The executor of the stores that run later.
     let late = SimulatedExecutor()
     var isStoreWorkScheduled = false
@@ -86,8 +88,12 @@ final class SimulatedNode {
     var announcedBelow: UInt64 = 0
     var submittedBelow: UInt64 = 0
     var sessionCount = 0
-    /// The states that this process knows.
-    let states: [SimulatedState]
+    /// What this process runs.
+    let program: Program
+    /// The stores that it could not open.
+    var unopened: Set<StoreName> = []
+    /// When it said that it is about to leave.
+    var leavingSince: Duration?
     /// The stores whose states were corrupted, until they are reloaded.
     var spoilt: Set<StoreName> = []
     /// The highest number of a snapshot that each store got, and below, the number up to which entries were passed
@@ -120,18 +126,19 @@ final class SimulatedNode {
     struct Work {
         var posted: [ApplyJob] = []
         var background: [@Sendable () -> Void] = []
+        var migrations: [@Sendable () -> Void] = []
     }
 
     init(
         slot: Int, process: Int, role: Hello.Role, settings: ReplicaSettings, nonce: Nonce,
         limits: WireLimits, outboxBytesMax: Int, shelf: EncodingShelf, inPlaceBytesMax: Int,
         openBytesMax: Int, waitingOutcomesMax: Int,
-        states: [SimulatedState], deaths: [Death], clock: @escaping () -> Duration
+        program: Program, deaths: [Death], clock: @escaping () -> Duration
     ) {
         self.slot = slot
         self.process = process
         self.role = role
-        self.states = states
+        self.program = program
         self.deaths = deaths
         machine = ReplicaMachine(settings: settings, nonce: nonce)
         let tells = Tells()
@@ -153,6 +160,7 @@ final class SimulatedNode {
                     inMemoryAfter: deaths.map { ($0.store, $0.life, $0.log, $0.at) }),
             shelf: shelf,
             background: { work in tells.work.withLock { $0.background.append(work) } },
+            apart: { work in tells.work.withLock { $0.migrations.append(work) } },
             inPlaceBytesMax: inPlaceBytesMax, openBytesMax: openBytesMax,
             waitingOutcomesMax: waitingOutcomesMax,
             // Batches here are small; this cuts some of them.
@@ -167,6 +175,9 @@ final class SimulatedNode {
         DispatchRecord.Session(
             log: machine.log, incarnation: machine.incarnation, nonce: machine.nonce)
     }
+
+    /// The states that it knows.
+    var states: [SimulatedState] { program.states }
 
     var text: String { "node \(slot) (process \(process))" }
 
@@ -192,7 +203,7 @@ final class SimulatedNode {
     var hosted: [HostedLife] {
         replicas.compactMap { store in
             applier.place(of: store.name).map {
-                HostedLife(store: store.name, life: $0.life, version: store.schemaVersion)
+                HostedLife(store: store.name, life: $0.life)
             }
         }
     }

@@ -31,6 +31,10 @@ extension NodeMessage {
         case .snapshot(let chunk): "snapshot \(chunk.place.text) from \(chunk.offset)"
         case .freeze(let freeze):
             "\(freeze.isFrozen ? "freeze" : "thaw") \(freeze.request): \(freeze.store)"
+        case .upgrade(let upgrade): "upgrade \(upgrade.request): \(upgrade.store)"
+        case .migrated(let migrated):
+            "migrated \(migrated.place.text) to version \(migrated.schemaVersion): \(migrated.outcome)"
+        case .leaving(let leaving): "leaving \(leaving.request)"
         case .skip(let skip): "skip \(skip.request): \(skip.sequence) of \(skip.target)"
         case .bye: "bye"
         }
@@ -71,6 +75,8 @@ extension SequencerMessage {
             "snapshot request \(request.place.text) from \(request.offset)"
         case .divergence(let divergence):
             "divergence \(divergence.place.text), must reload: \(divergence.mustReload)"
+        case .migrate(let migrate):
+            "migrate \(migrate.store) to version \(migrate.schemaVersion)"
         case .reload(let reload): "reload \(reload.place.text)"
         case .redirect(let redirect): "redirect \(redirect.address)"
         case .bye(let bye): "bye \(bye.code)"
@@ -83,13 +89,16 @@ extension Delivery {
     var summary: String? {
         switch self {
         case .restore(
-            let store, let life, let snapshot, let aside, let skipped, let through, let request):
+            let store, let life, let snapshot, let inForce, let aside, let skipped, let through,
+            let request):
             "gets \(store), life \(life), at \(snapshot.sequence), version "
-                + "\(snapshot.schemaVersion), without \(skipped), aside: \(aside?.count ?? 0) bytes, "
+                + "\(snapshot.schemaVersion) as \(inForce.version), without \(skipped), aside: \(aside?.count ?? 0) bytes, "
                 + "through \(through), by request \(request)"
         case .attach(let subject): "attaches \(subject)"
         case .begin(let subject): "begins \(subject)"
         case .passOver(let last): "passes over the log up to \(last)"
+        case .migrate(let store, _, let snapshot, let version):
+            "migrates \(store) at \(snapshot.sequence) to version \(version)"
         case .reset: "begins anew"
         case .catchUp(let commit, _, let subjects):
             "catches \(subjects) up with \(commit.first)…\(commit.last)"

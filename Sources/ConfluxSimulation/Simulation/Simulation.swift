@@ -54,6 +54,7 @@ public struct Simulation: Sendable {
         var drawn = SimulationPlan(drawnFrom: &planning, world: world ?? SimulationWorld(of: seed))
         drawn.drawDamage(of: seed)
         drawn.drawVisitors(of: seed)
+        drawn.drawPrograms(of: seed)
         self.plan = plan ?? drawn
     }
 
@@ -68,7 +69,8 @@ public struct Simulation: Sendable {
         if cluster.violation == nil { recover(cluster) }
         return SimulationReport(
             seed: seed, steps: cluster.stepCount, simulated: cluster.now, marks: cluster.marks,
-            violation: cluster.violation, trace: cluster.trace.lines)
+            violation: cluster.truth.replays.isMisled ? nil : cluster.violation,
+            trace: cluster.trace.lines)
     }
 
     /// Lets nodes dispatch until everything that needs entries has happened.

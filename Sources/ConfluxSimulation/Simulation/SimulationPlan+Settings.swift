@@ -16,6 +16,10 @@ extension SimulationPlan {
         settings.windowBytes = settings.batchBytesMax
         settings.commitBytesMax = settings.windowBytes + 4_096
         settings.silenceMax = .seconds(4)
+        // A migration takes some messages to and fro, and a snapshot takes more.
+        settings.migrationPatience = max(
+            migrationPatience, max(latency.upperBound, logLatency.upperBound) * 24)
+        settings.riseRetryInterval = .seconds(5)
         if let feedCommitBytesMax { settings.feedCommitBytesMax = feedCommitBytesMax }
         keeping.set(&settings)
         if hasSmallBounds {
@@ -27,7 +31,8 @@ extension SimulationPlan {
             settings.visitsMax = 2
             settings.unsettledOutcomesMax = 4
             settings.questionsMax = 1
-            settings.barriersMax = 1
+            // Nodes that ask at the same intervals must not keep each other out for ever.
+            settings.barriersMax = nodes
             settings.silenceMax = .milliseconds(1_500)
             settings.forgetAfter = .seconds(2)
             settings.readsMax = 2

@@ -111,8 +111,19 @@ public struct SimulationPlan: Sendable, Hashable {
     var spoilEvery: Duration?
     /// The mean time between two entries that crash processes.
     var poisonEvery: Duration?
-    /// The mean time until the newer program is released, and then between two nodes that get it.
+    /// The mean time until a newer program is released, and then between two nodes that get it.
     var upgradeEvery: Duration?
+    /// How likely a node starts with an older program than the newest.
+    var rollback = 0.0
+    /// How likely a release, or a process, has migrations that fail.
+    var badMigration = 0.0
+    /// How likely a node has stores whose versions rise only when somebody says so, or never.
+    var policies = 0.0
+    /// See `SequencerSettings.migrationPatience`.
+    var migrationPatience: Duration = .seconds(2)
+    /// Whether an older program is brought back, once faults have ended, for a store that the newest one can't host.
+    /// Otherwise that one may judge entries again.
+    var bringsFormerProgram = false
     /// How likely a part of a snapshot is wrong.
     var badPart = 0.0
     /// How likely a sequencer finds its newest checkpoint damaged.

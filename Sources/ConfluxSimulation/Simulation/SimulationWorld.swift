@@ -28,6 +28,8 @@ public enum SimulationWorld: String, Sendable, Hashable, CaseIterable {
     /// Entries that crash processes, and are skipped while nodes that have applied them are away. Little else
     /// happens.
     case poisoned
+    /// Programs of three versions that come and go, and whose migrations may fail.
+    case releases
 
     /// The shape of the world of a seed.
     init(of seed: UInt64) {
@@ -36,6 +38,10 @@ public enum SimulationWorld: String, Sendable, Hashable, CaseIterable {
         var chance = SimulationRandom(seed: seed ^ 0x1f83_d9ab_fb41_bd6b)
         guard !chance.chance(0.1) else {
             self = .standbys
+            return
+        }
+        guard !chance.chance(0.12) else {
+            self = .releases
             return
         }
         var random = SimulationRandom(seed: seed ^ 0x5bd1_e995_7b93_b1a5)
@@ -70,6 +76,7 @@ extension SimulationPlan {
         case .parted: drawParted(from: &random)
         case .poisoned: drawPoisoned(from: &random)
         case .standbys: drawStandbys(from: &random)
+        case .releases: drawReleases(from: &random)
         }
         if world != .parted { fitParts() }
     }
@@ -86,6 +93,16 @@ extension SimulationPlan {
     mutating func drawVisitors(of seed: UInt64) {
         var random = SimulationRandom(seed: seed ^ 0x3c79_ac49_2ba7_b653)
         visitors = random.chance(0.25) ? random.int(in: 1...3) : 0
+    }
+
+    /// Draws what is wrong with newer programs, likewise.
+    mutating func drawPrograms(of seed: UInt64) {
+        var random = SimulationRandom(seed: seed ^ 0x6a09_e667_f3bc_c909)
+        rollback = random.chance(0.4) ? 0.2 : 0
+        badMigration = random.pick([0, 0, 0.3, 0.6])
+        policies = random.chance(0.3) ? 0.3 : 0
+        migrationPatience = random.pick([.milliseconds(500), .seconds(2), .seconds(5)])
+        bringsFormerProgram = random.chance(0.5)
     }
 
     private static func often(
@@ -262,6 +279,23 @@ extension SimulationPlan {
         if random.chance(0.7) { (spoilEvery, poisonEvery, freezeEvery) = (nil, nil, nil) }
     }
 
+    private mutating func drawReleases(from random: inout SimulationRandom) {
+        nodes = random.int(in: 2...4)
+        faultsFor = random.duration(in: .seconds(6)...(.seconds(20)))
+        dispatchEvery = random.pick([.milliseconds(60), .milliseconds(300)])
+        lateStart = 0
+        upgradeEvery = random.pick([.milliseconds(300), .seconds(1)])
+        nodeCrashEvery = Self.often(&random, 0.5)
+        leaveEvery = Self.often(&random, 0.5)
+        if random.chance(0.5) { (breakEvery, pauseEvery, hasRivals) = (nil, nil, false) }
+        if random.chance(0.5) { (sequencerCrashEvery, crashAtEffect) = (nil, 0) }
+        if random.chance(0.7) {
+            (powerLossEvery, oldCopyEvery, unknownAppend, logFailure) = (nil, nil, 0, 0)
+            durability = .fsync
+        }
+        if random.chance(0.7) { (spoilEvery, poisonEvery, freezeEvery) = (nil, nil, nil) }
+    }
+
     private mutating func drawPoisoned(from random: inout SimulationRandom) {
         nodes = random.int(in: 3...4)
         faultsFor = random.duration(in: .seconds(10)...(.seconds(25)))
@@ -279,9 +313,14 @@ extension SimulationPlan {
         keeping.snapshotBytesMin = keeping.digestBytesMin
     }
 
-    /// Makes parts larger if a large snapshot could not arrive in time in small parts.
+    /// Makes parts larger if a large snapshot could not arrive in time in small parts, and gives votes the time
+    /// that the network needs if an upgrade depends on them.
     private mutating func fitParts() {
         let slowest = max(latency.upperBound, logLatency.upperBound)
+        if upgradeEvery != nil {
+            keeping.votePatience = max(keeping.votePatience, slowest * 4)
+            keeping.partPatience = max(keeping.partPatience, slowest * 4)
+        }
         if slowest > .milliseconds(3) {
             keeping.partBytesMax = 16_384
         } else if dispatchEvery < .milliseconds(60) {

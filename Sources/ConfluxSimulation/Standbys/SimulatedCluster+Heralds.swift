@@ -11,6 +11,7 @@ extension SimulatedCluster {
             return
         }
         sequencer.answers.herald = nil
+        sequencer.standby?.claimed = epoch
         sequencer.standby?.herald = SimulatedHerald(
             herald: herald,
             course: HeraldCourse(

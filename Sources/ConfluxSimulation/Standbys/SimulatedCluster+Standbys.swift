@@ -174,7 +174,9 @@ extension SimulatedCluster {
         case .logFailed:
             marks.hit(.tenureRenewed)
             sequencer.standby?.herald = nil
-            sequencer.standby?.course.logFailed()
+            if let claimed = sequencer.standby?.claimed {
+                sequencer.standby?.course.gaveUp(claimed)
+            }
             schedule(
                 .rested(process: sequencer.process),
                 after: random.duration(in: .milliseconds(100)...(.seconds(2))))

@@ -13,6 +13,8 @@ struct SimulatedStandby {
     var isStandingBy = false
     /// When the last look began.
     var lookBegunAt = Duration.zero
+    /// The epoch of its last claim that succeeded.
+    var claimed = Epoch.none
     /// The herald of its tenure.
     var herald: SimulatedHerald?
     /// The job of the log's thread whose request or answer is under way.

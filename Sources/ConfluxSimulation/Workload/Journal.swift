@@ -42,15 +42,21 @@ struct Journal: Model {
     }
 }
 
-/// The same state in a newer program, with another action and another property.
+/// The same state in a newer program, with another action, another property and another rule. It can host a store of the
+/// former version.
 struct NewerJournal: Model {
     static let name = "journal"
     static let schemaVersion = 2
+    static let oldestSchemaVersion = 1
 
     enum Action: Codable, Sendable {
         case write(process: Int, index: Int)
         case refuse(process: Int, index: Int)
         case sign(process: Int, index: Int)
+    }
+
+    static func schemaVersion(of action: Action) -> Int {
+        if case .sign = action { 2 } else { 1 }
     }
 
     private var pages = Journal()
@@ -66,12 +72,22 @@ struct NewerJournal: Model {
     static func migrate(_ old: SnapshotReader, from version: Int) throws -> NewerJournal {
         var journal = NewerJournal()
         journal.pages = try old.decode(Journal.self)
-        journal.former = journal.pages.count + 1
+        journal.former = try journal.pages.count + 1 + MigrationFault.strike()
         return journal
     }
 
+    static func revert(
+        _ journal: NewerJournal, to version: Int
+    ) throws -> any Encodable & Sendable { journal.pages }
+
+    /// Since version 2, every fifth write of a process is refused, too.
     func check(_ action: Action, _ context: ActionContext) throws {
-        if case .refuse = action { throw Journal.Refused() }
+        switch action {
+        case .refuse: throw Journal.Refused()
+        case .write(_, let index) where context.schemaVersion >= 2 && index % 5 == 4:
+            throw Journal.Refused()
+        case .write, .sign: break
+        }
     }
 
     mutating func apply(_ action: Action, _ context: ActionContext) {
@@ -84,32 +100,4 @@ struct NewerJournal: Model {
         case .refuse: break
         }
     }
-}
-
-extension SimulatedState {
-    /// A state that reveals every loss, duplication and swap of entries.
-    public static let journal = {
-        var state = replicated(ModelState<Journal>.self) { place, random in
-            random.chance(0.1)
-                ? .refuse(process: place.process, index: place.index)
-                : .write(process: place.process, index: place.index)
-        }
-        let newer = replicated(ModelState<NewerJournal>.self) { place, random in
-            random.chance(0.1)
-                ? .refuse(process: place.process, index: place.index)
-                : random.chance(0.4)
-                    ? .sign(process: place.process, index: place.index)
-                    : .write(process: place.process, index: place.index)
-        }
-        state.newer = [newer]
-        state.corrupt = { encoded in
-            let text = String(checkedUTF8: encoded)
-            let spoilt = text.replacing(/"faults":([0-9]+)/) { match in
-                "\"faults\":\((Int(match.1) ?? 0) + 1_000)"
-            }
-            return Array(spoilt.utf8)
-        }
-        state.newer[0].corrupt = state.corrupt
-        return state
-    }()
 }

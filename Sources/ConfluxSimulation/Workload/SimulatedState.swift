@@ -26,7 +26,8 @@ public struct SimulatedState: Sendable {
     let submit: @Sendable (StoreName?, Outbox, Place, inout SimulationRandom) -> DispatchHandle
     let makeReference: @Sendable (StoreName) -> any ReferenceStore
     let schemaVersion: UInt32
-    /// The same state in a newer program; at most one.
+    let oldestVersion: UInt32
+    /// The same state in the newer programs, in the order in which they are released.
     var newer: [SimulatedState] = []
     /// Changes an encoding the way a nondeterministic reducer might; nil for a state that is never corrupted.
     var corrupt: (@Sendable ([UInt8]) -> [UInt8])?
@@ -65,7 +66,7 @@ public struct SimulatedState: Sendable {
                 ).submit(action(place, &random), mayWait: false)
             },
             makeReference: { TypedReferenceStore<S>($0) },
-            schemaVersion: UInt32(S.schemaVersion))
+            schemaVersion: UInt32(S.schemaVersion), oldestVersion: UInt32(S.oldestSchemaVersion))
     }
 
     /// A state that is a value.

@@ -1,5 +1,6 @@
 import Conflux
 import ConfluxNode
+import ConfluxVocabulary
 
 /// A store in a simulated node, independent of the type of its state.
 protocol SimulatedStore: AnyObject {
@@ -7,19 +8,20 @@ protocol SimulatedStore: AnyObject {
 
     /// Routes dispatches to the log, and says how the store is hosted.
     func open(
-        request: UInt64, scope: Scope, payloadBytesMax: Int,
+        request: UInt64, scope: Scope, payloadBytesMax: Int, policy: UpgradePolicy,
         completion: @escaping (Result<SequenceNumber, NodeError>) -> Void,
         lost: @escaping (NodeError) -> Void
     ) -> Registration
     /// Stops hosting: later dispatches go nowhere.
     func close(in scope: Scope)
     func dispatch(_ place: SimulatedState.Place, _ random: inout SimulationRandom) -> DispatchHandle
-    /// The canonical encoding of its state. Read it only while the store has no work to do.
+    /// The canonical encoding of its state, as the version in force has it. Read it only while the store has no work to do.
     var encoded: [UInt8] { get }
     /// The number of the last entry that it has handled.
     var position: SequenceNumber { get }
     /// Whether it has an executor of its own.
     var isLate: Bool { get }
+    /// The version in force.
     var schemaVersion: UInt32 { get }
     /// Corrupts its state without telling anybody.
     func corrupt(by change: ([UInt8]) -> [UInt8])
@@ -65,14 +67,15 @@ final class TypedSimulatedStore<S: ReplicatedState>: SimulatedStore {
     var position: SequenceNumber { store.core.position }
 
     func open(
-        request: UInt64, scope: Scope, payloadBytesMax: Int,
+        request: UInt64, scope: Scope, payloadBytesMax: Int, policy: UpgradePolicy,
         completion: @escaping (Result<SequenceNumber, NodeError>) -> Void,
         lost: @escaping (NodeError) -> Void
     ) -> Registration {
         let route = OutboxRoute<S>(outbox: outbox, target: .store(name))
         store.core.setRoute(route)
         return .store(
-            store.core, name, route: route, initial: encoding(of: S()), request: request,
+            store.core, name, route: route,
+            initial: encoding(of: S(), as: S.oldestSchemaVersion), policy: policy, request: request,
             scope: scope,
             payloadBytesMax: payloadBytesMax, completion: completion, lost: lost)
     }
@@ -92,15 +95,16 @@ final class TypedSimulatedStore<S: ReplicatedState>: SimulatedStore {
         late?.atOnce { encodedState(of: store.core) } ?? encodedState(of: store.core)
     }
 
-    var schemaVersion: UInt32 { UInt32(S.schemaVersion) }
+    var schemaVersion: UInt32 { UInt32(store.schemaVersion) }
 
     func corrupt(by change: ([UInt8]) -> [UInt8]) {
         do {
-            let spoilt = try CanonicalCoder().decode(S.Snapshot.self, from: change(encoded))
+            let version = store.schemaVersion
+            let spoilt = try S.snapshot(from: change(encoded), version: version)
             // Written before `inspect` returns: the executor is the immediate one.
             nonisolated(unsafe) var position = SequenceNumber.zero
             store.core.inspect { _, sequence in position = sequence }
-            store.core.restore(spoilt, at: position) { _ in }
+            store.core.restore(spoilt, at: position, version: version) { _ in }
         } catch {
             preconditionFailure("the state of \(name) can't be spoilt: \(error)")
         }
@@ -155,14 +159,15 @@ func encodedState<S: ReplicatedState>(of core: StoreCore<S>) -> [UInt8] {
     nonisolated(unsafe) var result: [UInt8] = []
     core.inspect { state, _ in
         guard let state else { preconditionFailure("a simulated store was released") }
-        result = encoding(of: state)
+        let version = core.versionInForce.load(ordering: .acquiring)
+        result = encoding(of: state, as: version == 0 ? S.schemaVersion : version)
     }
     return result
 }
 
-private func encoding<S: ReplicatedState>(of state: S) -> [UInt8] {
+private func encoding<S: ReplicatedState>(of state: S, as version: Int) -> [UInt8] {
     do {
-        return try CanonicalCoder().encode(state.snapshot)
+        return try S.encode(state.snapshot, as: version)
     } catch {
         preconditionFailure("the state of \(S.name) can't be encoded: \(error)")
     }

@@ -5,15 +5,22 @@ import Foundation
 
 /// The environment of a command: its arguments, its output and diagnostics, and its interruption.
 package struct CommandEnvironment: Sendable {
+    /// When a command has done its work.
+    package enum Lifetime: Sendable {
+        /// When it ends by itself.
+        case limited
+        /// When it is asked to end, or nobody reads its output any more.
+        case following
+        /// When it is asked to end, even if nobody reads its output.
+        case service
+    }
+
     /// The command and its values.
     package let arguments: Invocation
     /// Whether results are JSON.
     package let isJSON: Bool
-    /// Whether the process runs until it is asked to end, which is a success then.
-    package let isService: Bool
-    /// Whether a signal is the normal end, before the command has a connection, too: of a service, and of a command that
-    /// goes on until it is stopped.
-    private let runsUntilStopped: Bool
+    /// When the command has done its work.
+    package let lifetime: Lifetime
     /// Gets the results.
     package let output: StandardOutput
     /// Gets everything else.
@@ -28,26 +35,25 @@ package struct CommandEnvironment: Sendable {
     /// - Parameters:
     ///   - arguments: The command and its values.
     ///   - isJSON: Whether results are JSON.
-    ///   - isService: Whether the process runs until it is asked to end, even if nobody reads its
-    ///     output.
-    ///   - runsUntilStopped: Whether a command that is no service goes on until a signal stops it.
+    ///   - lifetime: When the command has done its work.
     ///   - interruption: Ends the command.
     ///   - descriptor: Gets the results.
     package init(
-        _ arguments: Invocation, isJSON: Bool, isService: Bool, runsUntilStopped: Bool = false,
-        interruption: Interruption, output descriptor: Int32 = STDOUT_FILENO
+        _ arguments: Invocation, isJSON: Bool, lifetime: Lifetime, interruption: Interruption,
+        output descriptor: Int32 = STDOUT_FILENO
     ) {
         self.arguments = arguments
         self.isJSON = isJSON
-        self.isService = isService
-        self.runsUntilStopped = isService || runsUntilStopped
+        self.lifetime = lifetime
         self.interruption = interruption
-        // Commands that end by themselves have no events.
+        let isService = lifetime == .service
+        // Other commands have no events.
         eventLevelMin = isService ? arguments[EventLevel.option] : .info
         output = StandardOutput(descriptor: descriptor) {
             if !isService { interruption.fire(.outputClosed) }
         }
-        diagnostics = Diagnostics(program: arguments.path[0], isJSON: isJSON)
+        diagnostics = Diagnostics(
+            program: arguments.path[0], isJSON: isJSON, isService: isService)
     }
 
     /// Prints an event with its time and its level: JSON, or a line for people. An event below the chosen level is
@@ -78,8 +84,7 @@ package struct CommandEnvironment: Sendable {
             output.print(line)
         } else {
             let look = output.appearance
-            let word = level.rawValue.padding(toLength: 7, withPad: " ", startingAt: 0)
-            line = "\(time) \(word) \(text)"
+            line = level.line(text, at: time)
             switch level {
             case .info: output.print(line)
             case .warning: output.print(look.paint(line, .yellow))
@@ -104,10 +109,22 @@ package struct CommandEnvironment: Sendable {
         diagnostics.note(text)
     }
 
+    /// Notes that the way to the sequencer has failed, or works again, if the command follows what happens there.
+    ///
+    /// - Parameters:
+    ///   - event: The node's event; nothing is noted if it is about something else.
+    ///   - address: The address that the command was given.
+    package func noteLink(_ event: NodeEvent, to address: String) {
+        guard lifetime == .following, let report = LinkReport(event, to: address) else { return }
+        output.flush()
+        diagnostics.note(report.text)
+    }
+
     /// Runs a command and returns the exit code.
     ///
     /// An interruption explains why a command has failed, so the failure is not reported. There are two
     /// exceptions: the user must learn that an outcome is unknown, and what a command says of its interruption.
+    /// For a command that does not end by itself, an interruption is the normal end.
     package func run(
         _ command: (CommandEnvironment) async throws(CommandFailure) -> ExitCode
     ) async -> ExitCode {
@@ -119,18 +136,23 @@ package struct CommandEnvironment: Sendable {
             guard let reason = interruption.reason, reason != .outputClosed else {
                 return end(with: error)
             }
-            if runsUntilStopped { return .success }
+            if lifetime != .limited { return end(with: nil) }
             if error.exitCode == .unknownOutcome { return end(with: error) }
             if error.code == "\(ExitCode.interrupted)" { diagnostics.report(error) }
             return reason
         }
         output.flush()
-        return exitCode == .success || exitCode == .outputClosed ? end(with: nil) : exitCode
+        let isDone =
+            exitCode == .success || exitCode == .outputClosed
+            || lifetime != .limited && exitCode == interruption.reason
+        return isDone ? end(with: nil) : exitCode
     }
 
     /// The exit code of a command that failed, or whose results may not have been written.
     private func end(with failure: CommandFailure?) -> ExitCode {
-        guard let failure = isService ? failure : output.failure ?? failure else { return .success }
+        guard let failure = lifetime == .service ? failure : output.failure ?? failure else {
+            return .success
+        }
         // The reader that closed the output needs no message.
         if failure.exitCode != .outputClosed { diagnostics.report(failure) }
         return failure.exitCode

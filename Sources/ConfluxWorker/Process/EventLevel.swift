@@ -1,4 +1,5 @@
 import ConfluxArguments
+import Foundation
 
 /// The importance of a service's event. It depends on the event's name alone.
 package enum EventLevel: String, Sendable, CaseIterable, Comparable {
@@ -13,6 +14,11 @@ package enum EventLevel: String, Sendable, CaseIterable, Comparable {
     package init(of event: String) {
         self =
             Self.errors.contains(event) ? .error : Self.warnings.contains(event) ? .warning : .info
+    }
+
+    /// A line for people, with its time and this level.
+    func line(_ text: String, at time: String) -> String {
+        "\(time) \(rawValue.padding(toLength: 7, withPad: " ", startingAt: 0)) \(text)"
     }
 
     package static func < (left: EventLevel, right: EventLevel) -> Bool {
@@ -44,8 +50,7 @@ package enum EventLevel: String, Sendable, CaseIterable, Comparable {
         "connectionRefused", "crashJournal", "disconnected", "frozen", "heldUp", "historyLost",
         "logNearlyFull", "missed", "omitted", "sequencerNotServing", "sessionForgotten", "slowed",
         "snapshotFailed", "sourcePassedOver", "staleSequencer", "truncateFailed", "unreachable",
-        "unreadable",
-        "unreadableFrame",
+        "unreadable", "unreadableFrame", "upgradeFailed",
     ]
 
     /// The names of all events above `info`.

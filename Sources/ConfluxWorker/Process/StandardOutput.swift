@@ -178,21 +178,41 @@ package struct Diagnostics: Sendable {
     let program: String
     /// Whether failures are JSON.
     let isJSON: Bool
+    /// Whether each message has its time and its level, like the events of a service.
+    let isService: Bool
 
     /// Makes the diagnostics of a program.
-    package init(program: String, isJSON: Bool) {
+    ///
+    /// - Parameters:
+    ///   - program: The program's name.
+    ///   - isJSON: Whether failures are JSON.
+    ///   - isService: Whether each message has its time and its level. The journal of systemd knows the time itself.
+    package init(program: String, isJSON: Bool, isService: Bool = false) {
         self.program = program
         self.isJSON = isJSON
+        self.isService = isService
     }
 
     /// Reports why the command fails.
     package func report(_ failure: CommandFailure) {
         guard isJSON else {
-            Self.write(
+            writeLine(
                 "\(Appearance.ofErrors.paint("\(program):", .red)) \(failure.message)", .error)
             return
         }
-        Self.report(code: failure.code, failure.message, lost: failure.lost)
+        let value = Self.value(code: failure.code, failure.message, lost: failure.lost)
+        guard isService else { return Self.write(value) }
+        var fields = value
+        fields["level"] = .string(EventLevel.error.rawValue)
+        fields["time"] = .string(Timestamp.current.iso8601)
+        // One line, also on a terminal, like the events.
+        Self.write(JSONValue.object(fields).description, .error)
+    }
+
+    /// Writes a line for people.
+    private func writeLine(_ line: String, _ level: EventLevel) {
+        let isTimed = isService && !JournalStream.reads(STDERR_FILENO)
+        Self.write(isTimed ? level.line(line, at: Timestamp.current.iso8601) : line, level)
     }
 
     /// Reports why a command line can't be understood.
@@ -207,27 +227,32 @@ package struct Diagnostics: Sendable {
             write(Appearance.ofErrors.paint(command, .red) + text, .error)
             return
         }
-        report(code: "usage", error.description)
+        write(value(code: "usage", error.description))
     }
 
-    private static func report(
+    private static func value(
         code: String, _ message: String, lost: ClosedRange<SequenceNumber>? = nil
-    ) {
+    ) -> JSONObject {
         var error: JSONObject = ["code": .string(code), "message": .string(message)]
         if let lost {
             error["from"] = .number(lost.lowerBound)
             error["through"] = .number(lost.upperBound)
         }
-        let value: JSONValue = ["error": .object(error)]
+        return ["error": .object(error)]
+    }
+
+    /// Writes a value: on one line, or laid out for people on a terminal.
+    private static func write(_ value: JSONObject) {
+        let text = JSONValue.object(value).description
         let look = Appearance.ofErrors
-        guard look.isTerminal else { return write(value.description, .error) }
-        let lines = JSONLayout.bytes(value.description.utf8, look, columns: look.columns)
+        guard look.isTerminal else { return write(text, .error) }
+        let lines = JSONLayout.bytes(text.utf8, look, columns: look.columns)
         _ = StandardOutput.write(lines + [UInt8(ascii: "\n")], to: STDERR_FILENO)
     }
 
     /// Writes a message for people only; `--json` does not change it.
     package func note(_ message: String) {
-        Self.write("\(program): \(message)", .warning)
+        writeLine("\(program): \(message)", .warning)
     }
 
     /// Writes a line to standard error.

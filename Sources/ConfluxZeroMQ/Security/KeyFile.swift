@@ -113,7 +113,7 @@ public enum KeyFile {
     /// - Returns: The path itself if it can't be taken for a key.
     public static func unambiguous(_ path: String) -> String {
         guard CurvePublicKey(path) != nil else { return path }
-        return path.utf8.first == UInt8(ascii: "/") ? "/." + path : "./" + path
+        return Folder.isAbsolute(path) ? "/." + path : "./" + path
     }
 
     // MARK: Files

@@ -1,3 +1,5 @@
+import ConfluxSystem
+
 /// An address that a socket binds or connects to: `tcp://host:port` or `ipc:///path`.
 ///
 /// Parsing rejects what can't be right before the system sees it, with a message that says what to
@@ -36,7 +38,7 @@ public struct Endpoint: Hashable, Sendable, CustomStringConvertible {
             }
             // libzmq takes @ for an abstract socket and * for a path of the system's choice. A relative path would be
             // another file in a process with another folder, and the sequencer tells nodes its feed's address.
-            guard path.utf8.first == UInt8(ascii: "/") else {
+            guard Folder.isAbsolute(path) else {
                 throw Self.invalid(
                     text,
                     """

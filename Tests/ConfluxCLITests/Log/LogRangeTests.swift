@@ -46,7 +46,7 @@ import Testing
                 from: SequenceNumber(1), through: SequenceNumber(UInt64(all.lines.count)),
                 owners: [:])
             core.follow(from: SequenceNumber(1))
-            #expect(await printer.ended() == nil)
+            #expect(await printer.reading.ended() == nil)
             core.leave(timeout: .zero)
             await core.ended()
             #expect(output.lines == [])

@@ -44,7 +44,7 @@ struct EventLevelTests {
         for isJSON in [false, true] {
             let file = try TemporaryFile()
             let environment = CommandEnvironment(
-                invocation, isJSON: isJSON, isService: true, interruption: Interruption(),
+                invocation, isJSON: isJSON, lifetime: .service, interruption: Interruption(),
                 output: file.descriptor)
             for event in ["disconnected", "reconnected", "storeStopped"] {
                 environment.announce(event, text: event)

@@ -118,32 +118,6 @@ import Testing
         #expect(code { try file.copy(to: sample.folder.path) } == .inUse)
     }
 
-    @Test func `a log whose files can't be looked at or written is not taken for a damaged one`()
-        throws
-    {
-        try sample.write(sample.bytes)
-        let files = FileManager.default
-        let database = sample.folder.database
-        func refusal() -> LogError? {
-            #expect(throws: LogError.self) {
-                try SQLiteLog(directory: sample.folder.path, settings: .small())
-            }
-        }
-        try? files.removeItem(atPath: database + "-shm")
-        try files.createDirectory(atPath: database + "-shm", withIntermediateDirectories: true)
-        let folder = refusal()
-        #expect(folder?.code == .unusableFolder)
-        #expect(
-            folder?.message.contains("log.sqlite-shm (SQLite 8). It is a folder") == true,
-            "\(String(describing: folder))")
-        try files.removeItem(atPath: database + "-shm")
-        try files.removeItem(atPath: database)
-        try files.createSymbolicLink(atPath: database, withDestinationPath: database)
-        let circle = refusal()
-        #expect(circle?.code == .unusableFolder)
-        #expect(circle?.message.contains("form a circle") == true, "\(String(describing: circle))")
-    }
-
     @Test func `no new log replaces a file that was emptied or removed`() throws {
         for isThere in [true, false] {
             try sample.write([])

@@ -127,25 +127,6 @@ import Testing
         #expect(code { try log.confirm() } == .moved)
     }
 
-    @Test func `a folder that can't be looked at was not moved, and the log goes on once it can`()
-        throws
-    {
-        let log = try open()
-        try log.fill(3)
-        try files.moveItem(atPath: folder.path, toPath: aside.path)
-        // A link to itself: the system does not say what is there.
-        try files.createSymbolicLink(atPath: folder.path, withDestinationPath: folder.path)
-        let next = LoggedCommit.sample(7...7)
-        let error = #expect(throws: LogError.self) { try log.append(next) }
-        #expect(error?.code == .unusableFolder)
-        #expect(error?.message.contains("circle") == true, "\(String(describing: error))")
-        #expect(code { try log.save(.sample(2)) } == .unusableFolder)
-        try files.removeItem(atPath: folder.path)
-        try files.moveItem(atPath: aside.path, toPath: folder.path)
-        try log.append(next)
-        #expect(log.last == SequenceNumber(7))
-    }
-
     @Test func `files that were overwritten in place are noticed`() throws {
         let log = try open()
         try log.fill(3)

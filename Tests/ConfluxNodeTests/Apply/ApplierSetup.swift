@@ -22,6 +22,8 @@ final class ApplierSetup {
         let events = Mutex<[NodeEvent]>([])
         /// The work of background jobs, to be run when it is their turn.
         let background = Mutex<[@Sendable () -> Void]>([])
+        /// Migrations, which end only if a test runs them.
+        let apart = Mutex<[@Sendable () -> Void]>([])
         /// The jobs that were posted for the applying thread.
         let posted = Mutex<[ApplyJob]>([])
     }
@@ -42,7 +44,8 @@ final class ApplierSetup {
             background: { body in
                 inPlaceBytesMax == .max
                     ? body() : told.background.withLock { $0.append(body) }
-            }, inPlaceBytesMax: inPlaceBytesMax, openBytesMax: openBytesMax,
+            }, apart: { body in told.apart.withLock { $0.append(body) } },
+            inPlaceBytesMax: inPlaceBytesMax, openBytesMax: openBytesMax,
             waitingOutcomesMax: waitingOutcomesMax, sliceBytesMax: sliceBytesMax)
         let name = StoreName(state: try #require(Name("tally")), instance: .shared)
         applier.perform(.identified(own))
@@ -84,7 +87,8 @@ final class ApplierSetup {
         deliver(
             .restore(
                 store, life: life,
-                Snapshot(sequence: life, schemaVersion: 1, state: state), aside: nil, skipped: [],
+                Snapshot(sequence: life, schemaVersion: 1, state: state), in: VersionInForce(1),
+                aside: nil, skipped: [],
                 through: life, request: life.rawValue))
         deliver(.begin(.store(store)))
     }

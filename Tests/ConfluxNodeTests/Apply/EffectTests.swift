@@ -61,8 +61,9 @@ struct EffectTests {
         setup.deliver(
             .restore(
                 other, life: SequenceNumber(2),
-                Snapshot(sequence: SequenceNumber(4), schemaVersion: 1, state: state), aside: nil,
-                skipped: [], through: SequenceNumber(4), request: 9))
+                Snapshot(sequence: SequenceNumber(4), schemaVersion: 1, state: state),
+                in: VersionInForce(1), aside: nil, skipped: [], through: SequenceNumber(4),
+                request: 9))
         setup.deliver(.begin(.store(other)))
         setup.deliver(.attach(.store(other)))
         ask(name)

@@ -37,7 +37,8 @@ struct FrozenEffectTests {
             .restore(
                 name, life: life,
                 Snapshot(sequence: life, schemaVersion: 1, state: ApplierSetup.state(0)),
-                aside: aside.bytes[...], skipped: [], through: SequenceNumber(last), request: 7))
+                in: VersionInForce(1), aside: aside.bytes[...], skipped: [],
+                through: SequenceNumber(last), request: 7))
         setup.deliver(.begin(.store(name)))
         setup.deliver(.attach(.store(name)))
     }

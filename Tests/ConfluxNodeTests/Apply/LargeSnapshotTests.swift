@@ -22,7 +22,8 @@ struct LargeSnapshotTests {
                 Snapshot(
                     sequence: SequenceNumber(sequence), schemaVersion: 1,
                     state: EncodedState(coding: .json, bytes: Array(json.utf8)[...])),
-                aside: aside, skipped: [], through: SequenceNumber(sequence), request: sequence))
+                in: VersionInForce(1), aside: aside, skipped: [],
+                through: SequenceNumber(sequence), request: sequence))
     }
 
     private func large(_ count: Int) -> String {

@@ -1,3 +1,5 @@
+import ConfluxHashing
+import ConfluxVocabulary
 import Synchronization
 import Testing
 
@@ -27,19 +29,19 @@ struct MigrationTests {
     private let store = ModelStore<Shelf>()
 
     /// Restores the store, and returns the error if that fails.
-    private func restore(_ json: String, version: UInt32) throws -> (any Error)? {
+    private func restore(
+        _ json: String, version: UInt32, in inForce: VersionInForce = VersionInForce(2)
+    ) throws -> (any Error)? {
         let name = try #require(StoreName("shelf"))
-        let outbox = Outbox(bytesMax: 1 << 20, policy: .fail, wake: {})
         let replica = Replica(
-            name,
-            lane: ReplicaLane(
-                of: store.core, route: OutboxRoute(outbox: outbox, target: .store(name))),
+            name, lane: ReplicaLane(of: store.core),
             progress: StoreProgress(.store(name), refusalBytesMax: 1_024) { _ in })
         replica.begin(
             with: Snapshot(
                 sequence: SequenceNumber(7), schemaVersion: version,
                 state: EncodedState(coding: .json, bytes: Array(json.utf8)[...])),
-            life: SequenceNumber(2), log: LogID(high: 1, low: 1), request: 1, crashes: nil,
+            in: inForce, life: SequenceNumber(2), log: LogID(high: 1, low: 1), request: 1,
+            crashes: nil,
             background: { $0() }, inPlaceBytesMax: .max)
         guard case .restored(request: 1, let error)? = replica.progress.reports.take().first else {
             Issue.record("it was not restored")
@@ -54,10 +56,51 @@ struct MigrationTests {
         #expect(store.core.position == SequenceNumber(7))
     }
 
+    @Test func `a migrated state must be the one of the log`() throws {
+        let right = VersionInForce(2, migrated: Digest(of: Array(#"{"count":5}"#.utf8)))
+        #expect(try restore(#"{"left":5}"#, version: 1, in: right) == nil)
+        #expect(store.schemaVersion == 2)
+        let wrong = VersionInForce(2, migrated: Digest(of: Array(#"{"count":6}"#.utf8)))
+        let failure = try restore(#"{"left":5}"#, version: 1, in: wrong) as? StoreError
+        #expect(failure?.code == .migrationFailed)
+        #expect(failure?.message.contains("another state") == true)
+    }
+
+    @Test func `migrations behind one that never ends fail, and do not pile up`() throws {
+        let setup = try ApplierSetup()
+        let name = try #require(StoreName("tally"))
+        let snapshot = Snapshot(
+            sequence: SequenceNumber(2), schemaVersion: 1, state: ApplierSetup.state(7))
+        func migrate() -> [Migrated.Outcome] {
+            setup.deliver(.migrate(name, life: SequenceNumber(2), snapshot, to: 1))
+            return setup.told.inputs.withLock { inputs in
+                inputs.compactMap {
+                    guard case .reported(.migrated(let migrated), _) = $0 else { return nil }
+                    return migrated.outcome
+                }
+            }
+        }
+        for _ in 0..<Applier.migrationsMax { #expect(migrate().isEmpty) }
+        guard case .failed(let reason)? = migrate().first else {
+            Issue.record("it waits for those before it")
+            return
+        }
+        #expect(reason.contains("have not ended"))
+        let waiting = setup.told.apart.withLock { bodies in
+            defer { bodies = [] }
+            return bodies
+        }
+        #expect(waiting.count == Applier.migrationsMax)
+        for body in waiting { body() }
+        #expect(migrate().count == 1 + Applier.migrationsMax)
+        #expect(setup.store.computed.count == 0)
+    }
+
     @Test func `a snapshot of the state's own version is not migrated`() throws {
         #expect(try restore(#"{"count":6}"#, version: 2) == nil)
         #expect(store.count == 6)
-        #expect(try restore(#"{"left":5}"#, version: 2) is CodingFailure)
+        let failure = try restore(#"{"left":5}"#, version: 2) as? StoreError
+        #expect(failure?.code == .formChanged)
         #expect(store.count == 6)
     }
 

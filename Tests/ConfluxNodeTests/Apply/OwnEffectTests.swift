@@ -33,6 +33,33 @@ struct OwnEffectTests {
         }
     }
 
+    @Test(arguments: [#"{"unknown":{}}"#, #"{"add":{"_0":1,"note":"new"}}"#])
+    func `an action in another form is refused, and the reason asks for a new version`(
+        payload: String
+    ) throws {
+        let setup = try ApplierSetup()
+        var builder = BatchBuilder()
+        builder.append(
+            target: BatchTarget(target: .store(name), schemaVersion: 1, coding: .json),
+            payload: Array(payload.utf8))
+        setup.deliver(
+            .commit(
+                Commit(
+                    log: setup.log, epoch: Epoch(1), predecessor: Epoch(1),
+                    first: SequenceNumber(3), count: 1, timestamp: Timestamp(0),
+                    blocks: [.batch(setup.own, builder.finish(firstCounter: 1, settled: 0))]),
+                byteCount: 100))
+        guard
+            case .refused(let message, _) =
+                try setup.progress(of: name).effect(of: SequenceNumber(3))
+        else {
+            Issue.record("it was not refused")
+            return
+        }
+        #expect(message.hasPrefix("formChanged: "))
+        #expect(message.contains("raise schemaVersion of tally whenever they change"))
+    }
+
     @Test func `a refusal that is no longer known is reported as unknown`() async throws {
         let setup = try ApplierSetup(refusalBytesMax: 1)
         let failed = try setup.dispatchFailures(3)

@@ -45,7 +45,8 @@ struct SkippedEntryTests {
             .restore(
                 name, life: SequenceNumber(2),
                 Snapshot(sequence: SequenceNumber(snapshot), schemaVersion: 1, state: state),
-                aside: aside, skipped: skipped, through: SequenceNumber(through),
+                in: VersionInForce(1), aside: aside, skipped: skipped,
+                through: SequenceNumber(through),
                 request: 7))
         setup.deliver(.begin(.store(name)))
         setup.deliver(.attach(.store(name)))

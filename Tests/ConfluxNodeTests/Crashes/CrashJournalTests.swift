@@ -26,6 +26,63 @@ struct CrashJournalTests {
         #expect(try setup.poison(of: other) == nil)
     }
 
+    /// Imitates processes that die while they migrate a state of the first version: the journal stays as it was then.
+    private func dieMigrating(_ count: Int = 2, applying sequence: UInt64? = nil) throws {
+        for _ in 0..<count {
+            var bytes: [UInt8] = []
+            do {
+                let record: CrashRecord? = try setup.record(in: setup.open())
+                if let sequence { record?.commitMark().begin(SequenceNumber(sequence)) }
+                bytes = try record.migrating(from: 1) { try setup.bytes }
+            }
+            try setup.write(bytes)
+        }
+    }
+
+    private func migrate(from version: UInt32, in journal: CrashJournal) throws -> Int {
+        let record: CrashRecord? = try setup.record(in: journal, at: 90)
+        return try record.migrating(from: version) { 7 }
+    }
+
+    @Test func `a migration that killed two processes in a row is an error`() throws {
+        try dieMigrating()
+        let error = #expect(throws: StoreError.self) { try migrate(from: 1, in: setup.open()) }
+        #expect(error?.code == .migrationFailed)
+        #expect(
+            error?.message == """
+                tally/shared is not migrated from schema version 1: this program ended 2 times in a row while \
+                it migrated it. Run a program that can migrate it; conflux upgrade --check tells. To have this \
+                program try once more, remove \(setup.path) first.
+                """)
+        // No entry is to blame.
+        #expect(try setup.poison() == nil)
+        // A state of another version is another matter, and so is another program.
+        #expect(try migrate(from: 2, in: setup.open()) == 7)
+        try dieMigrating()
+        #expect(try migrate(from: 1, in: setup.open(program: 2)) == 7)
+    }
+
+    @Test func `a migration that ends cancels the deaths, whatever its outcome`() throws {
+        struct Refused: Error {}
+        try dieMigrating(1)
+        do {
+            let record: CrashRecord? = try setup.record(in: setup.open())
+            #expect(throws: Refused.self) {
+                try record.migrating(from: 1) { throw Refused() }
+            }
+        }
+        try dieMigrating(1)
+        #expect(try migrate(from: 1, in: setup.open()) == 7)
+        #expect(try setup.poison() == nil)
+    }
+
+    @Test func `a death while a state is migrated is not one of the entry that is applied`() throws
+    {
+        try dieMigrating(applying: 7)
+        #expect(try setup.poison() == nil)
+        #expect(throws: StoreError.self) { try migrate(from: 1, in: setup.open()) }
+    }
+
     @Test func `the message names store, entry, and what to do`() throws {
         try setup.die(at: 7)
         try setup.die(at: 7)
@@ -127,7 +184,7 @@ struct CrashJournalTests {
         try setup.die(at: 7, of: [setup.store, other])
         #expect(try setup.poison(of: other) == 7)
         let message = try setup.record(in: setup.open()).poison?.message
-        #expect(message?.contains("Other stores were applying entries when it ended") == true)
+        #expect(message?.contains("Other stores were at work when it ended") == true)
     }
 
     // MARK: Bounds

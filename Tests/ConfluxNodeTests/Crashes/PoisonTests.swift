@@ -130,6 +130,8 @@ struct PoisonTests {
             let store = try await first.store(TallyState.self)
             let poison = try await store.actions.dispatch(.add(1)).receipt()
             let life = try #require(try await first.sequencerStatus().stores.first?.life)
+            // It dies, and leaves no snapshot.
+            first.core.leave(timeout: .zero)
             await first.close()
             try die(at: poison, life)
 

@@ -35,6 +35,24 @@ struct CandidacyTests {
         #expect(candidacy.tryAt == .seconds(1))
     }
 
+    /// `0`: the tenure had not said anything yet.
+    @Test(arguments: [0, 7] as [UInt64])
+    func `a sequencer whose log failed tries at once if nobody has claimed the log since`(
+        _ renewal: UInt64
+    ) {
+        var candidacy = candidacy()
+        candidacy.gaveUp(Epoch(3))
+        candidacy.failed(at: .seconds(2))
+        var found = view(renewal, at: own)
+        if renewal == 0 { found.serving = nil }
+        candidacy.saw(found, since: .seconds(5), at: .seconds(5))
+        #expect(candidacy.isDue(at: .seconds(5)))
+        var later = self.candidacy()
+        later.gaveUp(Epoch(2))
+        later.saw(view(7, at: other), since: .seconds(5), at: .seconds(5))
+        #expect(later.tryAt ?? .zero > .seconds(5) + silenceMax)
+    }
+
     @Test func `a standby waits as long as the other sequencer says that it serves`() {
         var candidacy = candidacy()
         for step in 1...40 {

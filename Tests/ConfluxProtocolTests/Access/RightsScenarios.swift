@@ -87,11 +87,12 @@ struct RightsScenarios {
         let messages: [NodeMessage] = [
             .open(
                 Open(
-                    request: 1, subject: .store(list), schemaVersion: 1, events: [],
+                    request: 1, subject: .store(list), versions: SupportedVersions(1), events: [],
                     initial: EncodedState(coding: .json, bytes: [0x30]))),
             .open(
                 Open(
-                    request: 1, subject: .state(list.state), schemaVersion: 1, events: [],
+                    request: 1, subject: .state(list.state), versions: SupportedVersions(1),
+                    events: [],
                     initial: EncodedState(coding: .json, bytes: []))),
             .drop(Drop(request: 2, store: list, life: life)),
             .freeze(Freeze(request: 3, store: list, life: life, isFrozen: true)),
@@ -138,7 +139,8 @@ struct RightsScenarios {
             peers.say(
                 .open(
                     Open(
-                        request: request, subject: .state(name), schemaVersion: 1, events: [],
+                        request: request, subject: .state(name), versions: SupportedVersions(1),
+                        events: [],
                         initial: EncodedState(coding: .json, bytes: []), shapes: json)), on: 9)
         }
         peers.principals[1] = try principal("api", [permission: ["cart/7"]])
@@ -174,7 +176,11 @@ struct RightsScenarios {
                         request: 1, nonce: Identifier(high: 9, low: connection), name: nil,
                         role: role,
                         hosted: hosts
-                            ? [HostedStore(store: list, life: SequenceNumber(3), schemaVersion: 1)]
+                            ? [
+                                HostedStore(
+                                    store: list, life: SequenceNumber(3),
+                                    versions: SupportedVersions(1))
+                            ]
                             : [],
                         bridged: bridges
                             ? [StateBridge(state: list.state, schemaVersion: 1)] : [])),

@@ -56,7 +56,8 @@ struct RawPeers {
         say(
             .open(
                 Open(
-                    request: request, subject: .store(name), schemaVersion: 1, events: [],
+                    request: request, subject: .store(name), versions: SupportedVersions(1),
+                    events: [],
                     initial: initial)), on: connection)
     }
 

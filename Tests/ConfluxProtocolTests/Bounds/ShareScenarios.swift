@@ -206,7 +206,8 @@ struct ShareScenarios {
                 .open(
                     Open(
                         request: request, subject: .state(try #require(Name(state))),
-                        schemaVersion: 1, events: [], initial: .none)), on: connection)
+                        versions: SupportedVersions(1), events: [], initial: .none)), on: connection
+            )
         }
         for index in 0..<4 { peers.open("s\(index)/x", request: UInt64(index), on: 1) }
         for index in 0..<4 { try bridge("b\(index)", UInt64(index), on: 2) }
@@ -327,7 +328,9 @@ struct ShareScenarios {
             let isOpener = openers.hasRoom(for: sharer)
             if isOpener {
                 openers.add(
-                    Opener(incarnation: Incarnation(number), request: 1, sharer: sharer))
+                    Opener(
+                        incarnation: Incarnation(number), request: 1,
+                        versions: SupportedVersions(1), sharer: sharer))
             }
             askers.add(
                 Asker(connection: ConnectionID(rawValue: number), request: 1), of: sharer)

@@ -70,6 +70,8 @@ enum GoldenFile {
             is Timestamp:
             return "\(value)"
         case Question.Body.shapes: return rendered(Question.Body.status)
+        // The rest is in an extension.
+        case let versions as SupportedVersions: return "\(versions.newest)"
         case is Name, is StoreName, is Target, is Identifier, is Digest:
             return quoted("\(value)")
         default: break
@@ -83,12 +85,15 @@ enum GoldenFile {
             }
             return "{\(quoted(label)): \(rendered(alternative.value))}"
         default:
-            // No peer sends the owner of a hello, and shapes are in extensions.
+            // No peer sends the owner of a hello, and shapes and the digests of migrated states are in extensions.
+            let isUpgraded = mirror.children.contains { $0.label == "base" }
             let said = mirror.children.filter {
-                !(value is Hello && $0.label == "owner") && $0.label != "shapes"
+                !(value is Hello && $0.label == "owner")
+                    && !["shapes", "migrated", isUpgraded ? "digest" : nil].contains($0.label)
             }
             let fields = said.map { child in
-                let label = child.label.map { $0.hasPrefix(".") ? String($0.dropFirst()) : $0 }
+                var label = child.label.map { $0.hasPrefix(".") ? String($0.dropFirst()) : $0 }
+                if child.value is SupportedVersions { label = "schemaVersion" }
                 return "\(quoted(label ?? "")): \(rendered(child.value))"
             }
             return "{" + fields.joined(separator: ", ") + "}"

@@ -38,7 +38,7 @@ struct GoldenFrameTests {
             spoken[sample.message.speaker, default: []].insert(number)
         }
         let reserved: [MessageKind] = [
-            .upgrade, .load, .digest, .snapshot, .lock, .skip, .activity, .snapshotServed,
+            .load, .digest, .snapshot, .lock, .skip, .activity, .snapshotServed,
             .snapshotRequest, .lockOutcome, .activityPublished,
         ]
         let all = spoken.values.reduce(into: Set(reserved.map(\.rawValue))) { $0.formUnion($1) }

@@ -25,12 +25,12 @@ struct GoldenSample: Sendable, CustomTestStringConvertible {
     static let all: [GoldenSample] = node + sequencer + feed
 
     static let log = Identifier("00112233445566778899aabbccddeeff")!
-    private static let nonce = Identifier("0123456789abcdef0123456789abcdef")!
-    private static let claim = Identifier("fedcba98765432100123456789abcdef")!
+    static let nonce = Identifier("0123456789abcdef0123456789abcdef")!
+    static let claim = Identifier("fedcba98765432100123456789abcdef")!
     static let counter = StoreName("counter")!
     static let prefs = StoreName("document/prefs")!
-    private static let alpha = Name("alpha")!
-    private static let reset = Name("reset")!
+    static let alpha = Name("alpha")!
+    static let reset = Name("reset")!
 
     static func utf8(_ text: String) -> Bytes { Array(text.utf8)[...] }
 
@@ -72,7 +72,8 @@ struct GoldenSample: Sendable, CustomTestStringConvertible {
         builder.append(.dropped(counter, life: SequenceNumber(7)), by: Name("ops"))
         builder.append(
             .upgraded(
-                counter, life: SequenceNumber(8), schemaVersion: 2, base: SequenceNumber(9)))
+                counter, life: SequenceNumber(8), schemaVersion: 2, base: SequenceNumber(9),
+                digest: nil))
         builder.append(.frozen(counter, life: SequenceNumber(8), reason: .abandoned))
         builder.append(.frozen(counter, life: SequenceNumber(8), reason: .unconfirmed))
         builder.append(.frozen(counter, life: SequenceNumber(8), reason: .asked))
@@ -89,127 +90,6 @@ struct GoldenSample: Sendable, CustomTestStringConvertible {
         builder.append(.claim(epoch: Epoch(1), nonce: nonce))
         return builder.finish(timestamp: Timestamp(1)).dropFirst(Frame.size)
     }()
-
-    private static let questions: [(String, Question)] = [
-        ("status", Question(number: 1, patience: .seconds(1), body: .status)),
-        (
-            "observe",
-            Question(
-                number: 2, patience: .milliseconds(500), acknowledged: 0x0102_0304_0506_0708,
-                body: .observe(counter, node: alpha, after: SequenceNumber(17)))
-        ),
-        (
-            "applied",
-            Question(
-                number: 3, patience: .seconds(5),
-                body: .applied(SequenceNumber(17), .store(counter)))
-        ),
-        ("alive", Question(number: 4, patience: .seconds(1), body: .alive)),
-        (
-            "status with shapes",
-            Question(number: 6, patience: .seconds(1), body: .shapes(prefs.state))
-        ),
-        ("reload", Question(number: 5, patience: .seconds(1), body: .reload)),
-    ]
-
-    private static let shapes = utf8(#"{"rename":{"note":"string?","title":"string"}}"#)
-
-    private static let answers: [(String, Answer)] = [
-        (
-            "status with shapes",
-            Answer(
-                number: 6, isLast: true, node: nil,
-                body: .status(
-                    SequencerStatus(
-                        log: log, epoch: Epoch(3), last: SequenceNumber(17),
-                        floor: SequenceNumber(3), checkpoint: SequenceNumber(12), sessions: [],
-                        stores: [],
-                        shapes: [
-                            ActionShapes(schemaVersion: 1, json: utf8(#"{"rename":null}"#)),
-                            ActionShapes(schemaVersion: 2, json: shapes),
-                        ])))
-        ),
-        (
-            "status",
-            Answer(
-                number: 1, isLast: true, node: nil,
-                body: .status(
-                    SequencerStatus(
-                        log: log, epoch: Epoch(3), last: SequenceNumber(17),
-                        floor: SequenceNumber(3), checkpoint: SequenceNumber(12),
-                        sessions: [
-                            SessionStatus(
-                                incarnation: Incarnation(11), name: alpha,
-                                owner: Name("orders-api"), isLive: true,
-                                applied: SequenceNumber(16), lastCounter: 9, hosted: [counter],
-                                bridged: [prefs.state])
-                        ],
-                        stores: [
-                            StoreStatus(
-                                store: counter, life: SequenceNumber(4), schemaVersion: 1,
-                                hosts: 2, snapshot: SequenceNumber(9)),
-                            StoreStatus(
-                                store: prefs, life: SequenceNumber(5), schemaVersion: 2,
-                                hosts: 3, snapshot: SequenceNumber(5), isFrozen: true,
-                                divergence: DivergenceStatus(
-                                    lastEqual: SequenceNumber(9),
-                                    firstUnequal: SequenceNumber(15), nodes: [Incarnation(11)],
-                                    isMajority: true, path: "/title"),
-                                stopped: [
-                                    StoppedReplica(
-                                        node: Incarnation(11), sequence: SequenceNumber(14))
-                                ]),
-                        ])))
-        ),
-        (
-            "state",
-            Answer(
-                number: 2, isLast: false, node: alpha, deliveryTag: 0x1112_1314_1516_1718,
-                body: .state(counter, SequenceNumber(17), utf8(#"{"count":5}"#)))
-        ),
-        ("applied", Answer(number: 3, isLast: true, node: alpha, body: .applied)),
-        (
-            "refused",
-            Answer(number: 3, isLast: true, node: alpha, body: .refused(message: "Überlauf"))
-        ),
-        (
-            "stopped",
-            Answer(
-                number: 3, isLast: true, node: alpha,
-                body: .stopped(at: SequenceNumber(14), message: "Run a newer program."))
-        ),
-        (
-            "concerned nobody",
-            Answer(number: 3, isLast: true, node: alpha, body: .concernedNobody)
-        ),
-        (
-            "failed",
-            Answer(
-                number: 2, isLast: true, node: nil,
-                body: .failed(.notHosted, message: "no live node hosts counter/shared"))
-        ),
-        ("alive", Answer(number: 4, isLast: true, node: alpha, body: .alive)),
-        ("reloaded", Answer(number: 5, isLast: true, node: nil, body: .reloaded(count: 3))),
-        (
-            "sequencers",
-            Answer(
-                number: 6, isLast: true, node: nil,
-                body: .sequencers([
-                    SequencerPlace(
-                        address: "tcp://10.0.0.5:7400", isServing: true,
-                        last: SequenceNumber(17)),
-                    SequencerPlace(
-                        address: "tcp://10.0.0.6:7400", isServing: false,
-                        last: SequenceNumber(15)),
-                ]))
-        ),
-        (
-            "handing over",
-            Answer(
-                number: 7, isLast: true, node: nil,
-                body: .handingOver(to: "tcp://10.0.0.6:7400"))
-        ),
-    ]
 
     private static let node: [GoldenSample] =
         [
@@ -228,7 +108,8 @@ struct GoldenSample: Sendable, CustomTestStringConvertible {
                                 claim: claim),
                             hosted: [
                                 HostedStore(
-                                    store: counter, life: SequenceNumber(4), schemaVersion: 1)
+                                    store: counter, life: SequenceNumber(4),
+                                    versions: SupportedVersions(1))
                             ],
                             bridged: [StateBridge(state: prefs.state, schemaVersion: 2)])))),
             GoldenSample(
@@ -255,11 +136,59 @@ struct GoldenSample: Sendable, CustomTestStringConvertible {
                         Hello(request: 1, nonce: nonce, name: nil, role: .member, process: claim))
                 )),
             GoldenSample(
+                "upgrade",
+                .node(
+                    .upgrade(
+                        Upgrade(
+                            request: 7, store: counter, life: SequenceNumber(4),
+                            schemaVersion: 2, mayReplay: true)))),
+            GoldenSample(
+                "migrated",
+                .node(
+                    .migrated(
+                        Migrated(
+                            place: SnapshotPlace(
+                                store: counter, life: SequenceNumber(4),
+                                sequence: SequenceNumber(9)),
+                            schemaVersion: 2,
+                            outcome: .migrated(Digest(of: utf8("state"))))))),
+            GoldenSample(
+                "migrated, failed",
+                .node(
+                    .migrated(
+                        Migrated(
+                            place: SnapshotPlace(
+                                store: counter, life: SequenceNumber(4),
+                                sequence: SequenceNumber(9)),
+                            schemaVersion: 2, outcome: .failed("no limit"))))),
+            GoldenSample("leaving", .node(.leaving(Leaving(request: 8)))),
+            GoldenSample(
+                "open, a store with older versions",
+                .node(
+                    .open(
+                        Open(
+                            request: 1, subject: .store(counter),
+                            versions: SupportedVersions(3, oldest: 2, policy: .whenTold),
+                            events: [],
+                            initial: EncodedState(
+                                coding: .json, bytes: utf8(#"{"count":0}"#)))))),
+            GoldenSample(
+                "migrate",
+                .sequencer(
+                    .migrate(
+                        Migrate(
+                            store: counter, life: SequenceNumber(4), schemaVersion: 2,
+                            snapshot: .whole(
+                                Snapshot(
+                                    sequence: SequenceNumber(4), schemaVersion: 1,
+                                    state: EncodedState(
+                                        coding: .json, bytes: utf8(#"{"count":0}"#)))))))),
+            GoldenSample(
                 "open, a store",
                 .node(
                     .open(
                         Open(
-                            request: 1, subject: .store(counter), schemaVersion: 1,
+                            request: 1, subject: .store(counter), versions: SupportedVersions(1),
                             events: [reset],
                             initial: EncodedState(
                                 coding: .json, bytes: utf8(#"{"count":0}"#)))))),
@@ -268,14 +197,16 @@ struct GoldenSample: Sendable, CustomTestStringConvertible {
                 .node(
                     .open(
                         Open(
-                            request: 2, subject: .state(prefs.state), schemaVersion: 1, events: [],
+                            request: 2, subject: .state(prefs.state),
+                            versions: SupportedVersions(1), events: [],
                             initial: .none)))),
             GoldenSample(
                 "open, a state with shapes",
                 .node(
                     .open(
                         Open(
-                            request: 2, subject: .state(prefs.state), schemaVersion: 2, events: [],
+                            request: 2, subject: .state(prefs.state),
+                            versions: SupportedVersions(2), events: [],
                             initial: .none, shapes: shapes)))),
             GoldenSample("close, a store", .node(.close(Close(subject: .store(counter))))),
             GoldenSample(

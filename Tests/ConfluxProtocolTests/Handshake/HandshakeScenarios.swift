@@ -93,7 +93,10 @@ struct HandshakeScenarios {
         var node = LoneNode()
         node.welcome(1)
         node.input(
-            .open(Open(request: 1, subject: bus, schemaVersion: 1, events: [], initial: .none)))
+            .open(
+                Open(
+                    request: 1, subject: bus, versions: SupportedVersions(1), events: [],
+                    initial: .none)))
         let beat = Beat(log: LoneNode.log, last: SequenceNumber(9), floor: SequenceNumber(1))
         node.input(.beaten(beat, epoch: Epoch(1)))
         let opened = Opened(

@@ -1,3 +1,4 @@
+import ConfluxHashing
 import ConfluxVocabulary
 import Testing
 
@@ -12,6 +13,8 @@ struct WayTests {
         var now = Duration.zero
         var events: [ReplicaEvent] = []
         var hellos: [Hello] = []
+        var fetches: [Fetch] = []
+        var loads: [Load] = []
         /// Whether the sequencer answers, and whether its feed arrives.
         var isAnswered = true
         var isFed = false
@@ -39,6 +42,8 @@ struct WayTests {
             case .send(.hello(let hello)):
                 hellos.append(hello)
                 if isAnswered { welcome(hello) }
+            case .send(.fetch(let fetch)): fetches.append(fetch)
+            case .send(.load(let load)): loads.append(load)
             case .send(.question(let question)) where question.body == .alive && isAnswered:
                 let answer = Answer(
                     number: question.number, isLast: true, node: nil, body: .alive)
@@ -88,6 +93,49 @@ struct WayTests {
         }
 
         var isDisconnected: Bool { events.contains(.disconnected) }
+    }
+
+    @Test func `an answer that comes before the welcome is asked for again, and was not late`()
+        throws
+    {
+        var node = LoneNode(isFollowing: true)
+        let place = SnapshotPlace(
+            store: StoreName("list")!, life: SequenceNumber(2), sequence: SequenceNumber(3))
+        let state = Array("[]".utf8)[...]
+        let reference = SnapshotReference(
+            sequence: place.sequence, schemaVersion: 1, digest: Digest(of: state),
+            byteCount: UInt64(state.count))
+        node.input(.load(place, reference, request: 1))
+        // Nobody answers the open, so the node says hello again.
+        node.isAnswered = false
+        node.input(
+            .open(
+                Open(
+                    request: 2, subject: .store(place.store), versions: SupportedVersions(1),
+                    events: [], initial: EncodedState(coding: .json, bytes: state))))
+        node.pass(.seconds(3)) { $0.hellos.count == 2 }
+        let (fetch, load) = try (#require(node.fetches.last), #require(node.loads.last))
+        let (fetchCount, loadCount) = (node.fetches.count, node.loads.count)
+        let patience = node.machine.slowPatience
+        node.input(
+            .received(
+                .entries(
+                    Entries(
+                        request: fetch.request, last: SequenceNumber(9), floor: SequenceNumber(1),
+                        commits: [])), epoch: Epoch(1)))
+        node.input(
+            .received(
+                .snapshotServed(
+                    SnapshotServed(
+                        request: load.request,
+                        chunk: SnapshotChunk(
+                            place: place, offset: 0, byteCount: UInt64(state.count), bytes: state))),
+                epoch: Epoch(1)))
+        node.isAnswered = true
+        node.pass(.seconds(3)) { $0.hellos.count == 3 }
+        node.input(.tick)
+        #expect(node.fetches.count == fetchCount + 1 && node.loads.count == loadCount + 1)
+        #expect(node.machine.slowPatience == patience)
     }
 
     @Test func `a node without stores notices a silent sequencer within two seconds`() {

@@ -115,7 +115,7 @@ struct AdmissionScenarios {
         var directory = StoreDirectory()
         directory.insert(
             StoreRecord(life: SequenceNumber(3), schemaVersion: 1, initial: .none), named: list)
-        directory.host(list, schemaVersion: 1, by: session.incarnation)
+        directory.host(list, as: SupportedVersions(1), by: session.incarnation)
         session.applied = SequenceNumber(5)
         sessions.insert(session)
         var admission = Admission()

@@ -241,6 +241,29 @@ struct FeedScenarios {
         #expect(cluster.nodes[2]?.bridgedTexts.map { $0.last } == ["a", "b", "c", "d"])
     }
 
+    /// The node has a receipt that another process got from the next tenure.
+    @Test func `a node that knows of an entry before its sequencer does has lost nothing`() throws {
+        var cluster = bridgedWithoutStore()
+        cluster.isDiskSlow = true
+        cluster.isConfirmSlow = true
+        cluster.dispatch(["a"], to: "bus/*", from: 2)
+        let session = cluster.nodes[1]?.machine.incarnation
+        let receipt = Receipt(
+            log: cluster.disk.id, epoch: cluster.disk.epoch, sequence: cluster.disk.last.next,
+            timestamp: Timestamp(0))
+        cluster.input(.await(receipt, request: 1), to: 1)
+        cluster.reconnect(1)
+        // The log may have the entry, and has not confirmed it here. So nobody knows yet whether it is lost.
+        #expect(cluster.waitingConfirms == 1 && cluster.nodes[1]?.machine.isJoined == false)
+        cluster.finishAppends()
+        while cluster.waitingConfirms > 0 { cluster.answerConfirm() }
+        cluster.run()
+        #expect(cluster.nodes[1]?.machine.isJoined == true)
+        #expect(cluster.nodes[1]?.machine.incarnation == session)
+        #expect(!cluster.notes.contains { if case .historyLost = $0 { true } else { false } })
+        #expect(!cluster.notes.contains { if case .challenged = $0 { true } else { false } })
+    }
+
     @Test func `a node that follows no feed asks from time to time where the log ends`() throws {
         var cluster = bridgedWithoutStore()
         cluster.dispatch(["b"], to: "bus/*", from: 2)

@@ -117,7 +117,7 @@ struct QuestionScenarios {
             cluster.sequencer?.sessions.insert(session)
             for store in hosted {
                 cluster.sequencer?.directory.host(
-                    store, schemaVersion: 1, by: session.incarnation)
+                    store, as: SupportedVersions(1), by: session.incarnation)
             }
         }
         ask(.status, in: &cluster)

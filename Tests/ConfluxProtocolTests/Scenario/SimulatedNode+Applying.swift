@@ -1,6 +1,7 @@
 import ConfluxHashing
 import ConfluxVocabulary
 import Foundation
+import Testing
 
 @testable import ConfluxProtocol
 
@@ -15,13 +16,36 @@ extension SimulatedNode {
     }
 
     mutating func restore(
-        _ store: StoreName, life: SequenceNumber, _ snapshot: Snapshot, _ skipped: [SequenceNumber]
+        _ store: StoreName, life: SequenceNumber, _ snapshot: Snapshot, in inForce: VersionInForce,
+        _ skipped: [SequenceNumber]
     ) {
         var replica = Replica(life: life, position: snapshot.sequence)
-        replica.texts = Self.decoded(snapshot.state.bytes)
-        if snapshot.schemaVersion < schemaVersion { replica.texts.append("migrated") }
+        replica.version = inForce.version
+        replica.texts = texts(of: snapshot, as: inForce.version)
+        if let migrated = inForce.migrated {
+            #expect(Digest(of: Self.encoded(replica.texts)) == migrated)
+        }
         replica.skipped = Set(skipped)
         replicas[store] = replica
+    }
+
+    private func texts(of snapshot: Snapshot, as version: UInt32) -> [String] {
+        let texts = Self.decoded(snapshot.state.bytes)
+        return snapshot.schemaVersion < version ? texts + [migration ?? "migrated"] : texts
+    }
+
+    /// - Returns: What the machine is told about it; nothing if the migration hangs.
+    func migrate(
+        _ store: StoreName, life: SequenceNumber, _ snapshot: Snapshot, to version: UInt32
+    ) -> [ReplicaInput] {
+        guard migration != "hang" else { return [] }
+        let outcome: Migrated.Outcome =
+            migration == "throw"
+            ? .failed("it threw")
+            : .migrated(Digest(of: Self.encoded(texts(of: snapshot, as: version))))
+        let place = SnapshotPlace(store: store, life: life, sequence: snapshot.sequence)
+        let migrated = Migrated(place: place, schemaVersion: version, outcome: outcome)
+        return [.reported(.migrated(migrated), resets: resets)]
     }
 
     /// - Parameters:
@@ -110,8 +134,10 @@ extension SimulatedNode {
         guard replica.stoppedAt == nil else { return [] }
         defer { replicas[name] = replica }
         switch event {
-        case .upgraded(name, replica.life, let version, _) where version > schemaVersion:
-            return [stop(name, &replica, at: sequence)]
+        case .upgraded(name, replica.life, let version, _, _) where version > replica.version:
+            guard version <= schemaVersion else { return [stop(name, &replica, at: sequence)] }
+            replica.isAttached = false
+            return [.reported(.reload(name), resets: resets)]
         case .frozen(name, replica.life, _): replica.isFrozen = true
         case .thawed(name, replica.life): replica.isFrozen = false
         case .digestPoint(name, replica.life):
@@ -129,7 +155,7 @@ extension SimulatedNode {
         replica.encodings = replica.encodings.suffix(1) + [(point, bytes)]
         let vote = Vote(
             place: SnapshotPlace(store: name, life: replica.life, sequence: point),
-            schemaVersion: schemaVersion, digest: Digest(of: bytes),
+            schemaVersion: replica.version, digest: Digest(of: bytes),
             refusals: replica.refusals.finish(), byteCount: UInt64(bytes.count))
         replica.refusals = DigestHasher()
         if isVotingLate { heldVotes.append(vote) }

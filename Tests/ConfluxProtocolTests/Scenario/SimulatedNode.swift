@@ -17,6 +17,8 @@ struct SimulatedNode {
         var skipped: Set<SequenceNumber> = []
         var refusals = DigestHasher()
         var isFrozen = false
+        /// The schema version in force.
+        var version: UInt32 = 1
         /// The entry at which the replica stopped. It applies no further ones.
         var stoppedAt: SequenceNumber?
         /// Its encodings at the last two digest points.
@@ -52,7 +54,12 @@ struct SimulatedNode {
     /// Whether it never reports that it has applied anything: it answers, but does not advance.
     var isStuck = false
     /// The schema version of its states. A version above 1 adds "migrated" to its lists.
+    /// The newest version that it understands, and the oldest; the same if that is nil.
     var schemaVersion: UInt32 = 1
+    var oldestVersion: UInt32?
+    var policy = UpgradePolicy.whenAllUnderstand
+    /// What its migration adds to a list, or `throw` or `hang`; nil for what others add.
+    var migration: String?
     /// The texts at which its replicas stop.
     var poisons: Set<String> = []
     /// How it answers a request for a part of a state.
@@ -95,7 +102,9 @@ struct SimulatedNode {
         inputs.append(
             .open(
                 Open(
-                    request: nextRequest, subject: .store(name), schemaVersion: schemaVersion,
+                    request: nextRequest, subject: .store(name),
+                    versions: SupportedVersions(
+                        schemaVersion, oldest: oldestVersion, policy: policy),
                     events: [], initial: initial)))
         nextRequest += 1
         wanted.insert(name)
@@ -136,7 +145,8 @@ struct SimulatedNode {
         inputs.append(
             .open(
                 Open(
-                    request: nextRequest, subject: .state(name), schemaVersion: schemaVersion,
+                    request: nextRequest, subject: .state(name),
+                    versions: SupportedVersions(schemaVersion),
                     events: [],
                     initial: .none, shapes: shapes)))
         nextRequest += 1
@@ -191,6 +201,7 @@ struct SimulatedNode {
                 }
             case .asked(let question): asked.append(question)
             case .answered(let answer): answers.append(answer)
+            case .loaded: break  // no scenario loads for a reader
             case .event(let event):
                 events.append(event)
                 // A new session: its counters begin with 1.
@@ -217,8 +228,9 @@ struct SimulatedNode {
             progress.catchUpBytes += bytes
             told = [.applied(progress)] + apply(commit, to: subjects)
         case .restore(
-            let store, let life, let snapshot, let aside, let skipped, let through, let request):
-            restore(store, life: life, snapshot, skipped)
+            let store, let life, let snapshot, let inForce, let aside, let skipped, let through,
+            let request):
+            restore(store, life: life, snapshot, in: inForce, skipped)
             replicas[store]?.isBegun = true
             let entries = (try? AsideEntries.commits(of: aside ?? [])) ?? []
             told = entries.flatMap { apply($0.commit, to: [.store(store)]) }
@@ -232,6 +244,8 @@ struct SimulatedNode {
             replicas = replicas.filter { !$1.isAttached }
             progress.applied = max(progress.applied, last)
             told = [.applied(progress)]
+        case .migrate(let store, let life, let snapshot, let version):
+            told = migrate(store, life: life, snapshot, to: version)
         case .compare(let divergence, let bytes): told = compare(divergence, bytes)
         case .attach(.store(let store)): replicas[store]?.isAttached = true
         case .begin(.state): break

@@ -106,6 +106,8 @@ struct Narration {
         case .dropped(let store, let life): "dropped \(store) of \(life)"
         case .unreadable(let text): "unreadable: \(text)"
         case .upgraded(let store, let version): "upgraded \(store) to version \(version)"
+        case .upgradeFailed(let store, let version, let why):
+            "\(store) does not get version \(version): \(why)"
         case .frozen(let store, let reason): "frozen \(store), \(reason)"
         case .thawed(let store): "thawed \(store)"
         case .skipped(let sequence, let target): "skipped \(sequence) for \(target)"
@@ -140,7 +142,7 @@ struct Narration {
         case .opened(let opened):
             switch opened.outcome {
             case .failed(let code, _): "opened \(opened.request): failed, \(code)"
-            case .opened(let life, _, _, let floor, let snapshot, let aside, let skipped):
+            case .opened(let life, _, _, let floor, let snapshot, let aside, let skipped, _):
                 "opened \(opened.request): life \(life)" + words(of: snapshot)
                     + (aside.map { ", aside up to \($0.sequence)" } ?? "")
                     + (floor > SequenceNumber(1) ? ", floor \(floor)" : "")
@@ -169,6 +171,9 @@ struct Narration {
         case .snapshotRequest(let request):
             "snapshot request: \(words(of: request.place)) from \(request.offset)"
         case .divergence(let divergence): words(of: divergence)
+        case .migrate(let migrate):
+            "migrate \(migrate.store) to version \(migrate.schemaVersion)"
+                + words(of: migrate.snapshot)
         case .reload(let reload): "reload \(words(of: reload.place))"
         case .redirect(let redirect): "redirect \(redirect.request): \(redirect.address)"
         case .bye(let bye): "bye: \(bye.code)"
@@ -198,7 +203,7 @@ struct Narration {
             case .event(.forgotten(let incarnation), _): "forgotten \(incarnation)"
             case .event(.created(let store, _, _), _): "created \(store)"
             case .event(.dropped(let store, let life), _): "dropped \(store) of \(life)"
-            case .event(.upgraded(let store, _, let version, let base), _):
+            case .event(.upgraded(let store, _, let version, let base, _), _):
                 "upgraded \(store) to version \(version) from \(base)"
             case .event(.frozen(let store, _, let reason), _): "frozen \(store), \(reason)"
             case .event(.thawed(let store, _), _): "thawed \(store)"
@@ -220,6 +225,8 @@ struct Narration {
             Self.line(node, "is to give \(words(of: request.place)) from \(request.offset)")
         case .asked(let question): Self.line(node, "is asked \(question.body)")
         case .answered(let answer): Self.line(node, "is answered \(answer.body)")
+        case .loaded(let request, let bytes):
+            Self.line(node, "loaded \(request): \(bytes.map { "\($0.count) bytes" } ?? "nothing")")
         case .event(let event): Self.line(node, "reports " + words(of: event))
         case .end(let end): Self.line(node, "ends: " + words(of: end))
         }
@@ -262,6 +269,10 @@ struct Narration {
         case .skip(let skip): "skip \(skip.request), \(skip.sequence) for \(skip.target)"
         case .freeze(let freeze):
             "\(freeze.isFrozen ? "freeze" : "thaw") \(freeze.request), \(freeze.store)"
+        case .upgrade(let upgrade): "upgrade \(upgrade.request), \(upgrade.store)"
+        case .migrated(let migrated):
+            "migrated \(words(of: migrated.place)) to version \(migrated.schemaVersion): \(migrated.outcome)"
+        case .leaving(let leaving): "leaving \(leaving.request)"
         case .bye(let bye): "bye: \(bye.code)"
         }
     }
@@ -279,12 +290,14 @@ struct Narration {
         case .catchUp(let commit, _, let subjects):
             "catches \(subjects.map { words(of: $0) }.joined(separator: ", ")) up with "
                 + Self.range(commit.first, commit.last)
-        case .restore(let store, _, let snapshot, let aside, let skipped, _, _):
+        case .restore(let store, _, let snapshot, _, let aside, let skipped, _, _):
             "restores \(store) at \(snapshot.sequence)"
                 + (aside.map { ", with \($0.count) bytes kept aside" } ?? "")
                 + (skipped.isEmpty ? "" : ", skipping \(skipped)")
         case .begin(let subject): "begins to catch up \(words(of: subject))"
         case .passOver(let last): "passes over what is up to \(last)"
+        case .migrate(let store, _, let snapshot, let version):
+            "migrates \(store) at \(snapshot.sequence) to version \(version)"
         case .compare(let divergence, let bytes):
             "compares \(words(of: divergence.place)) with "
                 + (bytes.map { "\($0.count) bytes" } ?? "nothing")

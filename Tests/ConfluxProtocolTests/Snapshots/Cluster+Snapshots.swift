@@ -222,6 +222,26 @@ extension Cluster {
         return events
     }
 
+    /// The numbers of the entries that concern a store.
+    func entries(of store: StoreName) throws -> [SequenceNumber] {
+        var numbers: [SequenceNumber] = []
+        for entry in disk.bodies {
+            let commit = try Commit.decode(body: entry.body)
+            var sequence = commit.first
+            for block in commit.blocks {
+                if case .batch(_, let batch) = block {
+                    var number = sequence
+                    batch.forEachEntry { row, _ in
+                        if batch.targets[row].target.concerns(store) { numbers.append(number) }
+                        number = number.next
+                    }
+                }
+                sequence = sequence.advanced(by: UInt64(block.count))
+            }
+        }
+        return numbers
+    }
+
     /// The number with which openers of a store begin.
     func base(of store: String) -> SequenceNumber? {
         StoreName(store).flatMap { sequencer?.directory.store($0)?.baseSequence }
@@ -266,7 +286,7 @@ extension Cluster {
 extension LogSpace {
     static let ample = LogSpace(usedBytes: 0, of: 1 << 30)
     static let scarce = LogSpace(usedBytes: 1 << 29, of: 1 << 30)
-    /// Not by what the entries are too few for.
+    /// As an engine says it for a reason of its own: these logs have few entries.
     static let nearlyFull = {
         var space = LogSpace(usedBytes: 1 << 20, of: 1 << 30)
         space.room = .nearlyFull

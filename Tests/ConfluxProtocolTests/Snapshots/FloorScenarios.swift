@@ -151,19 +151,24 @@ struct FloorScenarios {
         #expect(cluster.checkpointsWanted == last, "it has room again")
     }
 
-    @Test func `a nearly full log says who holds it`() throws {
-        var cluster = Cluster.eager()
-        cluster.handle(.logSpace(.nearlyFull))
-        #expect(holds(cluster).map(\.subject) == [.checkpoint])
-        cluster.handle(.logSpace(.ample))
+    /// What a log says that has so little room, while one of its stores gets no votes.
+    private func hold(of cluster: inout Cluster, _ space: LogSpace) throws -> LogHold {
         try grow(&cluster, times: 3)
         cluster.addNode(3, named: "gamma", store: "quiet")
         cluster.dispatch(["a"], to: "quiet/*", from: 3)
         cluster.nodes[3]?.isVotingLate = true
         try grow(&cluster, times: 3)
-        cluster.handle(.logSpace(.nearlyFull))
+        cluster.handle(.logSpace(space))
         cluster.pass(.seconds(2))
-        let hold = try #require(holds(cluster).last)
+        return try #require(holds(cluster).last)
+    }
+
+    @Test func `a nearly full log says who holds it`() throws {
+        var cluster = Cluster.eager()
+        cluster.handle(.logSpace(.nearlyFull))
+        #expect(holds(cluster).map(\.subject) == [.checkpoint])
+        cluster.handle(.logSpace(.ample))
+        let hold = try hold(of: &cluster, .nearlyFull)
         #expect(hold.subject == .store(try #require(StoreName("quiet"))))
         #expect(hold.nodes == ["gamma"] && hold.words.contains("conflux drop quiet"))
         #expect(hold.retainedBytes > 0 && hold.floor == cluster.disk.floor)
@@ -217,14 +222,7 @@ struct FloorScenarios {
 
     @Test func `a log that other things than entries fill names no store`() throws {
         var cluster = Cluster.eager()
-        try grow(&cluster, times: 3)
-        cluster.addNode(3, named: "gamma", store: "quiet")
-        cluster.dispatch(["a"], to: "quiet/*", from: 3)
-        cluster.nodes[3]?.isVotingLate = true
-        try grow(&cluster, times: 3)
-        cluster.handle(.logSpace(.fullOfOthers))
-        cluster.pass(.seconds(2))
-        let hold = try #require(holds(cluster).last)
+        let hold = try hold(of: &cluster, .fullOfOthers)
         #expect(hold.subject == .nothing && hold.words.contains("snapshots, checkpoints"))
     }
 

@@ -76,7 +76,7 @@ extension RandomMessages {
             isMajority: flag(), path: optional { $0.text() })
     }
 
-    private mutating func digest() -> Digest {
+    mutating func digest() -> Digest {
         Digest { hash in
             for offset in stride(from: 0, to: hash.count, by: 8) {
                 hash.storeBytes(of: random.next(), toByteOffset: offset, as: UInt64.self)

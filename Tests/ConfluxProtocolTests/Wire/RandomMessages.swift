@@ -125,7 +125,7 @@ struct RandomMessages {
         case 5:
             .upgraded(
                 storeName(), life: SequenceNumber(start()), schemaVersion: word(),
-                base: SequenceNumber(start()))
+                base: SequenceNumber(start()), digest: optional { $0.digest() })
         case 6:
             .frozen(
                 storeName(), life: SequenceNumber(start()),
@@ -150,14 +150,18 @@ struct RandomMessages {
             },
             hosted: list {
                 HostedStore(
-                    store: $0.storeName(), life: $0.sequence(), schemaVersion: $0.word())
+                    store: $0.storeName(), life: $0.sequence(), versions: $0.versions())
             },
             bridged: list { StateBridge(state: $0.name(), schemaVersion: $0.word()) })
     }
 
+    private mutating func versions() -> SupportedVersions {
+        SupportedVersions(word(), oldest: word(), policy: element(of: UpgradePolicy.self))
+    }
+
     private mutating func open() -> Open {
         var open = Open(
-            request: random.next(), subject: subject(), schemaVersion: word(),
+            request: random.next(), subject: subject(), versions: versions(),
             events: list { $0.name() }, initial: state())
         if case .state = open.subject { open.shapes = optional { $0.bytes(50) } }
         return open
@@ -184,7 +188,7 @@ struct RandomMessages {
                 life: SequenceNumber(start()), schemaVersion: word(), last: sequence(),
                 floor: sequence(), snapshot: optional { $0.offer() },
                 aside: optional { $0.reference() },
-                skipped: list { $0.sequence() })
+                skipped: list { $0.sequence() }, migrated: optional { $0.digest() })
         return Opened(request: random.next(), outcome: outcome)
     }
 
@@ -224,9 +228,10 @@ struct RandomMessages {
 
     private mutating func question() -> Question {
         let body: Question.Body
-        switch below(8) {
+        switch below(9) {
         case 0: body = .status
         case 4: body = .sequencers
+        case 7: body = .start(storeName())
         case 5: body = .handOver(to: optional { $0.text() })
         case 6: body = .shapes(name())
         case 3: body = .reload
@@ -240,8 +245,9 @@ struct RandomMessages {
 
     private mutating func answer() -> Answer {
         let body: Answer.Body
-        switch below(11) {
+        switch below(12) {
         case 0: body = .status(status())
+        case 10: body = .start(storeName(), opened().outcome)
         case 8:
             body = .sequencers(
                 list {

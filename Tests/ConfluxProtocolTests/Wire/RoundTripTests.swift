@@ -59,7 +59,7 @@ struct RoundTripTests {
                         state: EncodedState(coding: .json, bytes: state[...])))))
         let frame = Frame.encode(.opened(opened) as SequencerMessage, epoch: .none)[...]
         guard case .opened(let decoded) = try Frame.decodeSequencerMessage(frame),
-            case .opened(_, _, _, _, .whole(let snapshot)?, _, _) = decoded.outcome
+            case .opened(_, _, _, _, .whole(let snapshot)?, _, _, _) = decoded.outcome
         else {
             Issue.record("not a snapshot")
             return

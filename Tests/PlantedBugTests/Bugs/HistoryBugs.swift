@@ -39,10 +39,10 @@ extension PlantedBug {
             name: "a higher epoch is answered without a look at the log", rule: 1,
             file: "ConfluxProtocol/Sequencer/Sessions/SequencerMachine+Session.swift",
             original: """
-                    guard known > tenure.epoch else {
+                    guard known > tenure.epoch || isAhead else {
                 """,
             planted: """
-                    guard !PLANTED, known > tenure.epoch else {
+                    guard !PLANTED, known > tenure.epoch || isAhead else {
                 """, fault: "breakConnection", world: "rivals"),
         PlantedBug(
             name: "a loss is believed of any hello's answer", rule: 2,

@@ -38,15 +38,6 @@ extension PlantedBug {
                 guard PLANTED || offset < reference.byteCount || hasher.finish()
                 """),
         PlantedBug(
-            name: "votes of another version count", rule: 18,
-            file: "ConfluxProtocol/Sequencer/Snapshots/Votes.swift",
-            original: """
-                round.schemaVersion == vote.schemaVersion,
-                """,
-            planted: """
-                PLANTED || round.schemaVersion == vote.schemaVersion,
-                """, fault: "upgrade"),
-        PlantedBug(
             name: "votes for an older point count", rule: 18,
             file: "ConfluxProtocol/Sequencer/Snapshots/Votes.swift",
             original: """
@@ -56,15 +47,6 @@ extension PlantedBug {
                 guard let round, PLANTED || round.place == vote.place,
                 """),
         PlantedBug(
-            name: "an older replica leaves out newer entries", rule: 17,
-            file: "ConfluxNode/Stores/TypedRunner.swift",
-            original: """
-                stop(runs, at: place, version: row.schemaVersion)
-                """,
-            planted: """
-                if !PLANTED { stop(runs, at: place, version: row.schemaVersion) }
-                """, fault: "upgrade"),
-        PlantedBug(
             name: "what was given up is asked for", rule: 20,
             file: "ConfluxProtocol/Replica/ReplicaMachine+Hosting.swift",
             original: """
@@ -73,15 +55,6 @@ extension PlantedBug {
             planted: """
                 let below = SequenceNumber(PLANTED ? 0 : max(start.floor.rawValue, 1) - 1)
                 """),
-        PlantedBug(
-            name: "an upgrade does not wait for what is saved", rule: 17,
-            file: "ConfluxProtocol/Sequencer/Stores/SequencerMachine+Hosting.swift",
-            original: """
-                guard life.work.save == nil, pipeline.hasRoom(bytes: 0),
-                """,
-            planted: """
-                guard PLANTED || life.work.save == nil, pipeline.hasRoom(bytes: 0),
-                """, fault: "upgrade"),
         PlantedBug(
             name: "entries for a whole state reach a frozen store", rule: 21,
             file: "ConfluxNode/Stores/StoreRun.swift",

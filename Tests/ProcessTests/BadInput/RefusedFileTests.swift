@@ -115,6 +115,19 @@ struct RefusedFileTests {
         }
     }
 
+    /// In units of 512 or 1,024 bytes, whichever the shell has.
+    @Test(arguments: [1, 10, 50, 100, 1_000])
+    func `a log whose files may not be large enough names the limit`(units: Int) async throws {
+        try await withSite { site in
+            let outcome = try await Tool.outcome(
+                of: try site.start(
+                    ["sequencer", "--bind", "tcp://127.0.0.1:0", "--json", "--data"]
+                        + [site.path("log")],
+                    behind: ["/bin/sh", "-c", "ulimit -f \(units); exec \"$@\"", "sh"]))
+            try check(outcome, 73, site.path("log"), "File too large", "ulimit -f")
+        }
+    }
+
     @Test func `contexts that can't be read or saved say why`() async throws {
         try await withSite { site in
             func run(

@@ -19,6 +19,34 @@ struct TakenTests {
         }
     }
 
+    @Test(arguments: [true, false])
+    func `why a service ends has a time and a level`(isJSON: Bool) async throws {
+        try await withWitness { witness in
+            let form = isJSON ? ["--json"] : []
+            for words in [
+                ["sequencer", "--memory", "--bind", witness.address],
+                ["worker", "--name", "alpha", "--connect", witness.address],
+            ] {
+                let child = try witness.site.start(words + form)
+                let outcome = try await Tool.outcome(of: child)
+                let line = try #require(outcome.errors.last, "\(outcome)")
+                if isJSON {
+                    let report = try object(line)
+                    #expect(report[key: "level"] == "error")
+                    #expect(report[key: "time"]?.string?.hasSuffix("Z") == true)
+                    #expect(report[key: "error"]?[key: "code"] != nil)
+                } else {
+                    let start = /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z error {3}conflux: \w+/
+                    #expect(line.prefixMatch(of: start) != nil, "\(line)")
+                }
+            }
+            // A command that ends by itself has neither.
+            let child = try witness.site.start(["observe", "nothing"] + witness.options)
+            let line = try #require(try await Tool.outcome(of: child).errors.last)
+            #expect(try object(line).object?.count == 1, "\(line)")
+        }
+    }
+
     @Test func `a folder in use is refused to another sequencer`() async throws {
         try await withWitness(data: "log") { witness in
             let folder = witness.site.path("log")

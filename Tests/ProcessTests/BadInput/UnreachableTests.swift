@@ -61,6 +61,29 @@ struct UnreachableTests {
         }
     }
 
+    @Test func `if all addresses fail, the message has the reason for each`() async throws {
+        try await withSite { site in
+            let (silent, nobody) = (try Silence(), try Silence(isListening: false))
+            let addresses = [silent, nobody].map { "tcp://127.0.0.1:\($0.port)" }
+            for order in [addresses, addresses.reversed()] {
+                let outcome = try await site.run(
+                    "status", "--connect", order.joined(separator: ","), "--timeout", "5s",
+                    within: .seconds(60))
+                #expect(outcome.end == .exited(69), "\(outcome)")
+                for words in [
+                    "Something listens at \(addresses[0])", "Nothing listens at \(addresses[1])",
+                ] {
+                    #expect(outcome.message.contains(words), "\(outcome)")
+                }
+            }
+            let refused = try Silence(isListening: false)
+            let dead = [refused, nobody].map { "tcp://127.0.0.1:\($0.port)" }
+            let outcome = try await status(site, dead.joined(separator: ","))
+            withExtendedLifetime((silent, nobody, refused)) {}
+            #expect(dead.allSatisfy { outcome.message.contains("Nothing listens at \($0)") })
+        }
+    }
+
     @Test func `a worker waits for a sequencer that is not there yet, and then says why`()
         async throws
     {

@@ -138,7 +138,7 @@ import Testing
                             .open(
                                 Open(
                                     request: 1, subject: .store(StoreName("load/lazy")!),
-                                    schemaVersion: 1, events: [],
+                                    versions: SupportedVersions(1), events: [],
                                     initial: EncodedState(
                                         coding: .json, bytes: Array("0".utf8)[...]))))
                         guard case .opened = try node.hear() else { throw Failure("not opened") }

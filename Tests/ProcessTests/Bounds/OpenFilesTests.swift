@@ -75,18 +75,6 @@ import Testing
                 }
             }
 
-            @Test(arguments: [10, 100])
-            func `a new log that exceeds the size of files says so`(blocks: Int) async throws {
-                try await withSite { site in
-                    let child = try site.start(
-                        ["sequencer", "--bind", "tcp://127.0.0.1:0", "--data", site.path("log")],
-                        behind: ["/bin/sh", "-c", "ulimit -f \(blocks); exec \"$@\"", "sh"])
-                    let outcome = try await Tool.outcome(of: child)
-                    #expect(outcome.end != .exited(0))
-                    #expect(outcome.message.contains("ulimit -f"), "\(outcome)")
-                }
-            }
-
             @Test func `a sequencer without descriptors serves its peers, and accepts later`()
                 async throws
             {

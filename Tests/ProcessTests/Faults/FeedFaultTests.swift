@@ -89,13 +89,16 @@
                 }
             }
 
-            @Test(arguments: zip([[], ["--follow"]], [Fault.refused, .unresolvable]))
+            @Test(
+                arguments: zip(
+                    [["log"], ["log", "--follow"], ["log", "skip", "1"]],
+                    [Fault.refused, .unresolvable, .refused]))
             func `a command that reads the log names the feed that it can't reach`(
-                options: [String], fault: Fault
+                words: [String], fault: Fault
             ) async throws {
                 try await with(fault) { site, address, feed in
                     let child = try site.start(
-                        ["log", "--connect", address, "--timeout", "2s"] + options)
+                        words + ["--connect", address, "--timeout", "2s"])
                     let outcome = try await Tool.outcome(of: child)
                     #expect(outcome.end == .exited(69), "\(outcome)")
                     #expect(outcome.message.contains(feed), "\(outcome)")
@@ -110,7 +113,39 @@
                     let terminal = try Terminal(["top", "--connect", address, "--timeout", "2s"])
                     let (code, shown) = try terminal.end()
                     #expect(code == 69)
-                    #expect(shown.contains(feed) && shown.contains("\u{1B}[?1049l"), "\(shown)")
+                    let parts = shown.split(separator: "\u{1B}[?1049l")
+                    #expect(parts.count == 2, "\(shown.suffix(400))")
+                    let message = parts.last ?? ""
+                    #expect(message.contains(feed) && message.contains(Fault.refused.words))
+                }
+            }
+
+            @Test(arguments: [["log"], ["observe", "counter"]])
+            func `a command that follows notes an outage, and its end`(words: [String]) async throws
+            {
+                try await withSite { site in
+                    let sequencer = try await site.sequencer()
+                    _ = try await site.worker("alpha", of: sequencer)
+                    let requests = try Proxy(before: sequencer.address)
+                    let feed = try Proxy(before: sequencer.feed)
+                    defer { feed.close() }
+                    let child = try site.start(
+                        words + ["--follow", "--json", "--connect", requests.address])
+                    _ = try await child.output.line(0)
+                    requests.close()
+                    _ = try await child.errors.first { $0.contains("disconnected") }
+                    _ = try await child.errors.first {
+                        $0.contains(requests.address) && $0.contains("can't be reached")
+                            || $0.contains("Nothing listens at \(requests.address)")
+                    }
+                    let again = try Proxy(before: sequencer.address)
+                    defer { again.close() }
+                    _ = try await child.errors.first { $0.contains("reconnected") }
+                    child.signal(SIGINT)
+                    let outcome = try await Tool.outcome(of: child)
+                    #expect(outcome.end == .exited(0), "\(outcome.message)")
+                    // Results stay results.
+                    #expect(outcome.output.allSatisfy { !$0.contains("connected") })
                 }
             }
 

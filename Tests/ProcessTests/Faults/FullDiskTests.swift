@@ -73,7 +73,9 @@ import Testing
                 _ first: RunningSequencer, _ disk: SmallDisk, _ site: Site
             ) async throws -> RunningSequencer {
                 // It reports the full disk, either before it ends or while it waits for room.
-                let said = try await first.child.errors.first { $0.contains("full") }.line
+                let said = try await first.child.output.first { line in
+                    try object(line)[key: "event"] == "logFailed" && line.contains("full")
+                }.line
                 print("full disk: the sequencer says \(said)")
                 var end: Child.End?
                 do {

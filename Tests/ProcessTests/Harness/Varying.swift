@@ -15,10 +15,11 @@ extension Site {
     }
 
     func startVaryingWorker(
-        _ name: String, hosting store: String, of sequencer: RunningSequencer
+        _ name: String, hosting store: String, of sequencer: RunningSequencer,
+        _ options: [String] = []
     ) throws -> Child {
         try start(
-            ["--json", "--connect", sequencer.address, "--name", name, "--store", store],
+            ["--json", "--connect", sequencer.address, "--name", name, "--store", store] + options,
             program: "VaryingWorker")
     }
 

@@ -1,3 +1,4 @@
+import CZeroMQ
 import Conflux
 import Foundation
 import Testing
@@ -96,21 +97,28 @@ extension ProcessTests {
         }
 
         @Test(arguments: [SIGINT, SIGTERM])
-        func `following ends without an error before there is a connection, too`(
-            signal: Int32
-        ) async throws {
+        func `a command without an end may be ended before it is connected`(signal: Int32)
+            async throws
+        {
             try await withSite { site in
-                for command in [["observe", "counter", "--follow"], ["log", "--follow"]] {
-                    let port = try HeldPort(isListening: true)
-                    let child = try site.start(
-                        command + ["--timeout", "60s", "--connect", port.address])
-                    let connection = try port.accept()
+                for words in [
+                    ["observe", "counter", "--follow"], ["log", "--follow"], ["status", "--watch"],
+                    ["worker"],
+                ] {
+                    let silent = try RawPeer(ZMQ_ROUTER)
+                    let child = try site.start(words + ["--connect", try silent.bind()])
+                    // It says hello, and gets no answer.
+                    try #require(silent.receive() != nil)
                     child.signal(signal)
                     let outcome = try await Tool.outcome(of: child)
-                    close(connection)
                     #expect(outcome.end == .exited(0), "\(outcome.title): \(outcome.message)")
                     #expect(outcome.errors.isEmpty, "\(outcome.title): \(outcome.message)")
                 }
+                let silent = try RawPeer(ZMQ_ROUTER)
+                let terminal = try Terminal(["top", "--connect", try silent.bind()])
+                try #require(silent.receive() != nil)
+                terminal.signal(signal)
+                #expect(try terminal.end().code == 0)
             }
         }
 

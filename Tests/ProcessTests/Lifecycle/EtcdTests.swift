@@ -101,6 +101,9 @@ extension ProcessTests {
                 // Earlier dispatches may have timed out before they were admitted. Each was committed at most once.
                 let states = (1...dispatchCount).map { #"{"count":\#($0)}"# }
                 #expect(sightings.allSatisfy { states.contains($0.state) }, "\(sightings)")
+                // Each failure is an event, and nothing else.
+                let errors = sequencer.child.errors.soFar
+                #expect(errors.isEmpty, "\(errors)")
             }
         }
 

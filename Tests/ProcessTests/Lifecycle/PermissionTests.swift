@@ -2,8 +2,13 @@ import Foundation
 import Testing
 
 extension ProcessTests {
-    /// Who may read the files that the programs write.
+    /// Who may read the files that the programs write, and what the programs say if they may not write them.
     struct PermissionTests {
+        /// Starts a program as a user whom the system can refuse something.
+        private static let ordinary =
+            geteuid() == 0
+            ? ["/usr/bin/setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"] : []
+
         /// Starts a program with a umask that takes no permission away.
         private static let open = ["/bin/sh", "-c", "umask 0; exec \"$@\"", "sh"]
 
@@ -63,6 +68,86 @@ extension ProcessTests {
                 _ = try await site.sequencer(data: "shared")
                 #expect(try permissions(site)["shared/log.sqlite"] == 0o640)
             }
+        }
+
+        @Test(.enabled(if: ordinary.allSatisfy { !$0.hasPrefix("/") || access($0, X_OK) == 0 }))
+        func `a missing right is named with its file, and no log is called lost`() async throws {
+            try await withSite { site in
+                let sequencer = try await start(site)
+                _ = try await site.worker("alpha", of: sequencer)
+                _ = try await site.dispatch("increment", to: "counter", at: sequencer.address)
+                sequencer.child.signal(SIGTERM)
+                #expect(try await sequencer.child.end() == .exited(0))
+                let log = site.path("log")
+                let entries = "\(log)/entries-0000000000000000001.conflux"
+                for (path, mode, refuser) in [
+                    ("\(log)/log.sqlite-wal", 0o400, "sequencer"),
+                    ("\(log)/log.sqlite-wal", 0, "log"),
+                    ("\(log)/log.sqlite-shm", 0o400, "sequencer"),
+                    ("\(log)/log.sqlite", 0o400, "sequencer"), ("\(log)/log.sqlite", 0, "log"),
+                    ("\(log)/lock", 0o400, "sequencer"), (entries, 0o400, "sequencer"),
+                    (entries, 0, "log"), (log, 0o600, "sequencer"), (log, 0o600, "log"),
+                ] {
+                    let former = try permissions(of: path)
+                    #expect(chmod(path, mode_t(mode)) == 0)
+                    let words =
+                        refuser == "log"
+                        ? ["log", "--verify", log]
+                        : ["sequencer", "--bind", "tcp://127.0.0.1:0", "--data", log]
+                    let outcome = try await Tool.outcome(
+                        of: try site.start(words + ["--json"], behind: Self.ordinary))
+                    #expect(outcome.end != .exited(0), "\(outcome)")
+                    let message = outcome.message
+                    #expect(message.contains(path), "\(path): \(message)")
+                    #expect(message.contains("Permission denied"), "\(path): \(message)")
+                    #expect(message.contains("This user may not do that."), "\(path): \(message)")
+                    #expect(!message.contains("backup"), "\(path): \(message)")
+                    #expect(chmod(path, mode_t(former)) == 0)
+                }
+                _ = try await start(site)
+            }
+        }
+
+        @Test(
+            .enabled(if: ordinary.allSatisfy { !$0.hasPrefix("/") || access($0, X_OK) == 0 }),
+            arguments: [0, 0o500])
+        func `a sequencer continues when its right to the folder is back`(mode: Int) async throws {
+            try await withSite { site in
+                let sequencer = try await start(site)
+                let log = site.path("log")
+                _ = try await site.worker("alpha", of: sequencer)
+                _ = try await site.dispatch("increment", to: "counter", at: sequencer.address)
+                #expect(chmod(log, mode_t(mode)) == 0)
+                let waiting = try site.start([
+                    "dispatch", "counter", "increment", "--connect", sequencer.address,
+                    "--timeout", "60s",
+                ])
+                if mode == 0 {
+                    let failed = try await site.event("logFailed", of: sequencer.child)
+                    let message = failed[key: "message"]?.string ?? ""
+                    #expect(message.contains("Permission denied"), "\(message)")
+                }
+                #expect(chmod(log, 0o700) == 0)
+                let outcome = try await Tool.outcome(of: waiting)
+                #expect(outcome.end == .exited(0), "\(outcome.message)\n\(sequencer.child.report)")
+            }
+        }
+
+        /// Starts a sequencer as an ordinary user, who owns the log.
+        private func start(_ site: Site) async throws -> RunningSequencer {
+            if geteuid() == 0 {
+                // The folder is made here, since that user may not write in the site's.
+                #expect(mkdir(site.path("log"), 0o700) == 0 || errno == EEXIST)
+                #expect(chown(site.path("log"), 65_534, 65_534) == 0)
+            }
+            return try await Site.$prefix.withValue(Self.ordinary) {
+                try await site.sequencer(data: "log")
+            }
+        }
+
+        private func permissions(of path: String) throws -> Int {
+            let attributes = try FileManager.default.attributesOfItem(atPath: path)
+            return try #require(attributes[.posixPermissions] as? Int)
         }
 
         private func run(_ site: Site, _ arguments: String...) async throws {

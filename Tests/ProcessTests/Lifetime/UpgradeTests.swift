@@ -1,91 +1,224 @@
 import Conflux
 import Foundation
+import Spawning
 import Testing
 
 extension ProcessTests {
-    /// Programs with two versions of one state.
+    /// Programs with two versions of one state: see Tests/VaryingWorker.
     struct UpgradeTests {
+        private static let store = "ledger/shared"
+
         @Test(.timeLimit(.minutes(3)))
-        func `a newer program upgrades a store under load, and older ones stop it and say so`()
+        func `six programs are replaced one by one under load, and one entry raises the version`()
             async throws
         {
             try await withSite { site in
                 let sequencer = try await site.sequencer()
-                let old = [
-                    try await site.varyingWorker("old-1", hosting: "ledger", of: sequencer),
-                    try await site.varyingWorker("old-2", hosting: "ledger", of: sequencer),
-                ]
+                var workers: [Child] = []
+                for number in 1...6 {
+                    workers.append(
+                        try await site.varyingWorker(
+                            "old-\(number)", hosting: "ledger", of: sequencer))
+                }
                 let load = try site.start(
-                    [
-                        "dispatch", "ledger/*", "-", "--json", "--connect", sequencer.address,
-                        "--schema-version", "1",
-                    ], input: .pipe)
-                load.feed(sums(of: 500))
-                _ = try await load.output.line(100)
-                let new = try await site.varyingWorker("new-1", hosting: "ledger", of: sequencer)
+                    ["dispatch", Self.store, "-", "--json", "--connect", sequencer.address],
+                    input: .pipe)
+                var count = 0
+                func add(_ more: Int) async throws {
+                    load.feed(lines(of: more))
+                    count += more
+                    _ = try await load.output.line(count - more)
+                }
+                for index in 0..<6 {
+                    try await add(200)
+                    workers[index].signal(SIGTERM)
+                    #expect(try await workers[index].end() == .exited(0))
+                    // The third one is rolled back once before the version rises.
+                    let names =
+                        index == 2
+                        ? ["new-both-2", "old-again", "new-both-3"] : ["new-both-\(index)x"]
+                    for (attempt, name) in names.enumerated() {
+                        if attempt > 0 {
+                            workers[index].signal(SIGTERM)
+                            #expect(try await workers[index].end() == .exited(0))
+                        }
+                        workers[index] = try await site.varyingWorker(
+                            name, hosting: "ledger", of: sequencer)
+                        // It gets receipts for what only version 1 takes, until the last one is replaced.
+                        if index < 5 {
+                            let status = try await site.status(
+                                of: Self.store, at: sequencer.address)
+                            #expect(status[key: "schemaVersion"]?.number == 1)
+                        }
+                        try await add(50)
+                    }
+                }
                 let upgraded = try await site.event("upgraded", of: sequencer.child)
-                #expect(upgraded[key: "store"] == "ledger/shared")
                 #expect(upgraded[key: "schemaVersion"]?.number == 2)
-                load.feed(sums(of: 500))
                 load.endInput()
                 #expect(try await load.end() == .exited(0), "\(load.report)")
-                let line = try #require(load.output.soFar.last)
-                let last = try #require(try object(line)[key: "sequence"]?.number)
-                // All nodes apply the entries of the old version.
-                let sightings = try await site.sightings(
-                    of: "ledger", at: sequencer.address, in: ["old-1", "old-2", "new-1"],
-                    from: last)
-                #expect(
-                    sightings.map(\.state) == [
-                        #"{"total":1000}"#, #"{"total":1000}"#, #"{"sums":{"total":1000}}"#,
-                    ])
-
-                // The tool dispatches with the version that the store has.
+                #expect(load.output.soFar.count == count)
                 let booked = try await site.dispatch(
-                    #"{"book":{"amount":5,"under":"rent"}}"#, to: "ledger", at: sequencer.address)
-                for child in old {
-                    let stopped = try await site.event("storeStopped", of: child)
-                    #expect(stopped[key: "store"] == "ledger/shared")
-                    #expect(stopped[key: "sequence"]?.number == booked)
-                    let message = try #require(stopped[key: "message"]?.string)
-                    #expect(message.contains("schema version 2"))
-                    #expect(message.contains("Run a newer program"))
-                }
+                    #"{"book":{"amount":5,"under":"rent"}}"#, to: Self.store, at: sequencer.address)
                 let seen = try await site.sightings(
-                    of: "ledger", at: sequencer.address, in: ["new-1"], from: booked)
-                #expect(seen.map(\.state) == [#"{"sums":{"rent":5,"total":1000}}"#])
-
-                let late = try await Tool.outcome(
-                    of: try site.startVaryingWorker("old-3", hosting: "ledger", of: sequencer))
-                #expect(late.end == .exited(70), "\(late.message)")
-                let message = try #require(
-                    try object(late.errors.last ?? "")[key: "error"]?[key: "message"]?.string)
-                #expect(message.contains("ledger/shared") && message.contains("version 2"))
-                #expect(message.contains("newer program"))
-
-                // A second new worker gets the same state, although its program starts with another one.
-                _ = try await site.varyingWorker("new-2", hosting: "ledger", of: sequencer)
-                let padded = try await site.dispatch(
-                    lines: sums(of: 60, padding: 8 << 10), to: "ledger", at: sequencer.address)
-                let both = try await site.sightings(
-                    of: "ledger", at: sequencer.address, in: ["new-1", "new-2"], from: padded)
-                #expect(Set(both.map(\.state)) == [#"{"sums":{"rent":5,"total":1060}}"#])
-                let status = try await site.status(of: "ledger/shared", at: sequencer.address)
-                #expect(status[key: "schemaVersion"]?.number == 2)
-                #expect(status[key: "divergence"] == nil)
-                let stopped = try #require(status[key: "stopped"]?.array)
-                #expect(stopped.map { $0[key: "name"]?.string } == ["old-1", "old-2"])
-                #expect(stopped.allSatisfy { $0[key: "sequence"]?.number == booked })
-                #expect(new.isRunning && old.allSatisfy(\.isRunning))
+                    of: "ledger", at: sequencer.address,
+                    in: ["new-both-0x", "new-both-3", "new-both-5x"], from: booked)
+                #expect(Set(seen.map(\.state)) == [#"{"sums":{"rent":5,"total":\#(count)}}"#])
+                for worker in workers { #expect(worker.isRunning) }
+                try await expectRefused("old-7", site, sequencer, saying: "newer program")
             }
         }
 
-        private func sums(of count: Int, padding: Int = 0) -> [String] {
-            let text = String(repeating: "x", count: padding)
-            return (0..<count).map { _ in
-                padding == 0
-                    ? #"{"add":{"amount":1}}"# : #"{"add":{"amount":1,"padding":"\#(text)"}}"#
+        @Test(.timeLimit(.minutes(3)))
+        func `a migration that fails changes nothing, whether it throws, traps or hangs`()
+            async throws
+        {
+            try await withSite { site in
+                let sequencer = try await site.sequencer()
+                let old = try await site.varyingWorker("old-1", hosting: "ledger", of: sequencer)
+                try await site.dispatch(
+                    lines: lines(of: 100), to: Self.store, at: sequencer.address)
+                try await expectRefused("new-1", site, sequencer, saying: "old-1")
+                old.signal(SIGTERM)
+                #expect(try await old.end() == .exited(0))
+                let before = try await site.status(of: Self.store, at: sequencer.address)
+
+                try await expectRefused("new-throwing", site, sequencer, saying: "TooMuch")
+                let trapping = try site.startVaryingWorker(
+                    "new-trapping", hosting: "ledger", of: sequencer)
+                #expect(try await trapping.end() == .killed(SIGILL))
+                _ = try await site.event("upgradeFailed", of: sequencer.child) {
+                    $0[key: "message"]?.string?.contains("new-trapping") == true
+                }
+                try await expectTwoDeaths("new-trapping", site, sequencer)
+                try await expectRefused("new-hanging", site, sequencer, saying: "in time")
+                let after = try await site.status(of: Self.store, at: sequencer.address)
+                #expect(after == before)
+
+                // The old program, and a newer one that is correct, find everything as it was.
+                let again = try await site.varyingWorker("old-2", hosting: "ledger", of: sequencer)
+                let last = try await site.dispatch(
+                    lines: lines(of: 1), to: Self.store, at: sequencer.address)
+                let seen = try await site.sightings(
+                    of: "ledger", at: sequencer.address, in: ["old-2"], from: last)
+                #expect(seen.map(\.state) == [#"{"total":101}"#])
+                again.signal(SIGTERM)
+                #expect(try await again.end() == .exited(0))
+                _ = try await site.varyingWorker("new-2", hosting: "ledger", of: sequencer)
+                // Another program of the same version makes another state of the snapshot.
+                try await expectRefused("new-other", site, sequencer, saying: "another state")
             }
+        }
+
+        @Test func `a host of an older version whose migration traps does not die of it for ever`()
+            async throws
+        {
+            try await withSite { site in
+                let sequencer = try await site.sequencer()
+                let old = try await site.varyingWorker("old-1", hosting: "ledger", of: sequencer)
+                try await expectTwoDeaths("new-both-trapping", site, sequencer)
+                // Others are as before, and so is the store.
+                let last = try await site.dispatch(
+                    lines: lines(of: 1), to: Self.store, at: sequencer.address)
+                let seen = try await site.sightings(
+                    of: "ledger", at: sequencer.address, in: ["old-1"], from: last)
+                #expect(seen.map(\.state) == [#"{"total":1}"#])
+                #expect(old.isRunning)
+            }
+        }
+
+        @Test(.timeLimit(.minutes(3)))
+        func `receipts stay true, since a newer program begins where the older one ends`()
+            async throws
+        {
+            try await withSite { site in
+                let sequencer = try await site.sequencer()
+                let old = try await site.varyingWorker("old-1", hosting: "ledger", of: sequencer)
+                _ = try await site.dispatch(
+                    #"{"add":{"amount":500}}"#, to: Self.store, at: sequencer.address)
+                // A planned stop leaves a snapshot.
+                old.signal(SIGTERM)
+                #expect(try await old.end() == .exited(0))
+                let new = try await site.varyingWorker("new-1", hosting: "ledger", of: sequencer)
+                let seen = try await site.sightings(
+                    of: "ledger", at: sequencer.address, in: ["new-1"], from: 1)
+                #expect(seen.map(\.state) == [#"{"sums":{"total":500}}"#])
+                new.signal(SIGTERM)
+                #expect(try await new.end() == .exited(0))
+                _ = try await Tool.outcome(
+                    of: try site.start(
+                        ["drop", Self.store, "--yes", "--connect", sequencer.address]))
+
+                let killed = try await site.varyingWorker("old-2", hosting: "ledger", of: sequencer)
+                _ = try await site.dispatch(
+                    #"{"add":{"amount":500}}"#, to: Self.store, at: sequencer.address)
+                killed.signal(SIGKILL)
+                _ = try await killed.end()
+                _ = try await site.event("left", of: sequencer.child) {
+                    $0[key: "name"] == "old-2"
+                }
+                try await expectRefused("new-2", site, sequencer, saying: "--replay")
+                let upgrade = try site.start(
+                    [
+                        "upgrade", Self.store, "--replay", "--json", "--timeout", "30s",
+                        "--connect",
+                        sequencer.address,
+                    ])
+                let replayed = try await replaying("new-3", site, sequencer)
+                #expect(try await upgrade.end() == .exited(0), "\(upgrade.report)")
+                // The newer rule refuses what the older one took: that was the choice.
+                let last = try await site.sightings(
+                    of: "ledger", at: sequencer.address, in: ["new-3"], from: 1)
+                #expect(last.map(\.state) == [#"{"sums":{"total":0}}"#])
+                #expect(replayed.isRunning)
+            }
+        }
+
+        /// Starts a worker again and again until its store may be upgraded: the command may not have asked yet.
+        private func replaying(
+            _ name: String, _ site: Site, _ sequencer: RunningSequencer
+        ) async throws -> Child {
+            for _ in 0..<100 {
+                let child = try site.startVaryingWorker(name, hosting: "ledger", of: sequencer)
+                let line = try await child.output.line(0)
+                if line?.contains(#""event":"ready""#) == true { return child }
+                _ = try await child.end()
+            }
+            throw Failure("\(name) was never allowed to judge entries again")
+        }
+
+        private func expectRefused(
+            _ name: String, _ site: Site, _ sequencer: RunningSequencer,
+            _ options: [String] = [], saying text: String
+        ) async throws {
+            let outcome = try await Tool.outcome(
+                of: try site.startVaryingWorker(name, hosting: "ledger", of: sequencer, options))
+            #expect(outcome.end == .exited(70), "\(outcome.message)")
+            let message = try #require(
+                try object(outcome.errors.last ?? "")[key: "error"]?[key: "message"]?.string)
+            #expect(message.contains(Self.store) && message.contains(text), "\(message)")
+        }
+
+        /// With a journal, a program dies twice of a migration, and then gets an error. If the sequencer remembers the last
+        /// death, it gets an error at once.
+        private func expectTwoDeaths(
+            _ name: String, _ site: Site, _ sequencer: RunningSequencer
+        ) async throws {
+            var ends: [Child.End] = []
+            for _ in 0..<10 {
+                let outcome = try await Tool.outcome(
+                    of: try site.startVaryingWorker(
+                        name, hosting: "ledger", of: sequencer,
+                        ["--journal", "\(site.folder)/journal"]))
+                ends.append(outcome.end)
+                if outcome.errors.last?.contains("ended 2 times in a row") == true { break }
+            }
+            #expect(ends.last == .exited(70), "\(ends)")
+            #expect(ends.count { $0 == .killed(SIGILL) } == 2, "\(ends)")
+        }
+
+        private func lines(of count: Int) -> [String] {
+            (0..<count).map { _ in #"{"add":{"amount":1}}"# }
         }
     }
 }

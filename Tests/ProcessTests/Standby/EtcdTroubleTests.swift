@@ -51,6 +51,28 @@ extension ProcessTests {
             }
         }
 
+        /// It would wait for its own silence otherwise.
+        @Test func `a sequencer whose log failed does not wait if no other has claimed it`()
+            async throws
+        {
+            try await withSite { site in
+                var options = EtcdCluster.Options()
+                options.memberCount = 1
+                let cluster = try EtcdCluster(options)
+                let sequencer = try await site.sequencer(log: cluster.address("conflux"))
+                let mark = sequencer.child.output.count
+                cluster.signal(SIGSTOP, 0)
+                _ = try await sequencer.child.output.first(from: mark) { line in
+                    try object(line)[key: "event"]?.string == "logFailed"
+                }
+                cluster.signal(SIGCONT, 0)
+                let next = try await sequencer.child.output.first(from: mark) { line in
+                    ["ready", "standby"].contains(try object(line)[key: "event"]?.string)
+                }.line
+                #expect(try object(next)[key: "event"]?.string == "ready", "\(next)")
+            }
+        }
+
         @Test func `without a majority of etcd there are no receipts, and later nothing is lost`()
             async throws
         {

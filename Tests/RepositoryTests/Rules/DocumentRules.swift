@@ -43,6 +43,7 @@ extension Rule {
     /// The documents whose samples are parts of tests, with the folders of these tests.
     private static let samples = [
         (document: "README.md", folder: "Tests/ReadmeTests/"),
+        (document: "docs/changing-a-state.md", folder: "Tests/ReadmeTests/"),
         (document: "docs/coming-from.md", folder: "Tests/ComingFromTests/"),
         (document: "docs/testing.md", folder: "Tests/ReadmeTests/"),
         (document: "docs/tutorial.md", folder: "Tests/Tutorial/"),

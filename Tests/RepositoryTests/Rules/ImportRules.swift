@@ -12,9 +12,6 @@ extension Rule {
         "ConfluxArguments": [],
         "ConfluxCoding": ["ConfluxVocabulary"],
         "Conflux": ["ConfluxVocabulary", "ConfluxSystem", "ConfluxThreads", "ConfluxCoding"],
-        "ConfluxTesting": [
-            "ConfluxVocabulary", "ConfluxSystem", "ConfluxThreads", "Conflux", "Testing", "XCTest",
-        ],
         "ConfluxZeroMQ": [
             "ConfluxVocabulary", "ConfluxSystem", "ConfluxProtocol", "CSockets", "CSodium",
         ],
@@ -32,6 +29,10 @@ extension Rule {
         "ConfluxNode": [
             "ConfluxVocabulary", "ConfluxSystem", "ConfluxHashing", "ConfluxProtocol",
             "ConfluxZeroMQ", "Conflux",
+        ],
+        "ConfluxTesting": [
+            "ConfluxVocabulary", "ConfluxSystem", "ConfluxThreads", "Conflux", "ConfluxNode",
+            "Testing", "XCTest",
         ],
         "ConfluxBuiltins": ["ConfluxVocabulary", "Conflux", "ConfluxNode"],
         "ConfluxMonitoring": ["ConfluxVocabulary", "ConfluxSystem", "CMicroHTTPD"],

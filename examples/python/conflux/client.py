@@ -697,6 +697,27 @@ class Client:
         else:
             self.load(replica, replica.life, divergence["reference"], loaded)
 
+    def hear_migrate(self, frame):
+        """Migrates a snapshot of a store that is hosted or opened here, and says what comes of it. Nothing changes."""
+        asked = frame.value
+        replica = next((r for r in self.replicas.values() if r.store == asked["store"]), None)
+        if not self.is_current(frame) or replica is None:
+            return
+        offer = asked["snapshot"]
+        known = offer.get("whole") or offer["saved"]
+
+        def answer(octets, coding="json"):
+            outcome = replica.migrated(octets, coding, known["schemaVersion"], asked["schemaVersion"])
+            self.say("migrated", {
+                "place": {
+                    "store": asked["store"], "life": asked["life"], "sequence": known["sequence"]},
+                "schemaVersion": asked["schemaVersion"], "outcome": outcome})
+
+        if "whole" in offer:
+            answer(known["state"]["bytes"], known["state"]["coding"])
+        else:
+            self.load(replica, asked["life"], known, answer)
+
     def hear_reload(self, frame):
         """A replica that stopped starts again, after the entry that it could not apply."""
         place = frame.value["place"]

@@ -7,6 +7,7 @@
     A replica takes entries in order, each once. It does not use sockets.
 """
 
+import copy
 from collections import OrderedDict
 
 from .coding import Invalid
@@ -70,6 +71,19 @@ class Replica:
         self.points.clear()
         self.refused = Digest()
 
+    def migrated(self, octets, coding, version, target):
+        """What a snapshot becomes in another version: its digest, or why it can't be migrated."""
+        if octets is None:
+            return {"failed": "the snapshot is damaged, or gone"}
+        if target != self.state.version:
+            return {"failed": f"this program has version {self.state.version}"}
+        state = copy.deepcopy(self.state)
+        try:
+            state.migrate(octets, coding, version)
+            return {"migrated": Digest(state.encode()).digits()}
+        except (Invalid, AttributeError) as error:
+            return {"failed": f"it can't be migrated: {error}"}
+
     def is_meant(self, target):
         state, _, _ = self.store.partition("/")
         return target in (self.store, state + "/*")
@@ -120,8 +134,7 @@ class Replica:
             self.refusals_from, _ = self.refusals.popitem(last=False)
 
     def note(self, sequence, name, fields):
-        """Takes an event of the log. An `upgraded` one changes nothing here: the replica stops at
-        the first action of the newer version."""
+        """Takes an event of the log."""
         if name == "skipped":
             skipped, target = fields["0"], fields["1"]
             if not self.is_meant(target) or skipped <= self.life or skipped in self.skips:
@@ -129,13 +142,21 @@ class Replica:
             self.skips.add(skipped)
             stopped_at, _ = self.stopped or (None, None)
             return "reload" if self.last >= skipped or stopped_at == skipped else None
-        if name not in ("dropped", "frozen", "thawed", "digestPoint"):
+        if name not in ("dropped", "frozen", "thawed", "digestPoint", "upgraded"):
             return None
         if (fields["0"], fields["life"]) != (self.store, self.life):
             return None
         if name == "dropped":
             self.is_over = True
             return "over"
+        if name == "upgraded":
+            if fields["schemaVersion"] > self.state.version and self.stopped is None:
+                self.stopped = (
+                    sequence,
+                    f"{self.store} stopped at {sequence}: it has schema version "
+                    f"{fields['schemaVersion']} and this program knows {self.state.version}; "
+                    "run a newer program")
+            return None
         if name in ("frozen", "thawed"):
             self.is_frozen = name == "frozen"
             return None

@@ -43,7 +43,7 @@ REJECTION_CODE = Code(
     {
         1: "unknownTarget", 2: "payloadTooLarge", 3: "malformed", 4: "unrecorded",
         5: "otherLife", 6: "schemaVersion", 7: "tableFull", 8: "unsupported", 9: "withdrawn",
-        10: "frozen", 11: "passed", 12: "damaged", 13: "notAllowed",
+        10: "frozen", 11: "passed", 12: "damaged", 13: "notAllowed", 14: "upgradeFailed",
     },
     U16,
 )
@@ -274,6 +274,24 @@ class Part(Form):
 
 
 PART = Part()
+OFFER = Choice(
+    {
+        1: ("whole", Record(sequence=NUMBER, schemaVersion=U32, state=STATE)),
+        2: ("saved", REFERENCE),
+    })
+OPEN_OUTCOME = Choice(
+    {
+        1: (
+            "opened",
+            Record(
+                life=NUMBER, schemaVersion=U32, last=NUMBER, floor=NUMBER,
+                snapshot=Optional(OFFER),
+                aside=Optional(REFERENCE), skipped=List(NUMBER),
+            ),
+        ),
+        2: ("failed", REJECTED),
+    })
+OPENED = Record(request=U64, outcome=OPEN_OUTCOME)
 QUESTION = Record(
     number=U64,
     patience=NUMBER,
@@ -287,6 +305,7 @@ QUESTION = Record(
             5: "reload",
             6: "sequencers",
             7: ("handOver", Record(to=Optional(TEXT))),
+            8: ("start", STORE),
         }
     ),
 )
@@ -330,6 +349,7 @@ ANSWER = Record(
             9: ("reloaded", Record(count=U32)),
             10: ("sequencers", List(Record(address=TEXT, isServing=FLAG, last=NUMBER))),
             11: ("handingOver", Record(to=TEXT)),
+            12: ("start", Record(("0", STORE), ("1", OPEN_OUTCOME))),
         }
     ),
 )
@@ -337,6 +357,10 @@ BARRIER = Record(request=U64)
 DROP = Record(request=U64, store=STORE, life=POSITIVE)
 SKIP = Record(request=U64, sequence=POSITIVE, target=TARGET)
 FREEZE = Record(request=U64, store=STORE, life=POSITIVE, isFrozen=FLAG)
+UPGRADE = Record(request=U64, store=STORE, life=POSITIVE, schemaVersion=U32, mayReplay=FLAG)
+MIGRATED = Record(
+    place=PLACE, schemaVersion=U32, outcome=Choice({1: ("migrated", DIGEST), 2: ("failed", TEXT)}))
+LEAVING = Record(request=U64)
 BYE = Record(request=U64, code=BYE_CODE, message=TEXT)
 
 WELCOME = Record(
@@ -345,29 +369,6 @@ WELCOME = Record(
     limits=Record(
         windowBytes=U32, batchBytesMax=U32, payloadBytesMax=U32,
         beatInterval=NUMBER, silenceMax=NUMBER,
-    ),
-)
-OPENED = Record(
-    request=U64,
-    outcome=Choice(
-        {
-            1: (
-                "opened",
-                Record(
-                    life=NUMBER, schemaVersion=U32, last=NUMBER, floor=NUMBER,
-                    snapshot=Optional(
-                        Choice(
-                            {
-                                1: (
-                                    "whole",
-                                    Record(sequence=NUMBER, schemaVersion=U32, state=STATE)),
-                                2: ("saved", REFERENCE),
-                            })),
-                    aside=Optional(REFERENCE), skipped=List(NUMBER),
-                ),
-            ),
-            2: ("failed", REJECTED),
-        }
     ),
 )
 
@@ -438,6 +439,7 @@ DIVERGENCE = Record(
     mustReload=FLAG,
 )
 RELOAD = Record(place=PLACE)
+MIGRATE = Record(store=STORE, life=POSITIVE, schemaVersion=U32, snapshot=OFFER)
 REDIRECT = Record(request=U64, address=TEXT)
 BEAT = Record(log=ID, last=NUMBER, floor=NUMBER)
 
@@ -447,7 +449,7 @@ KINDS = {
     0x02: Kind("open", "node", OPEN),
     0x03: Kind("close", "node", CLOSE),
     0x04: Kind("drop", "node", DROP),
-    0x05: Kind("upgrade", "node", None),
+    0x05: Kind("upgrade", "node", UPGRADE),
     0x06: Kind("submit", "node", SUBMIT),
     0x07: Kind("fetch", "node", FETCH),
     0x08: Kind("load", "node", LOAD),
@@ -463,6 +465,8 @@ KINDS = {
     0x12: Kind("bye", "node", BYE),
     0x13: Kind("freeze", "node", FREEZE),
     0x14: Kind("visit", "node", VISIT),
+    0x15: Kind("migrated", "node", MIGRATED),
+    0x16: Kind("leaving", "node", LEAVING),
     0x41: Kind("welcome", "sequencer", WELCOME),
     0x42: Kind("opened", "sequencer", OPENED),
     0x43: Kind("receipts", "sequencer", RECEIPTS),
@@ -479,6 +483,7 @@ KINDS = {
     0x4E: Kind("farewell", "sequencer", BYE),
     0x4F: Kind("divergence", "sequencer", DIVERGENCE),
     0x50: Kind("reload", "sequencer", RELOAD),
+    0x51: Kind("migrate", "sequencer", MIGRATE),
     0x81: Kind("commit", "feed", COMMIT),
     0x82: Kind("beat", "feed", BEAT),
     0x83: Kind("activityPublished", "feed", None),

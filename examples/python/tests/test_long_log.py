@@ -85,15 +85,6 @@ class LongLogTests(unittest.TestCase):
         states = self.cluster.observe(self, names)
         self.assertEqual(states, [{"count": count}] * len(names))
 
-    def skip(self, dispatched):
-        """Skips an entry, once everybody has reached it and has reported that."""
-        while True:
-            try:
-                return self.cluster.run(self, "log", "skip", str(dispatched.sequence))
-            except RuntimeError as error:
-                if "ask again" not in str(error):
-                    raise
-
     def test_a_late_joiner_begins_with_a_snapshot_that_python_gave(self):
         first, counter = self.join("first")
         count = self.raise_floor(first)
@@ -166,42 +157,19 @@ class LongLogTests(unittest.TestCase):
         self.wait(lambda: late.state.count == 2 and replica.state.count == 2)
         self.assert_same(2, "alpha")
 
-    def test_an_older_replica_stops_at_the_first_newer_entry_and_not_at_the_upgrade(self):
+    def test_a_newer_program_raises_the_version_once_no_older_one_hosts_the_store(self):
         old, replica = self.join("old")
-        self.dispatch(old)
+        with self.assertRaisesRegex(Rejected, "schemaVersion"):
+            self.join("early", Newer())
+        self.assertIsNone(replica.stopped)
+        old.end(STORE)
         new, newer = self.join("new", Newer())
-        self.assertEqual(newer.state.count, 1)
-        # The store was upgraded. The older replica applies entries of its own version.
-        kept = self.dispatch(old)
-        self.wait(lambda: replica.position >= kept.sequence and newer.state.count == 2)
-        self.assertEqual((replica.state.count, replica.stopped), (2, None))
-        last = self.dispatch(new, version=2)
-        self.wait(lambda: replica.stopped is not None and newer.state.count == 3)
-        self.assertEqual(replica.stopped[0], last.sequence)
-        self.assertIn("run a newer program", replica.stopped[1])
-        self.assertEqual((replica.state.count, replica.position), (2, last.sequence - 1))
-        self.wait(lambda: old.told is not None and old.told["stopped"])
+        self.dispatch(new, version=2)
+        self.wait(lambda: newer.state.count == 1)
         with self.assertRaisesRegex(Rejected, "schemaVersion"):
             self.join("older")
-
-    def test_an_entry_that_is_skipped_has_no_effect(self):
-        old, replica = self.join("old")
-        new, _ = self.join("new", Newer())
-        self.clients.remove(new)
-        new.end(STORE)
-        self.dispatch(old)
-        # No node can apply it.
-        skipped = self.dispatch(old, version=2)
-        self.wait(lambda: old.told is not None and old.told["stopped"])
-        self.skip(skipped)
-        # The replica stopped there. The store is opened again, but the program's version is too old.
-        self.wait(lambda: replica.failure is not None)
-        self.assertIn("schemaVersion", replica.failure)
-        last = self.dispatch(old, version=2)
-        again = new.open(STORE, Newer())
-        new.wait(lambda: again.position >= last.sequence)
-        self.assertEqual(again.state.count, 2)
-        self.assertEqual(list(again.refusals), [skipped.sequence])
+        again, other = self.join("again", Newer())
+        self.wait(lambda: other.state.count == 1)
 
     def test_a_replica_that_stopped_is_given_the_state_of_others(self):
         self.cluster.work("alpha")
@@ -217,29 +185,6 @@ class LongLogTests(unittest.TestCase):
         client.wait(lambda: replica.position >= passed.sequence)
         self.assertGreaterEqual(replica.began, passed.sequence)
         self.assert_same(2, "alpha")
-
-    def test_a_replica_that_stops_while_it_catches_up_is_opened_once_the_entry_is_skipped(self):
-        self.cluster.work("alpha", "counter/other")
-        old, _ = self.join("old")
-        old.open("counter/other", Counter())
-        old.end("counter/other")
-        old.end(STORE)
-        new, newer = self.join("new", Newer())
-        # The entry is also for the other store, which nobody has upgraded.
-        passed = new.dispatch("counter/*", INCREMENT, version=2)
-        self.wait(lambda: passed.outcome is not None)
-        self.assertIsNotNone(passed.sequence, passed.outcome)
-        self.wait(lambda: newer.state.count == 1)
-        with self.assertRaisesRegex(Stopped, f"stopped at {passed.sequence}"):
-            old.open("counter/other", Counter())
-        new.end(STORE)
-        self.skip(passed)
-        other = old.open("counter/other", Counter())
-        self.assertEqual((other.state.count, list(other.refusals)), (0, [passed.sequence]))
-        # So does a worker, which stopped there as well.
-        added = old.dispatch("counter/other", INCREMENT)
-        self.wait(lambda: added.outcome is not None and other.state.count == 1)
-        self.cluster.observe(self, ["alpha", "old"], "counter/other")
 
 
 if __name__ == "__main__":

@@ -111,10 +111,12 @@ class ReplicaTests(unittest.TestCase):
     def test_a_point_of_another_life_is_not_its_own(self):
         self.assertEqual(self.take(event(5, "digestPoint", life=3)), [None])
 
+    def test_an_older_replica_stops_where_the_version_rises(self):
+        self.take(action(5), event(6, "upgraded", schemaVersion=2, base=5), action(7))
+        self.assertEqual((self.replica.stopped[0], self.replica.position, self.count()), (6, 5, 11))
+
     def test_an_older_replica_stops_at_the_first_newer_entry_that_concerns_it(self):
-        self.take(
-            event(5, "upgraded", schemaVersion=2, base=4), action(6),
-            action(7, target="counter/other", version=2))
+        self.take(action(6), action(7, target="counter/other", version=2))
         self.assertIsNone(self.replica.stopped)
         outcomes = self.take(action(8, version=2), action(9), event(10, "digestPoint"))
         self.assertEqual(outcomes, [None] * 3)

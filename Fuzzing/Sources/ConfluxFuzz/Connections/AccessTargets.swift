@@ -30,7 +30,9 @@ extension FuzzTarget {
                     .split(whereSeparator: { " \t".unicodeScalars.contains($0) })
                     .map { Substring($0) }
             }
-            let entries = words.filter { $0.first.map { !$0.hasPrefix("#") } ?? false }
+            let entries = words.filter {
+                $0.first.map { $0.utf8.first != UInt8(ascii: "#") } ?? false
+            }
             require(entries.count == keys.count, "\(keys.count) keys of \(entries.count) lines")
             let again = entries.reversed().map { $0.joined(separator: " ") }
             require(

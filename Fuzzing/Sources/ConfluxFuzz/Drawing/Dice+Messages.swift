@@ -11,7 +11,7 @@ extension Dice {
         case 2, 3:
             .open(
                 Open(
-                    request: request(known), subject: subject(), schemaVersion: version(),
+                    request: request(known), subject: subject(), versions: versions(),
                     events: list(upTo: 2) { $0.name() }, initial: state()))
         case 4: .close(Close(subject: subject()))
         case 5: .submit(batch(known))
@@ -39,7 +39,7 @@ extension Dice {
         case 9: .question(question(known))
         case 10: .answer(answer(known))
         default:
-            switch below(8) {
+            switch below(11) {
             case 0: .bye(bye())
             case 1: .barrier(Barrier(request: request(known)))
             case 2: .load(load(known))
@@ -52,6 +52,17 @@ extension Dice {
                         sequence: SequenceNumber(max(sequence(known).rawValue, 1)),
                         target: target()))
             case 6:
+                .upgrade(
+                    Upgrade(
+                        request: request(known), store: storeName(), life: place(known).life,
+                        schemaVersion: flag() ? 0 : version(), mayReplay: flag()))
+            case 7:
+                .migrated(
+                    Migrated(
+                        place: place(known), schemaVersion: version(),
+                        outcome: flag() ? .failed("it throws") : .migrated(digest())))
+            case 8: .leaving(Leaving(request: request(known)))
+            case 9:
                 .freeze(
                     Freeze(
                         request: request(known), store: storeName(),
@@ -80,11 +91,15 @@ extension Dice {
             },
             hosted: list(upTo: 3) {
                 HostedStore(
-                    store: $0.storeName(), life: $0.life(known), schemaVersion: $0.version())
+                    store: $0.storeName(), life: $0.life(known), versions: $0.versions())
             },
             bridged: list(upTo: 3) {
                 StateBridge(state: $0.name(), schemaVersion: $0.version())
             })
+    }
+
+    mutating func versions() -> SupportedVersions {
+        SupportedVersions(version(), oldest: version(), policy: one(of: UpgradePolicy.self))
     }
 
     mutating func batch(_ known: Surroundings) -> Batch {

@@ -125,7 +125,7 @@ extension Dice {
         case 5:
             .upgraded(
                 storeName(), life: place(known).life, schemaVersion: version(),
-                base: place(known).sequence)
+                base: place(known).sequence, digest: optional { $0.digest() })
         case 6:
             .frozen(storeName(), life: place(known).life, reason: one(of: FreezeReason.self))
         case 7: .thawed(storeName(), life: place(known).life)

@@ -55,7 +55,7 @@ extension Dice {
     }
 
     /// The digest of the state that honest replicas have, or another one.
-    private mutating func digest() -> Digest {
+    mutating func digest() -> Digest {
         Digest(of: flag() ? [0x5B, 0x5D] : [byte()] as [UInt8])
     }
 }

@@ -119,7 +119,9 @@ struct PretendedSequencer {
             ]
         case .skip(let skip): [confirmed(skip.request)]
         case .freeze(let freeze): [confirmed(freeze.request)]
-        case .close, .answer, .bye, .digest, .snapshot: []
+        case .upgrade(let upgrade): [confirmed(upgrade.request)]
+        case .leaving(let leaving): [confirmed(leaving.request)]
+        case .close, .answer, .bye, .digest, .snapshot, .migrated: []
         }
     }
 

@@ -121,7 +121,7 @@ struct ReplicaRun {
 
     mutating func open(_ subject: HostingSubject) {
         let open = Open(
-            request: nextRequest, subject: subject, schemaVersion: 1, events: [],
+            request: nextRequest, subject: subject, versions: SupportedVersions(1), events: [],
             initial: EncodedState(coding: .json, bytes: [0x5B, 0x5D]))
         nextRequest += 1
         handle(.open(open))
@@ -224,7 +224,7 @@ struct ReplicaRun {
         case .deliver(let delivery): perform(delivery)
         case .give(let request): given = given.suffix(7) + [.none(of: request.place)]
         case .asked(let question): asked = [question]
-        case .connect, .subscribe, .answered, .event: break
+        case .connect, .subscribe, .answered, .loaded, .event: break
         case .end: hasEnded = true
         }
     }
@@ -254,10 +254,10 @@ struct ReplicaRun {
             delivered = nil
             progress.resets += 1
             progress.applied = .zero
-        case .restore(let store, _, _, _, _, let through, let request):
+        case .restore(let store, _, _, _, _, _, let through, let request):
             restoring.append((store, through, request))
         case .passOver(let last): delivered = last
-        case .begin, .compare, .attach, .opened: break
+        case .begin, .compare, .attach, .opened, .migrate: break
         }
     }
 

@@ -61,7 +61,8 @@ extension SequencerRun {
             sayHonestly(
                 .open(
                     Open(
-                        request: 1, subject: .store(store), schemaVersion: 1, events: [],
+                        request: 1, subject: .store(store), versions: SupportedVersions(1),
+                        events: [],
                         initial: EncodedState(coding: .json, bytes: [0x5B, 0x5D]))),
                 from: connection)
             settle()

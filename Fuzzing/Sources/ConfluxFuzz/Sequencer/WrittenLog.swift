@@ -260,7 +260,7 @@ struct WrittenLog {
             lives[name] = nil
         case .digestPoint(let name, let life):
             require(lives[name] == life && !frozen.contains(name), "a point of \(name) in \(life)")
-        case .upgraded(let name, let life, _, let base):
+        case .upgraded(let name, let life, _, let base, _):
             require(lives[name] == life && base < sequence, "\(name) upgraded from \(base)")
             stamps[name] = sequence
         case .frozen(let name, let life, _):

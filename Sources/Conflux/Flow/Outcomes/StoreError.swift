@@ -37,6 +37,9 @@ public struct StoreError: Error, Sendable, CustomStringConvertible {
         case newerSnapshot
         /// The migration of a snapshot threw an error.
         case migrationFailed
+        /// A snapshot or an action can't be decoded, though its version is known: the form of the type changed, and
+        /// its version did not.
+        case formChanged
     }
 
     /// What kind of failure it is.
@@ -46,7 +49,7 @@ public struct StoreError: Error, Sendable, CustomStringConvertible {
     /// What caused it, if that is known.
     public let reason: (any Error)?
 
-    init(_ code: Code, _ message: String, _ reason: (any Error)? = nil) {
+    package init(_ code: Code, _ message: String, _ reason: (any Error)? = nil) {
         self.code = code
         self.message = message
         self.reason = reason

@@ -6,6 +6,9 @@
 
 /// What a log has open, and what must still be at its paths: the system lets somebody move a file, or put another
 /// one in its place, while a process writes to it.
+///
+/// A file has moved only if the system says that nothing, or something else, is at its path now. If the system does
+/// not let the process look, nothing is known: the write fails, and a later one looks again.
 struct HeldFiles {
     /// One file, whatever its name is.
     private struct Identity: Equatable {
@@ -14,9 +17,9 @@ struct HeldFiles {
 
         init(_ status: stat) { (device, inode) = (status.st_dev, status.st_ino) }
 
-        /// nil if there is no file.
+        /// The file at a path; nil if there is none.
         init?(_ path: String) throws(LogError) {
-            guard let status = try HeldFiles.status(path) else { return nil }
+            guard let status = try HeldFiles.status(of: path) else { return nil }
             self.init(status)
         }
 
@@ -34,9 +37,9 @@ struct HeldFiles {
         let seconds: time_t
         let nanoseconds: Int
 
-        /// nil if there is no file.
+        /// The file at a path; nil if there is none.
         init?(_ path: String) throws(LogError) {
-            guard let status = try HeldFiles.status(path) else { return nil }
+            guard let status = try HeldFiles.status(of: path) else { return nil }
             identity = Identity(status)
             size = status.st_size
             #if canImport(Darwin)
@@ -47,6 +50,11 @@ struct HeldFiles {
         }
     }
 
+    /// What is at a path; nil if nothing is.
+    private static func status(of path: String) throws(LogError) -> stat? {
+        try LogFolder.status(of: path, absent: [ENOENT, ENOTDIR])
+    }
+
     private let path: String
     private let lockPath: String
     private let databasePath: String
@@ -55,8 +63,8 @@ struct HeldFiles {
     private let lock: Identity
     private let writeAhead: Identity
     private var database: Version
-    /// Whether the database has changed since, and the system did not say how.
-    private var isDatabaseUnread = false
+    /// Whether the owner has changed the database since, and could not look at it afterwards.
+    private var isChangeUnseen = false
     /// The file of entries that was checked last.
     private var newest: (path: String, identity: Identity)?
 
@@ -67,7 +75,7 @@ struct HeldFiles {
     ///   - lock: Its file `lock`.
     ///   - path: The path of the folder.
     ///   - databasePath: The path of the database.
-    /// - Throws: `moved`.
+    /// - Throws: `moved`; `unusableFolder`, `failed` if the system does not say.
     init(
         folder: Int32, lock: Int32, path: String, database databasePath: String
     ) throws(LogError) {
@@ -81,9 +89,8 @@ struct HeldFiles {
         guard let lock = Identity(lock), try Identity(lockPath) == lock else {
             throw .moved(lockPath)
         }
-        guard let database = try Version(databasePath),
-            let writeAhead = try Identity(writeAheadPath)
-        else { throw .moved(databasePath) }
+        guard let database = try Version(databasePath) else { throw .moved(databasePath) }
+        guard let writeAhead = try Identity(writeAheadPath) else { throw .moved(writeAheadPath) }
         self.folder = folder
         self.lock = lock
         self.database = database
@@ -93,52 +100,44 @@ struct HeldFiles {
     /// Takes the database as it is after a change by its owner.
     mutating func databaseChanged() {
         do throws(LogError) {
-            try readDatabase()
+            isChangeUnseen = false
+            try takeDatabase()
         } catch {
-            // The next check tries again, and reports it.
-            isDatabaseUnread = true
+            // The next check throws this, or looks at it first.
+            isChangeUnseen = true
         }
     }
 
-    private mutating func readDatabase() throws(LogError) {
-        let version = try Version(databasePath)
-        isDatabaseUnread = false
-        if let version, version.identity == database.identity { database = version }
+    private mutating func takeDatabase() throws(LogError) {
+        guard let version = try Version(databasePath), version.identity == database.identity else {
+            return
+        }
+        database = version
     }
 
-    /// Checks that nothing else is at the paths now.
+    /// The first path at which something else is now; nil if there is none.
     ///
-    /// - Throws: `moved`; `unusableFolder` or `failed` if the system does not say.
-    mutating func check(
+    /// - Throws: `unusableFolder`, `failed` if the system does not say.
+    mutating func firstMoved(
         _ entries: (path: String, byteCount: Int)?, isThorough: Bool
-    ) throws(LogError) {
-        guard try Identity(lockPath) == lock else { throw .moved(lockPath) }
-        if isDatabaseUnread { try readDatabase() }
-        guard try Version(databasePath) == database else { throw .moved(databasePath) }
-        if let entries, try !isThere(entries) { throw .moved(entries.path) }
-        guard isThorough else { return }
-        guard try Identity(path) == folder else { throw .moved(path) }
-        guard try Identity(writeAheadPath) == writeAhead else { throw .moved(writeAheadPath) }
-    }
-
-    /// What is at a path; nil if nothing is.
-    ///
-    /// - Throws: `unusableFolder` or `failed` if the system does not say: then nobody knows whether it was moved.
-    private static func status(_ path: String) throws(LogError) -> stat? {
-        var status = stat()
-        if stat(path, &status) == 0 { return status }
-        guard [ENOENT, ENOTDIR].contains(errno) else {
-            throw LogError(DatabaseFailure(system: errno, at: path), "Examining \(path)")
+    ) throws(LogError) -> String? {
+        guard try Identity(lockPath) == lock else { return lockPath }
+        if isChangeUnseen {
+            try takeDatabase()
+            isChangeUnseen = false
         }
-        return nil
+        guard try Version(databasePath) == database else { return databasePath }
+        if let entries, try !isThere(entries) { return entries.path }
+        guard isThorough else { return nil }
+        guard try Identity(path) == folder else { return path }
+        return try Identity(writeAheadPath) == writeAhead ? nil : writeAheadPath
     }
 
     private mutating func isThere(
         _ entries: (path: String, byteCount: Int)
     ) throws(LogError) -> Bool {
-        guard let status = try Self.status(entries.path), status.st_size >= entries.byteCount else {
-            return false
-        }
+        guard let status = try Self.status(of: entries.path), status.st_size >= entries.byteCount
+        else { return false }
         let identity = Identity(status)
         if let newest, newest.path == entries.path { return newest.identity == identity }
         newest = (entries.path, identity)

@@ -25,7 +25,7 @@ final class LogFolder {
     var journalPath: String { databasePath + "-journal" }
 
     static func databasePath(in folder: String) -> String { folder + "/log.sqlite" }
-    private static func copyPath(in folder: String) -> String {
+    static func copyPath(in folder: String) -> String {
         databasePath(in: folder) + ".partial"
     }
 
@@ -55,7 +55,7 @@ final class LogFolder {
 
         let lockPath = self.path + "/lock"
         let descriptor = open(lockPath, O_RDWR | O_CREAT | O_CLOEXEC, Self.fileMode)
-        guard descriptor >= 0 else { throw Self.unusable(self.path, errno) }
+        guard descriptor >= 0 else { throw Self.unusable(self.path, errno, at: lockPath) }
         while flock(descriptor, LOCK_EX | LOCK_NB) != 0 {
             let number = errno
             if number == EINTR { continue }
@@ -85,11 +85,11 @@ final class LogFolder {
         // SQLite replays files beside a database when it opens the database. The files of another log must
         // not be replayed into this one.
         for found in [logPath, logPath + "-wal", logPath + "-journal"]
-        where access(found, F_OK) == 0 {
+        where try Self.size(found) != nil {
             throw Self.taken(path, by: found)
         }
         // Entries beside the remains of a copy belong to them.
-        if access(databasePath, F_OK) != 0, let found = try entries().first {
+        if try Self.size(databasePath) == nil, let found = try entries().first {
             throw Self.taken(path, by: found)
         }
         try removeEntries()
@@ -112,20 +112,12 @@ final class LogFolder {
 
     private func entries() throws(LogError) -> [String] { try Self.entries(in: path) }
 
-    /// The files of entries in a folder.
-    private static func entries(in folder: String) throws(LogError) -> [String] {
-        let files = EntryFiles(folder: folder, salt: 0, vfs: nil)
-        return try SQLiteFormat.reading("Listing \(folder)") { () throws(DatabaseFailure) in
-            try files.firsts().map { files.path($0) }
-        }
-    }
-
     /// Removes all files of entries, which belong to no log.
     ///
     /// - Throws: `unusableFolder`.
     func removeEntries() throws(LogError) {
         for left in try entries() where unlink(left) != 0 && errno != ENOENT {
-            throw Self.unusable(path, errno)
+            throw Self.unusable(path, errno, at: left)
         }
     }
 
@@ -139,7 +131,7 @@ final class LogFolder {
 
     /// Remembers the folder, the lock and the database as they are now.
     ///
-    /// - Throws: `unusableFolder`, `failed`; `moved` if they are no longer what this object opened.
+    /// - Throws: `unusableFolder`; `moved` if they are no longer what this object opened.
     func hold() throws(LogError) {
         held = try HeldFiles(
             folder: directory, lock: descriptor, path: path, database: databasePath)
@@ -158,17 +150,19 @@ final class LogFolder {
     func check(
         _ newest: (path: String, byteCount: Int)?, isThorough: Bool
     ) throws(LogError) {
-        try held?.check(newest, isThorough: isThorough)
+        guard let moved = try held?.firstMoved(newest, isThorough: isThorough) else { return }
+        throw .moved(moved)
     }
 
     /// Whether a process has locked a folder. Changes nothing in it.
     ///
     /// - Throws: `unusableFolder`.
     static func isLocked(_ path: String) throws(LogError) -> Bool {
-        let descriptor = open(path + "/lock", O_RDONLY | O_CLOEXEC)
+        let lockPath = path + "/lock"
+        let descriptor = open(lockPath, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else {
             if errno == ENOENT { return false }
-            throw unusable(path, errno)
+            throw unusable(path, errno, at: lockPath)
         }
         defer { close(descriptor) }
         while flock(descriptor, LOCK_SH | LOCK_NB) != 0 {
@@ -197,20 +191,20 @@ final class LogFolder {
     /// - Throws: `unusableFolder`.
     func makeFile(_ file: String) throws(LogError) {
         let descriptor = open(file, O_RDWR | O_CREAT | O_CLOEXEC, Self.fileMode)
-        guard descriptor >= 0 else { throw Self.unusable(path, errno) }
+        guard descriptor >= 0 else { throw Self.unusable(path, errno, at: file) }
         close(descriptor)
     }
 
     /// Syncs the copy's database, as one file.
     func makeCopyDurable() throws(LogError) {
         let descriptor = open(databasePath, O_RDONLY | O_CLOEXEC)
-        guard descriptor >= 0 else { throw Self.unusable(path, errno) }
+        guard descriptor >= 0 else { throw Self.unusable(path, errno, at: databasePath) }
         defer { close(descriptor) }
-        guard fsync(descriptor) == 0 else { throw Self.unusable(path, errno) }
+        guard fsync(descriptor) == 0 else { throw Self.unusable(path, errno, at: databasePath) }
         // Their content is in the database.
         for left in [writeAheadPath, databasePath + "-shm"]
         where unlink(left) != 0 && errno != ENOENT {
-            throw Self.unusable(path, errno)
+            throw Self.unusable(path, errno, at: left)
         }
     }
 
@@ -233,60 +227,6 @@ final class LogFolder {
         try Self.synchronize(path)
     }
 
-    /// Refuses an empty database beside a write-ahead log or entries: it was truncated or removed. SQLite would
-    /// remove the write-ahead log, too, and a new log would replace the old one. SQLite also treats a file of one
-    /// byte as empty.
-    ///
-    /// - Throws: `damaged`.
-    static func refuseCutDatabase(_ database: String, in folder: String) throws(LogError) {
-        let size = try Self.size(database)
-        guard size <= 1, access(folder, F_OK) == 0 else { return }
-        guard size == 0, try Self.size(database + "-wal") == 0 else { throw cut(database) }
-        try refuseEntries(database, in: folder)
-    }
-
-    /// Refuses entries beside a database that has no log: it, or its write-ahead log, was removed or emptied.
-    ///
-    /// - Throws: `damaged`.
-    static func refuseEntries(_ database: String, in folder: String) throws(LogError) {
-        guard try entries(in: folder).isEmpty else { throw cut(database) }
-    }
-
-    private static func cut(_ database: String) -> LogError {
-        LogError(
-            .damaged,
-            "There was a log in \(database), which was emptied or removed, or \(database)-wal was. Put them "
-                + "back, or restore the log from a backup.")
-    }
-
-    /// Refuses a folder with an unfinished copy.
-    ///
-    /// - Throws: `notALog`.
-    static func refuseUnfinishedCopy(in folder: String) throws(LogError) {
-        let copy = copyPath(in: folder)
-        guard access(databasePath(in: folder), F_OK) != 0, access(copy, F_OK) == 0 else { return }
-        throw LogError(
-            .notALog,
-            "In \(folder) there is a copy of a log that was not finished: \(copy). Make the copy again; or "
-                + "empty the folder, and a new log begins here.")
-    }
-
-    /// How large the write-ahead log's file is; 0 if nobody knows.
-    var writeAheadBytes: Int {
-        var status = stat()
-        return stat(writeAheadPath, &status) == 0 ? Int(status.st_size) : 0
-    }
-
-    /// How large a file is; 0 if there is none.
-    private static func size(_ path: String) throws(LogError) -> Int {
-        var status = stat()
-        if stat(path, &status) == 0 { return Int(status.st_size) }
-        guard errno == ENOENT else {
-            throw LogError(DatabaseFailure(system: errno, at: path), "Examining \(path)")
-        }
-        return 0
-    }
-
     /// Allocates blocks for the write-ahead log, since a write that extends a file takes twice as long to
     /// sync. The file's contents stay; SQLite ignores zeros after them.
     ///
@@ -294,10 +234,10 @@ final class LogFolder {
     /// - Throws: `full` if the disk has no room; `unusableFolder`.
     func extendWriteAheadFile(to bytes: Int) throws(LogError) {
         let file = open(writeAheadPath, O_WRONLY | O_CLOEXEC)
-        guard file >= 0 else { throw Self.unusable(path, errno) }
+        guard file >= 0 else { throw Self.unusable(path, errno, at: writeAheadPath) }
         defer { close(file) }
         var end = Int(lseek(file, 0, SEEK_END))
-        guard end >= 0 else { throw Self.unusable(path, errno) }
+        guard end >= 0 else { throw Self.unusable(path, errno, at: writeAheadPath) }
         guard end < bytes else { return }
         let zeros = [UInt8](repeating: 0, count: 1 << 20)
         while end < bytes {
@@ -305,10 +245,10 @@ final class LogFolder {
             if written > 0 {
                 end += written
             } else if errno != EINTR {
-                throw Self.unusable(path, errno)
+                throw Self.unusable(path, errno, at: writeAheadPath)
             }
         }
-        guard fsync(file) == 0 else { throw Self.unusable(path, errno) }
+        guard fsync(file) == 0 else { throw Self.unusable(path, errno, at: writeAheadPath) }
     }
 
     private static func make(_ path: String) throws(LogError) {
@@ -317,6 +257,7 @@ final class LogFolder {
             guard status.st_mode & S_IFMT == S_IFDIR else { throw unusable(path, ENOTDIR) }
             return
         }
+        guard errno == ENOENT else { throw unusable(path, errno) }
         let parent = parent(of: path)
         if parent != path { try make(parent) }
         if mkdir(path, folderMode) != 0 && errno != EEXIST { throw unusable(path, errno) }
@@ -346,11 +287,18 @@ final class LogFolder {
         return (try? String(utf8: line)).flatMap { Int32($0) }
     }
 
-    private static func unusable(_ path: String, _ number: Int32) -> LogError {
-        let failure = SystemFailure(number, at: path)
+    /// - Parameters:
+    ///   - path: The folder.
+    ///   - number: The system's error number.
+    ///   - file: The file that caused it; nil for the folder itself.
+    /// - Returns: The error.
+    private static func unusable(
+        _ path: String, _ number: Int32, at file: String? = nil
+    ) -> LogError {
+        let failure = SystemFailure(number, at: file ?? path)
         let reason = failure.reason(advice: "Give a folder that this user may make and write.")
         return LogError(
             failure.trouble?.logCode ?? .unusableFolder,
-            "The folder \(path) cannot be used for a log: \(reason)")
+            "The folder \(path) cannot be used for a log: \(file.map { "\($0): " } ?? "")\(reason)")
     }
 }

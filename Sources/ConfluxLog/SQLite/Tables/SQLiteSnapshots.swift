@@ -52,10 +52,6 @@ enum SQLiteSnapshots {
     /// The condition for an intact row.
     static func isIntact() -> String { "copy = \(values)" }
 
-    /// The condition for the intact row of a complete confirmed snapshot.
-    static let isWholeAndConfirmed =
-        "retired = 0 AND kind = \(SavedSnapshot.Kind.confirmed.rawValue) AND saved >= size AND \(isIntact())"
-
     /// The checksum of a piece and of its snapshot's row. So a changed row of `snapshots` does not
     /// fit its pieces.
     static func checksum(
@@ -113,7 +109,7 @@ struct SQLiteSnapshotStatements {
     private let retire: Statement
     private let retireStore: Statement
     private let retireLost: Statement
-    private let retireSuperseded: Statement
+    private let retireOne: Statement
     private let retireUnfinished: Statement
     private let retired: Statement
     private let piecesOfRetired: Statement
@@ -154,14 +150,10 @@ struct SQLiteSnapshotStatements {
             UPDATE snapshots SET retired = 1
             WHERE store = ?1 AND saved < size AND retired = 0 AND \(isIntact)
             """)
-        // Within the inner query, names without a table are those of `newer`.
-        retireSuperseded = try database.prepare(
+        retireOne = try database.prepare(
             """
-            UPDATE snapshots AS older SET retired = 1
-            WHERE \(SQLiteSnapshots.isWholeAndConfirmed) AND EXISTS (
-                SELECT 1 FROM snapshots AS newer
-                WHERE store = older.store AND life = older.life AND sequence > older.sequence
-                AND \(SQLiteSnapshots.isWholeAndConfirmed))
+            UPDATE snapshots SET retired = 1
+            WHERE store = ?1 AND life = ?2 AND sequence = ?3 AND kind = ?4 AND retired = 0 AND \(isIntact)
             """)
         retired = try database.prepare(
             "SELECT id FROM snapshots WHERE retired = 1 AND \(isIntact) LIMIT 1")
@@ -259,8 +251,14 @@ struct SQLiteSnapshotStatements {
         try retireUnfinished.run()
     }
 
-    /// Retires the snapshots that newer ones supersede, as ``SavedSnapshot/superseded(among:)`` says.
-    func removeSuperseded() throws(DatabaseFailure) { try retireSuperseded.run() }
+    /// Retires a snapshot.
+    func remove(_ snapshot: SavedSnapshot) throws(DatabaseFailure) {
+        retireOne.bind(snapshot.store.description, at: 1)
+        retireOne.bind(Int64(bitPattern: snapshot.life.rawValue), at: 2)
+        retireOne.bind(Int64(bitPattern: snapshot.sequence.rawValue), at: 3)
+        retireOne.bind(Int64(snapshot.kind.rawValue), at: 4)
+        try retireOne.run()
+    }
 
     /// Retires snapshots above a number, and unfinished ones.
     func cut(to last: SequenceNumber) throws(DatabaseFailure) {

@@ -100,6 +100,12 @@ struct CatchUps: Sendable {
         beginNext()
     }
 
+    mutating func replace(fetch request: UInt64, by fetch: ReplicaMachine.PendingFetch) {
+        for index in runners.indices where runners[index].fetch?.request == request {
+            runners[index].fetch = fetch
+        }
+    }
+
     mutating func repeatAll(at now: Duration) {
         for index in runners.indices { runners[index].fetch?.deadline = now }
     }

@@ -197,6 +197,19 @@ extension ReplicaMachine {
             max(settings.fetchPatience, slowPatience) * 2, settings.fetchPatienceMax)
     }
 
+    /// Drops a message that came before the welcome. What it answers is not overdue: it is asked for again after the
+    /// welcome.
+    mutating func drop(_ message: SequencerMessage, at now: Duration) {
+        switch message {
+        case .entries(let entries):
+            let again = PendingFetch(request: 0, deadline: now)
+            if holeFetch?.request == entries.request { holeFetch = again }
+            catchUps.replace(fetch: entries.request, by: again)
+        case .snapshotServed(let served): loads[served.request]?.deadline = nil
+        default: break
+        }
+    }
+
     /// The thread that applies has made progress: whatever waited for room continues.
     mutating func advance(
         to progress: ApplyProgress, at now: Duration, into effects: inout [ReplicaEffect]

@@ -86,6 +86,13 @@ extension ReplicaMachine {
                 store, life: load.place.life, snapshot, load.bytes[...], start, into: &effects)
         case .comparing(let divergence):
             compare(divergence, with: load.bytes[...], at: now, into: &effects)
+        case .migrating(let version):
+            let snapshot = Snapshot(
+                sequence: load.reference.sequence, schemaVersion: load.reference.schemaVersion,
+                state: EncodedState(coding: .json, bytes: load.bytes[...]))
+            effects.append(.deliver(.migrate(store, life: load.place.life, snapshot, to: version)))
+        case .reading(let request):
+            effects.append(.loaded(request: request, load.bytes[...]))
         }
     }
 
@@ -98,20 +105,33 @@ extension ReplicaMachine {
         let subject = HostingSubject.store(load.place.store)
         switch load.purpose {
         case .comparing(let divergence): compare(divergence, with: nil, at: now, into: &effects)
+        case .migrating(let version):
+            let migrated = Migrated(
+                place: load.place, schemaVersion: version,
+                outcome: .failed(
+                    isTooLarge ? Self.tooLarge(load, settings) : "the snapshot is damaged, or gone")
+            )
+            if phase == .joined { effects.append(.send(.migrated(migrated))) }
+        case .reading(let request): effects.append(.loaded(request: request, nil))
         case .opening where isTooLarge, .following where isTooLarge:
             guard let request = hosting.remove(subject)?.open.request else { return }
             effects.append(.send(.close(Close(subject: subject))))
-            let text =
-                "its snapshot has \(load.reference.byteCount) bytes and this node takes "
-                + "\(settings.snapshotBytesMax); raise the node's limit"
             effects.append(
-                .deliver(.opened(request: request, .failed(.payloadTooLarge, message: text))))
+                .deliver(
+                    .opened(
+                        request: request,
+                        .failed(.payloadTooLarge, message: Self.tooLarge(load, settings)))))
         case .opening, .following:
             // There is a newer snapshot by now. The store is asked for as if the answer to its open
             // had been lost.
             if !isAnswerDue { owedSince = now }
             hosting[subject]?.phase = .asked
         }
+    }
+
+    private static func tooLarge(_ load: SnapshotLoad, _ settings: ReplicaSettings) -> String {
+        "its snapshot has \(load.reference.byteCount) bytes and this node takes "
+            + "\(settings.snapshotBytesMax); raise the node's limit"
     }
 
     // MARK: Divergence

@@ -11,6 +11,8 @@ struct SnapshotLoad: Sendable {
         /// The entries behind the snapshot that the log no longer holds.
         var aside: SnapshotReference?
         var skipped: [SequenceNumber]
+        /// The schema version from the snapshot on.
+        var version: VersionInForce
     }
 
     /// What it is for.
@@ -19,8 +21,12 @@ struct SnapshotLoad: Sendable {
         case opening(Start)
         /// The bytes are entries, which the store gets after this snapshot (rule 21).
         case following(Snapshot, Start)
+        /// The snapshot is to be migrated to this schema version (rule 17).
+        case migrating(UInt32)
         /// The store's own state at that point is compared with the snapshot (rule 22).
         case comparing(Divergence)
+        /// Whoever asked gets the bytes.
+        case reading(request: UInt64)
     }
 
     let place: SnapshotPlace
@@ -87,7 +93,10 @@ struct SnapshotLoads: Sendable {
 
     /// Removes the loads of a store that is closed, or begins anew.
     mutating func remove(_ store: StoreName) {
-        loads = loads.filter { $0.value.place.store != store }
+        loads = loads.filter { _, load in
+            if case .reading = load.purpose { return true }
+            return load.place.store != store
+        }
     }
 
     /// Removes the comparison of a store: a store is compared with one snapshot at a time.
@@ -98,7 +107,24 @@ struct SnapshotLoads: Sendable {
         }
     }
 
-    mutating func removeAll() { loads = [:] }
+    /// Removes the load of a store's snapshot that is to be migrated: only the last request counts.
+    mutating func removeMigrating(_ store: StoreName) {
+        loads = loads.filter { _, load in
+            guard load.place.store == store, case .migrating = load.purpose else { return true }
+            return false
+        }
+    }
+
+    /// Removes all loads.
+    ///
+    /// - Returns: The requests of callers who wait for the bytes.
+    mutating func removeAll() -> [UInt64] {
+        defer { loads = [:] }
+        return loads.sorted { $0.key < $1.key }.compactMap { _, load in
+            guard case .reading(let request) = load.purpose else { return nil }
+            return request
+        }
+    }
 
     /// What was asked for on a connection that is gone is to be asked for again.
     mutating func repeatAll(at now: Duration) {

@@ -82,6 +82,7 @@ extension SequencerMachine {
             case .visited: tally.visits += 1
             }
         }
+        passFences(at: now, into: &effects)
         // All outcomes of a node are announced at once, so nothing is left for its further batches.
         for incarnation in receiptsDue { announce(to: incarnation, into: &effects) }
         if phase == .stopping {

@@ -275,8 +275,7 @@ extension SequencerMachine {
             guard let version = directory.states.schemaVersion(of: state) else {
                 return unknown(row.target)
             }
-            // A replica stops before an entry newer than itself (rule 17), so no entry may be newer
-            // than all replicas.
+            // No entry may be newer than a replica that it reaches (rule 17).
             return fault(of: row, upTo: version)
         case .store(let name):
             guard let present = directory.admittedLife(of: name) else {

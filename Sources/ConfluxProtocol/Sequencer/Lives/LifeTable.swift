@@ -25,6 +25,8 @@ struct LifeTable: Sendable {
     private var active: Set<StoreName> = []
     /// Whose replicas give them.
     private var shares = Shares<Sharer>()
+    /// The stores whose schema versions are rising.
+    private(set) var rising: Set<StoreName> = []
 
     var count: Int { lives.count }
     /// How many stores may get a digest point.
@@ -79,6 +81,9 @@ struct LifeTable: Sendable {
         }
         if place.isComplete != former.isComplete {
             if place.isComplete { complete.insert(name) } else { complete.remove(name) }
+        }
+        if place.isRising != former.isRising {
+            if place.isRising { rising.insert(name) } else { rising.remove(name) }
         }
         if place.upload != former.upload {
             switch former.upload {
@@ -144,6 +149,10 @@ struct LifeTable: Sendable {
             guard let deadline = lives[store]?.work.upload?.deadline else { continue }
             next = min(next ?? deadline, deadline)
         }
+        for store in rising {
+            guard let deadline = lives[store]?.work.rise?.deadline else { continue }
+            next = min(next ?? deadline, deadline)
+        }
         return next
     }
 }
@@ -157,6 +166,7 @@ extension StoreWork {
         var deadline: Duration?
         var isComplete: Bool
         var upload: Upload?
+        var isRising: Bool
     }
 
     fileprivate var place: Place {
@@ -164,6 +174,6 @@ extension StoreWork {
             isReady: isPointReady, deadline: votes.deadline, isComplete: votes.isComplete,
             upload: upload.map {
                 $0.step == .waiting ? .waiting($0.source.sharer) : .active($0.source.sharer)
-            })
+            }, isRising: rise != nil)
     }
 }

@@ -23,18 +23,22 @@ struct StoreLife: Sendable, Equatable {
         }
     }
 
+    /// The same, unless that is only because nobody hosts it: whoever opens it thaws it.
+    var staysFrozenWhenOpened: Bool { isFrozenAtAdmission && record.freezing?.reason != .abandoned }
+
     /// Whether its end is on its way to the log. Nothing is admitted after that.
     var isEnding: Bool { work.word?.kind == .dropped }
 
-    /// Whether a newer schema version is on its way to the log.
-    var isUpgrading: Bool {
-        if case .upgraded? = work.word?.kind { true } else { false }
+    /// Whether the snapshot that is migrated is fixed: a newer schema version is on its way to the log, or about to be.
+    var isBaseFixed: Bool {
+        if case .upgraded? = work.word?.kind { return true }
+        return work.rise?.step == .migrating || work.rise?.step == .ready
     }
 
-    /// Whether a host can vote for the store's state: its replica has not stopped, and has the
-    /// store's schema version.
+    /// Whether a host can vote for the store's state: its replica has not stopped, and it can host
+    /// the store's schema version.
     func isVoter(_ host: StoreHost) -> Bool {
-        host.schemaVersion == record.schemaVersion && host.stoppedAt == nil
+        host.versions.contains(record.schemaVersion) && host.stoppedAt == nil
     }
 
     /// The hosts that can vote, ascending.
@@ -55,7 +59,8 @@ struct StoreLife: Sendable, Equatable {
 
 /// A replica of a store, in a live node.
 struct StoreHost: Sendable, Equatable {
-    var schemaVersion: UInt32
+    /// The schema versions as which the node can host the store.
+    var versions: SupportedVersions
     /// The entry at which the replica stopped; nil if it has not stopped.
     var stoppedAt: SequenceNumber?
 }
@@ -64,6 +69,12 @@ struct StoreHost: Sendable, Equatable {
 struct StoreWork: Sendable {
     /// The word on the life that is on its way to the log.
     private(set) var word: StoreWord?
+    /// The store's way to a newer schema version; nil while nobody prepares one.
+    var rise: Rise?
+    /// What somebody allowed whoever opens the store next; nil if nobody did.
+    var allowance: Allowance?
+    /// The last attempt to raise the version, if it failed; nil if none has failed since a node opened the store.
+    var riseFailure: RiseFailure?
     /// The replicas in live nodes, by what their hellos and later messages said.
     private(set) var hosts: [Incarnation: StoreHost] = [:]
     /// When the store gets its next digest point.
@@ -87,6 +98,26 @@ struct StoreWork: Sendable {
     /// The entries that can't be read because a snapshot may be missing; nil if none is missing. No
     /// replica begins with the store until there is a snapshot after which the log has every entry.
     private(set) var missing: SequencerMachine.KnownDamage?
+
+    /// A rise that failed.
+    struct RiseFailure: Sendable {
+        let reason: String
+        /// When it is tried again. It is not tried before, whoever opens the store, since entries waited for its nodes.
+        /// If it is nil, no entry did: it is tried again when a node opens the store.
+        let retryAt: Duration?
+    }
+
+    /// A rise that somebody asked for, and that waits for a newer program.
+    struct Allowance: Sendable {
+        let wish: UpgradeWish
+        /// When it is void, unless it is asked for again.
+        let until: Duration
+    }
+
+    /// Who asks for a rise at present, and what they allow; nil if nobody does.
+    func wish(at now: Duration) -> UpgradeWish? {
+        allowance.flatMap { $0.until > now ? $0.wish : nil }
+    }
 
     /// A part of a snapshot that the log is saving.
     struct Save: Sendable {
@@ -122,10 +153,12 @@ struct StoreWork: Sendable {
 
     mutating func wait(_ asker: Asker, of sharer: Sharer) { word?.wait(asker, of: sharer) }
 
+    mutating func wait(_ askers: Askers) { word?.wait(askers) }
+
     // MARK: Hosts
 
-    mutating func host(_ incarnation: Incarnation, schemaVersion: UInt32) {
-        hosts[incarnation] = StoreHost(schemaVersion: schemaVersion)
+    mutating func host(_ incarnation: Incarnation, as versions: SupportedVersions) {
+        hosts[incarnation] = StoreHost(versions: versions)
     }
 
     /// A node no longer hosts the store, so nobody waits for its vote.
@@ -137,6 +170,7 @@ struct StoreWork: Sendable {
     /// A node no longer waits for the store.
     mutating func remove(openersOf incarnation: Incarnation) {
         word?.remove(openersOf: incarnation)
+        rise?.openers.remove(incarnation)
     }
 
     /// A replica stops, or continues.

@@ -16,6 +16,7 @@ struct StoreQueue: Sendable {
     private var nextTicket: UInt64 = 0
 
     var count: Int { tickets.count }
+    var isEmpty: Bool { tickets.isEmpty }
 
     /// The next store.
     var first: StoreName? { head < line.count ? line[head].name : nil }
@@ -37,6 +38,9 @@ struct StoreQueue: Sendable {
             head = 0
         }
     }
+
+    /// All stores, in order.
+    var names: [StoreName] { prefix { _ in true } }
 
     /// The longest prefix of stores that satisfy a condition.
     func prefix(while isIncluded: (StoreName) -> Bool) -> [StoreName] {

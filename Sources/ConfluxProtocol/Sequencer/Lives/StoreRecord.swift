@@ -76,6 +76,8 @@ struct StoreRecord: Sendable, Equatable {
     /// The snapshot from which replicas of `schemaVersion` are migrated; zero if the store always
     /// had that version. *Invariant*: a snapshot of a lower version counts only up to this number.
     var migratedFrom = SequenceNumber.zero
+    /// The digest of that snapshot's state in `schemaVersion`; nil if nobody had migrated it before the version rose.
+    var migrated: Digest?
     var freezing: Freezing?
     /// The load of entries that name the store itself, including its own events.
     var own: StoreLoad
@@ -136,6 +138,9 @@ struct StoreRecord: Sendable, Equatable {
     }
 
     var isFrozen: Bool { freezing != nil }
+
+    /// The digest that the offered state has in the store's version; nil if it has that version already.
+    var offerMigrated: Digest? { baseSequence == migratedFrom ? migrated : nil }
 
     /// Whether openers may begin with this snapshot. It must be newer than the present base, and
     /// must not be of a version that the store had given up when it was taken (rule 35).

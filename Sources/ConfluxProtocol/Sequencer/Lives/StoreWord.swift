@@ -5,16 +5,17 @@ import ConfluxVocabulary
 struct StoreWord: Sendable {
     /// What the word says.
     enum Kind: Sendable, Equatable {
-        /// The life has a newer schema version, and openers of it begin with this snapshot.
-        case upgraded(schemaVersion: UInt32, base: SequenceNumber)
+        /// The life has a newer schema version, and openers of it begin with this snapshot, whose migrated state has
+        /// the digest.
+        case upgraded(schemaVersion: UInt32, base: SequenceNumber, Digest)
         case frozen(FreezeReason)
         case thawed
         case dropped
 
         func event(of name: StoreName, life: SequenceNumber) -> LogEvent {
             switch self {
-            case .upgraded(let version, let base):
-                .upgraded(name, life: life, schemaVersion: version, base: base)
+            case .upgraded(let version, let base, let digest):
+                .upgraded(name, life: life, schemaVersion: version, base: base, digest: digest)
             case .frozen(let reason): .frozen(name, life: life, reason: reason)
             case .thawed: .thawed(name, life: life)
             case .dropped: .dropped(name, life: life)
@@ -35,6 +36,9 @@ struct StoreWord: Sendable {
     mutating func wait(_ opener: Opener) { openers.add(opener) }
 
     mutating func wait(_ asker: Asker, of sharer: Sharer) { askers.add(asker, of: sharer) }
+
+    /// Those who waited before the word was said.
+    mutating func wait(_ askers: Askers) { self.askers = askers }
 
     mutating func remove(openersOf incarnation: Incarnation) { openers.remove(incarnation) }
 }
@@ -70,6 +74,8 @@ struct StoreBeginning: Sendable {
 struct Opener: Sendable {
     var incarnation: Incarnation
     var request: UInt64
+    /// The schema versions as which it can host the store.
+    var versions: SupportedVersions
     /// Whose share of the openers it counts for.
     var sharer: Sharer
 }
@@ -85,7 +91,12 @@ struct Openers: Sendable {
 
     func hasRoom(for sharer: Sharer) -> Bool { shares.hasRoom(for: sharer, of: Self.countMax) }
 
+    /// Adds an opener. A repeated request counts once.
     mutating func add(_ opener: Opener) {
+        let isThere = all.contains {
+            $0.incarnation == opener.incarnation && $0.request == opener.request
+        }
+        guard !isThere else { return }
         all.append(opener)
         shares.add(of: opener.sharer)
     }

@@ -171,11 +171,11 @@ extension SequencerMachine {
         tenure.clock.read(now) { effects.append(.note(.clock($0))) }
     }
 
-    /// A node that speaks with a higher epoch has heard of a newer tenure. Only the log knows
-    /// whether there is one.
+    /// A node has heard of a newer tenure, or of an entry that was not committed here. Only the log knows whether
+    /// there is a newer tenure.
     mutating func challenge(by epoch: Epoch, into effects: inout [SequencerEffect]) {
         guard !confirmations.isUnderWay else { return }
-        effects.append(.note(.challenged(by: epoch)))
+        if epoch > tenure.epoch { effects.append(.note(.challenged(by: epoch))) }
         confirm(into: &effects)
     }
 

@@ -123,6 +123,10 @@ extension SequencerMachine {
     ) {
         connections.remove(connection)
         guard let session = sessions[incarnation] else { return }
+        for name in directory.lives.rising.sorted() {
+            // It leaves in good order, so its migration has not failed.
+            directory.change(name) { $0.rise?.askAgain(incarnation) }
+        }
         endPresence(of: incarnation, at: now, into: &effects)
         if session.ledger.isAnnounced, !session.isKeyed {
             effects.append(.note(.left(incarnation, name: session.name)))
@@ -163,6 +167,8 @@ extension SequencerMachine {
         reviewAdmission(at: instant, into: &effects)
         decideDue(at: now, into: &effects)
         passUploads(at: now, into: &effects)
+        reviewRises(at: now, into: &effects)
+        reviewDepartures(into: &effects)
         if instant >= floorReviewAt { reviewFloor(at: now, into: &effects) }
         if instant >= sweepAt { sweep(at: instant, into: &effects) }
         if instant >= publishedAt + settings.beatInterval {

@@ -25,8 +25,13 @@ extension SequencerMachine {
         // A node may have read entries by way of a sequencer that is superseded itself. So its
         // history may be of a newer tenure than any that it was welcomed by.
         var known = speaker.epoch
-        if let mark = hello.history, mark.log == tenure.log { known = max(known, mark.epoch) }
-        guard known > tenure.epoch else {
+        var isAhead = false
+        if let mark = hello.history, mark.log == tenure.log {
+            known = max(known, mark.epoch)
+            // It may be an entry of this tenure that the log has, and has not confirmed here.
+            isAhead = mark.epoch == tenure.epoch && mark.sequence > tenure.last
+        }
+        guard known > tenure.epoch || isAhead else {
             if hasRoom(for: hello, from: connection) {
                 self.hello(hello, from: connection, at: now, into: &effects)
             }
@@ -285,6 +290,7 @@ extension SequencerMachine {
             }
         }
         answer(hello, of: incarnation, on: connection, into: &effects)
+        restateRises(of: incarnation, at: now, into: &effects)
     }
 
     /// Sends the welcome, and after it what may have been lost and is not repeated otherwise:

@@ -53,7 +53,7 @@ extension SequencerMachine {
         while count < PointPlan.perCommitMax, let name = directory.lives.nextReady {
             // The store is examined again when a node opens it, or when entries for it are logged.
             directory.change(name) { $0.point.postpone() }
-            guard let life = directory.life(of: name), !life.isEnding, !life.isUpgrading,
+            guard let life = directory.life(of: name), !life.isEnding, !life.isBaseFixed,
                 !life.isFrozenAtAdmission, !life.work.point.isAdmitted, life.hasVoter
             else { continue }
             count += 1
@@ -74,7 +74,7 @@ extension SequencerMachine {
         directory.change(place) { $0.point.land() }
         // If the replicas' present state is about to become obsolete, there is no vote until the
         // entry that makes it so is in the log.
-        guard let present = directory.life(place), !present.isUpgrading,
+        guard let present = directory.life(place), !present.isBaseFixed,
             !directory.skips.isPending(for: name)
         else { return }
         // Votes count only before the next point.

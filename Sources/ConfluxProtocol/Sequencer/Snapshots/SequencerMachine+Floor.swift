@@ -211,7 +211,7 @@ extension SequencerMachine {
 
     /// The store that holds up a batch.
     func storeHoldingUp(_ batch: Batch) -> StoreName? {
-        guard space.room > .ample else { return nil }
+        guard space.room > .ample || !directory.lives.rising.isEmpty else { return nil }
         for row in batch.targets {
             if let store = storeHoldingUp(row.target) { return store }
         }
@@ -220,8 +220,14 @@ extension SequencerMachine {
 
     /// The store that holds up entries for a target: the log is scarce, and so many entries have concerned the store
     /// since its last snapshot that more of them could not be kept aside. They wait until a snapshot is taken, or the
-    /// store is frozen: see `reviewUnsaved`.
+    /// store is frozen: see `reviewUnsaved`. Or its schema version is about to rise.
     package func storeHoldingUp(_ target: Target) -> StoreName? {
+        if !directory.lives.rising.isEmpty {
+            let rising = directory.names(concernedBy: target).first {
+                directory.life(of: $0)?.work.rise?.step.isHolding == true
+            }
+            if let rising { return rising }
+        }
         guard space.room > .ample else { return nil }
         return directory.names(concernedBy: target).first { name in
             // Otherwise its snapshot includes them all.

@@ -62,6 +62,9 @@ extension SequencerMachine {
     func words(holdingUp store: StoreName?) -> String? {
         if isLogNearlyFull { return nearlyFullWords }
         guard let store, let life = directory.life(of: store) else { return nil }
+        if let rise = life.work.rise, rise.step.isHolding {
+            return "\(store) is getting schema version \(rise.version)"
+        }
         return "the log has little room, and \(store) gets no more of it before its next snapshot: "
             + reason(of: life, store).0
     }
@@ -107,11 +110,10 @@ extension SequencerMachine {
         let drop = "or discard it: conflux drop \(name)"
         if !life.hasVoter || life.record.isFrozen {
             let what = life.record.isFrozen ? "it is frozen" : "nobody hosts it"
-            let why = life.work.asideFailure.map { ", and that failed: \($0)" } ?? ""
-            return (
-                "\(what), so its entries are being kept aside\(why). Open it in a program, \(drop)",
-                []
-            )
+            let why = life.work.asideFailure.map { " That failed: \($0)" } ?? ""
+            let way =
+                life.hasVoter ? "Thaw it once the cause is gone" : "Open it in a program"
+            return ("\(what), so its entries are being kept aside.\(why) \(way), \(drop)", [])
         }
         if let upload = life.work.upload {
             let source = [self.name(of: upload.source.incarnation)]

@@ -193,6 +193,8 @@ extension SequencerMachine {
         // wanted it.
         if let whole = answer.whole, save.isConfirmed {
             took(whole, of: place, load: save.load, into: &effects)
+            tookSnapshot(ofRising: place.store, at: now, into: &effects)
+            reviewDepartures(into: &effects)
         }
         guard directory.life(place)?.work.upload?.place == place else { return }
         if let failure = answer.failure {
@@ -210,7 +212,7 @@ extension SequencerMachine {
         _ reference: SnapshotReference, of place: SnapshotPlace, load: UInt64,
         into effects: inout [SequencerEffect]
     ) {
-        guard let life = directory.life(place), !life.isUpgrading,
+        guard let life = directory.life(place), !life.isBaseFixed,
             directory.take(reference, of: place)
         else { return }
         directory.change(place) { $0.tookSnapshot(load: load) }

@@ -180,6 +180,12 @@ extension SequencerMachine {
             status.shapes = shapes
             reply(fits ? .status(status) : .failed(.tooLarge, message: text), into: &effects)
             return
+        case .start(let store):
+            let start = opening(of: store).map { Answer.Body.start(store, $0) }
+            reply(
+                start ?? .failed(.notHosted, message: unknown(.store(store)).message),
+                into: &effects)
+            return
         case .observe(let store, let node, _):
             subject = .store(store)
             let hosts = hosts(of: subject)
@@ -322,6 +328,7 @@ extension Answer {
         let head = 128
         return switch body {
         case .state(_, _, let bytes): head + bytes.count
+        case .start(_, let outcome): head + outcome.bodyBytes
         case .refused(let message), .failed(_, let message), .stopped(_, let message):
             head + message.utf8.count
         case .applied, .alive, .concernedNobody, .reloaded: head
@@ -337,7 +344,8 @@ extension Answer.Body {
     /// does not know. That the entry concerned nobody counts only if all nodes say so.
     fileprivate var rank: Int {
         switch self {
-        case .applied, .refused, .state, .status, .alive, .reloaded, .sequencers, .handingOver:
+        case .applied, .refused, .state, .start, .status, .alive, .reloaded, .sequencers,
+            .handingOver:
             Self.rankMax
         case .stopped: 2
         case .failed: 1

@@ -8,7 +8,7 @@ import ConfluxVocabulary
 /// whoever opens the name begins the next life.
 extension SequencerMachine {
     mutating func open(
-        _ open: Open, by incarnation: Incarnation, on connection: ConnectionID,
+        _ open: Open, by incarnation: Incarnation, on connection: ConnectionID, at now: Moment,
         into effects: inout [SequencerEffect]
     ) {
         guard let session = sessions[incarnation] else { return }
@@ -22,61 +22,65 @@ extension SequencerMachine {
         case .state(let state):
             directory.bridge(
                 StateBridge(
-                    state: state, schemaVersion: open.schemaVersion, shapes: open.shapes),
+                    state: state, schemaVersion: open.versions.newest, shapes: open.shapes),
                 by: incarnation, of: session.sharer)
             let outcome = Opened.Outcome.opened(
-                life: .zero, schemaVersion: open.schemaVersion, last: tenure.last,
+                life: .zero, schemaVersion: open.versions.newest, last: tenure.last,
                 floor: tenure.floor, snapshot: nil)
             effects.append(
                 .send(.opened(Opened(request: open.request, outcome: outcome)), to: connection))
         case .store(let name):
             let opener = Opener(
-                incarnation: incarnation, request: open.request, sharer: session.sharer)
+                incarnation: incarnation, request: open.request, versions: open.versions,
+                sharer: session.sharer)
             if directory.beginnings[name] != nil {
                 directory.wait(opener, forBeginningOf: name)
             } else if let life = directory.life(of: name), !life.isEnding {
-                openPresent(life, named: name, open.schemaVersion, for: opener, into: &effects)
+                openPresent(life, named: name, for: opener, at: now, into: &effects)
             } else {
+                let version = open.versions.oldest
                 let life = pipeline.admit(
-                    .created(name, schemaVersion: open.schemaVersion, initial: open.initial),
+                    .created(name, schemaVersion: version, initial: open.initial),
                     by: session.owner, then: .created(name))
                 directory.begin(
                     StoreBeginning(
-                        life: life, schemaVersion: open.schemaVersion, initial: open.initial,
+                        life: life, schemaVersion: version, initial: open.initial,
                         creator: session.owner, opener: opener), named: name)
             }
         }
     }
 
-    /// Opens a store that exists. A version newer than the store's needs an `upgraded` entry first
-    /// (rule 17).
+    /// Opens a store that exists. A node that can't host its present version may raise it (rule 17).
     private mutating func openPresent(
-        _ life: StoreLife, named name: StoreName, _ schemaVersion: UInt32, for opener: Opener,
+        _ life: StoreLife, named name: StoreName, for opener: Opener, at now: Moment,
         into effects: inout [SequencerEffect]
     ) {
-        if case .upgraded(let version, _)? = life.work.word?.kind {
+        if case .upgraded(let version, _, _)? = life.work.word?.kind {
             // If it is another version than the one on its way, the node has to ask again.
-            if version == schemaVersion { directory.change(name) { $0.wait(opener) } }
-        } else if schemaVersion > life.record.schemaVersion {
-            // The store's base, from which it would be migrated, can't be used yet.
-            guard !isHeldOff(opener, from: name, into: &effects) else { return }
-            // From here on no snapshot of the former version becomes the base of openers.
-            directory.change(name) { $0.giveUpUpload() }
-            // The part that the log is saving may complete a snapshot that replaces the base of the
-            // migration. In that case, and if there is no room, the request gets no answer, and the
-            // node asks again.
-            guard life.work.save == nil, pipeline.hasRoom(bytes: 0),
-                say(
-                    .upgraded(schemaVersion: schemaVersion, base: life.record.baseSequence),
-                    of: name, by: sessions[opener.incarnation]?.owner)
-            else { return }
-            directory.change(name) {
-                $0.forgetVotes()
-                $0.wait(opener)
-            }
-        } else {
-            host(name, for: opener, into: &effects)
+            if opener.versions.contains(version) { directory.change(name) { $0.wait(opener) } }
+            return
         }
+        if opener.versions.newest > life.record.schemaVersion {
+            directory.change(name) { work in
+                if work.riseFailure?.retryAt == nil { work.riseFailure = nil }
+            }
+        }
+        guard opener.versions.contains(life.record.schemaVersion) else {
+            openNewer(life, named: name, for: opener, at: now, into: &effects)
+            return
+        }
+        if let rise = life.work.rise {
+            if !opener.versions.contains(rise.version) {
+                let text = "a node that does not understand it has opened the store"
+                endRise(of: name, failing: text, isOver: false, at: now.monotonic, into: &effects)
+            } else if rise.step == .rehearsing {
+                directory.change(name) { $0.rise?.add(opener.incarnation) }
+            } else {
+                directory.change(name) { $0.rise?.openers.add(opener) }
+                return
+            }
+        }
+        host(name, for: opener, into: &effects)
     }
 
     private func refusal(of open: Open, by session: Session) -> (RejectionCode, String)? {
@@ -85,7 +89,7 @@ extension SequencerMachine {
             "the sequencer has reached its limit of stores, or this key its share of them; close "
                 + "and drop some, or raise the limit"
         )
-        if open.schemaVersion < 1 { return (.schemaVersion, "schema versions begin with 1") }
+        if open.versions.oldest < 1 { return (.schemaVersion, "schema versions begin with 1") }
         switch open.subject {
         case .state(let state):
             return hasRoom(forState: state, of: session.sharer) ? nil : isFull
@@ -93,17 +97,18 @@ extension SequencerMachine {
             if let present = directory.admittedLife(of: name) {
                 let beginning = directory.beginnings[name]
                 let word = directory.life(of: name)?.work.word
-                if let openers = beginning?.openers ?? word?.openers,
+                let rise = directory.life(of: name)?.work.rise
+                if let openers = beginning?.openers ?? word?.openers ?? rise?.openers,
                     !openers.hasRoom(for: session.sharer)
                 {
                     return isFull
                 }
                 var version = present.schemaVersion
-                if beginning == nil, case .upgraded(let newer, _)? = word?.kind { version = newer }
-                // A newer version upgrades the store, unless the store is only about to be created.
-                let isUpgrade = open.schemaVersion > version && beginning == nil
-                return open.schemaVersion == version || isUpgrade
-                    ? nil : versionMismatch(open.schemaVersion, version, name)
+                if case .upgraded(let newer, _, _)? = word?.kind { version = newer }
+                // A newer program may raise the version, unless the store is only about to be created.
+                let isNewer = open.versions.oldest > version && beginning == nil
+                return open.versions.contains(version) || isNewer
+                    ? nil : versionMismatch(open.versions.newest, version, name)
             }
             let bytes = open.initial.bytes.count
             if bytes > Int(settings.initialStateBytesMax) {
@@ -149,19 +154,26 @@ extension SequencerMachine {
         _ name: StoreName, for opener: Opener, into effects: inout [SequencerEffect]
     ) {
         guard let session = sessions[opener.incarnation], session.presence == .live,
-            let store = directory.store(name), !isHeldOff(opener, from: name, into: &effects)
+            directory.store(name) != nil, !isHeldOff(opener, from: name, into: &effects),
+            let outcome = opening(of: name)
         else { return }
-        directory.host(name, schemaVersion: store.schemaVersion, by: opener.incarnation)
+        directory.host(name, as: opener.versions, by: opener.incarnation)
         guard let connection = session.connection else { return }
-        let outcome = Opened.Outcome.opened(
-            life: store.life, schemaVersion: store.schemaVersion, last: tenure.last,
-            floor: readingFloor(of: name), snapshot: store.offer, aside: store.aside?.reference,
-            skipped: directory.skips(of: name)
-        )
         effects.append(
             .send(.opened(Opened(request: opener.request, outcome: outcome)), to: connection))
         reviewPoint(of: name)
         thawHosted(name)
+    }
+
+    /// What somebody begins with who gets a store's state from here on; nil if there is no such store.
+    func opening(of name: StoreName) -> Opened.Outcome? {
+        directory.store(name).map { store in
+            .opened(
+                life: store.life, schemaVersion: store.schemaVersion, last: tenure.last,
+                floor: readingFloor(of: name), snapshot: store.offer,
+                aside: store.aside?.reference, skipped: directory.skips(of: name),
+                migrated: store.offerMigrated)
+        }
     }
 
     /// The `created` entry is in the log: the store's life begins, and its openers are answered.
@@ -177,7 +189,10 @@ extension SequencerMachine {
 
     mutating func endHosting(of subject: HostingSubject, by incarnation: Incarnation) {
         switch subject {
-        case .store(let name): directory.endHosting(of: name, by: incarnation)
+        case .store(let name):
+            // Its migration has not failed.
+            directory.change(name) { $0.rise?.askAgain(incarnation) }
+            directory.endHosting(of: name, by: incarnation)
         case .state(let state): directory.endBridge(state, by: incarnation)
         }
     }

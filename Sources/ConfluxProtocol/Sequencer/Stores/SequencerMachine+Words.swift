@@ -37,13 +37,16 @@ extension SequencerMachine {
             preconditionFailure("no word on \(name) was on its way")
         }
         switch word.kind {
-        case .upgraded(let version, _):
+        case .upgraded(let version, _, _):
             effects.append(.note(.upgraded(name, schemaVersion: version)))
+            // Its hosts may understand an even newer one.
+            directory.hostsChange(of: name)
             for opener in word.openers.all { host(name, for: opener, into: &effects) }
         case .frozen(let reason): effects.append(.note(.frozen(name, reason)))
         case .thawed:
             effects.append(.note(.thawed(name)))
             directory.change(name) { $0.point.resume() }
+            directory.hostsChange(of: name)
         case .dropped:
             effects.append(.removeSnapshots(name))
             effects.append(.note(.dropped(name, life: life)))

@@ -21,9 +21,9 @@ struct StateRecord: Sendable, Equatable {
     /// The bytes of the load when its stores were last examined in this tenure.
     fileprivate var reviewedBytes: UInt64 = 0
 
-    /// The highest schema version that anybody is known to have or to have had. An action of a
-    /// higher version would be newer than all replicas.
-    var schemaVersion: UInt32 { max(loggedVersion, counts.keys.max() ?? 0) }
+    /// The lowest schema version that a store or a bridge has. An action of a higher version would be
+    /// newer than one of them. If there are none, the highest version of an action in the log.
+    var schemaVersion: UInt32 { counts.keys.min() ?? loggedVersion }
 
     fileprivate mutating func add(_ version: UInt32) { counts[version, default: 0] += 1 }
 
@@ -92,7 +92,7 @@ struct StateTable: Sendable {
 
     subscript(name: Name) -> StateRecord? { records[name] }
 
-    /// The highest schema version that anybody has of a state; nil if nobody knows the state.
+    /// The newest schema version that an action for the whole state may have; nil if nobody knows the state.
     func schemaVersion(of name: Name) -> UInt32? {
         // In place: a record has several tables.
         records.index(forKey: name).map { records.values[$0].schemaVersion }

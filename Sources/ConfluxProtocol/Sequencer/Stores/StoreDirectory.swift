@@ -19,6 +19,8 @@ struct StoreDirectory: Sendable {
     private(set) var initialBytes = Shares<Name>()
     /// What each live node hosts and bridges. *Invariant*: it matches the lives and states.
     private(set) var hosting = HostingIndex()
+    /// The stores whose hosts have changed, since their versions were reviewed (rule 17).
+    private(set) var hostsChanged = StoreQueue()
     private var names = KnownNames()
 
     /// Changes the work under way for a store.
@@ -103,6 +105,7 @@ struct StoreDirectory: Sendable {
         stores.remove(of: ended.record.creator)
         initialBytes.remove(ended.record.initialBytes, of: ended.record.creator)
         states.removeStore(of: name.state, version: ended.record.schemaVersion)
+        hostsChanged.remove(name)
         lives.remove(name)
         guard name.instance != .shared else { return }
         names.remove(name.description) { last in
@@ -131,12 +134,26 @@ struct StoreDirectory: Sendable {
     // MARK: Hosts
 
     /// A live node hosts a store.
-    mutating func host(_ name: StoreName, schemaVersion: UInt32, by incarnation: Incarnation) {
-        let isThere: Void? = lives.change(name) {
-            $0.host(incarnation, schemaVersion: schemaVersion)
-        }
+    mutating func host(
+        _ name: StoreName, as versions: SupportedVersions, by incarnation: Incarnation
+    ) {
+        let isThere: Void? = lives.change(name) { $0.host(incarnation, as: versions) }
         guard isThere != nil else { return }
         hosting.add(name, of: incarnation)
+        hostsChange(of: name)
+    }
+
+    /// The hosts of a store have changed, or its version could not be reviewed when they did.
+    mutating func hostsChange(of name: StoreName) { hostsChanged.append(name) }
+
+    /// The version of a store is reviewed after its hosts have changed.
+    mutating func review(hostsOf name: StoreName) { hostsChanged.remove(name) }
+
+    /// The newest versions of the nodes that host a store of the state.
+    func versionsHosted(of state: Name) -> [UInt32] {
+        (states[state]?.bridges ?? [:]).filter { node, _ in
+            hosting[node]?.stores.contains { $0.state == state } == true
+        }.map(\.value.schemaVersion)
     }
 
     /// A node no longer hosts a store, and no longer waits for it.
@@ -147,6 +164,16 @@ struct StoreDirectory: Sendable {
             $0.endHosting(by: incarnation)
         }
         hosting.remove(name, of: incarnation)
+        hostsChange(of: name)
+        noLongerHosts(name.state, incarnation)
+    }
+
+    /// A node that hosted stores of a state hosts none of them any more: the versions of others need not wait for it.
+    private mutating func noLongerHosts(_ state: Name, _ incarnation: Incarnation) {
+        guard hosting[incarnation]?.stores.contains(where: { $0.state == state }) != true else {
+            return
+        }
+        for name in names(concernedBy: .state(state)) { hostsChange(of: name) }
     }
 
     /// A node that is present again says what it hosts. From now on it hosts these stores and no
@@ -158,7 +185,7 @@ struct StoreDirectory: Sendable {
         let present = hosted.filter { lives[$0.store]?.record.life == $0.life }
         endHosting(by: incarnation, but: Set(present.map(\.store)))
         for replica in present {
-            host(replica.store, schemaVersion: replica.schemaVersion, by: incarnation)
+            host(replica.store, as: replica.versions, by: incarnation)
         }
         return present.map(\.store)
     }
@@ -168,10 +195,15 @@ struct StoreDirectory: Sendable {
 
     private mutating func endHosting(by incarnation: Incarnation, but kept: Set<StoreName>) {
         guard let former = hosting.remove(incarnation) else { return }
-        for name in former.stores where !kept.contains(name) {
-            change(name) { $0.endHosting(by: incarnation) }
+        for name in former.stores.subtracting(kept).sorted() {
+            change(name) { work in
+                work.remove(openersOf: incarnation)
+                work.endHosting(by: incarnation)
+            }
+            hostsChange(of: name)
         }
         for state in former.states { states.endBridge(state, by: incarnation) }
+        for state in Set(former.stores.map(\.state)).sorted() { noLongerHosts(state, incarnation) }
     }
 
     /// Sets which of a node's replicas are stopped. Its others continue.
@@ -246,10 +278,11 @@ struct StoreDirectory: Sendable {
     /// nothing.
     mutating func note(_ event: LogEvent, by owner: Name? = nil, at sequence: SequenceNumber) {
         switch event {
-        case .upgraded(let name, let life, let version, let base):
+        case .upgraded(let name, let life, let version, let base, let digest):
             update(name, life: life, at: sequence) { store, _ in
                 store.schemaVersion = max(store.schemaVersion, version)
                 store.migratedFrom = base
+                store.migrated = digest
             }
         case .frozen(let name, let life, let reason):
             update(name, life: life, at: sequence) { store, global in

@@ -92,7 +92,7 @@ package struct AsideEntries: Sendable {
 
     private func concerns(_ event: LogEvent) -> Bool {
         switch event {
-        case .upgraded(let name, let life, _, _): name == store && life == self.life
+        case .upgraded(let name, let life, _, _, _): name == store && life == self.life
         case .frozen(let name, let life, _): name == store && life == self.life
         case .thawed(let name, let life): name == store && life == self.life
         case .skipped(_, let target): target.concerns(store)

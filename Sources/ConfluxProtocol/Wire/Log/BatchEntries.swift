@@ -160,19 +160,32 @@ extension Batch {
     /// The entries in runs of about this many bytes, each as a batch of its own. An atomic batch is one run.
     func slices(bytesMax: Int) -> [Batch] {
         guard entries.count > bytesMax, !isAtomic, !isVoid else { return [self] }
+        return runs { $0.upper - $0.lower >= bytesMax }.map(cutting)
+    }
+
+    /// The entries in runs, each as a batch of its own. An atomic batch is cut, too.
+    ///
+    /// - Parameter isLast: Whether a run ends with the entry at this offset.
+    /// - Returns: The batches, in order.
+    func cut(behind isLast: (_ offset: Int) -> Bool) -> [Batch] {
+        let runs = runs { isLast($0.first + $0.count - 1) }
+        return runs.count == 1 ? [self] : runs.map(cutting)
+    }
+
+    /// The entries in runs, each of which grows until it is complete.
+    private func runs(until isComplete: (BatchRun) -> Bool) -> [BatchRun] {
         var runs: [BatchRun] = []
         var run = BatchRun(
             first: 0, count: 0, lower: entries.startIndex, upper: entries.startIndex)
         for entry in parsedEntries {
             run.count += 1
             run.upper = entry.payload.endIndex
-            guard run.upper - run.lower >= bytesMax else { continue }
+            guard isComplete(run) else { continue }
             runs.append(run)
             run = BatchRun(
                 first: run.first + run.count, count: 0, lower: run.upper, upper: run.upper)
         }
-        if run.count > 0 { runs.append(run) }
-        return runs.map(cutting)
+        return run.count > 0 ? runs + [run] : runs
     }
 
     /// Encodes a run of entries anew. The table and the extensions are copied unchanged.

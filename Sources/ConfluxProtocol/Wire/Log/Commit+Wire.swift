@@ -92,7 +92,7 @@ extension Commit {
     }
 
     /// Encodes the body anew.
-    func encodedBody() -> Bytes {
+    package func encodedBody() -> Bytes {
         var builder = CommitBuilder(log: log, epoch: epoch, predecessor: predecessor, first: first)
         for block in blocks {
             switch block {
@@ -125,8 +125,10 @@ extension Commit.Block {
                 origin: batchAt + batch.entries.startIndex - batch.encoded.startIndex)
             self = .batch(incarnation, batch)
         case CommitLayout.eventBlock:
-            let event = try LogEvent(reading: &nested)
-            self = .event(event, by: try nested.owner())
+            var event = try LogEvent(reading: &nested)
+            let extensions = try nested.extensions()
+            event.add(extensions)
+            self = .event(event, by: extensions.owner)
         default:
             throw .unsupportedKind(kind, at: at, expected: "a block")
         }

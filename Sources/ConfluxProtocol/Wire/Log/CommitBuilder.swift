@@ -100,7 +100,7 @@ package struct CommitBuilder: Sendable {
         let lengthOffset = writer.bytes.count
         writer.fixed(UInt32(0))
         event.write(to: &writer)
-        writer.owner(owner)
+        writer.extensions(owner: owner, migrated: event.migrated)
         writer.patch(UInt32(writer.bytes.count - lengthOffset - 4), at: lengthOffset)
         blocks += 1
         count += 1

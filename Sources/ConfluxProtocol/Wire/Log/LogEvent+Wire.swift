@@ -52,7 +52,8 @@ extension LogEvent {
             self = .upgraded(
                 store, life: life,
                 schemaVersion: try reader.fixed(UInt32.self, "a schema version"),
-                base: SequenceNumber(try reader.positive("a snapshot's number")))
+                base: SequenceNumber(try reader.positive("a snapshot's number")),
+                digest: nil)
         case .frozen:
             let store = try StoreName(reading: &reader)
             let life = try reader.life()
@@ -96,7 +97,7 @@ extension LogEvent {
             .digestPoint(let store, let life):
             store.write(to: &writer)
             writer.number(life)
-        case .upgraded(let store, let life, let schemaVersion, let base):
+        case .upgraded(let store, let life, let schemaVersion, let base, _):
             store.write(to: &writer)
             writer.number(life)
             writer.fixed(schemaVersion)
@@ -114,36 +115,65 @@ extension LogEvent {
 
     /// The most bytes that the event takes, without the fields of its block.
     var byteCountMax: Int {
-        guard case .created(_, _, let initial) = self else { return 240 }
-        return 240 + initial.bytes.count
+        guard case .created(_, _, let initial) = self else { return 320 }
+        return 320 + initial.bytes.count
     }
 }
 
 /// The tag of the extension that names a key: the one that caused an event, or opened a session.
 private let ownerTag: UInt16 = 1
+/// The tag of the extension that has the digest of a migrated state.
+private let migratedTag: UInt16 = 4
+
+/// What extensions say of an event, or of a store or session of a checkpoint.
+struct EventExtensions {
+    /// The name of the key that caused it; nil if none did.
+    var owner: Name?
+    /// The digest of the migrated state; nil if there is none.
+    var migrated: Digest?
+}
+
+extension LogEvent {
+    /// Adds what the extensions behind the event say of it.
+    mutating func add(_ extensions: EventExtensions) {
+        guard case .upgraded(let store, let life, let version, let base, _) = self else { return }
+        self = .upgraded(
+            store, life: life, schemaVersion: version, base: base, digest: extensions.migrated)
+    }
+
+    /// What the extensions behind the event say of it, besides its owner.
+    var migrated: Digest? {
+        if case .upgraded(_, _, _, _, let digest) = self { digest } else { nil }
+    }
+}
 
 extension FrameWriter {
-    /// Writes the name of the key that caused an event, behind the event.
-    mutating func owner(_ owner: Name?) {
-        guard let owner else { return }
-        fixed(ownerTag)
-        measured { owner.write(to: &$0) }
+    /// Writes the extensions behind an event, or behind a store or session of a checkpoint.
+    mutating func extensions(owner: Name?, migrated: Digest? = nil) {
+        if let owner {
+            fixed(ownerTag)
+            measured { owner.write(to: &$0) }
+        }
+        if let migrated {
+            fixed(migratedTag)
+            measured { migrated.write(to: &$0) }
+        }
     }
 }
 
 extension FrameReader {
     /// Reads the extensions that fill the rest.
-    ///
-    /// - Returns: The name of the key that caused the event before them; nil if no extension names
-    ///   it.
-    mutating func owner() throws(WireError) -> Name? {
-        var owner: Name?
+    mutating func extensions() throws(WireError) -> EventExtensions {
+        var extensions = EventExtensions()
         while let (tag, body) = try nextExtension() {
-            guard tag == ownerTag else { continue }
             var body = body
-            owner = try Name(reading: &body)
+            switch tag {
+            case ownerTag: extensions.owner = try Name(reading: &body)
+            case migratedTag: extensions.migrated = try Digest(reading: &body)
+            default: break
+            }
         }
-        return owner
+        return extensions
     }
 
     /// The number of a store's `created` entry.

@@ -30,7 +30,9 @@ extension LogFold {
                 sequence: sequence, reason: reason,
                 globalBytes: try nested.number("a load in bytes"))
         }
-        store.creator = try nested.owner()
+        let extensions = try nested.extensions()
+        store.creator = extensions.owner
+        store.migrated = extensions.migrated
         guard life > .zero, life <= last, directory.store(name) == nil,
             schemaVersion >= initialVersion, store.migratedFrom <= last, store.own.stamp >= life,
             store.own.stamp <= last, store.own.byteCount <= Self.loadMost, store.lastPoint >= life,
@@ -143,6 +145,6 @@ extension StoreRecord {
             writer.code(freezing.reason)
             writer.number(freezing.globalBytes)
         }
-        writer.owner(creator)
+        writer.extensions(owner: creator, migrated: migrated)
     }
 }

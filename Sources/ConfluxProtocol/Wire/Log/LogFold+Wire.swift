@@ -148,7 +148,7 @@ extension LogFold {
             }
             runs.append(run)
         }
-        let owner = try nested.owner()
+        let owner = try nested.extensions().owner
         var session = Session(
             incarnation: incarnation, nonce: nonce, name: name, owner: owner, isKeyed: isKeyed,
             presence: presence, quietSince: .zero)
@@ -184,7 +184,7 @@ extension Session {
                 epoch: epoch, timestamp: timestamp
             ).write(to: &writer)
         }
-        writer.owner(owner)
+        writer.extensions(owner: owner)
     }
 }
 

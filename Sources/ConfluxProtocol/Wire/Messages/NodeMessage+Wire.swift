@@ -44,6 +44,9 @@ extension Frame {
             writer.frame(chunk, .snapshot, speaker, bodyBytes: 192 + chunk.bytes.count)
         case .skip(let skip): writer.frame(skip, .skip, speaker)
         case .freeze(let freeze): writer.frame(freeze, .freeze, speaker)
+        case .upgrade(let upgrade): writer.frame(upgrade, .upgrade, speaker)
+        case .migrated(let migrated): writer.frame(migrated, .migrated, speaker)
+        case .leaving(let leaving): writer.frame(leaving, .leaving, speaker)
         case .bye(let bye): writer.frame(bye, .bye, speaker)
         }
         frame = writer.take()
@@ -84,6 +87,9 @@ extension Frame {
         case .snapshot: message = .snapshot(try SnapshotChunk(reading: &reader))
         case .skip: message = .skip(try Skip(reading: &reader))
         case .freeze: message = .freeze(try Freeze(reading: &reader))
+        case .upgrade: message = .upgrade(try Upgrade(reading: &reader))
+        case .migrated: message = .migrated(try Migrated(reading: &reader))
+        case .leaving: message = .leaving(try Leaving(reading: &reader))
         case .bye: message = .bye(try Bye(reading: &reader))
         default: throw header.unsupported("a node's message")
         }
@@ -120,9 +126,9 @@ extension Hello: WireField {
         let process = isKeyed ? try reader.identifier("a process's own number") : nil
         let session = try reader.optional(SessionToken.self, "a session")
         let history = try reader.optional(HistoryMark.self, "a history")
-        let hosted = try reader.list(HostedStore.self, "the hosted stores")
+        var hosted = try reader.list(HostedStore.self, "the hosted stores")
         var bridged = try reader.list(StateBridge.self, "the bridged states")
-        try reader.readShapes(of: &bridged)
+        try reader.readExtensions(of: &bridged, &hosted)
         self.init(
             request: request, nonce: nonce, name: name, role: role, process: process,
             session: session, history: history, hosted: hosted, bridged: bridged)
@@ -140,6 +146,7 @@ extension Hello: WireField {
         writer.list(hosted)
         writer.list(bridged)
         writer.shapes(of: bridged)
+        writer.versions(hosted.map(\.versions))
     }
 }
 
@@ -229,13 +236,13 @@ extension HostedStore: WireField {
         let life = try reader.sequence("a life")
         self.init(
             store: store, life: life,
-            schemaVersion: try reader.fixed(UInt32.self, "a schema version"))
+            versions: SupportedVersions(try reader.fixed(UInt32.self, "a schema version")))
     }
 
     func write(to writer: inout FrameWriter) {
         store.write(to: &writer)
         writer.number(life)
-        writer.fixed(schemaVersion)
+        writer.fixed(versions.newest)
     }
 }
 
@@ -269,20 +276,22 @@ extension Open: WireField {
         let events = try reader.list(Name.self, "the handled events")
         let initial = try EncodedState(reading: &reader)
         self.init(
-            request: request, subject: subject, schemaVersion: schemaVersion, events: events,
-            initial: initial, shapes: try reader.readShapes(atOpening: subject))
+            request: request, subject: subject, versions: SupportedVersions(schemaVersion),
+            events: events, initial: initial)
+        try reader.readExtensions(of: &self)
     }
 
     func write(to writer: inout FrameWriter) {
         writer.fixed(request)
         subject.write(to: &writer)
-        writer.fixed(schemaVersion)
+        writer.fixed(versions.newest)
         writer.list(events)
         initial.write(to: &writer)
         if case .state(let state) = subject {
             writer.shapes(
-                of: [StateBridge(state: state, schemaVersion: schemaVersion, shapes: shapes)])
+                of: [StateBridge(state: state, schemaVersion: versions.newest, shapes: shapes)])
         }
+        writer.versions([versions])
     }
 }
 

@@ -29,6 +29,8 @@ extension Question: WireField {
             body = .handOver(
                 to: try reader.flag("whether an address follows")
                     ? try reader.text("a sequencer's address") : nil)
+        case 8:
+            body = .start(try StoreName(reading: &reader))
         default:
             throw .malformed(at: at, expected: "a question")
         }
@@ -65,6 +67,9 @@ extension Question: WireField {
             writer.fixed(UInt8(7))
             writer.flag(address != nil)
             if let address { writer.text(address) }
+        case .start(let store):
+            writer.fixed(UInt8(8))
+            store.write(to: &writer)
         }
     }
 }
@@ -108,6 +113,9 @@ extension Answer: WireField {
             body = .sequencers(try reader.list(SequencerPlace.self, "the sequencers"))
         case 11:
             body = .handingOver(to: try reader.text("a sequencer's address"))
+        case 12:
+            let store = try StoreName(reading: &reader)
+            body = .start(store, try Opened.Outcome(reading: &reader))
         default:
             throw .malformed(at: at, expected: "an answer")
         }
@@ -156,6 +164,10 @@ extension Answer: WireField {
         case .handingOver(let address):
             writer.fixed(UInt8(11))
             writer.text(address)
+        case .start(let store, let outcome):
+            writer.fixed(UInt8(12))
+            store.write(to: &writer)
+            outcome.write(to: &writer)
         }
     }
 }

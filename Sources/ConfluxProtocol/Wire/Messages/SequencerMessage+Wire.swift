@@ -13,7 +13,7 @@ extension Frame {
         switch message {
         case .welcome(let welcome): writer.frame(welcome, .welcome, speaker, bodyBytes: 256)
         case .opened(let opened):
-            writer.frame(opened, .opened, speaker, bodyBytes: opened.bodyBytes)
+            writer.frame(opened, .opened, speaker, bodyBytes: 8 + opened.outcome.bodyBytes)
         case .receipts(let receipts):
             writer.frame(receipts, .receipts, speaker, bodyBytes: 4 + 36 * receipts.runs.count)
         case .rejection(let rejection): writer.frame(rejection, .rejection, speaker, bodyBytes: 256)
@@ -29,6 +29,8 @@ extension Frame {
         case .snapshotRequest(let request): writer.frame(request, .snapshotRequest, speaker)
         case .divergence(let divergence): writer.frame(divergence, .divergence, speaker)
         case .reload(let reload): writer.frame(reload, .reload, speaker)
+        case .migrate(let migrate):
+            writer.frame(migrate, .migrate, speaker, bodyBytes: migrate.snapshot.bodyBytes)
         case .redirect(let redirect): writer.frame(redirect, .redirect, speaker)
         case .bye(let bye): writer.frame(bye, .farewell, speaker)
         }
@@ -59,6 +61,7 @@ extension Frame {
         case .snapshotRequest: message = .snapshotRequest(try SnapshotRequest(reading: &reader))
         case .divergence: message = .divergence(try Divergence(reading: &reader))
         case .reload: message = .reload(try Reload(reading: &reader))
+        case .migrate: message = .migrate(try Migrate(reading: &reader))
         case .redirect: message = .redirect(try Redirect(reading: &reader))
         case .farewell: message = .bye(try Bye(reading: &reader))
         default: throw header.unsupported("a sequencer's message")
@@ -127,16 +130,30 @@ extension SessionLimits: WireField {
 }
 
 extension Opened: WireField {
-    static let bytesMin = 8 + 1 + 4
+    static let bytesMin = 8 + Outcome.bytesMin
+
+    init(reading reader: inout FrameReader) throws(WireError) {
+        self.init(
+            request: try reader.fixed(UInt64.self, "a request's number"),
+            outcome: try Outcome(reading: &reader))
+    }
+
+    func write(to writer: inout FrameWriter) {
+        writer.fixed(request)
+        outcome.write(to: &writer)
+    }
+}
+
+extension Opened.Outcome: WireField {
+    static let bytesMin = 1 + 4
 
     /// About how many bytes its fields take.
     var bodyBytes: Int {
-        guard case .opened(_, _, _, _, .whole(let snapshot)?, _, _) = outcome else { return 256 }
-        return 64 + snapshot.state.bytes.count
+        guard case .opened(_, _, _, _, let snapshot?, _, _, _) = self else { return 256 }
+        return snapshot.bodyBytes
     }
 
     init(reading reader: inout FrameReader) throws(WireError) {
-        let request = try reader.fixed(UInt64.self, "a request's number")
         let at = reader.offset
         switch try reader.fixed(UInt8.self, "what came of an open") {
         case 1:
@@ -154,26 +171,23 @@ extension Opened: WireField {
             guard snapshot == nil || life > .zero else {
                 throw .malformed(at: at, expected: "the life of a store with a snapshot")
             }
-            self.init(
-                request: request,
-                outcome: .opened(
-                    life: life, schemaVersion: schemaVersion, last: last, floor: floor,
-                    snapshot: snapshot, aside: aside, skipped: skipped))
+            self = .opened(
+                life: life, schemaVersion: schemaVersion, last: last, floor: floor,
+                snapshot: snapshot, aside: aside, skipped: skipped,
+                migrated: try reader.readMigrated())
         case 2:
             let code = try reader.code(RejectionCode.self, "a rejection's code")
-            self.init(
-                request: request,
-                outcome: .failed(code, message: try reader.text("a rejection's message")))
+            self = .failed(code, message: try reader.text("a rejection's message"))
         default:
             throw .malformed(at: at, expected: "what came of an open")
         }
     }
 
     func write(to writer: inout FrameWriter) {
-        writer.fixed(request)
-        switch outcome {
+        switch self {
         case .opened(
-            let life, let schemaVersion, let last, let floor, let snapshot, let aside, let skipped):
+            let life, let schemaVersion, let last, let floor, let snapshot, let aside, let skipped,
+            let migrated):
             writer.fixed(UInt8(1))
             writer.number(life)
             writer.fixed(schemaVersion)
@@ -183,6 +197,7 @@ extension Opened: WireField {
             writer.optional(aside)
             writer.fixed(UInt32(skipped.count))
             for sequence in skipped { writer.number(sequence) }
+            if let migrated { writer.migrated(migrated) }
         case .failed(let code, let message):
             writer.fixed(UInt8(2))
             writer.code(code)

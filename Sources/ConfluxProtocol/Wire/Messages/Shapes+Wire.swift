@@ -12,7 +12,7 @@ extension Frame {
 
 extension FrameWriter {
     /// Writes an extension.
-    private mutating func appendExtension(
+    mutating func appendExtension(
         _ tag: UInt16 = Frame.shapesTag, _ body: (inout FrameWriter) -> Void
     ) {
         fixed(tag)
@@ -77,22 +77,52 @@ extension FrameReader {
         }
     }
 
-    /// Reads the shapes of the states that a hello names. Shapes of other states are skipped.
-    mutating func readShapes(of bridges: inout [StateBridge]) throws(WireError) {
+    /// Reads the shapes of the states that a hello names, and the versions of the stores. Shapes of other states are
+    /// skipped.
+    mutating func readExtensions(
+        of bridges: inout [StateBridge], _ hosted: inout [HostedStore]
+    ) throws(WireError) {
         var told: [Name: Bytes] = [:]
-        try forEachShapes { (content) throws(WireError) in
-            told[try Name(reading: &content)] = content.cutRest()
+        while let (tag, content) = try nextExtension() {
+            var content = content
+            switch tag {
+            case Frame.shapesTag: told[try Name(reading: &content)] = content.cutRest()
+            case Frame.versionsTag:
+                for index in hosted.indices {
+                    hosted[index].versions = try SupportedVersions(
+                        reading: &content, newest: hosted[index].versions.newest)
+                }
+            default: break
+            }
         }
         guard !told.isEmpty else { return }
         for index in bridges.indices { bridges[index].shapes = told[bridges[index].state] }
     }
 
-    /// Reads the shapes that an open has for the state that it bridges.
-    mutating func readShapes(atOpening subject: HostingSubject) throws(WireError) -> Bytes? {
-        guard case .state(let state) = subject else { return nil }
-        var bridges = [StateBridge(state: state, schemaVersion: 0)]
-        try readShapes(of: &bridges)
-        return bridges[0].shapes
+    /// Reads the shapes that an open has for the state that it bridges, or the versions of the store.
+    mutating func readExtensions(of open: inout Open) throws(WireError) {
+        while let (tag, content) = try nextExtension() {
+            var content = content
+            switch (tag, open.subject) {
+            case (Frame.shapesTag, .state(let state)):
+                if try Name(reading: &content) == state { open.shapes = content.cutRest() }
+            case (Frame.versionsTag, _):
+                open.versions = try SupportedVersions(
+                    reading: &content, newest: open.versions.newest)
+            default: break
+            }
+        }
+    }
+
+    /// Reads the digest of a migrated state; nil if there is none.
+    mutating func readMigrated() throws(WireError) -> Digest? {
+        var digest: Digest?
+        while let (tag, content) = try nextExtension() {
+            guard tag == Frame.migratedTag else { continue }
+            var content = content
+            digest = try Digest(reading: &content)
+        }
+        return digest
     }
 
     /// Reads the state whose shapes are asked for; nil if none are.

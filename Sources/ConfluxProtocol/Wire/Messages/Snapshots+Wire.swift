@@ -41,6 +41,12 @@ extension SnapshotReference: WireField {
 extension SnapshotOffer: WireField {
     static let bytesMin = 1 + SnapshotReference.bytesMin
 
+    /// About how many bytes a message with it has.
+    var bodyBytes: Int {
+        guard case .whole(let snapshot) = self else { return 256 }
+        return 64 + snapshot.state.bytes.count
+    }
+
     init(reading reader: inout FrameReader) throws(WireError) {
         let at = reader.offset
         switch try reader.fixed(UInt8.self, "a snapshot") {

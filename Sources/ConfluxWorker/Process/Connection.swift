@@ -1,19 +1,13 @@
 import ConfluxArguments
 import ConfluxNode
 import ConfluxProtocol
-import ConfluxWorker
+import ConfluxVocabulary
 
 /// A connection to a sequencer, for one command.
-struct Connection: Sendable {
-    let core: NodeCore
+package struct Connection: Sendable {
+    package let core: NodeCore
     /// How long to wait for each answer.
-    let timeout: Duration
-
-    /// The parameters that ``open(_:as:settings:tap:)`` reads.
-    static let parameters: [any ParameterKey] = [
-        WorkerOptions.connect, WorkerOptions.secret, WorkerOptions.serverKey, WorkerOptions.timeout,
-        ContextCommand.option, WorkerOptions.json,
-    ]
+    package let timeout: Duration
 
     /// Connects.
     ///
@@ -27,7 +21,7 @@ struct Connection: Sendable {
     ///   - tap: Called with every delivered commit.
     /// - Returns: The connection, after the sequencer's welcome.
     /// - Throws: ``CommandFailure`` if the connection fails, or the wait was ended.
-    static func open(
+    package static func open(
         _ environment: CommandEnvironment, at address: String? = nil, as role: Hello.Role,
         settings: NodeSettings = NodeSettings(), key: SessionKey? = nil,
         tap: (@Sendable (Commit) -> Void)? = nil
@@ -55,8 +49,21 @@ struct Connection: Sendable {
         }
     }
 
+    /// Has every commit from a number on delivered, and waits until the feed is heard.
+    ///
+    /// - Parameter sequence: The number.
+    /// - Throws: ``CommandFailure`` that names the address, and why nothing comes from there.
+    package func follow(from sequence: SequenceNumber) async throws(CommandFailure) {
+        core.follow(from: sequence)
+        do throws(NodeError) {
+            try await core.hears(within: timeout)
+        } catch {
+            throw CommandFailure(error)
+        }
+    }
+
     /// Asks a question that has one answer.
-    func ask(_ question: Question.Body) async throws(CommandFailure) -> Answer.Body {
+    package func ask(_ question: Question.Body) async throws(CommandFailure) -> Answer.Body {
         do throws(NodeError) {
             return try await core.ask(question, patience: timeout).body
         } catch {
@@ -65,7 +72,7 @@ struct Connection: Sendable {
     }
 
     /// The failure for an answer that does not fit the question.
-    private static let unfit = CommandFailure(
+    static let unfit = CommandFailure(
         .failed,
         """
         The sequencer's answer does not match the question. Run the same version of conflux on \
@@ -77,7 +84,7 @@ struct Connection: Sendable {
     /// - Parameter question: The question: for the status alone, or also for a state's shapes.
     /// - Returns: The status.
     /// - Throws: ``CommandFailure`` if there is no answer.
-    func status(
+    package func status(
         _ question: Question.Body = .status
     ) async throws(CommandFailure) -> SequencerStatus {
         guard case .status(let status) = try await ask(question) else {
@@ -87,7 +94,7 @@ struct Connection: Sendable {
     }
 
     /// The serving sequencer and its standbys; none if the log allows no standbys.
-    func sequencers() async throws(CommandFailure) -> [SequencerPlace] {
+    package func sequencers() async throws(CommandFailure) -> [SequencerPlace] {
         guard case .sequencers(let places) = try await ask(.sequencers) else {
             throw Self.unfit
         }
@@ -99,22 +106,11 @@ struct Connection: Sendable {
     /// - Parameter address: The standby's address; nil for the one that is furthest in the log.
     /// - Returns: The address of the standby that takes over.
     /// - Throws: ``CommandFailure`` if there is no such standby, or no answer.
-    func handOver(to address: String?) async throws(CommandFailure) -> String {
+    package func handOver(to address: String?) async throws(CommandFailure) -> String {
         guard case .handingOver(let successor) = try await ask(.handOver(to: address)) else {
             throw Self.unfit
         }
         return successor
-    }
-
-    /// Waits until the node hears from the sequencer in every way that it needs: also from the feed, once it follows it.
-    ///
-    /// - Throws: ``CommandFailure`` with the address that fails, after the timeout.
-    func hears() async throws(CommandFailure) {
-        do throws(NodeError) {
-            try await core.hears(within: timeout)
-        } catch {
-            throw CommandFailure(error)
-        }
     }
 
     /// Waits until the node has found the next tenure by itself.
@@ -122,7 +118,8 @@ struct Connection: Sendable {
     /// - Parameter events: The node's events, beginning before the current tenure ends.
     /// - Returns: The next tenure's epoch.
     /// - Throws: ``CommandFailure`` if there was none in time.
-    func nextTenure(_ events: AsyncStream<NodeEvent>) async throws(CommandFailure) -> Epoch {
+    package func nextTenure(_ events: AsyncStream<NodeEvent>) async throws(CommandFailure) -> Epoch
+    {
         let reader = Task { () -> Epoch? in
             for await event in events {
                 if case .reconnected(let epoch) = event { return epoch }
@@ -147,7 +144,7 @@ struct Connection: Sendable {
     /// Asks the sequencer to read its file of authorised keys again.
     ///
     /// - Returns: How many keys the file has.
-    func reload() async throws(CommandFailure) -> UInt32 {
+    package func reload() async throws(CommandFailure) -> UInt32 {
         guard case .reloaded(let count) = try await ask(.reload) else {
             throw Self.unfit
         }
@@ -155,7 +152,7 @@ struct Connection: Sendable {
     }
 
     /// Makes the node leave, and waits until it has ended.
-    func close() async {
+    package func close() async {
         core.leave(timeout: timeout)
         await core.ended()
     }

@@ -1,0 +1,184 @@
+import ConfluxArguments
+import ConfluxNode
+import ConfluxProtocol
+import ConfluxWorker
+
+/// `conflux log export`: writes a range of the log to a file, with the states that it begins with.
+enum ExportCommand {
+    private static let number = ValueParser<UInt64>.integer(in: 1...UInt64(Int64.max))
+        .map { SequenceNumber($0) }
+    private static let file = Operand(
+        "FILE", parse: .file, summary: "The file to write. It appears whole or not at all.")
+    private static let from = Option<SequenceNumber?>(
+        "--from", valueName: "SEQ", parse: number,
+        summary: "The first entry. If omitted, the first one before which every store has a state.")
+    private static let to = Option<SequenceNumber?>(
+        "--to", valueName: "SEQ", parse: number,
+        summary: """
+            The last entry. If omitted, the log's last one. If the log does not have it yet, the \
+            command waits for it.
+            """)
+    private static let target = Option<Target?>(
+        "--target", parse: .target,
+        summary: "Only one store, or every store of a state: state/*.")
+
+    static let description = Command(
+        "export", summary: "Write a range of the log to a file, for a test.",
+        discussion: """
+            The file has the entries, and each store's state before the first of them. A test \
+            replays it with the code at hand, and says where that code differs \
+            (ConfluxTesting). The command reads through the sequencer, and makes no entries.
+
+            The log keeps only the newest snapshots, so a range can begin behind the newest \
+            snapshot of each store, or at any entry before which the store did not exist. To get \
+            a long range, let the log keep everything from the beginning, or give a --to that is \
+            still to come, and let the command run.
+            """,
+        parameters: [file, from, to, target] + Connection.parameters,
+        examples: [
+            .init("Write what the log can give", "conflux log export may.history"),
+            .init(
+                "Record the next million entries",
+                "conflux log export --from 4000001 --to 5000000 may.history"),
+        ])
+
+    /// Checks the options, before the command runs.
+    static func make(
+        _ arguments: Invocation
+    ) throws(UsageError) -> (CommandEnvironment) async throws(CommandFailure) -> ExitCode {
+        if let from = arguments[from], let to = arguments[to], from > to {
+            throw arguments.usageError("--from \(from) is after --to \(to)")
+        }
+        return { environment async throws(CommandFailure) in try await run(environment) }
+    }
+
+    private static func run(
+        _ environment: CommandEnvironment
+    ) async throws(CommandFailure) -> ExitCode {
+        let export = HistoryExport(environment.arguments[target])
+        let connection = try await Connection.open(environment, as: .observer) { commit in
+            export.take(commit)
+        }
+        let events = connection.core.eventStream
+        let watching = Task { await watch(events, environment, export, connection.core.address) }
+        do throws(CommandFailure) {
+            try await environment.interruption.cancelling { () async throws(CommandFailure) in
+                try await write(environment, connection, export)
+            }
+        } catch {
+            await connection.close()
+            await watching.value
+            export.abandon()
+            throw error
+        }
+        await connection.close()
+        await watching.value
+        return .success
+    }
+
+    /// Ends the export when it can't continue.
+    private static func watch(
+        _ events: AsyncStream<NodeEvent>, _ environment: CommandEnvironment,
+        _ export: HistoryExport, _ address: String
+    ) async {
+        for await event in events {
+            environment.noteLink(event, to: address)
+            switch event {
+            case .closed(let message):
+                export.reading.end(CommandFailure(.nodeRefused, code: "closed", message))
+            case .historyLost(let from, let through):
+                export.reading.end(
+                    CommandFailure(
+                        .logFailed, code: "historyLost",
+                        "The log has lost the entries \(from) to \(through). Export it again."))
+            case .logDamaged(let from, let through, let message):
+                export.reading.end(
+                    CommandFailure(
+                        .logFailed, code: "damaged",
+                        "entries \(from) to \(through) can't be read in the log: \(message)"))
+            default: break
+            }
+        }
+    }
+
+    private static func write(
+        _ environment: CommandEnvironment, _ connection: Connection, _ export: HistoryExport
+    ) async throws(CommandFailure) {
+        let arguments = environment.arguments
+        let status = try await connection.status()
+        var starts: [ReadStart] = []
+        let last = arguments[to] ?? status.last
+        for store in status.stores
+        where store.life <= last && arguments[target].map({ $0.concerns(store.store) }) ?? true {
+            // A store that was dropped meanwhile is no longer there; its end in the log says so.
+            if let start = try await connection.start(of: store.store) { starts.append(start) }
+        }
+        let range = try HistoryRange(
+            from: arguments[from], through: last, of: status, starts)
+        try export.begin(range, log: status.log, in: arguments[file])
+        for start in range.starts { try export.write(.start(try await connection.load(start))) }
+        for start in starts { try await writeCheck(start, range, connection, export) }
+        if range.first <= range.last {
+            try await connection.follow(from: range.first)
+            let isWaiting = range.last > status.last
+            if isWaiting { environment.diagnostics.note("waiting for entry \(range.last)") }
+            // Only what the log already has comes at once.
+            if !isWaiting {
+                export.reading.limitPauses(to: connection.timeout, from: connection.core.address)
+            }
+            try await withTaskCancellation(export)
+        }
+        for store in export.stores {
+            guard let start = try await connection.start(of: store) else { continue }
+            try await writeCheck(start, range, connection, export)
+        }
+        let figures = try export.complete()
+        if environment.isJSON {
+            environment.output.print([
+                "actions": .number(figures.actions), "from": .number(figures.first),
+                "log": .string(status.log.description), "stores": .number(UInt64(figures.stores)),
+                "through": .number(figures.last),
+            ])
+        } else {
+            environment.output.add(
+                """
+                exported entries \(figures.first) to \(figures.last) of log \(status.log): \
+                \(figures.actions) actions, and the first states of \(figures.stores) stores
+                """)
+        }
+    }
+
+    private static func withTaskCancellation(
+        _ export: HistoryExport
+    ) async throws(CommandFailure) {
+        let failure = await withTaskCancellationHandler {
+            await export.reading.ended()
+        } onCancel: {
+            export.reading.end(
+                CommandFailure(
+                    .interrupted, "The export was interrupted, and there is no file. Run it again.")
+            )
+        }
+        if let failure { throw failure }
+    }
+
+    /// Writes a store's newest snapshot, if it is within the range: the replicas agreed on it.
+    private static func writeCheck(
+        _ start: ReadStart, _ range: HistoryRange, _ connection: Connection, _ export: HistoryExport
+    ) async throws(CommandFailure) {
+        guard case .saved(let reference) = start.offer, reference.sequence >= range.first,
+            reference.sequence <= range.last
+        else { return }
+        let place = SnapshotPlace(
+            store: start.store, life: start.life, sequence: reference.sequence)
+        guard export.isNew(place), let bytes = try await connection.bytes(place, reference) else {
+            return
+        }
+        try export.write(
+            .check(
+                place,
+                Snapshot(
+                    sequence: reference.sequence, schemaVersion: reference.schemaVersion,
+                    state: EncodedState(coding: .json, bytes: bytes))))
+    }
+}

@@ -1,0 +1,89 @@
+/// A place at which two JSON values differ.
+public struct JSONChange: Hashable, Sendable, CustomStringConvertible {
+    /// The place. A member or an element that only one value has is a change at its place.
+    public let path: JSONPointer
+    /// What the former value has there; nil if it has nothing there.
+    public let old: JSONValue?
+    /// What the later value has there; nil if it has nothing there.
+    public let new: JSONValue?
+
+    /// Makes a change.
+    ///
+    /// - Parameters:
+    ///   - path: The place.
+    ///   - old: What was there; nil for nothing.
+    ///   - new: What is there; nil for nothing.
+    public init(path: JSONPointer, old: JSONValue?, new: JSONValue?) {
+        self.path = path
+        self.old = old
+        self.new = new
+    }
+
+    /// One line: `+ /minimum: 5`, `- /left: 7`, or `~ /size/width: 3 → 4`.
+    public var description: String {
+        switch (old, new) {
+        case (let old?, let new?): "~ \(path): \(old) → \(new)"
+        case (nil, let new?): "+ \(path): \(new)"
+        case (let old?, nil): "- \(path): \(old)"
+        case (nil, nil): "  \(path)"
+        }
+    }
+}
+
+extension JSONValue {
+    /// The places at which another value differs from this one, in the order of keys and positions.
+    ///
+    /// Elements of arrays are compared by their positions. A value whose kind changed is one change, whatever is in it.
+    ///
+    /// - Parameter later: The other value.
+    /// - Returns: The changes that make the other value of this one; none if they are equal.
+    public func changes(to later: JSONValue) -> [JSONChange] {
+        var changes: [JSONChange] = []
+        addChanges(to: later, at: [], into: &changes)
+        return changes
+    }
+
+    private func addChanges(
+        to later: JSONValue, at tokens: [String], into changes: inout [JSONChange]
+    ) {
+        func add(_ token: String, _ old: JSONValue?, _ new: JSONValue?) {
+            changes.append(
+                JSONChange(path: JSONPointer(tokens: tokens + [token]), old: old, new: new))
+        }
+        switch (self, later) {
+        case (.array(let olds), .array(let news)):
+            for (position, pair) in zip(olds, news).enumerated() {
+                pair.0.addChanges(to: pair.1, at: tokens + ["\(position)"], into: &changes)
+            }
+            for position in news.count..<max(news.count, olds.count) {
+                add("\(position)", olds[position], nil)
+            }
+            for position in olds.count..<max(news.count, olds.count) {
+                add("\(position)", nil, news[position])
+            }
+        case (.object(let olds), .object(let news)):
+            var (oldRest, newRest) = (olds.makeIterator(), news.makeIterator())
+            var (old, new) = (oldRest.next(), newRest.next())
+            while old != nil || new != nil {
+                let order =
+                    if let old, let new { UTF8Order.compare(old.key, new.key) } else {
+                        old == nil ? 1 : -1
+                    }
+                if order < 0, let member = old {
+                    add(member.key, member.value, nil)
+                } else if order > 0, let member = new {
+                    add(member.key, nil, member.value)
+                } else if let old, let new {
+                    old.value.addChanges(to: new.value, at: tokens + [new.key], into: &changes)
+                }
+                if order <= 0 { old = oldRest.next() }
+                if order >= 0 { new = newRest.next() }
+            }
+        default:
+            if self != later {
+                changes.append(
+                    JSONChange(path: JSONPointer(tokens: tokens), old: self, new: later))
+            }
+        }
+    }
+}

@@ -1,0 +1,74 @@
+import ConfluxNode
+import ConfluxProtocol
+import ConfluxVocabulary
+
+/// The state of a store that a check migrates.
+struct SeenState: Sendable {
+    /// The last entry in it.
+    let sequence: SequenceNumber
+    let bytes: Bytes
+    /// The schema version whose form it has.
+    let version: UInt32
+}
+
+extension UpgradeFinding.Failure: Error {}
+
+/// Asks for the states of stores, and changes nothing.
+extension Connection {
+    /// The newest state of a store: of the nodes that host it, or the newest snapshot in the log if none does.
+    ///
+    /// - Parameters:
+    ///   - store: The store.
+    ///   - status: Which nodes there are.
+    /// - Returns: The state, or why nobody gives it.
+    /// - Throws: ``CommandFailure`` if the connection has ended.
+    func state(
+        of store: StoreStatus, _ status: SequencerStatus
+    ) async throws(CommandFailure) -> Result<SeenState, UpgradeFinding.Failure> {
+        // A stopped replica may have the form of an older version.
+        let stopped = Set(store.stopped.map(\.node))
+        let former = Set(status.sessions.filter { stopped.contains($0.incarnation) }.map(\.name))
+        let answers: AsyncStream<Answer>
+        do throws(NodeError) {
+            (answers, _) = try core.answers(
+                to: .observe(store.store, node: nil, after: .zero), patience: timeout)
+        } catch {
+            throw CommandFailure(error)
+        }
+        var newest: SeenState?
+        var failure: UpgradeFinding.Failure?
+        for await answer in answers {
+            switch answer.body {
+            case .state(_, let sequence, let bytes) where !former.contains(answer.node):
+                guard newest.map({ sequence > $0.sequence }) ?? true else { continue }
+                newest = SeenState(
+                    sequence: sequence, bytes: bytes, version: store.schemaVersion)
+            case .failed(.notHosted, _): break
+            case .failed(let reason, let message):
+                failure = .init(code: "\(reason)", message: "\(message).")
+            default: break
+            }
+        }
+        if Task.isCancelled {
+            throw CommandFailure(
+                .interrupted, "Interrupted before all stores were checked. Run the command again.")
+        }
+        if let newest { return .success(newest) }
+        if let failure { return .failure(failure) }
+        return try await snapshot(of: store.store)
+    }
+
+    private func snapshot(
+        of store: StoreName
+    ) async throws(CommandFailure) -> Result<SeenState, UpgradeFinding.Failure> {
+        guard let start = try await start(of: store) else {
+            return .failure(
+                .init(code: "notHosted", message: "\(store) was dropped meanwhile."))
+        }
+        let snapshot = try await load(start).snapshot
+        return .success(
+            SeenState(
+                sequence: snapshot.sequence, bytes: snapshot.state.bytes,
+                version: snapshot.schemaVersion))
+    }
+}

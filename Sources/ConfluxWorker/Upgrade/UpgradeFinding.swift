@@ -1,0 +1,95 @@
+import ConfluxNode
+import ConfluxVocabulary
+
+/// What the check of one store found.
+struct UpgradeFinding: Sendable {
+    /// Why the store could not be opened.
+    struct Failure: Sendable, Equatable {
+        /// The kind, for scripts.
+        let code: String
+        /// What happened and what to do.
+        let message: String
+    }
+
+    let store: StoreName
+    /// The schema version of its state.
+    let from: Int
+    /// The schema version of this program.
+    let to: Int
+    let result: Result
+    /// The number of the last entry in its state; nil if the state is from a file.
+    var sequence: SequenceNumber?
+
+    enum Result: Sendable, Equatable {
+        case changes([JSONChange])
+        case failed(Failure)
+    }
+
+    var hasFailed: Bool {
+        if case .failed = result { true } else { false }
+    }
+
+    /// The most changes of a store that are shown to people.
+    private static let changesShownMax = 50
+
+    /// The lines for people.
+    var text: String {
+        let versions = from == to ? "version \(from)" : "version \(from) to \(to)"
+        let title = "\(store), \(versions)\(sequence.map { ", at \($0)" } ?? "")"
+        switch result {
+        case .failed(let failure): return "\(title): failed: \(failure.message)"
+        case .changes(let changes):
+            if changes.isEmpty { return "\(title): nothing changes" }
+            var lines = changes.prefix(Self.changesShownMax).map { "  \($0)" }
+            if changes.count > lines.count {
+                lines.append("  and \(changes.count - lines.count) more: see --json")
+            }
+            return "\(title):\n" + lines.joined(separator: "\n")
+        }
+    }
+
+    /// The line for programs.
+    var json: JSONValue {
+        var fields: JSONObject = [
+            "from": .number(UInt64(from)), "store": .string(store.description),
+            "to": .number(UInt64(to)),
+        ]
+        fields["sequence"] = sequence.map { .number($0) }
+        switch result {
+        case .changes(let changes):
+            fields["changes"] = .array(
+                changes.map { change in
+                    var fields: JSONObject = ["path": .string(change.path.description)]
+                    fields["new"] = change.new
+                    fields["old"] = change.old
+                    return .object(fields)
+                })
+        case .failed(let failure):
+            fields["failure"] = .object([
+                "code": .string(failure.code), "message": .string(failure.message),
+            ])
+        }
+        return .object(fields)
+    }
+}
+
+extension UpgradeFinding.Result {
+    /// Reads the result from the line of another process; nil if it has none.
+    init?(line: JSONValue) throws(CodingFailure) {
+        if let failure = line["/failure"]?.object,
+            let code = failure["code"]?.string, let message = failure["message"]?.string
+        {
+            self = .failed(.init(code: code, message: message))
+        } else if let rows = line["/changes"]?.array {
+            var changes: [JSONChange] = []
+            for row in rows {
+                guard let path = row["/path"]?.string else { return nil }
+                changes.append(
+                    JSONChange(path: try JSONPointer(path), old: row["/old"], new: row["/new"]))
+            }
+            self = .changes(changes)
+        } else {
+            return nil
+        }
+    }
+}

@@ -1,0 +1,121 @@
+import ConfluxNode
+import ConfluxSystem
+import ConfluxVocabulary
+import Foundation
+
+/// Migrates one state in two processes of this program.
+struct UpgradeTrial {
+    /// The words that call the command: the program's name, and `upgrade`.
+    let command: [String]
+    let store: StoreName
+    let bytes: Bytes
+    let version: UInt32
+    /// How long each process may take.
+    let timeout: Duration
+
+    func run() async throws(CommandFailure) -> UpgradeFinding.Result {
+        let folder = FileManager.default.temporaryDirectory
+            .appendingPathComponent("conflux-upgrade-\(UUID().uuidString)")
+        do {
+            // The state may be confidential: only this user may use the folder.
+            try Folder.make(folder.path)
+            try Data(bytes).write(to: folder.appendingPathComponent("state.json"))
+        } catch {
+            throw CommandFailure(
+                .cannotCreate,
+                "The state can't be written to \(folder.path): \(error). Make room there, or set TMPDIR to another folder."
+            )
+        }
+        let result: UpgradeFinding.Result
+        do throws(CommandFailure) {
+            result = try await compare(in: folder)
+        } catch {
+            remove(folder)
+            throw error
+        }
+        remove(folder)
+        return result
+    }
+
+    private func remove(_ folder: URL) {
+        // The system clears its temporary folder, too.
+        try? FileManager.default.removeItem(at: folder)
+    }
+
+    private func compare(in folder: URL) async throws(CommandFailure) -> UpgradeFinding.Result {
+        let first = try await migrate(in: folder)
+        guard case .changes(let changes) = first else { return first }
+        let second = try await migrate(in: folder)
+        guard case .changes(let others) = second else { return second }
+        guard changes != others else { return first }
+        let place = zip(changes, others).first { $0 != $1 }?.0.path
+        return .failed(
+            .init(
+                code: "migrationFailed",
+                message: """
+                    Two processes of this program migrate the same state of \(store) differently\
+                    \(place.map { $0.tokens.isEmpty ? "" : " at \($0)" } ?? ""). Replicas would differ like \
+                    this: let migrate(_:from:) depend on nothing but its arguments.
+                    """))
+    }
+
+    private func migrate(in folder: URL) async throws(CommandFailure) -> UpgradeFinding.Result {
+        let (output, errors) = (
+            folder.appendingPathComponent("output"), folder.appendingPathComponent("errors")
+        )
+        let program = OwnProgram(
+            arguments: Array(command.dropFirst()) + [
+                "--check", store.description, "--file",
+                folder.appendingPathComponent("state.json").path, "--schema-version",
+                "\(version)", "--json",
+            ], output: output, errors: errors)
+        let end = try await program.run(within: timeout)
+        if Task.isCancelled {
+            throw CommandFailure(
+                .interrupted, "Interrupted before all stores were checked. Run the command again.")
+        }
+        do {
+            // Only a process that ended by itself has written a whole line.
+            if case .exit = end, let line = try lines(of: output).first,
+                let result = try UpgradeFinding.Result(line: JSONValue(json: line))
+            {
+                return result
+            }
+            return .failed(failure(of: end, try lines(of: errors)))
+        } catch {
+            throw CommandFailure(
+                .failed, "The check of \(store) printed no result that can be read: \(error)")
+        }
+    }
+
+    private func lines(of file: URL) throws -> [String] {
+        try Data(contentsOf: file).split(separator: UInt8(ascii: "\n")).map { String(shown: $0) }
+    }
+
+    private func failure(
+        of end: OwnProgram.End, _ errors: [String]
+    ) -> UpgradeFinding.Failure {
+        let said = errors.last { $0.contains("Fatal error") } ?? errors.last
+        let last = said.map { ": \($0)" } ?? ""
+        return switch end {
+        case .late:
+            .init(
+                code: "timedOut",
+                message: """
+                    The migration of \(store) did not end within \(timeout). Correct migrate(_:from:), or wait \
+                    longer (--timeout). A worker with this program would not end either.
+                    """)
+        case .signal(let number):
+            .init(
+                code: "trapped",
+                message: """
+                    The migration of \(store) ended its process by signal \(number)\(last). A worker with this \
+                    program would die of it: correct migrate(_:from:).
+                    """)
+        case .exit(let status):
+            .init(
+                code: "trapped",
+                message: "The process that migrated \(store) ended with \(status)\(last).")
+        }
+    }
+}
