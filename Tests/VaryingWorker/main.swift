@@ -2,11 +2,22 @@ import ConfluxWorker
 import Foundation
 
 /// The command line takes the place of what would be built into a program: nodes whose names begin with `new` have
-/// the newer code of the ledger. For a command that has no node, a variable does.
+/// the newer code of the ledger. For a command that has no node, a variable does. With another variable, the program
+/// dispatches to its ledger.
 let isNew =
     CommandLine.arguments.contains { $0.hasPrefix("new") }
     || ProcessInfo.processInfo.environment["VARYING_IS_NEW"] != nil
 
+if ProcessInfo.processInfo.environment["VARYING_DISPATCHES"] != nil,
+    let program = DispatchingProgram(CommandLine.arguments)
+{
+    if isNew {
+        try await program.run(NewLedger.self, dispatching: .add(amount: 1, padding: nil))
+    } else {
+        try await program.run(OldLedger.self, dispatching: .add(amount: 1, padding: nil))
+    }
+    exit(0)
+}
 await Worker.main(
     "varying-worker", version: "7.8.9",
     states: [

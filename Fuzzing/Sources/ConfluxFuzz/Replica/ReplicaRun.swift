@@ -71,19 +71,23 @@ struct ReplicaRun {
             default:
                 // Before its welcome, nothing of an epoch is believed, and nothing of an older epoch ever.
                 let isIgnored = !machine.isJoined || epoch < machine.epoch
-                let before = isIgnored ? withoutStale : ""
+                let before = isIgnored ? belief : ""
                 handle(.received(message, epoch: epoch))
-                require(!isIgnored || withoutStale == before, "\(message) changed the machine")
+                require(!isIgnored || belief == before, "\(message) changed the machine")
             }
         } catch {
             require(!error.message.isEmpty, "no words")
         }
     }
 
-    /// The machine without the mark that it has reported a stale sequencer.
-    private var withoutStale: String {
+    /// The machine without the mark that it has reported a stale sequencer, and without what it asks for again: an
+    /// answer that is dropped makes its request due.
+    private var belief: String {
         var copy = machine
         copy.staleEpoch = .none
+        copy.holeFetch = nil
+        for index in copy.catchUps.runners.indices { copy.catchUps.runners[index].fetch = nil }
+        for request in copy.loads.loads.keys { copy.loads[request]?.deadline = nil }
         return String(describing: copy)
     }
 
