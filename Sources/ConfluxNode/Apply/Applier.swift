@@ -32,8 +32,8 @@ package final class Applier {
     /// Runs tasks that may never end, in order.
     let apart: Background
     /// The migrations that were given to it.
-    let migrating = MigrationCount()
-    /// The most migrations that wait. *At the bound*, as behind one that never ends, further ones fail.
+    let migrations = Migrations()
+    /// The most different migrations that wait. *At the bound*, as behind one that never ends, further ones fail.
     static let migrationsMax = 16
     /// The largest snapshot that is not decoded there.
     let inPlaceBytesMax: Int

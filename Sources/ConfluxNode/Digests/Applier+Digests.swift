@@ -4,9 +4,36 @@ import ConfluxProtocol
 import ConfluxVocabulary
 import Synchronization
 
-/// How many migrations a process has begun and not ended.
-final class MigrationCount: Sendable {
-    let count = Atomic<Int>(0)
+/// The migrations that a process has begun and not ended.
+final class Migrations: Sendable {
+    /// One migration, of the history since a reset.
+    struct Migration: Hashable, Sendable {
+        let place: SnapshotPlace
+        let version: UInt32
+        let resets: UInt64
+    }
+
+    enum Beginning {
+        case new
+        /// It has begun already, and answers for this one, too.
+        case repeated
+        case tooMany
+    }
+
+    private let open = Mutex<Set<Migration>>([])
+
+    func begin(_ migration: Migration, of most: Int) -> Beginning {
+        open.withLock { open in
+            if open.contains(migration) { return .repeated }
+            guard open.count < most else { return .tooMany }
+            open.insert(migration)
+            return .new
+        }
+    }
+
+    func end(_ migration: Migration) {
+        open.withLock { _ = $0.remove(migration) }
+    }
 }
 
 /// Handles digest points and divergence in this node (rules 18 and 22).
@@ -54,17 +81,21 @@ extension Applier {
             replica.crashes ?? crashRecord(of: store, life, log, at: snapshot.sequence)
         let (tell, announce, resets) = (tell, announce, progress.resets)
         let place = SnapshotPlace(store: store, life: life, sequence: snapshot.sequence)
-        let migrating = migrating
-        guard migrating.count.load(ordering: .relaxed) < Self.migrationsMax else {
+        let migration = Migrations.Migration(place: place, version: version, resets: resets)
+        let migrations = migrations
+        switch migrations.begin(migration, of: Self.migrationsMax) {
+        case .new: break
+        // The sequencer repeats what it is not answered.
+        case .repeated: return
+        case .tooMany:
             let text = "earlier migrations of this process have not ended"
             let migrated = Migrated(
                 place: place, schemaVersion: version, outcome: .failed(text))
             tell(.reported(.migrated(migrated), resets: resets))
             return
         }
-        migrating.count.add(1, ordering: .relaxed)
         apart {
-            defer { migrating.count.subtract(1, ordering: .relaxed) }
+            defer { migrations.end(migration) }
             let outcome: Migrated.Outcome
             do {
                 outcome = .migrated(

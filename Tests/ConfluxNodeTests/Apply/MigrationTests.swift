@@ -69,9 +69,10 @@ struct MigrationTests {
     @Test func `migrations behind one that never ends fail, and do not pile up`() throws {
         let setup = try ApplierSetup()
         let name = try #require(StoreName("tally"))
-        let snapshot = Snapshot(
-            sequence: SequenceNumber(2), schemaVersion: 1, state: ApplierSetup.state(7))
-        func migrate() -> [Migrated.Outcome] {
+        func migrate(at number: Int) -> [Migrated.Outcome] {
+            let snapshot = Snapshot(
+                sequence: SequenceNumber(UInt64(number)), schemaVersion: 1,
+                state: ApplierSetup.state(7))
             setup.deliver(.migrate(name, life: SequenceNumber(2), snapshot, to: 1))
             return setup.told.inputs.withLock { inputs in
                 inputs.compactMap {
@@ -80,8 +81,11 @@ struct MigrationTests {
                 }
             }
         }
-        for _ in 0..<Applier.migrationsMax { #expect(migrate().isEmpty) }
-        guard case .failed(let reason)? = migrate().first else {
+        // A repeated one is answered by the first.
+        for _ in 0..<3 {
+            for number in 1...Applier.migrationsMax { #expect(migrate(at: number).isEmpty) }
+        }
+        guard case .failed(let reason)? = migrate(at: 99).first else {
             Issue.record("it waits for those before it")
             return
         }
@@ -92,7 +96,7 @@ struct MigrationTests {
         }
         #expect(waiting.count == Applier.migrationsMax)
         for body in waiting { body() }
-        #expect(migrate().count == 1 + Applier.migrationsMax)
+        #expect(migrate(at: 1).count == 1 + Applier.migrationsMax)
         #expect(setup.store.computed.count == 0)
     }
 
