@@ -260,6 +260,28 @@ struct UpgradeScenarios {
         #expect(texts(4, in: cluster) == [])
     }
 
+    @Test func `an answer that was lost is repeated, and no further attempt is made for it`() throws {
+        var cluster = Cluster.eager()
+        for node in [1, 2] { leave(node, in: &cluster) }
+        add(3, 2...2, migration: "hang", to: &cluster)
+        // Its hellos repeat the open and the question. That takes no more time.
+        for _ in 0..<4 {
+            cluster.pass(.seconds(1))
+            cluster.reconnect(3)
+        }
+        cluster.disconnect(3)
+        cluster.pass(.seconds(1))
+        #expect(failures(in: cluster) == ["node3 did not migrate the state in time"])
+        cluster.reconnect(3)
+        settle(&cluster)
+        #expect(refusal(of: 3, in: cluster)?.0 == .upgradeFailed)
+        #expect(failures(in: cluster).count == 1 && cluster.sequencer?.directory.lives.rising == [])
+        // Another request is another attempt.
+        cluster.nodes[3]?.migration = nil
+        add(4, 2...2, to: &cluster)
+        #expect(version(in: cluster) == 2)
+    }
+
     @Test func `a process that dies of its migration is not followed by the others`() throws {
         var cluster = Cluster.eager(nodes: ["alpha"])
         add(3, 1...2, migration: "hang", to: &cluster)

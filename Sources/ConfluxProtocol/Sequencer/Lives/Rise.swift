@@ -38,8 +38,8 @@ package struct Rise: Sendable {
     private(set) var proved: Set<Incarnation> = []
     /// That result; nil before the first answer.
     private(set) var digest: Digest?
-    /// Whether a node is asked once more. It gets no more time for that.
-    private var isRepeating = false
+    /// The node that is to be asked once more. It gets no more time for that.
+    private var repeated: Incarnation?
     /// The nodes that will host the store once its version has risen.
     var openers: Openers
     /// Who asked for it.
@@ -85,11 +85,14 @@ package struct Rise: Sendable {
     /// Whether every node has answered.
     var isAnswered: Bool { unasked.isEmpty && asked.isEmpty && digest != nil }
 
+    /// The nodes that have not answered.
+    var silent: Set<Incarnation> { asked.union(repeated.map { [$0] } ?? []) }
+
     /// The next node of the rehearsal migrates the newest snapshot, and may take as long as the one before.
     mutating func rehearse(from base: SequenceNumber, until deadline: Duration) {
         guard step == .rehearsing, asked.isEmpty, !unasked.isEmpty else { return }
-        if !isRepeating { self.deadline = deadline }
-        isRepeating = false
+        if repeated == nil { self.deadline = deadline }
+        repeated = nil
         if base != self.base { (self.base, proved, digest) = (base, [], nil) }
     }
 
@@ -114,7 +117,7 @@ package struct Rise: Sendable {
         guard asked.remove(node) != nil else { return }
         unasked.append(node)
         unasked.sort()
-        isRepeating = true
+        repeated = node
     }
 
     /// A node has migrated the snapshot.

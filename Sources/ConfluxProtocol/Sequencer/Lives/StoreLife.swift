@@ -102,6 +102,10 @@ struct StoreWork: Sendable {
     /// A rise that failed.
     struct RiseFailure: Sendable {
         let reason: String
+        /// What the openers that waited for it were told, unless they could host the present version. They are told again
+        /// if they repeat the request, since the answer may have been lost.
+        let answer: String
+        let openers: Openers
         /// When it is tried again. It is not tried before, whoever opens the store, since entries waited for its nodes.
         /// If it is nil, no entry did: it is tried again when a node opens the store.
         let retryAt: Duration?

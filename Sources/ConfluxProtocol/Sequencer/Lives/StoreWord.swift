@@ -91,12 +91,14 @@ struct Openers: Sendable {
 
     func hasRoom(for sharer: Sharer) -> Bool { shares.hasRoom(for: sharer, of: Self.countMax) }
 
+    /// Whether this request of the opener is one of them.
+    func contains(_ opener: Opener) -> Bool {
+        all.contains { $0.incarnation == opener.incarnation && $0.request == opener.request }
+    }
+
     /// Adds an opener. A repeated request counts once.
     mutating func add(_ opener: Opener) {
-        let isThere = all.contains {
-            $0.incarnation == opener.incarnation && $0.request == opener.request
-        }
-        guard !isThere else { return }
+        guard !contains(opener) else { return }
         all.append(opener)
         shares.add(of: opener.sharer)
     }

@@ -60,6 +60,13 @@ extension SequencerMachine {
             if opener.versions.contains(version) { directory.change(name) { $0.wait(opener) } }
             return
         }
+        if let failure = life.work.riseFailure, failure.openers.contains(opener),
+            !opener.versions.contains(life.record.schemaVersion),
+            life.work.wish(at: now.monotonic) == nil
+        {
+            fail([opener], .upgradeFailed, failure.answer, into: &effects)
+            return
+        }
         if opener.versions.newest > life.record.schemaVersion {
             directory.change(name) { work in
                 if work.riseFailure?.retryAt == nil { work.riseFailure = nil }

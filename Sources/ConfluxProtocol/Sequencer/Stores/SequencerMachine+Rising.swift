@@ -168,7 +168,7 @@ extension SequencerMachine {
                     : "\(nodeName(gone)) left",
                 isOver: rise.asked.contains(gone), at: now.monotonic, into: &effects)
         } else if now.monotonic >= rise.deadline {
-            let silent = rise.asked.sorted().map { nodeName($0) }.joined(separator: ", ")
+            let silent = rise.silent.sorted().map { nodeName($0) }.joined(separator: ", ")
             let reason: String =
                 switch rise.step {
                 case .rehearsing, .migrating: "\(silent) did not migrate the state in time"
@@ -203,18 +203,20 @@ extension SequencerMachine {
             case .rehearsing, .fencing: nil
             case .saving, .migrating, .ready: now + settings.riseRetryInterval
             }
+        let present = directory.life(of: name)?.record.schemaVersion ?? 0
+        let text =
+            "\(name) keeps schema version \(present) and does not get \(rise.version): \(reason)"
         directory.change(name) { work in
             work.rise = nil
             work.riseFailure =
-                isOver ? StoreWork.RiseFailure(reason: reason, retryAt: retryAt) : nil
+                isOver
+                ? StoreWork.RiseFailure(
+                    reason: reason, answer: text, openers: rise.openers, retryAt: retryAt) : nil
         }
         // It is reviewed at once, or when it may be tried again.
         directory.hostsChange(of: name)
         effects.append(
             .note(.upgradeFailed(name, schemaVersion: rise.version, reason)))
-        let present = directory.life(of: name)?.record.schemaVersion ?? 0
-        let text =
-            "\(name) keeps schema version \(present) and does not get \(rise.version): \(reason)"
         // Those that can host the present version do.
         for opener in rise.openers.all where opener.versions.contains(present) {
             host(name, for: opener, into: &effects)
