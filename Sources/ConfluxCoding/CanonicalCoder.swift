@@ -48,4 +48,28 @@ public struct CanonicalCoder: Sendable {
             return try tape.decode(type)
         }
     }
+
+    /// Decodes a value that ``encode(_:)`` has encoded, and loses nothing of it.
+    ///
+    /// - Parameters:
+    ///   - type: The type of the value.
+    ///   - bytes: The value's canonical bytes.
+    /// - Returns: The value.
+    /// - Throws: What was expected, and where. A field that the type does not read is an error, unless the type writes it
+    ///   all the same.
+    package func decode<Value: Codable>(
+        whole type: Value.Type, from bytes: some Sequence<UInt8>
+    ) throws(CodingFailure) -> Value {
+        try pool.withTape { (tape) throws(CodingFailure) in
+            let slice = bytes as? ArraySlice<UInt8> ?? ArraySlice(bytes)
+            try JSONReader.read(slice, into: tape, sizeBytesMax: CodingLimits.sizeBytesMax)
+            let value = try tape.decode(type)
+            do throws(CodingFailure) {
+                try tape.checkAllUsed()
+            } catch {
+                guard try encode(value)[...] == slice else { throw error }
+            }
+            return value
+        }
+    }
 }

@@ -65,7 +65,7 @@ extension ReplicatedState {
     ) throws(StoreError) -> Snapshot {
         guard version != schemaVersion else {
             do {
-                return try CanonicalCoder().decode(Snapshot.self, from: bytes)
+                return try CanonicalCoder().decode(whole: Snapshot.self, from: bytes)
             } catch {
                 throw changedForm(ofSnapshot: error)
             }

@@ -59,7 +59,7 @@ extension Applier {
         replica.begin(
             with: snapshot, in: inForce, life: life, log: log, request: request,
             crashes: crashRecord(of: store, life, log, at: snapshot.sequence),
-            background: background, inPlaceBytesMax: inPlaceBytesMax)
+            background: background, loads: loads, inPlaceBytesMax: inPlaceBytesMax)
         let progress = replica.progress
         if let aside = following.aside { follow(replica, aside) }
         if progress.phase != .ended {

@@ -29,8 +29,10 @@ package final class Applier {
     let shelf: EncodingShelf
     /// Runs long tasks one after the other, in order, while entries are applied.
     let background: Background
-    /// Runs tasks that may never end, in order.
+    /// Runs tasks that may never end.
     let apart: Background
+    /// Migrates the snapshots with which stores begin; nil to do that at once.
+    let loads: MigrationLoads?
     /// The migrations that were given to it.
     let migrations = Migrations()
     /// The most different migrations that wait. *At the bound*, as behind one that never ends, further ones fail.
@@ -93,7 +95,8 @@ package final class Applier {
     ///   - journal: Records what stores apply; nil if nothing is recorded.
     ///   - shelf: Keeps encodings.
     ///   - background: Runs functions one after the other, in order, on any thread.
-    ///   - apart: Runs functions that may never end, in order, on any thread.
+    ///   - apart: Runs functions that may never end, on any thread.
+    ///   - loads: Migrates the snapshots with which stores begin; nil to do that at once.
     ///   - inPlaceBytesMax: The largest snapshot that is decoded without `background`.
     ///   - openBytesMax: How many bytes a store's lane may hold before the store is parked.
     ///   - waitingOutcomesMax: How many outcomes may wait for stores.
@@ -107,6 +110,7 @@ package final class Applier {
         shelf: EncodingShelf = EncodingShelf(),
         background: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void = { $0() },
         apart: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void = { $0() },
+        loads: MigrationLoads? = nil,
         inPlaceBytesMax: Int = SnapshotSizes.inPlaceBytesMax,
         openBytesMax: Int = Applier.openBytesMax, waitingOutcomesMax: Int = OutcomeTable.waitingMax,
         sliceBytesMax: Int = Applier.sliceBytesMax,
@@ -120,6 +124,7 @@ package final class Applier {
         self.shelf = shelf
         self.background = background
         self.apart = apart
+        self.loads = loads
         self.inPlaceBytesMax = inPlaceBytesMax
         self.openBytesMax = openBytesMax
         self.waitingOutcomesMax = waitingOutcomesMax

@@ -43,14 +43,21 @@ final class ApplyThread: @unchecked Sendable {
         self.meter = meter
         // One state is encoded or decoded at a time, while entries are applied.
         let queue = DispatchQueue(label: "conflux-digest", qos: .utility)
-        // A migration may never end. Then later ones wait for it, and nothing else does.
-        let migrations = DispatchQueue(label: "conflux-migration", qos: .utility)
+        // A migration may never end. Nothing waits for it, so each has a thread.
+        let migrations = DispatchQueue(
+            label: "conflux-migration", qos: .utility, attributes: .concurrent)
         applier = Applier(
             refusalBytesMax: refusalBytesMax, tell: { link.post(.machine($0)) },
             post: { jobs.post($0) }, clock: { Moment.now.monotonic },
             announce: announce, journal: journal, shelf: shelf,
             background: { queue.async(execute: $0) },
-            apart: { migrations.async(execute: $0) }, tap: tap,
+            apart: { migrations.async(execute: $0) },
+            loads: MigrationLoads(
+                run: { migrations.async(execute: $0) },
+                after: { limit, body in
+                    DispatchQueue.global().asyncAfter(
+                        deadline: .now() + limit / .seconds(1), execute: body)
+                }), tap: tap,
             meter: meter)
     }
 

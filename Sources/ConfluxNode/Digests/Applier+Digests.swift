@@ -34,6 +34,35 @@ final class Migrations: Sendable {
     func end(_ migration: Migration) {
         open.withLock { _ = $0.remove(migration) }
     }
+
+    func contains(_ migration: Migration) -> Bool { open.withLock { $0.contains(migration) } }
+}
+
+/// Two runs of one migration. They must make the same state: nothing else would tell if a store has only one host.
+final class MigrationRuns: Sendable {
+    private let first = Mutex<Result<Digest, any Error>?>(nil)
+
+    /// A run ends.
+    ///
+    /// - Returns: The outcome, once both have ended.
+    func end(with run: Result<Digest, any Error>) -> Migrated.Outcome? {
+        let other = first.withLock { first -> Result<Digest, any Error>? in
+            defer { first = run }
+            return first
+        }
+        guard let other else { return nil }
+        do {
+            let digests = (try other.get(), try run.get())
+            guard digests.0 != digests.1 else { return .migrated(digests.0) }
+            return .failed(
+                """
+                migrate(_:from:) made two states of one snapshot: it depends on more than its arguments, for instance \
+                on a clock, on random numbers, or on the order of a set
+                """)
+        } catch {
+            return .failed("\(error)")
+        }
+    }
 }
 
 /// Handles digest points and divergence in this node (rules 18 and 22).
@@ -94,20 +123,28 @@ extension Applier {
             tell(.reported(.migrated(migrated), resets: resets))
             return
         }
-        apart {
-            defer { migrations.end(migration) }
-            let outcome: Migrated.Outcome
-            do {
-                outcome = .migrated(
+        let runs = MigrationRuns()
+        for _ in 0..<2 {
+            apart {
+                let run = Result { () throws -> Digest in
                     try crashes.migrating(from: snapshot.schemaVersion) {
                         try migrate(snapshot, version)
-                    })
-            } catch {
-                outcome = .failed("\(error)")
-                announce(.upgradeFailed(store, schemaVersion: Int(version), message: "\(error)"))
+                    }
+                }
+                guard let outcome = runs.end(with: run) else { return }
+                if case .failed(let message) = outcome {
+                    announce(.upgradeFailed(store, schemaVersion: Int(version), message: message))
+                }
+                let migrated = Migrated(place: place, schemaVersion: version, outcome: outcome)
+                tell(.reported(.migrated(migrated), resets: resets))
+                migrations.end(migration)
             }
-            let migrated = Migrated(place: place, schemaVersion: version, outcome: outcome)
-            tell(.reported(.migrated(migrated), resets: resets))
+        }
+        let limit = MigrationLoads.limit(for: snapshot.state.bytes.count)
+        loads?.after(limit) {
+            guard migrations.contains(migration) else { return }
+            let message = "migrate(_:from:) has not ended within \(limit). Does it hang?"
+            announce(.upgradeFailed(store, schemaVersion: Int(version), message: message))
         }
     }
 

@@ -9,6 +9,17 @@ typealias Encoding = @Sendable () throws -> [UInt8]
 /// Runs functions one after the other, in order, while entries are applied.
 typealias Background = @Sendable (@escaping @Sendable () -> Void) -> Void
 
+/// Migrates the snapshots with which stores begin. A migration may never end.
+package struct MigrationLoads: Sendable {
+    /// Runs a function, on any thread. It may never end.
+    let run: @Sendable (@escaping @Sendable () -> Void) -> Void
+    /// Calls a function after some time.
+    let after: @Sendable (Duration, @escaping @Sendable () -> Void) -> Void
+
+    /// How long the migration of a state may take, by the size of its snapshot.
+    static func limit(for bytes: Int) -> Duration { .seconds(10) + .seconds(bytes >> 24) }
+}
+
 /// The functions of a replicated store that the thread that applies needs, for any type of state.
 struct ReplicaLane {
     /// Puts a snapshot into the state.
@@ -46,7 +57,9 @@ extension ReplicaLane {
                     """
                     This program makes another state of the snapshot of \(S.name) at \(snapshot.sequence) than the \
                     programs that migrated it from schema version \(snapshot.schemaVersion) to \(inForce.version). \
-                    Run the same program everywhere, and let migrate(_:from:) depend on nothing but its arguments.
+                    Run the same program everywhere, and let migrate(_:from:) depend on nothing but its arguments. \
+                    If that program is lost or was wrong, raise schemaVersion and oldestSchemaVersion of the \
+                    correct one: then it migrates the snapshot anew.
                     """)
             }
             return { mark, completion in
@@ -119,10 +132,12 @@ final class Replica {
     ///   - request: The request that the snapshot belongs to.
     ///   - crashes: Records what the store applies from then on; nil if nothing is recorded.
     ///   - background: Decodes a large snapshot.
+    ///   - loads: Decodes a snapshot that has to be migrated; nil to do it at once.
     ///   - inPlaceBytesMax: The size from which on a snapshot is large.
     func begin(
         with snapshot: Snapshot, in inForce: VersionInForce, life: SequenceNumber, log: LogID,
-        request: UInt64, crashes: CrashRecord?, background: Background, inPlaceBytesMax: Int
+        request: UInt64, crashes: CrashRecord?, background: Background,
+        loads: MigrationLoads? = nil, inPlaceBytesMax: Int
     ) {
         discardHeld()
         progress.begin(life: life, at: snapshot.sequence, request: request)
@@ -137,7 +152,17 @@ final class Replica {
         let read: @Sendable () throws -> ReplicaLane.Putting = {
             try migration.migrating(from: snapshot.schemaVersion) { try decode(snapshot, inForce) }
         }
-        if snapshot.state.bytes.count > inPlaceBytesMax {
+        if let loads, snapshot.schemaVersion < newestVersion {
+            let limit = MigrationLoads.limit(for: snapshot.state.bytes.count)
+            let late = StoreError(
+                .migrationFailed,
+                """
+                migrate(_:from:) has not made a state of the snapshot of schema version \(snapshot.schemaVersion) \
+                within \(limit). Does it hang?
+                """)
+            loads.run { reports.add(.decoded(request: request, Result { try read() })) }
+            loads.after(limit) { reports.add(.decoded(request: request, .failure(late))) }
+        } else if snapshot.state.bytes.count > inPlaceBytesMax {
             background { reports.add(.decoded(request: request, Result { try read() })) }
         } else {
             put(Result { try read() }, request)

@@ -137,9 +137,12 @@ struct UpgradeWish: Sendable {
     private(set) var askers = Askers()
     /// Whether the newer program may judge the entries since the snapshot again: one of them allows it.
     private(set) var mayReplay = false
+    /// Whether anybody has asked for it.
+    private(set) var isTold = false
 
     mutating func add(_ asker: Asker, of sharer: Sharer, mayReplay: Bool) {
         askers.add(asker, of: sharer)
+        isTold = true
         self.mayReplay = self.mayReplay || mayReplay
     }
 }

@@ -106,21 +106,31 @@ struct StoreWork: Sendable {
         /// if they repeat the request, since the answer may have been lost.
         let answer: String
         let openers: Openers
-        /// When it is tried again. It is not tried before, whoever opens the store, since entries waited for its nodes.
-        /// If it is nil, no entry did: it is tried again when a node opens the store.
+        /// Whether entries waited for its nodes. Then it is not tried before its time, whoever opens the store. Otherwise
+        /// it is also tried when a node opens the store.
+        let heldEntries: Bool
+        /// When it is tried again by itself; nil if it is not.
         let retryAt: Duration?
     }
 
     /// A rise that somebody asked for, and that waits for a newer program.
     struct Allowance: Sendable {
+        /// The version that it is for; 0 for any.
+        let version: UInt32
         let wish: UpgradeWish
         /// When it is void, unless it is asked for again.
         let until: Duration
     }
 
     /// Who asks for a rise at present, and what they allow; nil if nobody does.
-    func wish(at now: Duration) -> UpgradeWish? {
-        allowance.flatMap { $0.until > now ? $0.wish : nil }
+    ///
+    /// - Parameters:
+    ///   - now: The time.
+    ///   - version: The version that would be raised to.
+    func wish(at now: Duration, for version: UInt32) -> UpgradeWish? {
+        allowance.flatMap {
+            $0.until > now && ($0.version == 0 || $0.version == version) ? $0.wish : nil
+        }
     }
 
     /// A part of a snapshot that the log is saving.
@@ -176,6 +186,9 @@ struct StoreWork: Sendable {
         word?.remove(openersOf: incarnation)
         rise?.openers.remove(incarnation)
     }
+
+    /// Nobody waits for the vote of a node that may not come back.
+    mutating func passOver(_ incarnation: Incarnation) { votes.pass(over: incarnation) }
 
     /// A replica stops, or continues.
     mutating func stop(_ incarnation: Incarnation, at sequence: SequenceNumber?) {

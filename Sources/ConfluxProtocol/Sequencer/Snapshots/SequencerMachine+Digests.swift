@@ -82,7 +82,7 @@ extension SequencerMachine {
         let round = Votes.Round(
             place: place, schemaVersion: present.record.schemaVersion,
             load: present.record.pointLoad,
-            deadline: now.monotonic + settings.votePatience, awaited: Set(present.voters))
+            deadline: now.monotonic + settings.votePatience, awaited: expectedVoters(of: present))
         directory.change(place) { $0.begin(round) }
     }
 

@@ -60,16 +60,17 @@ extension SequencerMachine {
             if opener.versions.contains(version) { directory.change(name) { $0.wait(opener) } }
             return
         }
-        if let failure = life.work.riseFailure, failure.openers.contains(opener),
-            !opener.versions.contains(life.record.schemaVersion),
-            life.work.wish(at: now.monotonic) == nil
-        {
-            fail([opener], .upgradeFailed, failure.answer, into: &effects)
-            return
-        }
-        if opener.versions.newest > life.record.schemaVersion {
+        if let failure = life.work.riseFailure, failure.openers.contains(opener) {
+            // The answer may have been lost. It is no other attempt.
+            if !opener.versions.contains(life.record.schemaVersion),
+                life.work.wish(at: now.monotonic, for: opener.versions.newest) == nil
+            {
+                fail([opener], .upgradeFailed, failure.answer, into: &effects)
+                return
+            }
+        } else if opener.versions.newest > life.record.schemaVersion {
             directory.change(name) { work in
-                if work.riseFailure?.retryAt == nil { work.riseFailure = nil }
+                if work.riseFailure?.heldEntries == false { work.riseFailure = nil }
             }
         }
         guard opener.versions.contains(life.record.schemaVersion) else {
@@ -79,6 +80,10 @@ extension SequencerMachine {
         if let rise = life.work.rise {
             if !opener.versions.contains(rise.version) {
                 let text = "a node that does not understand it has opened the store"
+                endRise(of: name, failing: text, isOver: false, at: now.monotonic, into: &effects)
+            } else if let text = obstacle(
+                to: name, with: opener.versions, isTold: rise.wish.isTold)
+            {
                 endRise(of: name, failing: text, isOver: false, at: now.monotonic, into: &effects)
             } else if rise.step == .rehearsing {
                 directory.change(name) { $0.rise?.add(opener.incarnation) }

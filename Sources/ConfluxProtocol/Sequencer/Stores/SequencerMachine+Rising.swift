@@ -50,7 +50,12 @@ extension SequencerMachine {
             }
             step(.migrating, of: name, at: now)
             goOn(rising: name, at: now, into: &effects)
-        case .ready: sayUpgraded(name, rise, into: &effects)
+        case .ready:
+            if let text = objection(to: rise, of: name) {
+                endRise(of: name, failing: text, isOver: false, at: now.monotonic, into: &effects)
+            } else {
+                sayUpgraded(name, rise, into: &effects)
+            }
         }
     }
 
@@ -167,6 +172,8 @@ extension SequencerMachine {
                     ? "\(nodeName(gone)) left, or crashed, while it migrated the state"
                     : "\(nodeName(gone)) left",
                 isOver: rise.asked.contains(gone), at: now.monotonic, into: &effects)
+        } else if let text = objection(to: rise, of: name) {
+            endRise(of: name, failing: text, isOver: false, at: now.monotonic, into: &effects)
         } else if now.monotonic >= rise.deadline {
             let silent = rise.silent.sorted().map { nodeName($0) }.joined(separator: ", ")
             let reason: String =
@@ -177,10 +184,21 @@ extension SequencerMachine {
                     life.work.snapshotFailure.map { "no snapshot can be taken: \($0)" }
                         ?? "its hosts did not save a snapshot in time"
                 }
-            endRise(of: name, failing: reason, at: now.monotonic, into: &effects)
+            // A host that loads the store migrates as well, and may have had no time for this.
+            endRise(
+                of: name, failing: reason, isRetried: true, at: now.monotonic, into: &effects)
         } else {
             goOn(rising: name, at: now, into: &effects)
         }
+    }
+
+    /// Why a version that is prepared must not rise: somebody has come who does not understand it, or does not want it;
+    /// nil if nobody has.
+    private func objection(to rise: Rise, of name: StoreName) -> String? {
+        let target = target(of: name)
+        return target > 0 && target < rise.version
+            ? "\(lacking(rise.version, of: name)) no newer version than \(target)"
+            : obstacle(to: name, isTold: rise.wish.isTold)
     }
 
     /// A rise ends without a trace in the log. It is not tried again before a node opens the store, or, if entries waited
@@ -191,18 +209,20 @@ extension SequencerMachine {
     ///   - reason: Why the rise has failed.
     ///   - isOver: Whether there is no further attempt. Without a migration that failed, the next one is made when the
     ///     hosts allow it.
+    ///   - isRetried: Whether it is tried again after some time, even if no entry waited.
     ///   - now: The time.
     ///   - effects: Gets what follows.
     mutating func endRise(
-        of name: StoreName, failing reason: String, isOver: Bool = true, at now: Duration,
-        into effects: inout [SequencerEffect]
+        of name: StoreName, failing reason: String, isOver: Bool = true,
+        isRetried: Bool = false, at now: Duration, into effects: inout [SequencerEffect]
     ) {
         guard let rise = directory.life(of: name)?.work.rise else { return }
-        let retryAt: Duration? =
+        let heldEntries =
             switch rise.step {
-            case .rehearsing, .fencing: nil
-            case .saving, .migrating, .ready: now + settings.riseRetryInterval
+            case .rehearsing, .fencing: false
+            case .saving, .migrating, .ready: true
             }
+        let retryAt = heldEntries || isRetried ? now + settings.riseRetryInterval : nil
         let present = directory.life(of: name)?.record.schemaVersion ?? 0
         let text =
             "\(name) keeps schema version \(present) and does not get \(rise.version): \(reason)"
@@ -211,7 +231,8 @@ extension SequencerMachine {
             work.riseFailure =
                 isOver
                 ? StoreWork.RiseFailure(
-                    reason: reason, answer: text, openers: rise.openers, retryAt: retryAt) : nil
+                    reason: reason, answer: text, openers: rise.openers,
+                    heldEntries: heldEntries, retryAt: retryAt) : nil
         }
         // It is reviewed at once, or when it may be tried again.
         directory.hostsChange(of: name)

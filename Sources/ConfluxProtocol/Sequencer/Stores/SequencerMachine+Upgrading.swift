@@ -35,7 +35,9 @@ extension SequencerMachine {
         guard !isHeldOff(opener, from: name, into: &effects) else { return }
         if let rise = life.work.rise {
             // If it is another version than the one that is prepared, the node asks again.
-            if opener.versions.contains(rise.version) {
+            if let text = obstacle(to: name, with: opener.versions, isTold: rise.wish.isTold) {
+                fail([opener], .schemaVersion, "\(name): \(text)", into: &effects)
+            } else if opener.versions.contains(rise.version) {
                 directory.change(name) { work in
                     work.rise?.openers.add(opener)
                     if rise.step == .rehearsing { work.rise?.add(opener.incarnation) }
@@ -46,8 +48,8 @@ extension SequencerMachine {
         }
         // A session that is not back yet may host the store, so the node asks again.
         guard life.work.word == nil, !awaitsSessions else { return }
-        let wish = life.work.wish(at: now.monotonic)
         let target = target(of: name, with: opener.versions)
+        let wish = life.work.wish(at: now.monotonic, for: target)
         var failure = obstacle(to: name, with: opener.versions, isTold: wish != nil)
         if life.staysFrozenWhenOpened {
             failure = "it is frozen; thaw it first (conflux thaw \(name))"
@@ -56,7 +58,7 @@ extension SequencerMachine {
                 "\(lacking(opener.versions.oldest, of: name)) no newer version than \(target). Replace "
                 + "those programs, or let this one host version \(life.record.schemaVersion) too "
                 + "(oldestSchemaVersion)"
-        } else if wish == nil, let former = life.work.riseFailure,
+        } else if wish == nil, let former = life.work.riseFailure, former.heldEntries,
             let wait = former.retryAt.map({ $0 - now.monotonic }), wait > .zero
         {
             failure =
@@ -105,8 +107,8 @@ extension SequencerMachine {
                 continue
             }
             raise(
-                name, to: version, wished: life.work.wish(at: now.monotonic), at: now,
-                into: &effects)
+                name, to: version, wished: life.work.wish(at: now.monotonic, for: version),
+                at: now, into: &effects)
             shares.add(of: creator)
         }
     }
@@ -139,7 +141,11 @@ extension SequencerMachine {
             return
         }
         guard life.work.word == nil, !awaitsSessions else { return }
-        var wish = life.work.wish(at: now.monotonic) ?? UpgradeWish()
+        let allowed = life.work.allowance
+        var wish =
+            allowed?.version == upgrade.schemaVersion
+            ? life.work.wish(at: now.monotonic, for: upgrade.schemaVersion) ?? UpgradeWish()
+            : UpgradeWish()
         wish.add(asker, of: sharer, mayReplay: upgrade.mayReplay)
         let present = life.record.schemaVersion
         let version = upgrade.schemaVersion == 0 ? target(of: name) : upgrade.schemaVersion
@@ -147,7 +153,7 @@ extension SequencerMachine {
             // The next opener migrates it.
             directory.change(name) { [wish] in
                 $0.allowance = StoreWork.Allowance(
-                    wish: wish, until: now.monotonic + settings.migrationPatience)
+                    version: upgrade.schemaVersion, wish: wish, until: now.monotonic + settings.migrationPatience)
             }
             return
         }
@@ -205,14 +211,14 @@ extension SequencerMachine {
     }
 
     /// The newest version that every node understands which must.
-    private func target(of name: StoreName, with opener: SupportedVersions? = nil) -> UInt32 {
+    func target(of name: StoreName, with opener: SupportedVersions? = nil) -> UInt32 {
         let hosts = directory.life(of: name)?.work.hosts.values.map(\.versions.newest) ?? []
         let others = directory.versionsHosted(of: name.state)
         return (hosts + others + [opener?.newest].compactMap(\.self)).min() ?? 0
     }
 
     /// Names the nodes that do not understand a version.
-    private func lacking(_ version: UInt32, of name: StoreName) -> String {
+    func lacking(_ version: UInt32, of name: StoreName) -> String {
         let hosts = directory.life(of: name)?.work.hosts ?? [:]
         let lacking = hosts.filter { $0.value.versions.newest < version }.keys.sorted().map {
             sessions[$0]?.name?.text ?? "node \($0)"
@@ -227,7 +233,7 @@ extension SequencerMachine {
     }
 
     /// Why the hosts of a store, or its opener, do not want its version to rise now; nil if they do.
-    private func obstacle(
+    func obstacle(
         to name: StoreName, with opener: SupportedVersions? = nil, isTold: Bool
     ) -> String? {
         let hosts = directory.life(of: name)?.work.hosts.values.map(\.versions.policy) ?? []
