@@ -5,10 +5,10 @@ import Testing
 
 /// Stores whose schema version rises (rule 17). A list that was migrated to version 2 ends with `migrated`.
 struct UpgradeScenarios {
-    private let list = StoreName("list")!
+    let list = StoreName("list")!
 
     /// Adds a node that understands these versions, and lets it open the list.
-    private func add(
+    func add(
         _ node: Int, _ versions: ClosedRange<UInt32>, policy: UpgradePolicy = .whenAllUnderstand,
         migration: String? = nil, to cluster: inout Cluster
     ) {
@@ -21,18 +21,18 @@ struct UpgradeScenarios {
         settle(&cluster)
     }
 
-    private func settle(_ cluster: inout Cluster) {
+    func settle(_ cluster: inout Cluster) {
         for _ in 0..<5 { cluster.pass(cluster.settings.beatInterval) }
     }
 
     /// The node is gone without a word, and its session is taken for left.
-    private func kill(_ node: Int, in cluster: inout Cluster) {
+    func kill(_ node: Int, in cluster: inout Cluster) {
         cluster.removeNode(node)
         for _ in 0..<3 { cluster.pass(cluster.settings.silenceMax / 2) }
     }
 
     /// The node leaves in good order.
-    private func leave(_ node: Int, in cluster: inout Cluster) {
+    func leave(_ node: Int, in cluster: inout Cluster) {
         cluster.input(.leaving, to: node)
         cluster.run()
         settle(&cluster)
@@ -43,30 +43,30 @@ struct UpgradeScenarios {
         settle(&cluster)
     }
 
-    private func upgrades(in cluster: Cluster) throws -> [SequenceNumber] {
+    func upgrades(in cluster: Cluster) throws -> [SequenceNumber] {
         try cluster.events().compactMap { event, _ in
             guard case .upgraded(list, _, 2, let base, .some) = event else { return nil }
             return base
         }
     }
 
-    private func version(in cluster: Cluster) -> UInt32? {
+    func version(in cluster: Cluster) -> UInt32? {
         cluster.sequencer?.directory.store(list)?.schemaVersion
     }
 
-    private func failures(in cluster: Cluster) -> [String] {
+    func failures(in cluster: Cluster) -> [String] {
         cluster.notes.compactMap {
             if case .upgradeFailed(list, 2, let reason) = $0 { reason } else { nil }
         }
     }
 
-    private func refusal(of node: Int, in cluster: Cluster) -> (RejectionCode, String)? {
+    func refusal(of node: Int, in cluster: Cluster) -> (RejectionCode, String)? {
         guard case .failed(let code, let message)? = cluster.nodes[node]?.opened.values.first
         else { return nil }
         return (code, message)
     }
 
-    private func texts(_ node: Int, in cluster: Cluster) -> [String]? {
+    func texts(_ node: Int, in cluster: Cluster) -> [String]? {
         cluster.nodes[node]?.texts(of: "list")
     }
 

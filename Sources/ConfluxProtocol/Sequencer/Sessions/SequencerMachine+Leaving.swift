@@ -40,11 +40,14 @@ extension SequencerMachine {
     }
 
     private func isConnected(_ incarnation: Incarnation) -> Bool {
-        sessions[incarnation]?.connection != nil
+        sessions[incarnation]?.connection != nil && !cutOff.contains(incarnation)
     }
 
     /// Lets those leave whose stores have their snapshots.
     mutating func reviewDepartures(into effects: inout [SequencerEffect]) {
+        for incarnation in cutOff where sessions[incarnation]?.presence != .live {
+            cutOff.remove(incarnation)
+        }
         for (incarnation, asker) in departures.sorted(by: { $0.key < $1.key }) {
             guard sessions[incarnation]?.presence == .live else {
                 departures[incarnation] = nil

@@ -218,6 +218,11 @@ extension SequencerMachine {
     /// connection; if it does not, it leaves by its silence.
     mutating func disconnected(_ connection: ConnectionID) {
         if connections[connection] == .observer { connections.remove(connection) }
+        if case .member(let incarnation) = connections[connection],
+            sessions[incarnation]?.connection == connection
+        {
+            cutOff.insert(incarnation)
+        }
         questions.abandon(askedBy: connection)
         confirmations.forgetHello(from: connection)
         credit.end(connection)
