@@ -31,6 +31,8 @@ struct Hosting: Sendable {
     var phase: Phase {
         didSet { vote = nil }
     }
+    /// The snapshot that could not be loaded when it was last tried; nil if it could.
+    var unreadable: SnapshotPlace?
     /// The replica's last vote. *Invariant*: kept only as long as the store is hosted without a
     /// break, since a state that is loaded later is another one.
     private(set) var vote: Vote?

@@ -114,19 +114,30 @@ extension ReplicaMachine {
             if phase == .joined { effects.append(.send(.migrated(migrated))) }
         case .reading(let request): effects.append(.loaded(request: request, nil))
         case .opening where isTooLarge, .following where isTooLarge:
-            guard let request = hosting.remove(subject)?.open.request else { return }
-            effects.append(.send(.close(Close(subject: subject))))
-            effects.append(
-                .deliver(
-                    .opened(
-                        request: request,
-                        .failed(.payloadTooLarge, message: Self.tooLarge(load, settings)))))
+            fail(subject, .payloadTooLarge, Self.tooLarge(load, settings), into: &effects)
+        case .opening where hosting[subject]?.unreadable == load.place,
+            .following where hosting[subject]?.unreadable == load.place:
+            // The sequencer has offered the same snapshot again.
+            let text =
+                "its snapshot at \(load.place.sequence) is damaged, or gone: the sequencer prints why. If no other node "
+                + "hosts the store, restore the log from a backup, or drop the store"
+            fail(subject, .damaged, text, into: &effects)
         case .opening, .following:
-            // There is a newer snapshot by now. The store is asked for as if the answer to its open
-            // had been lost.
+            // There may be a newer snapshot by now. The store is asked for as if the answer to its open had been lost.
             if !isAnswerDue { owedSince = now }
+            hosting[subject]?.unreadable = load.place
             hosting[subject]?.phase = .asked
         }
+    }
+
+    /// A store can't be opened with what the sequencer has.
+    private mutating func fail(
+        _ subject: HostingSubject, _ code: RejectionCode, _ message: String,
+        into effects: inout [ReplicaEffect]
+    ) {
+        guard let request = hosting.remove(subject)?.open.request else { return }
+        effects.append(.send(.close(Close(subject: subject))))
+        effects.append(.deliver(.opened(request: request, .failed(code, message: message))))
     }
 
     private static func tooLarge(_ load: SnapshotLoad, _ settings: ReplicaSettings) -> String {
