@@ -7,7 +7,7 @@ extension ReplicatedState {
     ///   - version: The schema version of the program that wrote it.
     /// - Returns: The changes, in the order of keys and positions; none if both are the same JSON.
     /// - Throws: Why the store could not be opened. The code is `migrationFailed`, too, if two migrations of the same
-    ///   snapshot differ, or if the result can't be encoded, or comes back from its encoding as another one.
+    ///   snapshot differ, if this program can't give the snapshot back as an older version that it can host, or if the result can't be encoded, or comes back from its encoding as another one.
     package static func changesByMigration(
         of bytes: [UInt8], from version: Int
     ) throws(StoreError) -> [JSONChange] {
@@ -20,7 +20,8 @@ extension ReplicatedState {
                 "The snapshot of \(name) is no JSON: \(error). Take what conflux observe shows.",
                 error)
         }
-        let new = try encoded(try snapshot(from: bytes, version: version), version)
+        let migrated = try snapshot(from: bytes, version: version)
+        let new = try encoded(migrated, version)
         let again = try encoded(try snapshot(from: bytes, version: version), version)
         if let place = new.firstDifference(from: again) {
             throw StoreError(
@@ -30,6 +31,7 @@ extension ReplicatedState {
                 differ like this: let migrate(_:from:) depend on nothing but its arguments.
                 """)
         }
+        try checkReversal(of: migrated, to: bytes, version)
         let loaded: Snapshot
         do throws(CodingFailure) {
             loaded = try CanonicalCoder().decode(Snapshot.self, from: new.canonicalBytes())

@@ -15,6 +15,38 @@ extension ReplicatedState {
         guard version < schemaVersion else { return try CanonicalCoder().encode(snapshot) }
         return try CanonicalCoder().encode(revert(snapshot, to: version))
     }
+
+    /// Checks that a state that was migrated can be given back as the older version that its store has. Otherwise this
+    /// program would host another state than programs of that version.
+    ///
+    /// - Parameters:
+    ///   - snapshot: The state, as it was migrated.
+    ///   - bytes: The bytes of which it was made: JSON.
+    ///   - version: Their version; nothing is checked if the program can't host it, or if it is the present one.
+    /// - Throws: `migrationFailed`, with the place that differs.
+    package static func checkReversal(
+        of snapshot: Snapshot, to bytes: some Sequence<UInt8>, _ version: Int
+    ) throws(StoreError) {
+        guard version < schemaVersion, version >= oldestSchemaVersion else { return }
+        var place: JSONPointer?
+        do {
+            let back = try encode(snapshot, as: version)
+            if back.elementsEqual(bytes) { return }
+            place = try JSONValue(json: bytes).firstDifference(from: JSONValue(json: back))
+            if place == nil { return }
+        } catch {
+            throw StoreError(
+                .migrationFailed,
+                "A snapshot of \(name) can't be given back as schema version \(version): \(error).", error)
+        }
+        let words = place.map { $0.tokens.isEmpty ? "" : " at \($0)" } ?? ""
+        throw StoreError(
+            .migrationFailed,
+            """
+            This program gives another snapshot of \(name) back as schema version \(version) than it was given\(words). \
+            Let revert(_:to:) undo migrate(_:from:), and let both depend on nothing but their arguments.
+            """)
+    }
 }
 
 extension Store where State: ReplicatedState {

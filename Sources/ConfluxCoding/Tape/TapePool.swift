@@ -61,18 +61,24 @@ extension Tape {
     private static func failure(_ error: DecodingError) -> CodingFailure {
         switch error {
         case .typeMismatch(_, let context):
-            CodingFailure(.wrongType, place(context.codingPath) + context.debugDescription)
+            CodingFailure(.wrongType, place(context.codingPath) + words(of: context))
         case .valueNotFound(_, let context):
-            CodingFailure(.missingField, place(context.codingPath) + context.debugDescription)
+            CodingFailure(.missingField, place(context.codingPath) + words(of: context))
         case .keyNotFound(let key, let context):
             CodingFailure(
                 .missingField,
                 place(context.codingPath) + "expected a field \"\(key.stringValue)\"")
         case .dataCorrupted(let context):
-            CodingFailure(.invalidValue, place(context.codingPath) + context.debugDescription)
+            CodingFailure(.invalidValue, place(context.codingPath) + words(of: context))
         @unknown default:
             CodingFailure(.invalidValue, "\(error)")
         }
+    }
+
+    /// What is wrong, without the full stop of the standard library's own messages.
+    private static func words(of context: DecodingError.Context) -> String {
+        let text = context.debugDescription
+        return text.hasSuffix(".") ? String(text.dropLast()) : text
     }
 
     /// The beginning of a message about the value at a path.

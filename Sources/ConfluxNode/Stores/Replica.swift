@@ -62,17 +62,8 @@ extension ReplicaLane {
                     correct one: then it migrates the snapshot anew.
                     """)
             }
-            if snapshot.schemaVersion == inForce.version,
-                snapshot.schemaVersion < UInt32(clamping: S.schemaVersion),
-                try S.encode(value, as: Int(inForce.version))[...] != snapshot.state.bytes
-            {
-                throw StoreError(
-                    .migrationFailed,
-                    """
-                    This program can't give back the snapshot of \(S.name) at \(snapshot.sequence) as schema version \
-                    \(inForce.version), which the store has. Let revert(_:to:) undo migrate(_:from:), and let both \
-                    depend on nothing but their arguments.
-                    """)
+            if snapshot.schemaVersion == inForce.version {
+                try S.checkReversal(of: value, to: snapshot.state.bytes, Int(inForce.version))
             }
             return { mark, completion in
                 core.restore(

@@ -31,8 +31,8 @@ struct Hosting: Sendable {
     var phase: Phase {
         didSet { vote = nil }
     }
-    /// The snapshot that could not be loaded when it was last tried; nil if it could.
-    var unreadable: SnapshotPlace?
+    /// The last snapshot that could not be loaded, and how often in a row.
+    private(set) var unreadable: (place: SnapshotPlace, count: Int)?
     /// The replica's last vote. *Invariant*: kept only as long as the store is hosted without a
     /// break, since a state that is loaded later is another one.
     private(set) var vote: Vote?
@@ -45,6 +45,19 @@ struct Hosting: Sendable {
     mutating func say(_ vote: Vote) {
         if case .opened(vote.place.life, _) = phase { self.vote = vote }
     }
+
+    /// A snapshot can't be loaded.
+    ///
+    /// - Returns: Whether it is time to say so. While other hosts save another snapshot, it takes a moment until that is
+    ///   offered.
+    mutating func noteUnreadable(_ place: SnapshotPlace) -> Bool {
+        let count = unreadable?.place == place ? unreadable?.count ?? 0 : 0
+        unreadable = (place, count + 1)
+        return count + 1 >= Self.unreadableMax
+    }
+
+    /// How often the same snapshot can't be loaded before the store fails to open. One attempt takes a second.
+    private static let unreadableMax = 4
 
     mutating func forgetVote() { vote = nil }
 }

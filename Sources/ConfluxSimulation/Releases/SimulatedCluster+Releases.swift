@@ -39,7 +39,10 @@ extension SimulatedCluster {
     }
 
     private func drawFault() -> MigrationFault {
-        random.pick([.throwing, .differing(process: 0), .differing(process: 0), .killing, .hanging])
+        random.pick([
+            .throwing, .differing(process: 0), .differing(process: 0), .differing(process: 0),
+            .differing(process: 0), .killing, .hanging,
+        ])
     }
 
     /// A program is released, is repaired, or gets to another node.

@@ -113,20 +113,19 @@ extension ReplicaMachine {
             )
             if phase == .joined { effects.append(.send(.migrated(migrated))) }
         case .reading(let request): effects.append(.loaded(request: request, nil))
-        case .opening where isTooLarge, .following where isTooLarge:
-            fail(subject, .payloadTooLarge, Self.tooLarge(load, settings), into: &effects)
-        case .opening where hosting[subject]?.unreadable == load.place,
-            .following where hosting[subject]?.unreadable == load.place:
-            // The sequencer has offered the same snapshot again.
-            let text =
-                "its snapshot at \(load.place.sequence) is damaged, or gone: the sequencer prints why. If no other node "
-                + "hosts the store, restore the log from a backup, or drop the store"
-            fail(subject, .damaged, text, into: &effects)
         case .opening, .following:
-            // There may be a newer snapshot by now. The store is asked for as if the answer to its open had been lost.
-            if !isAnswerDue { owedSince = now }
-            hosting[subject]?.unreadable = load.place
-            hosting[subject]?.phase = .asked
+            if isTooLarge {
+                fail(subject, .payloadTooLarge, Self.tooLarge(load, settings), into: &effects)
+            } else if hosting[subject]?.noteUnreadable(load.place) == true {
+                let text =
+                    "its snapshot at \(load.place.sequence) is damaged, or gone: the sequencer prints why. If no other "
+                    + "node hosts the store, restore the log from a backup, or drop the store"
+                fail(subject, .damaged, text, into: &effects)
+            } else {
+                // There may be a newer snapshot by now. The store is asked for as if the answer to its open had been lost.
+                if !isAnswerDue { owedSince = now }
+                hosting[subject]?.phase = .asked
+            }
         }
     }
 
