@@ -260,7 +260,8 @@ struct UpgradeScenarios {
         #expect(texts(4, in: cluster) == [])
     }
 
-    @Test func `an answer that was lost is repeated, and no further attempt is made for it`() throws {
+    @Test func `an answer that was lost is repeated, and no further attempt is made for it`() throws
+    {
         var cluster = Cluster.eager()
         for node in [1, 2] { leave(node, in: &cluster) }
         add(3, 2...2, migration: "hang", to: &cluster)

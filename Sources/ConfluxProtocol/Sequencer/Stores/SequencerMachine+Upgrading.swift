@@ -153,7 +153,8 @@ extension SequencerMachine {
             // The next opener migrates it.
             directory.change(name) { [wish] in
                 $0.allowance = StoreWork.Allowance(
-                    version: upgrade.schemaVersion, wish: wish, until: now.monotonic + settings.migrationPatience)
+                    version: upgrade.schemaVersion, wish: wish,
+                    until: now.monotonic + settings.migrationPatience)
             }
             return
         }
