@@ -67,7 +67,7 @@ struct ValueParserTests {
         }
     }
 
-    @Test(arguments: ["0", "-1", "+1", "1.0", "one", "", "99999999999999999999"])
+    @Test(arguments: ["0", "000", "-1", "+1", "+99999999999999999999", "1.0", "one", ""])
     func `other texts are not positive integers`(text: String) {
         #expect(throws: InvalidValue("'\(text)' is not a whole number of at least 1")) {
             try ValueParser.positiveInteger.parse(text)
@@ -79,6 +79,17 @@ struct ValueParserTests {
         #expect(try port.parse("1023") == 1023)
         #expect(throws: InvalidValue("'1024' is not a whole number from 0 to 1023")) {
             try port.parse("1024")
+        }
+    }
+
+    @Test(arguments: ["4294967296", "99999999999999999999", "004294967296"])
+    func `a number above the largest one of its type is told the range`(text: String) throws {
+        let version = ValueParser<UInt32>.integer(in: 1...(.max))
+        #expect(try version.parse("4294967295") == 4_294_967_295)
+        #expect(
+            throws: InvalidValue("'\(text)' is not a whole number from 1 to 4294967295")
+        ) {
+            try version.parse(text)
         }
     }
 

@@ -6,8 +6,13 @@ extension ValueParser where Value: FixedWidthInteger {
     public static func integer(in range: ClosedRange<Value>) -> ValueParser<Value> {
         ValueParser("N") { (text: String) throws(InvalidValue) in
             guard let value = Value(text), !text.hasPrefix("+"), range.contains(value) else {
+                // Only a number can be too large.
+                let isTooMuch =
+                    !text.isEmpty
+                    && text.utf8.allSatisfy((UInt8(ascii: "0")...UInt8(ascii: "9")).contains)
+                    && (Value(text).map { $0 > range.upperBound } ?? true)
                 let expected =
-                    range.upperBound == .max
+                    range.upperBound == .max && !isTooMuch
                     ? "of at least \(range.lowerBound)"
                     : "from \(range.lowerBound) to \(range.upperBound)"
                 throw InvalidValue("'\(text)' is not a whole number \(expected)")
