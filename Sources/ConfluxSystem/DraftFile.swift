@@ -5,7 +5,7 @@
 #endif
 
 /// A new file that appears under its name whole, or not at all: it is written beside its place, and renamed once it is
-/// complete and on the disk.
+/// complete and on the disk. A symbolic link stays: the file appears where it leads.
 package final class DraftFile {
     private let path: String
     private let draft: String
@@ -17,15 +17,21 @@ package final class DraftFile {
 
     /// Begins a file.
     ///
-    /// - Parameter path: The file. A file that is there is replaced in the end.
+    /// - Parameter path: The file, or a symbolic link to it. A file that is there is replaced in the end.
     /// - Throws: ``SystemFailure``.
     package init(_ path: String) throws(SystemFailure) {
         guard !path.utf8.contains(0) else { throw SystemFailure(EINVAL, at: path) }
         var status = stat()
-        guard stat(path, &status) != 0 || status.st_mode & S_IFMT == S_IFREG else {
-            throw SystemFailure(
-                status.st_mode & S_IFMT == S_IFDIR ? EISDIR : EEXIST, at: path)
+        if stat(path, &status) == 0 {
+            guard status.st_mode & S_IFMT == S_IFREG else {
+                throw SystemFailure(
+                    status.st_mode & S_IFMT == S_IFDIR ? EISDIR : EEXIST, at: path)
+            }
+        } else if errno != ENOENT {
+            // The system may forbid to follow a link that somebody else made.
+            throw SystemFailure(errno, at: path)
         }
+        let path = try FileLink.end(of: path)
         let draft = "\(path).\(UInt64.random(in: 0 ... .max))"
         let descriptor = open(draft, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else { throw SystemFailure(errno, at: path) }
