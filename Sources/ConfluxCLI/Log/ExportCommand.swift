@@ -121,7 +121,12 @@ enum ExportCommand {
         if range.first <= range.last {
             try await connection.follow(from: range.first)
             let isWaiting = range.last > status.last
-            if isWaiting { environment.diagnostics.note("waiting for entry \(range.last)") }
+            if isWaiting {
+                environment.diagnostics.note("waiting for entry \(range.last)")
+                if starts.isEmpty, let target = arguments[target] {
+                    environment.diagnostics.note("there is no \(target) now; waiting for its entries")
+                }
+            }
             // Only what the log already has comes at once.
             if !isWaiting {
                 export.reading.limitPauses(to: connection.timeout, from: connection.core.address)

@@ -20,6 +20,8 @@ final class HistoryExport: Sendable {
         var writer: HistoryWriter?
         var range: HistoryRange?
         var figures = Figures()
+        /// Whether a store of the export lives somewhere in the range.
+        var hasStores = false
         /// The stores that live at the last entry, and their lives.
         var lives: [StoreName: SequenceNumber] = [:]
         var checks: Set<SnapshotPlace> = []
@@ -43,6 +45,7 @@ final class HistoryExport: Sendable {
             state.writer = writer
             state.range = range
             state.figures.stores = range.starts.count
+            state.hasStores = !range.starts.isEmpty
             for start in range.starts { state.lives[start.store] = start.life }
         }
     }
@@ -63,8 +66,19 @@ final class HistoryExport: Sendable {
     func abandon() { state.withLock { $0.writer = nil } }
 
     /// Ends the file.
+    ///
+    /// - Throws: ``CommandFailure`` if it can't be written; and if it has no store, since a replay of it would find no
+    ///   difference, whatever the code does.
     func complete() throws(CommandFailure) -> Figures {
-        try changing { (state) throws(HistoryError) in
+        if let range = state.withLock({ $0.hasStores ? nil : $0.range }) {
+            throw CommandFailure(
+                .notFound, code: "nothingThere",
+                """
+                No store\(target.map { " of \($0)" } ?? "") lives in the entries \(range.from) to \(range.last), so \
+                there is nothing to replay, and no file. conflux status shows which stores there are.
+                """)
+        }
+        return try changing { (state) throws(HistoryError) in
             try state.writer?.complete()
             return state.figures
         }
@@ -119,6 +133,7 @@ final class HistoryExport: Sendable {
             switch block {
             case .event(.created(let store, _, _), _) where includes(store):
                 state.lives[store] = sequence
+                state.hasStores = true
             case .event(.dropped(let store, let life), _) where includes(store):
                 guard state.lives[store] == life else {
                     throw CommandFailure(

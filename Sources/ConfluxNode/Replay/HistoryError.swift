@@ -23,7 +23,7 @@ public struct HistoryError: Error, Sendable, Hashable, CustomStringConvertible {
         case unknownState
         /// A first state of the file can't be read by the code at hand.
         case unreadableState
-        /// The file has no snapshot behind its start, and nothing was recorded.
+        /// The file has no snapshot behind its start, and nothing was recorded; or it has no entry that concerns a store.
         case nothingToCompare
     }
 

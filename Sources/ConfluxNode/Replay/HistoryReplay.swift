@@ -21,6 +21,8 @@ package struct HistoryReplay {
     private let states: [Name: ReplayableState]
     private let replayer: Replayer
     private var outcome = ReplayOutcome()
+    /// Whether an outcome of an entry was compared.
+    private var hasComparedOutcomes = false
 
     /// Reads a history, and begins its stores.
     ///
@@ -66,13 +68,28 @@ package struct HistoryReplay {
             if outcome.finding != nil { return outcome }
         }
         if let former = waiting { try compare(former, with: nil) }
+        guard outcome.finding != nil || outcome.stateCount > 0 || hasComparedOutcomes else {
+            throw nothingToCompare
+        }
         return outcome
+    }
+
+    /// The failure for a history of which a replay would find no difference, whatever the code does.
+    private var nothingToCompare: HistoryError {
+        HistoryError(
+            code: .nothingToCompare,
+            message: """
+                In the history \(path), no entry concerns a store that lives, and no state of a store is there \
+                to compare with. Export it again, with the stores that you mean and with their actions.
+                """)
     }
 
     private mutating func compare(
         _ commit: Commit, with record: HistoryRecord?
     ) throws(HistoryError) {
+        let before = replayer.concernedCount
         let (found, finding) = try run(commit, at: record?.points ?? [], comparing: true)
+        if record != nil, replayer.concernedCount > before { hasComparedOutcomes = true }
         // A different outcome says more than the different state that it leads to.
         var findings: [ReplayFinding] = []
         if let record, let difference = difference(record.refusals, found.refusals, in: commit) {
@@ -133,7 +150,7 @@ package struct HistoryReplay {
     ///
     /// - Parameter target: The file. It is not written if the code at hand differs from the history's checks.
     /// - Returns: The figures, and the first difference from a check.
-    /// - Throws: ``HistoryError``.
+    /// - Throws: ``HistoryError``, also if a replay would have nothing to compare with.
     package consuming func record(to target: String) throws(HistoryError) -> ReplayOutcome {
         let reader = try HistoryReader(path)
         let writer = try HistoryWriter(target)
@@ -161,6 +178,7 @@ package struct HistoryReplay {
             case .recorded, .end: break
             }
         }
+        guard replayer.concernedCount > 0 || outcome.stateCount > 0 else { throw nothingToCompare }
         try writer.complete()
         return outcome
     }

@@ -27,6 +27,8 @@ final class Replayer {
     private let applier: Applier
     private let posted: Posted
     private var hosted: [StoreName: Hosted] = [:]
+    /// How many times an entry concerned a store that lived.
+    private(set) var concernedCount: UInt64 = 0
     private let outline: HistoryOutline
 
     /// The jobs that the applier posts to itself.
@@ -243,6 +245,7 @@ final class Replayer {
                     former?.first ?? sequence, sequence, (former?.count ?? 0) + 1
                 )
                 concerned.insert(store)
+                concernedCount += 1
             }
             sequence = sequence.next
         }

@@ -40,7 +40,7 @@ public func replay(
 ///     it is not written, and the report says where.
 ///   - states: The states of its stores.
 /// - Returns: The figures, and the first difference from a snapshot of the log.
-/// - Throws: `HistoryError` if a file can't be used.
+/// - Throws: `HistoryError` if a file can't be used, or a replay would have nothing to compare with.
 public func record(
     _ path: String, to target: String, with states: ReplayedState...
 ) throws(HistoryError) -> ReplayReport {

@@ -131,6 +131,46 @@ import Testing
         }
     }
 
+    @Test(arguments: ["counter/none", "counted", "counted/*"])
+    func `a target without stores in the range is refused, and no file is left`(
+        target: String
+    ) async throws {
+        try await withFolder { folder in
+            try await `A tour of the commands`.withNodes("alpha") { connect in
+                // An action for every store of the state concerns a store that does not exist, too.
+                _ = try await Run.tool(["dispatch", "counter/*", "increment"] + connect)
+                let run = try await Run.tool(
+                    ["log", "export", folder + "/history", "--target", target] + connect)
+                #expect(run.exitCode == .notFound && run.lines.isEmpty)
+                #expect(try names(in: folder) == [])
+            }
+        }
+    }
+
+    @Test func `a store that was dropped, or is still to come, has its history`() async throws {
+        try await withFolder { folder in
+            try await `A tour of the commands`.withNodes("alpha") { connect in
+                let store = "counter/late"
+                let last = try await Run.tool(["log"] + connect).lines.count
+                async let coming = Run.tool(
+                    ["log", "export", folder + "/coming", "--to", "\(last + 5)", "--target", store]
+                        + connect)
+                let node = try await Node.connect(to: try #require(connect.last), scope: Scope())
+                let counter = try await node.store(CounterState.self, named: "late")
+                for _ in 0..<5 {
+                    _ = try await Run.tool(["dispatch", store, "increment"] + connect)
+                }
+                #expect(try await coming.exitCode == .success)
+                _ = try await Run.tool(["drop", store, "--yes"] + connect)
+                let run = try await Run.tool(
+                    ["log", "export", folder + "/dropped", "--target", store] + connect)
+                #expect(run.exitCode == .success && run.lines[0].contains(#""actions":5"#))
+                await node.close()
+                withExtendedLifetime(counter) {}
+            }
+        }
+    }
+
     /// A log that holds the entries from 100 to 200.
     private func range(
         from: UInt64?, _ stores: (life: UInt64, base: UInt64)...

@@ -94,6 +94,48 @@ import Testing
         #expect(code(of: history.path) == .nothingToCompare)
     }
 
+    /// As an export of a store that does not exist: actions for every store of the state are in it, too.
+    private func empty() throws -> MadeHistory {
+        let history = try MadeHistory()
+        history.event(.left(Incarnation(1)))
+        try history.actions([1, 2], for: "ledger/*")
+        return history
+    }
+
+    @Test func `a history whose entries concern no store is neither recorded nor replayed`() throws {
+        let history = try empty()
+        let error = #expect(throws: HistoryError.self) { try history.record() }
+        #expect(error?.code == .nothingToCompare)
+        #expect(error?.message.contains("no entry concerns a store") == true)
+        #expect(!FileManager.default.fileExists(atPath: history.recording))
+        // A recording of it, as earlier programs wrote it.
+        history.add(.recorded(HistoryRecord()))
+        try history.write()
+        #expect(code(of: history.path) == .nothingToCompare)
+    }
+
+    @Test func `a state of a store that does not live is nothing to compare with`() throws {
+        let history = try empty()
+        let last = SequenceNumber(2)
+        history.add(
+            .check(
+                SnapshotPlace(
+                    store: try #require(StoreName("ledger/shared")), life: SequenceNumber(1),
+                    sequence: last), MadeHistory.snapshot(last, total: 1, count: 1)))
+        try history.write()
+        #expect(code(of: history.path) == .nothingToCompare)
+    }
+
+    @Test func `a store without entries has nothing to record`() throws {
+        let history = try MadeHistory()
+        history.event(
+            .created(
+                try #require(StoreName("ledger/shared")), schemaVersion: 1,
+                initial: MadeHistory.state(total: 0, count: 0)))
+        let error = #expect(throws: HistoryError.self) { try history.record() }
+        #expect(error?.code == .nothingToCompare)
+    }
+
     @Test func `a state that was not given is named`() throws {
         let history = try history()
         _ = try history.record()
