@@ -1,5 +1,6 @@
 import ConfluxArguments
 import ConfluxNode
+import ConfluxVocabulary
 
 /// The options of every worker: the tool's and your own.
 package enum WorkerOptions {
@@ -40,6 +41,14 @@ package enum WorkerOptions {
     package static let payloadMax = Option(
         "--payload-max", default: 1 << 20, parse: .byteSize(in: 1...32 << 20),
         summary: "The largest size of one encoded action. The sequencer has a limit of its own.")
+    /// When the schema versions of the stores rise.
+    package static let upgrades = Option<UpgradeChoice>(
+        "--upgrades", default: .understood, parse: .choice,
+        summary: """
+            When the schema version of a store rises. understood: as soon as every live host \
+            understands the newer version. told: when you say conflux upgrade, and they do. never: \
+            not while this worker hosts the store.
+            """)
     /// The file in which stores record what they apply.
     package static let journal = Option<String?>(
         "--journal", valueName: "FILE", parse: .text,
@@ -56,7 +65,7 @@ package enum WorkerOptions {
 
     /// All options.
     package static let all: [any ParameterKey] = [
-        connect, secret, serverKey, name, stores, journal, timeout, payloadMax,
+        connect, secret, serverKey, name, stores, upgrades, journal, timeout, payloadMax,
         MonitoringOptions.http, MonitoringOptions.httpToken, EventLevel.option, json,
     ]
 
@@ -79,6 +88,25 @@ package enum WorkerOptions {
                 .usage, code: "usage",
                 "--curve-secret and --server-key go together: who this process is, and who the "
                     + "sequencer is.")
+        }
+    }
+}
+
+/// The words of the command line for when a store's schema version rises.
+package enum UpgradeChoice: String, Sendable, CaseIterable {
+    /// As soon as every live host understands it.
+    case understood
+    /// When somebody says so, too.
+    case told
+    /// Not because of this node.
+    case never
+
+    /// The setting of a node.
+    package var policy: UpgradePolicy {
+        switch self {
+        case .understood: .whenAllUnderstand
+        case .told: .whenTold
+        case .never: .never
         }
     }
 }

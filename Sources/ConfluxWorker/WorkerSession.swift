@@ -44,6 +44,7 @@ struct WorkerSession: Sendable {
         settings.connectTimeout = environment.arguments[WorkerOptions.timeout]
         settings.closeTimeout = Self.closeTimeout
         settings.payloadBytesMax = environment.arguments[WorkerOptions.payloadMax]
+        settings.upgrades = environment.arguments[WorkerOptions.upgrades].policy
         settings.crashJournal = environment.arguments[WorkerOptions.journal]
         settings.keys = try WorkerOptions.keys(environment.arguments)
         let manager = try ServiceManager.find(environment.diagnostics)

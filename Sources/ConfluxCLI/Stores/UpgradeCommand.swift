@@ -20,8 +20,8 @@ enum UpgradeCommand {
         "upgrade", summary: "Raise the schema version of a store, or check what that would change.",
         discussion: """
             Usually a version rises by itself, as soon as every program that hosts the store understands the \
-            newer one. This command is for stores whose programs wait to be told (NodeSettings.upgrades). Every \
-            host first migrates a snapshot. If that fails anywhere, nothing changes, and you learn why. If nobody \
+            newer one. This command is for stores whose programs wait to be told (--upgrades told, or \
+            NodeSettings.upgrades). Every host first migrates a snapshot. If that fails anywhere, nothing changes, and you learn why. If nobody \
             hosts the store, the command waits for a program that opens it.
 
             With --check, it asks the nodes that host a store for its state, migrates a copy of it with this \

@@ -183,6 +183,58 @@ extension ProcessTests {
             }
         }
 
+        @Test(.timeLimit(.minutes(2)))
+        func `the version rises when the workers want it: when told, or never because of one`()
+            async throws
+        {
+            try await withSite { site in
+                let sequencer = try await site.sequencer()
+                let old = try await site.varyingWorker("old-1", hosting: "ledger", of: sequencer)
+                let strict = try await waiting("new-both-never", "never", site, sequencer)
+                let told = try await waiting("new-both-told", "told", site, sequencer)
+                // From here on every live host understands version 2.
+                #expect(try await end(old) == .exited(0))
+                _ = try await site.event("left", of: sequencer.child) { $0[key: "name"] == "old-1" }
+                let refused = try await upgrade(site, sequencer)
+                #expect(refused.end == .exited(80), "\(refused.message)")
+                #expect(refused.message.contains("never lets it rise"), "\(refused.message)")
+
+                #expect(try await end(strict) == .exited(0))
+                // What only version 1 takes, so the version has not risen by itself.
+                let last = try await site.dispatch(
+                    #"{"add":{"amount":500}}"#, to: Self.store, at: sequencer.address)
+                let seen = try await site.sightings(
+                    of: "ledger", at: sequencer.address, in: ["new-both-told"], from: last)
+                #expect(seen.map(\.state) == [#"{"total":500}"#])
+                let upgraded = try await upgrade(site, sequencer)
+                #expect(upgraded.end == .exited(0), "\(upgraded.message)")
+                let event = try await site.event("upgraded", of: sequencer.child)
+                #expect(event[key: "schemaVersion"]?.number == 2)
+                #expect(told.isRunning)
+            }
+        }
+
+        private func waiting(
+            _ name: String, _ policy: String, _ site: Site, _ sequencer: RunningSequencer
+        ) async throws -> Child {
+            let child = try site.startVaryingWorker(
+                name, hosting: "ledger", of: sequencer, ["--upgrades", policy])
+            _ = try await site.event("ready", of: child)
+            return child
+        }
+
+        private func end(_ child: Child) async throws -> Child.End {
+            child.signal(SIGTERM)
+            return try await child.end()
+        }
+
+        private func upgrade(
+            _ site: Site, _ sequencer: RunningSequencer
+        ) async throws -> Tool.Outcome {
+            try await site.run(
+                "upgrade", Self.store, "--json", "--timeout", "20s", "--connect", sequencer.address)
+        }
+
         /// Starts a worker again and again until its store may be upgraded: the command may not have asked yet.
         private func replaying(
             _ name: String, _ site: Site, _ sequencer: RunningSequencer
