@@ -9,8 +9,7 @@ extension ProcessTests {
         private static let store = "ledger/shared"
 
         @Test(.timeLimit(.minutes(3)))
-        func
-            `six programs that dispatch are replaced one by one, and one entry raises the version`()
+        func `six programs are replaced one by one, and one entry raises the version`()
             async throws
         {
             try await withSite { site in
