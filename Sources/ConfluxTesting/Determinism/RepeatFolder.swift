@@ -20,7 +20,7 @@ struct RepeatFolder {
         do {
             let bytes = try CanonicalCoder().encode(work)
             try FileManager.default.createDirectory(
-                at: files.folder, withIntermediateDirectories: true,
+                at: files.folder, withIntermediateDirectories: false,
                 attributes: [.posixPermissions: 0o700])
             do {
                 try Data(bytes).write(to: files.work)

@@ -102,7 +102,8 @@ import Testing
         return history
     }
 
-    @Test func `a history whose entries concern no store is neither recorded nor replayed`() throws {
+    @Test func `a history whose entries concern no store is neither recorded nor replayed`() throws
+    {
         let history = try empty()
         let error = #expect(throws: HistoryError.self) { try history.record() }
         #expect(error?.code == .nothingToCompare)
