@@ -47,6 +47,15 @@ package enum Folder {
         }
     }
 
+    /// Makes one folder that only this user may use. What is made in a folder of others, as the one for temporary files,
+    /// must not make that folder, too.
+    ///
+    /// - Parameter path: The folder.
+    /// - Throws: ``SystemFailure``; `ENOENT` if there is no folder for it, `EEXIST` if it is there.
+    package static func makeOne(_ path: String) throws(SystemFailure) {
+        guard mkdir(path, 0o700) == 0 else { throw SystemFailure(errno, at: path) }
+    }
+
     /// Removes a folder with everything in it. Links are removed, and not what they lead to.
     ///
     /// - Parameter path: The folder.

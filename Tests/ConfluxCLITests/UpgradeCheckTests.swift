@@ -1,4 +1,6 @@
 import ConfluxArguments
+import ConfluxHashing
+import ConfluxVocabulary
 import ConfluxWorker
 import Testing
 
@@ -6,12 +8,15 @@ import Testing
 
 /// `conflux upgrade --check` on states in files.
 struct UpgradeCheckTests {
-    private func check(_ json: String, version: Int) async throws -> Run {
+    private func check(
+        _ json: String, version: Int, _ options: String...
+    ) async throws -> Run {
         let file = try TemporaryFile(json)
-        return try await Run.tool([
-            "upgrade", "--check", "counter", "--file", file.path, "--schema-version",
-            "\(version)", "--json",
-        ])
+        return try await Run.tool(
+            [
+                "upgrade", "--check", "counter", "--file", file.path, "--schema-version",
+                "\(version)", "--json",
+            ] + options)
     }
 
     @Test func `a state that is not changed passes`() async throws {
@@ -29,8 +34,27 @@ struct UpgradeCheckTests {
         #expect(newer.lines.first?.contains(#""code":"newerSnapshot""#) == true)
     }
 
+    @Test func `a state from which the version has risen must become what it became then`()
+        async throws
+    {
+        let state = #"{"count":3}"#
+        let digest = Digest(of: Array(state.utf8))
+        #expect(
+            try await check(state, version: 1, "--in-force", "9:1:\(digest)").exitCode == .success)
+        let other = try await check(state, version: 1, "--in-force", "9:1:\(Digest(of: []))")
+        #expect(other.exitCode == .failed)
+        #expect(
+            other.lines.first?.contains("another state of the snapshot of counter at 9") == true)
+        let newer = try await check(state, version: 1, "--in-force", "9:2")
+        #expect(newer.exitCode == .failed)
+        #expect(newer.lines.first?.contains(#""code":"newerSnapshot""#) == true)
+    }
+
     @Test(arguments: [
         (["upgrade"], "--check"),
+        (["upgrade", "--check", "counter", "--in-force", "9:1"], "needs --file"),
+        (["upgrade", "--check", "counter", "--in-force", "9:1:2"], "what is in force"),
+        (["upgrade", "counter", "--in-force", "9:1"], "need --check"),
         (["upgrade", "--check", "poll"], "no state 'poll'"),
         (["upgrade", "--check", "counter", "--file", "a.json"], "go together"),
         (["upgrade", "--check", "--file", "a.json", "--schema-version", "1"], "go together"),

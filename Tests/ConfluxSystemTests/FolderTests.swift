@@ -23,4 +23,18 @@ struct FolderTests {
         }
         #expect(throws: SystemFailure(ENOTDIR, at: kept)) { try Folder.remove(kept) }
     }
+
+    @Test func `one folder is made, and none above it`() throws {
+        let files = FileManager.default
+        let base = files.temporaryDirectory.appendingPathComponent("folder-\(UUID().uuidString)")
+        defer { try? files.removeItem(at: base) }
+        #expect(throws: SystemFailure(ENOENT, at: base.path)) {
+            try Folder.makeOne(base.path + "/inner")
+        }
+        #expect(!files.fileExists(atPath: base.path))
+        try Folder.makeOne(base.path)
+        let mode = try files.attributesOfItem(atPath: base.path)[.posixPermissions] as? Int
+        #expect(mode == 0o700)
+        #expect(throws: SystemFailure(EEXIST, at: base.path)) { try Folder.makeOne(base.path) }
+    }
 }

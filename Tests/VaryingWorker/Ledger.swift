@@ -80,9 +80,13 @@ struct NewLedger: Model {
 
     static func revert(
         _ ledger: NewLedger, to version: Int
-    ) throws -> any Encodable & Sendable { OldLedger(total: ledger.sums["total"] ?? 0) }
+    ) throws -> any Encodable & Sendable {
+        let total = ledger.sums["total"] ?? 0
+        return OldLedger(total: begins("new-both-forgetful") ? 0 : total)
+    }
 }
 
-private func begins(_ prefix: String) -> Bool {
+func begins(_ prefix: String) -> Bool {
     CommandLine.arguments.contains { $0.hasPrefix(prefix) }
+        || ProcessInfo.processInfo.environment["VARYING_NAME"]?.hasPrefix(prefix) == true
 }

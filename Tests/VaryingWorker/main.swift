@@ -2,11 +2,9 @@ import ConfluxWorker
 import Foundation
 
 /// The command line takes the place of what would be built into a program: nodes whose names begin with `new` have
-/// the newer code of the ledger. For a command that has no node, a variable does. With another variable, the program
-/// dispatches to its ledger.
-let isNew =
-    CommandLine.arguments.contains { $0.hasPrefix("new") }
-    || ProcessInfo.processInfo.environment["VARYING_IS_NEW"] != nil
+/// the newer code of the ledger. For a command that has no node, a variable has the name. With another variable, the
+/// program dispatches to its ledger.
+let isNew = begins("new")
 
 if ProcessInfo.processInfo.environment["VARYING_DISPATCHES"] != nil,
     let program = DispatchingProgram(CommandLine.arguments)

@@ -124,7 +124,8 @@ enum ExportCommand {
             if isWaiting {
                 environment.diagnostics.note("waiting for entry \(range.last)")
                 if starts.isEmpty, let target = arguments[target] {
-                    environment.diagnostics.note("there is no \(target) now; waiting for its entries")
+                    environment.diagnostics.note(
+                        "there is no \(target) now; waiting for its entries")
                 }
             }
             // Only what the log already has comes at once.

@@ -51,9 +51,10 @@ enum UpgradeCommand {
         guard let store = arguments[UpgradeCheck.store] else {
             throw arguments.usageError("name the STORE, or say --check")
         }
-        guard arguments[UpgradeCheck.file] == nil, arguments[UpgradeCheck.schemaVersion] == nil
+        guard arguments[UpgradeCheck.file] == nil, arguments[UpgradeCheck.schemaVersion] == nil,
+            arguments[UpgradeCheck.inForce] == nil
         else {
-            throw arguments.usageError("--file and --schema-version need --check")
+            throw arguments.usageError("--file, --schema-version and --in-force need --check")
         }
         return { (environment) async throws(CommandFailure) in
             try await upgrade(store, environment)

@@ -9,6 +9,8 @@ struct SeenState: Sendable {
     let bytes: Bytes
     /// The schema version whose form it has.
     let version: UInt32
+    /// The schema version in force from it on.
+    let inForce: StateVersion
 }
 
 extension UpgradeFinding.Failure: Error {}
@@ -42,7 +44,9 @@ extension Connection {
             case .state(_, let sequence, let bytes) where !former.contains(answer.node):
                 guard newest.map({ sequence > $0.sequence }) ?? true else { continue }
                 newest = SeenState(
-                    sequence: sequence, bytes: bytes, version: store.schemaVersion)
+                    sequence: sequence, bytes: bytes, version: store.schemaVersion,
+                    inForce: StateVersion(
+                        base: sequence, schemaVersion: store.schemaVersion, digest: nil))
             case .failed(.notHosted, _): break
             case .failed(let reason, let message):
                 failure = .init(code: "\(reason)", message: "\(message).")
@@ -61,14 +65,28 @@ extension Connection {
     private func snapshot(
         of store: StoreName
     ) async throws(CommandFailure) -> Result<SeenState, UpgradeFinding.Failure> {
-        guard let start = try await start(of: store) else {
-            return .failure(
-                .init(code: "notHosted", message: "\(store) was dropped meanwhile."))
+        var former: SnapshotOffer?
+        while let start = try await start(of: store) {
+            let snapshot: Snapshot
+            do throws(CommandFailure) {
+                snapshot = try await load(start).snapshot
+            } catch {
+                guard error.code == CommandFailure.snapshotGone else { throw error }
+                // A newer one may have taken its place meanwhile.
+                guard former != start.offer else {
+                    return .failure(.init(code: error.code, message: error.message))
+                }
+                former = start.offer
+                continue
+            }
+            return .success(
+                SeenState(
+                    sequence: snapshot.sequence, bytes: snapshot.state.bytes,
+                    version: snapshot.schemaVersion,
+                    inForce: StateVersion(
+                        base: snapshot.sequence, schemaVersion: start.version.version,
+                        digest: start.version.migrated)))
         }
-        let snapshot = try await load(start).snapshot
-        return .success(
-            SeenState(
-                sequence: snapshot.sequence, bytes: snapshot.state.bytes,
-                version: snapshot.schemaVersion))
+        return .failure(.init(code: "notHosted", message: "\(store) was dropped meanwhile."))
     }
 }

@@ -32,6 +32,11 @@ package struct ReadStart: Sendable {
     package var known: SequenceNumber { max(base, aside?.sequence ?? .zero) }
 }
 
+extension CommandFailure {
+    /// The code for a snapshot that the log does not give.
+    package static let snapshotGone = "snapshotGone"
+}
+
 /// Reads what stores begin with.
 extension Connection {
     /// Asks for what a store begins with.
@@ -66,10 +71,11 @@ extension Connection {
                 store: start.store, life: start.life, sequence: reference.sequence)
             guard let bytes = try await self.bytes(place, reference) else {
                 throw CommandFailure(
-                    .logFailed, code: "snapshotGone",
+                    .logFailed, code: CommandFailure.snapshotGone,
                     """
-                    The log no longer has the snapshot of \(start.store) at entry \(reference.sequence), \
-                    or it is larger than a node takes. Try again.
+                    The log does not give the snapshot of \(start.store) at entry \(reference.sequence): it was \
+                    replaced meanwhile, it is damaged, or it is larger than a node takes. Try again. If that \
+                    fails, too, look for snapshotFailed in the sequencer's output.
                     """)
             }
             return bytes

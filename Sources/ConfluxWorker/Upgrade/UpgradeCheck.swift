@@ -29,6 +29,14 @@ package struct UpgradeCheck: Sendable {
         "--schema-version", valueName: "N", parse: .integer(in: 1...(.max)),
         summary: "The schema version of the state in the file.")
 
+    package static let inForce = Option<StateVersion?>(
+        "--in-force", parse: .stateVersion,
+        summary: """
+            With --file: the last entry in the state, and the schema version in force from there \
+            on. If it rose from this state, its upgraded entry in conflux log --json has the base, \
+            the schemaVersion and the digest. A store must be able to begin like this.
+            """)
+
     /// Describes the command.
     ///
     /// - Parameters:
@@ -62,7 +70,9 @@ package struct UpgradeCheck: Sendable {
     }
 
     /// What the check takes, besides the options of a connection.
-    package static let parameters: [any ParameterKey] = [store, check, file, schemaVersion]
+    package static let parameters: [any ParameterKey] = [
+        store, check, file, schemaVersion, inForce,
+    ]
 
     private let environment: CommandEnvironment
     private let states: [HostedState]
@@ -91,6 +101,9 @@ package struct UpgradeCheck: Sendable {
         let count = [arguments[file] == nil, arguments[schemaVersion] == nil].count { !$0 }
         guard count == 0 || count == 2 && arguments[store] != nil else {
             throw arguments.usageError("--file, --schema-version and STORE go together")
+        }
+        guard arguments[inForce] == nil || count == 2 else {
+            throw arguments.usageError("--in-force needs --file")
         }
         return { (environment) async throws(CommandFailure) in
             try await UpgradeCheck(
@@ -153,7 +166,9 @@ package struct UpgradeCheck: Sendable {
         }
         let result: UpgradeFinding.Result
         do throws(StoreError) {
-            result = .changes(try state.changesByMigration(bytes, version))
+            result = .changes(
+                try state.changesByMigration(
+                    bytes, version, environment.arguments[Self.inForce]))
         } catch {
             result = .failed(.init(code: error.code.rawValue, message: error.message))
         }
@@ -208,8 +223,8 @@ package struct UpgradeCheck: Sendable {
         case .success(let found):
             seen = found
             result = try await UpgradeTrial(
-                command: environment.arguments.path, store: store.store, bytes: found.bytes,
-                version: found.version, timeout: timeout
+                command: environment.arguments.path, store: store.store, state: found,
+                timeout: timeout
             ).run()
         }
         return UpgradeFinding(

@@ -8,26 +8,22 @@ struct UpgradeTrial {
     /// The words that call the command: the program's name, and `upgrade`.
     let command: [String]
     let store: StoreName
-    let bytes: Bytes
-    let version: UInt32
+    let state: SeenState
     /// How long each process may take.
     let timeout: Duration
 
     func run() async throws(CommandFailure) -> UpgradeFinding.Result {
         let folder = FileManager.default.temporaryDirectory
             .appendingPathComponent("conflux-upgrade-\(UUID().uuidString)")
-        do {
+        do throws(SystemFailure) {
             // The state may be confidential: only this user may use the folder.
-            try Folder.make(folder.path)
-            try Data(bytes).write(to: folder.appendingPathComponent("state.json"))
+            try Folder.makeOne(folder.path)
         } catch {
-            throw CommandFailure(
-                .cannotCreate,
-                "The state can't be written to \(folder.path): \(error). Make room there, or set TMPDIR to another folder."
-            )
+            throw unwritable(folder, error)
         }
         let result: UpgradeFinding.Result
         do throws(CommandFailure) {
+            try write(to: folder)
             result = try await compare(in: folder)
         } catch {
             remove(folder)
@@ -35,6 +31,27 @@ struct UpgradeTrial {
         }
         remove(folder)
         return result
+    }
+
+    private func write(to folder: URL) throws(CommandFailure) {
+        do throws(SystemFailure) {
+            let file = try DraftFile(folder.appendingPathComponent("state.json").path)
+            try file.write(state.bytes)
+            try file.complete()
+        } catch {
+            throw unwritable(folder, error)
+        }
+    }
+
+    private func unwritable(_ folder: URL, _ failure: SystemFailure) -> CommandFailure {
+        let parent = Folder.parent(of: folder.path)
+        let advice = "Make the folder \(parent), or set TMPDIR to another one."
+        return CommandFailure(
+            .cannotCreate,
+            """
+            The state of \(store) can't be written to the folder for temporary files, \(parent): \
+            \(failure.reason(advice: advice))
+            """)
     }
 
     private func remove(_ folder: URL) {
@@ -67,8 +84,10 @@ struct UpgradeTrial {
             arguments: Array(command.dropFirst()) + [
                 "--check", store.description, "--file",
                 folder.appendingPathComponent("state.json").path, "--schema-version",
-                "\(version)", "--json",
-            ], output: output, errors: errors)
+                "\(state.version)", "--json",
+                "--in-force", "\(state.inForce)",
+            ], output: output,
+            errors: errors)
         let end = try await program.run(within: timeout)
         if Task.isCancelled {
             throw CommandFailure(
