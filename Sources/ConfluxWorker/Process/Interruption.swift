@@ -35,10 +35,21 @@ package final class Interruption: Sendable {
     package static func watchSignals() -> Interruption {
         // The code that writes to a pipe decides what to do if it is closed.
         signal(SIGPIPE, SIG_IGN)
+        startTimers()
         let interruption = Interruption()
         Signals.handle(SIGINT) { interruption.signalled(.interrupted) }
         Signals.handle(SIGTERM) { interruption.signalled(.terminated) }
         return interruption
+    }
+
+    /// Lets a first timer fire. The system's library of queues opens a descriptor for that. If none were left later, its
+    /// timers would never fire, and whoever waits with a limit would wait for ever.
+    private static func startTimers() {
+        let hasFired = DispatchSemaphore(value: 0)
+        DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(1)) {
+            hasFired.signal()
+        }
+        _ = hasFired.wait(timeout: .now() + .seconds(1))
     }
 
     /// Makes an interruption that only ``fire(_:)`` fires.
