@@ -118,7 +118,8 @@ let package = Package(
         .target(
             name: "ConfluxWorker",
             dependencies: [
-                "ConfluxVocabulary", "ConfluxSystem", "ConfluxArguments", "ConfluxMonitoring",
+                "ConfluxVocabulary", "ConfluxSystem", "ConfluxThreads", "ConfluxArguments",
+                "ConfluxMonitoring",
                 "ConfluxNode",
                 "ConfluxProtocol", "CStart",
             ],

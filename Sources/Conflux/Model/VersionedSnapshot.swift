@@ -37,8 +37,10 @@ extension ReplicatedState {
         } catch {
             throw StoreError(
                 .migrationFailed,
-                "A snapshot of \(name) can't be given back as schema version \(version): \(error).",
-                error)
+                """
+                A snapshot of \(name) can't be given back as schema version \(version): \(error). Let \
+                revert(_:to:) undo migrate(_:from:), or raise oldestSchemaVersion.
+                """, error)
         }
         let words = place.map { $0.tokens.isEmpty ? "" : " at \($0)" } ?? ""
         throw StoreError(

@@ -1,5 +1,6 @@
 import Conflux
 import ConfluxNode
+import ConfluxThreads
 import Dispatch
 import Foundation
 import Synchronization
@@ -45,11 +46,9 @@ package final class Interruption: Sendable {
     /// Lets a first timer fire. The system's library of queues opens a descriptor for that. If none were left later, its
     /// timers would never fire, and whoever waits with a limit would wait for ever.
     private static func startTimers() {
-        let hasFired = DispatchSemaphore(value: 0)
-        DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(1)) {
-            hasFired.signal()
-        }
-        _ = hasFired.wait(timeout: .now() + .seconds(1))
+        let hasFired = Latch()
+        DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(1)) { hasFired.open() }
+        hasFired.wait(for: .seconds(1))
     }
 
     /// Makes an interruption that only ``fire(_:)`` fires.

@@ -37,7 +37,8 @@ extension Rule {
         "ConfluxBuiltins": ["ConfluxVocabulary", "Conflux", "ConfluxNode"],
         "ConfluxMonitoring": ["ConfluxVocabulary", "ConfluxSystem", "CMicroHTTPD"],
         "ConfluxWorker": [
-            "ConfluxVocabulary", "ConfluxSystem", "ConfluxProtocol", "ConfluxArguments", "Conflux",
+            "ConfluxVocabulary", "ConfluxSystem", "ConfluxThreads", "ConfluxProtocol",
+            "ConfluxArguments", "Conflux",
             "ConfluxMonitoring", "ConfluxNode",
         ],
         "ConfluxSimulation": [

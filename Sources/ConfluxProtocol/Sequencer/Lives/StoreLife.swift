@@ -127,6 +127,7 @@ struct StoreWork: Sendable {
     /// - Parameters:
     ///   - now: The time.
     ///   - version: The version that would be raised to.
+    /// - Returns: What is asked for that version.
     func wish(at now: Duration, for version: UInt32) -> UpgradeWish? {
         allowance.flatMap {
             $0.until > now && ($0.version == 0 || $0.version == version) ? $0.wish : nil
