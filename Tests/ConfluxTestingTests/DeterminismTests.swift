@@ -229,7 +229,8 @@ struct DeterminismTests {
             await DeterminismChecker(ClockBag.self).check(count: 10, seed: 5) { _ in .turn }
         }
         let message = found.first?.message ?? ""
-        #expect(message.hasPrefix("clock-bag differs at /info/last after action 1 of 10."))
+        // Two processes may read the same time, though seldom.
+        #expect(message.hasPrefix("clock-bag differs at /info/last after action "))
         #expect(message.hasSuffix("To repeat it: `check(count: 10, seed: 5)`."))
     }
 
