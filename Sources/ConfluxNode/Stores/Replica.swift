@@ -2,6 +2,7 @@ import Conflux
 import ConfluxHashing
 import ConfluxProtocol
 import ConfluxVocabulary
+import Synchronization
 
 /// Encodes a copy of a state, which may take long.
 typealias Encoding = @Sendable () throws -> [UInt8]
@@ -10,11 +11,35 @@ typealias Encoding = @Sendable () throws -> [UInt8]
 typealias Background = @Sendable (@escaping @Sendable () -> Void) -> Void
 
 /// Migrates the snapshots with which stores begin. A migration may never end.
-package struct MigrationLoads: Sendable {
+package final class MigrationLoads: Sendable {
     /// Runs a function, on any thread. It may never end.
-    let run: @Sendable (@escaping @Sendable () -> Void) -> Void
+    private let start: Background
     /// Calls a function after some time.
     let after: @Sendable (Duration, @escaping @Sendable () -> Void) -> Void
+    /// How many have begun and not ended.
+    private let count = Atomic(0)
+
+    init(
+        run start: @escaping Background,
+        after: @escaping @Sendable (Duration, @escaping @Sendable () -> Void) -> Void
+    ) {
+        (self.start, self.after) = (start, after)
+    }
+
+    /// Begins one.
+    ///
+    /// - Returns: False if as many as may be have not ended.
+    func run(_ body: @escaping @Sendable () -> Void) -> Bool {
+        guard count.add(1, ordering: .relaxed).newValue <= Applier.migrationsMax else {
+            count.subtract(1, ordering: .relaxed)
+            return false
+        }
+        start { [self] in
+            body()
+            count.subtract(1, ordering: .relaxed)
+        }
+        return true
+    }
 
     /// How long the migration of a state may take, by the size of its snapshot.
     static func limit(for bytes: Int) -> Duration { .seconds(10) + .seconds(bytes >> 24) }
@@ -163,8 +188,17 @@ final class Replica {
                 migrate(_:from:) has not made a state of the snapshot of schema version \(snapshot.schemaVersion) \
                 within \(limit). Does it hang?
                 """)
-            loads.run { reports.add(.decoded(request: request, Result { try read() })) }
-            loads.after(limit) { reports.add(.decoded(request: request, .failure(late))) }
+            let isBegun = loads.run {
+                reports.add(.decoded(request: request, Result { try read() }))
+            }
+            if isBegun {
+                loads.after(limit) { reports.add(.decoded(request: request, .failure(late))) }
+            } else {
+                let message =
+                    "Earlier migrations of this process have not ended. Correct migrate(_:from:)."
+                let failure = StoreError(.migrationFailed, message)
+                reports.add(.decoded(request: request, .failure(failure)))
+            }
         } else if snapshot.state.bytes.count > inPlaceBytesMax {
             background { reports.add(.decoded(request: request, Result { try read() })) }
         } else {

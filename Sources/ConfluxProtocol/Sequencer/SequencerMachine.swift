@@ -98,8 +98,6 @@ public struct SequencerMachine: Sendable {
     /// The nodes that have said that they leave, and what tells them that their stores have snapshots; nil once they were
     /// told. *Invariant*: at most one entry for each session.
     var departures: [Incarnation: Asker?] = [:]
-    /// The live sessions whose connection has ended, and that have not said hello again.
-    var cutOff: Set<Incarnation> = []
     /// The sequencers that stand by, as far as is known, by address. *Invariant*: at most `standbysMax`.
     var standbys: [SequencerPlace] = []
     /// The address of the standby that takes over. It may be set only in the phase `stopping`.

@@ -101,6 +101,30 @@ struct MigrationTests {
         #expect(setup.store.computed.count == 0)
     }
 
+    @Test func `stores behind migrations that never end fail, and do not pile up`() throws {
+        let name = try #require(StoreName("shelf"))
+        let replica = Replica(
+            name, lane: ReplicaLane(of: store.core),
+            progress: StoreProgress(.store(name), refusalBytesMax: 1_024) { _ in })
+        let loads = MigrationLoads(run: { _ in }, after: { _, _ in })
+        func begin(_ request: UInt64) -> [LaneReport] {
+            replica.begin(
+                with: Snapshot(
+                    sequence: SequenceNumber(7), schemaVersion: 1,
+                    state: EncodedState(coding: .json, bytes: Array(#"{"left":5}"#.utf8)[...])),
+                in: VersionInForce(2), life: SequenceNumber(2), log: LogID(high: 1, low: 1),
+                request: request, crashes: nil, background: { $0() }, loads: loads,
+                inPlaceBytesMax: .max)
+            return replica.progress.reports.take()
+        }
+        for request in 1...UInt64(Applier.migrationsMax) { #expect(begin(request).isEmpty) }
+        guard case .decoded(request: 99, .failure(let error))? = begin(99).first else {
+            Issue.record("it waits for those before it")
+            return
+        }
+        #expect((error as? StoreError)?.code == .migrationFailed)
+    }
+
     @Test func `a snapshot of the state's own version is not migrated`() throws {
         #expect(try restore(#"{"count":6}"#, version: 2) == nil)
         #expect(store.count == 6)

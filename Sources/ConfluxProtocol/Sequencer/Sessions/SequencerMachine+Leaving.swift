@@ -40,14 +40,11 @@ extension SequencerMachine {
     }
 
     private func isConnected(_ incarnation: Incarnation) -> Bool {
-        sessions[incarnation]?.connection != nil && !cutOff.contains(incarnation)
+        sessions[incarnation].map { $0.connection != nil && !$0.isCutOff } ?? false
     }
 
     /// Lets those leave whose stores have their snapshots.
     mutating func reviewDepartures(into effects: inout [SequencerEffect]) {
-        for incarnation in cutOff where sessions[incarnation]?.presence != .live {
-            cutOff.remove(incarnation)
-        }
         for (incarnation, asker) in departures.sorted(by: { $0.key < $1.key }) {
             guard sessions[incarnation]?.presence == .live else {
                 departures[incarnation] = nil

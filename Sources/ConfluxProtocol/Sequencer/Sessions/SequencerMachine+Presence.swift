@@ -221,7 +221,7 @@ extension SequencerMachine {
         if case .member(let incarnation) = connections[connection],
             sessions[incarnation]?.connection == connection
         {
-            cutOff.insert(incarnation)
+            sessions.cutOff(incarnation)
         }
         questions.abandon(askedBy: connection)
         confirmations.forgetHello(from: connection)

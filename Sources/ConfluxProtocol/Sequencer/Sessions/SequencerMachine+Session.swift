@@ -280,7 +280,6 @@ extension SequencerMachine {
             connection, as: .member(incarnation), of: hello.sharer(on: connection))
         let former = sessions.takeUp(incarnation, by: hello, on: connection, at: now)
         if let former { connections.remove(former) }
-        cutOff.remove(incarnation)
         restateHosting(hello, of: incarnation)
         resolveInquiries(heldBy: incarnation, into: &effects)
         if let mark = hello.history {

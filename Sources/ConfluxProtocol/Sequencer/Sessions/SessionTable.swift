@@ -41,7 +41,11 @@ struct Session: Sendable, Equatable {
     /// tenure.
     var process: Nonce?
     /// The connection that reaches its node; nil until the node has said hello in this tenure.
-    var connection: ConnectionID?
+    var connection: ConnectionID? {
+        didSet { isCutOff = false }
+    }
+    /// Whether that connection has ended, and the node has not come back by another one.
+    fileprivate(set) var isCutOff = false
     /// The number of the last hello that took it up in this tenure; 0 if none did.
     var greeting: UInt64 = 0
     /// The number up to which its replicas have applied.
@@ -254,6 +258,11 @@ struct SessionTable: Sendable, Equatable {
         sessions[incarnation]?.greeting = hello.request
         sessions[incarnation]?.quietSince = now
         return former == connection ? nil : former
+    }
+
+    /// The session's connection has ended. Its node may come back.
+    mutating func cutOff(_ incarnation: Incarnation) {
+        sessions[incarnation]?.isCutOff = true
     }
 
     /// The session's node was heard.
