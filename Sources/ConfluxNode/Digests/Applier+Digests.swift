@@ -2,68 +2,6 @@ import Conflux
 import ConfluxHashing
 import ConfluxProtocol
 import ConfluxVocabulary
-import Synchronization
-
-/// The migrations that a process has begun and not ended.
-final class Migrations: Sendable {
-    /// One migration, of the history since a reset.
-    struct Migration: Hashable, Sendable {
-        let place: SnapshotPlace
-        let version: UInt32
-        let resets: UInt64
-    }
-
-    enum Beginning {
-        case new
-        /// It has begun already, and answers for this one, too.
-        case repeated
-        case tooMany
-    }
-
-    private let open = Mutex<Set<Migration>>([])
-
-    func begin(_ migration: Migration, of most: Int) -> Beginning {
-        open.withLock { open in
-            if open.contains(migration) { return .repeated }
-            guard open.count < most else { return .tooMany }
-            open.insert(migration)
-            return .new
-        }
-    }
-
-    func end(_ migration: Migration) {
-        open.withLock { _ = $0.remove(migration) }
-    }
-
-    func contains(_ migration: Migration) -> Bool { open.withLock { $0.contains(migration) } }
-}
-
-/// Two runs of one migration. They must make the same state: nothing else would tell if a store has only one host.
-final class MigrationRuns: Sendable {
-    private let first = Mutex<Result<Digest, any Error>?>(nil)
-
-    /// A run ends.
-    ///
-    /// - Returns: The outcome, once both have ended.
-    func end(with run: Result<Digest, any Error>) -> Migrated.Outcome? {
-        let other = first.withLock { first -> Result<Digest, any Error>? in
-            defer { first = run }
-            return first
-        }
-        guard let other else { return nil }
-        do {
-            let digests = (try other.get(), try run.get())
-            guard digests.0 != digests.1 else { return .migrated(digests.0) }
-            return .failed(
-                """
-                migrate(_:from:) made two states of one snapshot: it depends on more than its arguments, for instance \
-                on a clock, on random numbers, or on the order of a set
-                """)
-        } catch {
-            return .failed("\(error)")
-        }
-    }
-}
 
 /// Handles digest points and divergence in this node (rules 18 and 22).
 extension Applier {
@@ -94,57 +32,6 @@ extension Applier {
                 refusals: refusals, byteCount: UInt64(bytes.count))
             shelf.keep(bytes, at: place)
             tell(.reported(.digested(vote), resets: resets))
-        }
-    }
-
-    /// Migrates a snapshot, and reports what comes of it (rule 17). It runs apart from everything else, since a migration
-    /// may hang.
-    func migrate(
-        _ store: StoreName, life: SequenceNumber, _ snapshot: Snapshot, to version: UInt32,
-        _ log: LogID
-    ) {
-        guard let replica = replica(store) else { return }
-        let migrate = replica.migrate
-        // A store that is about to be opened has no record yet.
-        let crashes =
-            replica.crashes ?? crashRecord(of: store, life, log, at: snapshot.sequence)
-        let (tell, announce, resets) = (tell, announce, progress.resets)
-        let place = SnapshotPlace(store: store, life: life, sequence: snapshot.sequence)
-        let migration = Migrations.Migration(place: place, version: version, resets: resets)
-        let migrations = migrations
-        switch migrations.begin(migration, of: Self.migrationsMax) {
-        case .new: break
-        // The sequencer repeats what it is not answered.
-        case .repeated: return
-        case .tooMany:
-            let text = "earlier migrations of this process have not ended"
-            let migrated = Migrated(
-                place: place, schemaVersion: version, outcome: .failed(text))
-            tell(.reported(.migrated(migrated), resets: resets))
-            return
-        }
-        let runs = MigrationRuns()
-        for _ in 0..<2 {
-            apart {
-                let run = Result { () throws -> Digest in
-                    try crashes.migrating(from: snapshot.schemaVersion) {
-                        try migrate(snapshot, version)
-                    }
-                }
-                guard let outcome = runs.end(with: run) else { return }
-                if case .failed(let message) = outcome {
-                    announce(.upgradeFailed(store, schemaVersion: Int(version), message: message))
-                }
-                let migrated = Migrated(place: place, schemaVersion: version, outcome: outcome)
-                tell(.reported(.migrated(migrated), resets: resets))
-                migrations.end(migration)
-            }
-        }
-        let limit = MigrationLoads.limit(for: snapshot.state.bytes.count)
-        loads?.after(limit) {
-            guard migrations.contains(migration) else { return }
-            let message = "migrate(_:from:) has not ended within \(limit). Does it hang?"
-            announce(.upgradeFailed(store, schemaVersion: Int(version), message: message))
         }
     }
 

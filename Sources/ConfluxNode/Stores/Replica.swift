@@ -2,48 +2,12 @@ import Conflux
 import ConfluxHashing
 import ConfluxProtocol
 import ConfluxVocabulary
-import Synchronization
 
 /// Encodes a copy of a state, which may take long.
 typealias Encoding = @Sendable () throws -> [UInt8]
 
 /// Runs functions one after the other, in order, while entries are applied.
 typealias Background = @Sendable (@escaping @Sendable () -> Void) -> Void
-
-/// Migrates the snapshots with which stores begin. A migration may never end.
-package final class MigrationLoads: Sendable {
-    /// Runs a function, on any thread. It may never end.
-    private let start: Background
-    /// Calls a function after some time.
-    let after: @Sendable (Duration, @escaping @Sendable () -> Void) -> Void
-    /// How many have begun and not ended.
-    private let count = Atomic(0)
-
-    init(
-        run start: @escaping Background,
-        after: @escaping @Sendable (Duration, @escaping @Sendable () -> Void) -> Void
-    ) {
-        (self.start, self.after) = (start, after)
-    }
-
-    /// Begins one.
-    ///
-    /// - Returns: False if as many as may be have not ended.
-    func run(_ body: @escaping @Sendable () -> Void) -> Bool {
-        guard count.add(1, ordering: .relaxed).newValue <= Applier.migrationsMax else {
-            count.subtract(1, ordering: .relaxed)
-            return false
-        }
-        start { [self] in
-            body()
-            count.subtract(1, ordering: .relaxed)
-        }
-        return true
-    }
-
-    /// How long the migration of a state may take, by the size of its snapshot.
-    static func limit(for bytes: Int) -> Duration { .seconds(10) + .seconds(bytes >> 24) }
-}
 
 /// The functions of a replicated store that the thread that applies needs, for any type of state.
 struct ReplicaLane {
