@@ -48,11 +48,16 @@ final class EntryReader {
         _ = try files.strays(unlike: list)
         let attempt = "Reading the end of the log in \(folder)"
         var end: EntryEnd?
-        // An owner who appends meanwhile can hide the last commit from this reader, but not again and again.
-        for _ in 0..<3 where end?.last == nil {
+        // An owner who appends or discards meanwhile can hide the last commit from this reader, but not again and again.
+        for round in 1...3 where end?.last == nil {
             guard let last = try files.checked(list).last else { break }
-            end = try SQLiteFormat.reading(attempt) { () throws(DatabaseFailure) in
-                try EntryEnd.find(in: EntryWindow(last.first, of: files))
+            do throws(LogError) {
+                end = try SQLiteFormat.reading(attempt) { () throws(DatabaseFailure) in
+                    try EntryEnd.find(in: EntryWindow(last.first, of: files))
+                }
+            } catch {
+                let isListed = try SQLiteFormat.reading(attempt, list).contains(last)
+                if isListed || round == 3 { throw error }
             }
         }
         if let end, end.last == nil { throw .endLost(in: folder) }

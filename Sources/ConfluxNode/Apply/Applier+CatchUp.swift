@@ -2,7 +2,8 @@ import ConfluxProtocol
 import ConfluxVocabulary
 
 /// Lets stores catch up. Their entries are applied in slices. Jobs that arrive meanwhile run between two
-/// slices, so that a receipt of another store waits for one slice at most.
+/// turns, so that a receipt of another store waits for one turn at most. A turn takes as many slices as
+/// ``sliceBytesMax`` allows: with a turn for each small commit, a busy machine would never reach the end of the feed.
 ///
 /// Slices are decoded while the store's snapshot is. Their actions then enter its lane behind the snapshot
 /// (``Replica/enter(_:)``), again slice by slice.
@@ -16,6 +17,8 @@ extension Applier {
         let subjects: Set<HostingSubject>
         /// The delivered bytes that are handed over with it: those of the whole commit with its last slice.
         let byteCount: Int
+        /// How much of a turn it takes.
+        let size: Int
     }
 
     func catchUp(_ commit: Commit, byteCount: Int, _ subjects: [HostingSubject]) {
@@ -24,29 +27,34 @@ extension Applier {
             slices.append(
                 Slice(
                     commit: part, subjects: Set(subjects),
-                    byteCount: index == parts.count - 1 ? byteCount : 0))
+                    byteCount: index == parts.count - 1 ? byteCount : 0,
+                    size: parts.count == 1 ? byteCount : sliceBytesMax))
         }
         guard !isGoingOn else { return }
         isGoingOn = true
         post(.goOn)
     }
 
-    /// Applies the next slice.
+    /// Applies the slices of a turn.
     func goOn() {
-        if !slices.isEmpty { apply(slices.removeFirst()) }
+        var room = sliceBytesMax
+        while let slice = slices.removeFirst() {
+            apply(slice)
+            room -= slice.size
+            guard let next = slices.first, next.size <= room else { break }
+        }
         isGoingOn = !slices.isEmpty
         if isGoingOn { post(.goOn) }
     }
 
     /// Lets the next part of what a store held while its snapshot was decoded enter its lane.
     func enter(_ store: StoreName) {
-        if replica(store)?.enterNext() == true { post(.enter(store)) }
+        if replica(store)?.enterNext(bytesMax: sliceBytesMax) == true { post(.enter(store)) }
     }
 
     /// Applies all slices at once.
     func finishSlices() {
-        for slice in slices { apply(slice) }
-        slices = []
+        while let slice = slices.removeFirst() { apply(slice) }
     }
 
     private func apply(_ slice: Slice) {

@@ -74,7 +74,7 @@ package final class Applier {
     var awaited: [StoreProgress] = []
     private var questions = PendingQuestions()
     /// The slices that stores have not applied yet, in order.
-    var slices: [Slice] = []
+    var slices = Line<Slice>()
     /// Whether a job to continue with them was posted.
     var isGoingOn = false
     /// The progress, for the machine. The caller passes it on.

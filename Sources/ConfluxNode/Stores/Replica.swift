@@ -94,7 +94,7 @@ final class Replica {
     /// Whether the lane has the snapshot.
     private var hasSnapshot = false
     /// What enters the lane behind the snapshot, bit by bit.
-    private var held = Line<() -> Void>()
+    private var held = Line<(size: Int, work: () -> Void)>()
 
     init(_ name: StoreName, lane: ReplicaLane, progress: StoreProgress) {
         self.name = name
@@ -189,8 +189,12 @@ final class Replica {
     // MARK: The lane's work
 
     /// Does something that puts work into the lane: at once, or after the snapshot and everything else that is held.
-    func enter(_ work: @escaping () -> Void) {
-        if hasSnapshot, held.isEmpty { work() } else { held.append(work) }
+    ///
+    /// - Parameters:
+    ///   - size: The bytes of the entries that it applies.
+    ///   - work: Puts it into the lane.
+    func enter(_ size: Int, _ work: @escaping () -> Void) {
+        if hasSnapshot, held.isEmpty { work() } else { held.append((size, work)) }
     }
 
     /// Copies the state after the lane's present work.
@@ -198,15 +202,21 @@ final class Replica {
     /// - Parameter body: Called once, in the lane; with nil if the store was released.
     func copy(_ body: @escaping @Sendable (Encoding?) -> Void) {
         let (copy, version) = (lane.copy, version)
-        enter { copy(version, body) }
+        enter(0) { copy(version, body) }
     }
 
     /// Lets the first of what is held enter the lane, if the snapshot is there.
     ///
+    /// - Parameter bytesMax: The most bytes of entries, if it is more than one piece of work.
     /// - Returns: Whether there is more to let in.
-    func enterNext() -> Bool {
+    func enterNext(bytesMax: Int) -> Bool {
         guard hasSnapshot else { return false }
-        held.removeFirst()?()
+        var room = bytesMax
+        while let (size, work) = held.removeFirst() {
+            work()
+            room -= size
+            guard let next = held.first, next.size <= room else { break }
+        }
         return !held.isEmpty
     }
 

@@ -258,7 +258,7 @@ final class TypedRunner<S: BridgedState>: EntryRunner {
             guard !hasEnded || !typed(run).isEmpty else { continue }
             let serial = progress.beginRun(of: commit, lanes: 1, bytes: run.bytes)
             let through = hasEnded ? .zero : commit.upperBound
-            replica.enter { [run = typed(run), reports = progress.reports] in
+            replica.enter(run.bytes) { [run = typed(run), reports = progress.reports] in
                 run.give(through: through, serial, to: reports)
             }
             keep(run)

@@ -262,7 +262,7 @@ extension SimulatedCluster {
         for (name, step) in sequencer.machine.risingSteps
         where node == nil || node?.store(name) != nil || node?.opening.contains(name) == true {
             switch step {
-            case .rehearsing: marks.hit(.killedRehearsing)
+            case .nearing, .rehearsing: marks.hit(.killedRehearsing)
             case .fencing: marks.hit(.killedFencing)
             case .saving: marks.hit(.killedSaving)
             case .migrating: marks.hit(.killedMigrating)

@@ -12,7 +12,7 @@ struct LargeSnapshotTests {
     private let name = StoreName(state: Name("tally")!, instance: .shared)
 
     init() throws {
-        setup = try ApplierSetup(inPlaceBytesMax: 20)
+        setup = try ApplierSetup(inPlaceBytesMax: 20, sliceBytesMax: 40)
     }
 
     private func restore(_ json: String, at sequence: UInt64, aside: Bytes? = nil) {
@@ -137,7 +137,7 @@ struct LargeSnapshotTests {
         #expect(progress.effect(of: SequenceNumber(9)).isRefused)
     }
 
-    @Test func `they enter the lane one after the other, and later ones behind them`() {
+    @Test func `they enter the lane a few at a time, and later ones behind them`() {
         begin(large(5), at: 7)
         for sequence in 8...10 as ClosedRange<UInt64> { catchUp(countingOn: 100, at: sequence) }
         workPosted()

@@ -185,4 +185,31 @@ struct SlowStoreTests {
         setup.workBehind()
         #expect(lateStore.computed.count == 12)
     }
+
+    @Test func `a store that catches up gets several small commits in a turn`() throws {
+        let late = StoreName(state: slow.state, instance: try #require(Name("late")))
+        let lateStore = setup.register(late)
+        setup.restore(late, life: SequenceNumber(2), ApplierSetup.state(0))
+        for sequence in UInt64(3)..<11 {
+            var builder = BatchBuilder()
+            builder.append(
+                target: BatchTarget(target: .store(late), schemaVersion: 1, coding: .json),
+                payload: Array("{\"add\":{\"_0\":1}}".utf8))
+            let batch = builder.finish(firstCounter: sequence, settled: 0)
+            setup.deliver(
+                .catchUp(
+                    Commit(
+                        log: setup.log, epoch: Epoch(1), predecessor: Epoch(1),
+                        first: SequenceNumber(sequence), count: 1, timestamp: Timestamp(0),
+                        blocks: [.batch(Incarnation(9), batch)]), byteCount: 20,
+                    to: [.store(late)]))
+        }
+        // A turn has 50 bytes here.
+        setup.applier.perform(.goOn)
+        #expect(lateStore.computed.count == 2)
+        setup.applier.perform(.goOn)
+        #expect(lateStore.computed.count == 4)
+        setup.workBehind()
+        #expect(lateStore.computed.count == 8)
+    }
 }

@@ -157,8 +157,8 @@ extension Cluster {
         run()
     }
 
-    mutating func finishSaves() {
-        isSavingSlow = false
+    mutating func finishSaves(areNextSlow: Bool = false) {
+        isSavingSlow = areNextSlow
         queue += waitingSaves
         waitingSaves.removeAll()
         run()

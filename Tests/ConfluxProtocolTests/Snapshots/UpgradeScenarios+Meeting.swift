@@ -110,8 +110,10 @@ extension UpgradeScenarios {
 
     @Test func `a node that is to be asked once more has not answered`() {
         let node = Incarnation(7)
-        var rise = Rise(
-            to: 2, base: SequenceNumber(3), of: [node], until: .seconds(5), wish: UpgradeWish())
+        let base = SequenceNumber(3)
+        let begun = Rise(
+            to: 2, base: base, behind: base, until: .seconds(1), wish: UpgradeWish())
+        var rise = Rise(begun, .rehearsing, base: base, of: [node], until: .seconds(5))
         #expect(rise.ask() == [node] && rise.silent == [node])
         rise.askAgain(node)
         #expect(rise.silent == [node])

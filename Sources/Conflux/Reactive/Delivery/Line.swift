@@ -11,7 +11,7 @@ package struct Line<Element> {
     package var isEmpty: Bool { incoming.isEmpty && outgoing.isEmpty }
 
     /// The next element to come out.
-    var first: Element? { outgoing.last ?? incoming.first }
+    package var first: Element? { outgoing.last ?? incoming.first }
 
     package mutating func append(_ element: Element) {
         incoming.append(element)

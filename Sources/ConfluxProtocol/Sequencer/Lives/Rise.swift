@@ -2,12 +2,15 @@ import ConfluxVocabulary
 
 /// A store's way to a newer schema version, up to the word that says so (rule 17).
 ///
-///     rehearsing ──▶ fencing ──▶ saving ──▶ migrating ──▶ the word `upgraded`
-///                       └── its snapshot has all entries ──▶ the word
+///     nearing ──▶ rehearsing ──▶ fencing ──▶ saving ──▶ migrating ──▶ the word `upgraded`
+///                                   └── its snapshot has all entries ──▶ the word
 ///
 /// It ends without a trace if a migration fails, or if a node that does not understand the version opens the store.
 package struct Rise: Sendable {
     package enum Step: Sendable, Equatable {
+        /// The hosts save a snapshot that has the entries up to this number. So a host that has just come has caught up
+        /// before entries wait for it. If that takes too long, the rise goes on.
+        case nearing(SequenceNumber)
         /// The nodes migrate the newest snapshot, one after the other. The store goes on meanwhile, so that a
         /// migration that fails, hangs or kills its process delays nobody.
         case rehearsing
@@ -21,7 +24,12 @@ package struct Rise: Sendable {
         case ready
 
         /// Whether entries for the store wait.
-        var isHolding: Bool { self != .rehearsing }
+        var isHolding: Bool {
+            switch self {
+            case .nearing, .rehearsing: false
+            case .fencing, .saving, .migrating, .ready: true
+            }
+        }
     }
 
     let version: UInt32
@@ -45,17 +53,17 @@ package struct Rise: Sendable {
     /// Who asked for it.
     var wish: UpgradeWish
 
-    /// Begins with the rehearsal.
+    /// Begins, behind the store's last entry.
     init(
-        to version: UInt32, base: SequenceNumber, of nodes: Set<Incarnation>,
+        to version: UInt32, base: SequenceNumber, behind last: SequenceNumber,
         until deadline: Duration, wish: UpgradeWish
     ) {
         self.version = version
         self.base = base
         self.deadline = deadline
         self.wish = wish
-        step = .rehearsing
-        unasked = nodes.sorted()
+        step = .nearing(last)
+        unasked = []
         openers = Openers()
     }
 

@@ -28,7 +28,7 @@ extension SequencerMachine {
             sequence: round.place.sequence, schemaVersion: round.schemaVersion,
             digest: result.digest, byteCount: result.byteCount)
         let name = round.place.store
-        guard let life = directory.life(round.place) else { return }
+        guard let life = directory.life(round.place), !life.isBaseFixed else { return }
         if case .saved(let base) = life.record.base, base.sequence >= reference.sequence {
             // A replica voted late. The snapshot that was confirmed at this point stays, whatever
             // the votes now amount to: openers begin with it, and the log may discard the entries

@@ -87,7 +87,7 @@ extension SequencerMachine {
                 endRise(of: name, failing: text, isOver: false, at: now.monotonic, into: &effects)
             } else if rise.step == .rehearsing {
                 directory.change(name) { $0.rise?.add(opener.incarnation) }
-            } else {
+            } else if rise.step.isHolding {
                 directory.change(name) { $0.rise?.openers.add(opener) }
                 return
             }

@@ -8,6 +8,13 @@ extension SequencerMachine {
     ) {
         guard let life = directory.life(of: name), let rise = life.work.rise else { return }
         switch rise.step {
+        case .nearing(let last):
+            if life.hasVoter, life.record.baseSequence < last, now.monotonic < rise.deadline {
+                wantSnapshot(of: name, life.work)
+                return
+            }
+            step(.rehearsing, of: name, at: now)
+            goOn(rising: name, at: now, into: &effects)
         case .rehearsing, .migrating:
             let deadline = now.monotonic + migrationPatience(of: life)
             directory.change(name) {
@@ -30,8 +37,7 @@ extension SequencerMachine {
             let isWhole = directory.stamp(of: name) <= life.record.baseSequence
             if isWhole || rise.wish.mayReplay && !life.hasVoter {
                 // The rehearsal is enough for the nodes that have migrated this snapshot.
-                step(.migrating, of: name, at: now)
-                goOn(rising: name, at: now, into: &effects)
+                beginMigrating(name, at: now, into: &effects)
             } else if life.hasVoter {
                 step(.saving, of: name, at: now)
                 goOn(rising: name, at: now, into: &effects)
@@ -41,15 +47,10 @@ extension SequencerMachine {
             }
         case .saving:
             guard directory.stamp(of: name) <= life.record.baseSequence else {
-                let work = life.work
-                // It is the first attempt to save a snapshot, or the one before has failed.
-                if work.upload == nil, !work.votes.isOpen, !work.point.isAdmitted {
-                    directory.change(name) { $0.point.want() }
-                }
+                wantSnapshot(of: name, life.work)
                 return
             }
-            step(.migrating, of: name, at: now)
-            goOn(rising: name, at: now, into: &effects)
+            beginMigrating(name, at: now, into: &effects)
         case .ready:
             if let text = objection(to: rise, of: name) {
                 endRise(of: name, failing: text, isOver: false, at: now.monotonic, into: &effects)
@@ -57,6 +58,23 @@ extension SequencerMachine {
                 sayUpgraded(name, rise, into: &effects)
             }
         }
+    }
+
+    /// Migrates the store's base, which stays what it is from here on: no upload begins or goes on, and no part is being
+    /// saved that might complete another snapshot.
+    private mutating func beginMigrating(
+        _ name: StoreName, at now: Moment, into effects: inout [SequencerEffect]
+    ) {
+        directory.change(name) { $0.giveUpUpload() }
+        guard directory.life(of: name)?.work.save == nil else { return }
+        step(.migrating, of: name, at: now)
+        goOn(rising: name, at: now, into: &effects)
+    }
+
+    /// Asks for a snapshot: it is the first attempt to save one, or the one before has failed.
+    private mutating func wantSnapshot(of name: StoreName, _ work: StoreWork) {
+        guard work.upload == nil, !work.votes.isOpen, !work.point.isAdmitted else { return }
+        directory.change(name) { $0.point.want() }
     }
 
     func migrationPatience(of life: StoreLife) -> Duration {
@@ -71,7 +89,7 @@ extension SequencerMachine {
     private mutating func step(_ step: Rise.Step, of name: StoreName, at now: Moment) {
         guard let life = directory.life(of: name), let rise = life.work.rise else { return }
         let nodes =
-            step == .migrating
+            step == .rehearsing || step == .migrating
             ? Set(life.work.hosts.keys).union(rise.openers.all.map(\.incarnation)) : []
         // The whole time in which entries wait is bounded.
         let deadline =
@@ -82,14 +100,12 @@ extension SequencerMachine {
         }
     }
 
-    /// Says the word. It waits for another word, and for a part that the log is saving: the part may complete a snapshot
-    /// that replaces the base of the migration.
+    /// Says the word. It waits for another word.
     private mutating func sayUpgraded(
         _ name: StoreName, _ rise: Rise, into effects: inout [SequencerEffect]
     ) {
-        directory.change(name) { $0.giveUpUpload() }
         guard let life = directory.life(of: name), let digest = rise.digest, life.work.word == nil,
-            !life.staysFrozenWhenOpened, life.work.save == nil, pipeline.hasRoom(bytes: 0),
+            !life.staysFrozenWhenOpened, pipeline.hasRoom(bytes: 0),
             !directory.skips.isPending(for: name)
         else { return }
         precondition(life.record.baseSequence == rise.base, "the base of \(name) changed")
@@ -117,8 +133,9 @@ extension SequencerMachine {
     mutating func tookSnapshot(
         ofRising name: StoreName, at now: Moment, into effects: inout [SequencerEffect]
     ) {
-        if directory.life(of: name)?.work.rise?.step == .saving {
-            goOn(rising: name, at: now, into: &effects)
+        switch directory.life(of: name)?.work.rise?.step {
+        case .nearing, .saving: goOn(rising: name, at: now, into: &effects)
+        case .rehearsing, .fencing, .migrating, .ready, nil: break
         }
     }
 
@@ -174,12 +191,14 @@ extension SequencerMachine {
                 isOver: rise.asked.contains(gone), at: now.monotonic, into: &effects)
         } else if let text = objection(to: rise, of: name) {
             endRise(of: name, failing: text, isOver: false, at: now.monotonic, into: &effects)
+        } else if case .nearing = rise.step {
+            goOn(rising: name, at: now, into: &effects)
         } else if now.monotonic >= rise.deadline {
             let silent = rise.silent.sorted().map { nodeName($0) }.joined(separator: ", ")
             let reason: String =
                 switch rise.step {
                 case .rehearsing, .migrating: "\(silent) did not migrate the state in time"
-                case .fencing, .ready: "the log did not take the entry in time"
+                case .nearing, .fencing, .ready: "the log did not take the entry in time"
                 case .saving:
                     life.work.snapshotFailure.map { "no snapshot can be taken: \($0)" }
                         ?? "its hosts did not save a snapshot in time"
@@ -219,7 +238,7 @@ extension SequencerMachine {
         guard let rise = directory.life(of: name)?.work.rise else { return }
         let heldEntries =
             switch rise.step {
-            case .rehearsing, .fencing: false
+            case .nearing, .rehearsing, .fencing: false
             case .saving, .migrating, .ready: true
             }
         let retryAt = heldEntries || isRetried ? now + settings.riseRetryInterval : nil

@@ -183,16 +183,15 @@ extension SequencerMachine {
         raise(name, to: version, wished: wish, at: now, into: &effects)
     }
 
-    /// Begins to raise a version, with the rehearsal.
+    /// Begins to raise a version.
     private mutating func raise(
         _ name: StoreName, to version: UInt32, for opener: Opener? = nil, wished wish: UpgradeWish?,
         at now: Moment, into effects: inout [SequencerEffect]
     ) {
         guard let life = directory.life(of: name) else { return }
-        let nodes = Set(life.work.hosts.keys).union([opener?.incarnation].compactMap(\.self))
         var rise = Rise(
-            to: version, base: life.record.baseSequence, of: nodes,
-            until: now.monotonic + migrationPatience(of: life), wish: wish ?? UpgradeWish())
+            to: version, base: life.record.baseSequence, behind: directory.stamp(of: name),
+            until: now.monotonic + settings.votePatience, wish: wish ?? UpgradeWish())
         if let opener { rise.openers.add(opener) }
         directory.change(name) { work in
             work.rise = rise
