@@ -15,6 +15,7 @@ let package = Package(
         .executable(name: "conflux-simulate", targets: ["ConfluxSimulate"]),
         .library(name: "Conflux", targets: ["Conflux"]),
         .library(name: "ConfluxEtcd", targets: ["ConfluxEtcd"]),
+        .library(name: "ConfluxGateway", targets: ["ConfluxGateway"]),
         .library(name: "ConfluxNode", targets: ["ConfluxNode"]),
         .library(name: "ConfluxSequencer", targets: ["ConfluxSequencer", "ConfluxLog"]),
         .library(name: "ConfluxSimulation", targets: ["ConfluxSimulation"]),
@@ -64,6 +65,9 @@ let package = Package(
         .systemLibrary(
             name: "CCurl", pkgConfig: "libcurl",
             providers: [.apt(["libcurl4-openssl-dev"]), .brew(["curl"])]),
+        // For the gateway, which speaks to everybody's sockets, and for tests of ours.
+        .systemLibrary(
+            name: "CZeroMQ", providers: [.apt(["libzmq3-dev"]), .brew(["zeromq"])]),
         .target(
             name: "ConfluxZeroMQ",
             dependencies: ["ConfluxVocabulary", "ConfluxSystem", "CSockets", "CSodium"],
@@ -124,13 +128,21 @@ let package = Package(
                 "ConfluxProtocol", "CStart",
             ],
             swiftSettings: strict),
+        // Stores for every ZeroMQ socket.
+        .target(
+            name: "ConfluxGateway",
+            dependencies: [
+                "ConfluxVocabulary", "ConfluxSystem", "ConfluxArguments", "ConfluxProtocol",
+                "ConfluxZeroMQ", "ConfluxSequencer", "ConfluxNode", "ConfluxWorker", "CZeroMQ",
+            ],
+            swiftSettings: strict),
         .executableTarget(
             name: "ConfluxCLI",
             dependencies: [
                 "ConfluxVocabulary", "ConfluxSystem", "ConfluxHashing", "ConfluxArguments",
                 "ConfluxBuiltins",
-                "ConfluxEtcd", "ConfluxLog", "ConfluxMonitoring", "ConfluxNode", "ConfluxProtocol",
-                "ConfluxSequencer", "ConfluxWorker",
+                "ConfluxEtcd", "ConfluxGateway", "ConfluxLog", "ConfluxMonitoring", "ConfluxNode",
+                "ConfluxProtocol", "ConfluxSequencer", "ConfluxWorker",
             ],
             swiftSettings: strict),
 
@@ -193,10 +205,6 @@ let package = Package(
         .testTarget(
             name: "ConfluxArgumentsTests", dependencies: ["ConfluxArguments"],
             swiftSettings: strict),
-        // Peers that others wrote, for tests alone.
-        .systemLibrary(
-            name: "CZeroMQ", path: "Tests/CZeroMQ",
-            providers: [.apt(["libzmq3-dev"]), .brew(["zeromq"])]),
         .testTarget(
             name: "ConfluxZeroMQTests",
             dependencies: [

@@ -1,4 +1,5 @@
 import ConfluxArguments
+import ConfluxGateway
 import ConfluxNode
 import ConfluxVocabulary
 import ConfluxWorker
@@ -27,6 +28,7 @@ enum Tool {
             subcommands: [
                 SequencerCommand.description,
                 Worker.command("worker", knowing: BuiltinStates.hosted, examples: workerExamples),
+                Gateway.command("gateway", knowing: BuiltinStates.hosted),
                 DispatchCommand.description, ObserveCommand.description, DropCommand.description,
                 FreezeCommand.freeze, FreezeCommand.thaw, UpgradeCommand.description,
                 LogCommand.description,
@@ -109,6 +111,10 @@ enum Tool {
         switch invocation.command {
         case "worker":
             return try await Worker.run(
+                invocation, version: ConfluxRelease.version, states: BuiltinStates.hosted,
+                service: Hosting(invocation), interruption: interruption)
+        case "gateway":
+            return try await Gateway.run(
                 invocation, version: ConfluxRelease.version, states: BuiltinStates.hosted,
                 interruption: interruption)
         case "sequencer": command = SequencerCommand.run

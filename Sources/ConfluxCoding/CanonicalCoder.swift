@@ -32,6 +32,21 @@ public struct CanonicalCoder: Sendable {
         }
     }
 
+    /// Encodes a value, once for both of its forms.
+    ///
+    /// - Returns: Its canonical bytes, and the same as a JSON value.
+    /// - Throws: Why the value can't be encoded.
+    package func forms(
+        of value: some Encodable
+    ) throws(CodingFailure) -> (bytes: [UInt8], json: JSONValue) {
+        try pool.withTape { (tape) throws(CodingFailure) in
+            tape.sortsUnordered = true
+            defer { tape.sortsUnordered = false }
+            try tape.encode(value)
+            return (try tape.canonicalBytes(of: 0), tape.jsonValue(at: 0))
+        }
+    }
+
     /// Decodes a value.
     ///
     /// - Parameters:

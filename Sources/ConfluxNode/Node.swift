@@ -23,7 +23,7 @@ public final class Node: Sendable {
     /// The settings that the node was made with.
     public let settings: NodeSettings
     let scope: Scope
-    let core: NodeCore
+    package let core: NodeCore
 
     init(settings: NodeSettings, scope: Scope, core: NodeCore) {
         self.settings = settings
@@ -50,7 +50,24 @@ public final class Node: Sendable {
     public static func connect(
         to address: String, settings: NodeSettings = NodeSettings(), scope: Scope = .current
     ) async throws(NodeError) -> Node {
-        let core = try NodeCore(address: address, settings: settings, role: .member, scope: scope)
+        try await connect(to: address, settings: settings, scope: scope, tap: nil)
+    }
+
+    /// Connects to a sequencer, and has every commit shown that is delivered.
+    ///
+    /// - Parameters:
+    ///   - address: Where the sequencer listens.
+    ///   - settings: How the node behaves.
+    ///   - scope: The scope of its stores.
+    ///   - tap: Gets the commits, on the thread that applies. It must not wait.
+    /// - Returns: The node, with a session.
+    /// - Throws: As ``connect(to:settings:scope:)``.
+    package static func connect(
+        to address: String, settings: NodeSettings, scope: Scope = .current,
+        tap: (@Sendable (Commit) -> Void)?
+    ) async throws(NodeError) -> Node {
+        let core = try NodeCore(
+            address: address, settings: settings, role: .member, scope: scope, tap: tap)
         let node = Node(settings: settings, scope: scope, core: core)
         try await core.connected(within: settings.connectTimeout)
         return node

@@ -39,8 +39,8 @@ package final class NodeCore: Sendable {
     ///   - scope: The scope of the node's stores.
     ///   - key: The key by which its session is found, if the session is to outlive this process
     ///     (rule 11).
-    ///   - tap: Gets every commit that is delivered, whatever is hosted, in order, on the thread
-    ///     that applies. While the tap waits, at most ``ReplicaSettings/deliveryBytesMax`` gather.
+    ///   - tap: Gets every commit that is delivered, whatever is hosted, on the thread that applies: in order, except
+    ///     those with which a store catches up. While the tap waits, at most ``ReplicaSettings/deliveryBytesMax`` gather.
     /// - Throws: ``NodeError`` if the address is invalid, a bound is out of its range, the crash journal
     ///   can't be used, or the system refuses a socket or a thread.
     package init(

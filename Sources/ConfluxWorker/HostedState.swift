@@ -6,6 +6,8 @@ import ConfluxProtocol
 public struct HostedState: Sendable {
     /// The state's name: `counter`.
     public let name: String
+    /// The state's type.
+    package let type: any ReplicatedState.Type
     /// Opens a store of the state. The returned handle hosts the store as long as it is kept.
     let open: @Sendable (Node, Name, Duration) async throws(NodeError) -> HostedHandle
     /// The state's version in this program.
@@ -20,6 +22,7 @@ public struct HostedState: Sendable {
     /// - Parameter state: The state: `HostedState(CounterState.self)`.
     public init<S: ReplicatedState>(_ state: S.Type) {
         name = S.name
+        type = S.self
         schemaVersion = S.schemaVersion
         changesByMigration = { (bytes, version, inForce) throws(StoreError) in
             let changes = try S.changesByMigration(of: bytes, from: version)
@@ -63,10 +66,10 @@ public struct HostedState: Sendable {
 
 /// Keeps a store, and with it its hosting.
 // Sendable: it is immutable, and only keeps a store, which is Sendable.
-struct HostedHandle: @unchecked Sendable {
+package struct HostedHandle: @unchecked Sendable {
     private let store: AnyObject
 
-    init(_ store: AnyObject) {
+    package init(_ store: AnyObject) {
         self.store = store
     }
 }

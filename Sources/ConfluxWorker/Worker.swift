@@ -33,15 +33,52 @@ public enum Worker {
     public static func main(
         _ program: String, version: String? = nil, states: [HostedState]
     ) async -> Never {
-        let description = Program(
-            command(
-                program, knowing: states,
-                subcommands: [
-                    UpgradeCheck.command(
-                        knowing: states, of: program, options: WorkerOptions.connecting)
-                ]), version: fullVersion(version),
-            environmentPrefix: "CONFLUX")
-        exit(await run(description, version ?? ConfluxRelease.version, states: states).rawValue)
+        let description = command(
+            program, knowing: states,
+            subcommands: [
+                UpgradeCheck.command(
+                    knowing: states, of: program, options: WorkerOptions.connecting)
+            ])
+        await main(description, version) { (arguments, interruption) async throws(UsageError) in
+            guard arguments.command != "upgrade" else {
+                let check = try UpgradeCheck.make(arguments, knowing: states)
+                let environment = CommandEnvironment(
+                    arguments, isJSON: arguments[WorkerOptions.json], lifetime: .limited,
+                    interruption: interruption)
+                return await environment.run(check)
+            }
+            return try await run(
+                arguments, version: version ?? ConfluxRelease.version, states: states,
+                service: Hosting(arguments), interruption: interruption)
+        }
+    }
+
+    /// Runs a program that is a worker, or more than that, and ends the process.
+    ///
+    /// - Parameters:
+    ///   - command: Its command line.
+    ///   - version: Its version.
+    ///   - run: Runs a parsed command line.
+    package static func main(
+        _ command: Command, _ version: String?,
+        run: (Invocation, Interruption) async throws(UsageError) -> ExitCode
+    ) async -> Never {
+        let program = Program(
+            command, version: fullVersion(version), environmentPrefix: "CONFLUX")
+        let exitCode: ExitCode
+        do throws(UsageError) {
+            switch try program.parse(
+                try ProcessInput.arguments(of: program),
+                environment: try ProcessInput.variables(of: program))
+            {
+            case .show(let text): exitCode = StandardOutput.show(text)
+            case .run(let invocation): exitCode = try await run(invocation, .watchSignals())
+            }
+        } catch {
+            Diagnostics.report(error)
+            exitCode = .usage
+        }
+        exit(exitCode.rawValue)
     }
 
     /// A program's version, together with the version of Conflux.
@@ -75,50 +112,25 @@ public enum Worker {
             runsAlone: true)
     }
 
-    private static func run(
-        _ program: Program, _ version: String, states: [HostedState]
-    ) async -> ExitCode {
-        do throws(UsageError) {
-            switch try program.parse(
-                try ProcessInput.arguments(of: program),
-                environment: try ProcessInput.variables(of: program))
-            {
-            case .show(let text):
-                return StandardOutput.show(text)
-            case .run(let invocation) where invocation.command == "upgrade":
-                let check = try UpgradeCheck.make(invocation, knowing: states)
-                let environment = CommandEnvironment(
-                    invocation, isJSON: invocation[WorkerOptions.json], lifetime: .limited,
-                    interruption: .watchSignals())
-                return await environment.run(check)
-            case .run(let invocation):
-                return try await run(
-                    invocation, version: version, states: states,
-                    interruption: .watchSignals())
-            }
-        } catch {
-            Diagnostics.report(error)
-            return .usage
-        }
-    }
-
     /// Runs a worker with a parsed command line.
     ///
     /// - Parameters:
     ///   - arguments: The command and its values.
     ///   - version: The program's version, for metrics.
     ///   - states: The states it can host.
+    ///   - service: What the worker is for.
     ///   - interruption: Ends the worker.
     /// - Returns: How the process ends.
     /// - Throws: A usage error if a store's state is unknown.
     package static func run(
         _ arguments: Invocation, version: String, states: [HostedState],
-        interruption: Interruption
+        service: any WorkerService, interruption: Interruption
     ) async throws(UsageError) -> ExitCode {
         let environment = CommandEnvironment(
             arguments, isJSON: arguments[WorkerOptions.json], lifetime: .service,
             interruption: interruption)
-        let session = try WorkerSession(environment, version: version, states: states)
+        let session = try WorkerSession(
+            environment, version: version, states: states, service: service)
         return await environment.run { _ async throws(CommandFailure) in try await session.run() }
     }
 }

@@ -194,6 +194,9 @@ extension StoreCore where S: ReplicatedState {
             commitMark = mark
             lastOrdered.store(position.rawValue, ordering: .releasing)
             versionInForce.store(version, ordering: .releasing)
+            scope.middleware.tell(of: self) { middleware in
+                (middleware as? any CommitObserver)?.didRestore(snapshot, of: S.self, at: position)
+            }
             completion(true)
         }
     }

@@ -252,43 +252,12 @@ struct Dispatching: Sendable {
 
     /// Asks whether the first hosting node applied or refused an entry.
     private func effect(of receipt: Receipt) async -> Fate {
-        do throws(NodeError) {
-            let answer = try await connection.core.ask(
-                .applied(receipt.sequence, report.target), patience: connection.timeout)
-            return switch answer.body {
-            case .refused(let message):
-                .failure(
-                    CommandFailure(
-                        .refused, receipt: receipt,
-                        "Entry \(receipt.sequence) was refused and changed nothing: \(message)"))
-            case .stopped(_, let message):
-                .failure(
-                    CommandFailure(
-                        .storeStopped, receipt: receipt,
-                        """
-                        The action is in the log as entry \(receipt.sequence), and no node has applied \
-                        it: \(message)
-                        """))
-            case .concernedNobody:
-                .failure(
-                    CommandFailure(
-                        .concernedNobody, receipt: receipt,
-                        """
-                        The action is in the log as entry \(receipt.sequence), but no store took \
-                        it: there is none, or all are frozen. `conflux status` shows the stores.
-                        """))
-            default: .success(receipt)
-            }
+        do throws(CommandFailure) {
+            return .success(
+                try await connection.core.effect(
+                    of: receipt, on: report.target, patience: connection.timeout))
         } catch {
-            let exitCode: ExitCode = error.code == .timedOut ? .timedOut : .unknownOutcome
-            return .failure(
-                CommandFailure(
-                    exitCode, code: exitCode == .timedOut ? nil : "effectUnknown",
-                    receipt: receipt,
-                    """
-                    The action is in the log as entry \(receipt.sequence); whether it was refused \
-                    is not known: \(error.message)
-                    """))
+            return .failure(error)
         }
     }
 }

@@ -172,6 +172,7 @@ package final class Applier {
             apply(commit, to: .attached)
             progress.liveBytes += byteCount
         case .catchUp(let commit, let byteCount, let subjects):
+            tap?(commit)
             catchUp(commit, byteCount: byteCount, subjects)
         case .restore(
             let store, let life, let snapshot, let inForce, let aside, let skipped, let through,

@@ -104,12 +104,16 @@ public struct Principal: Sendable, Hashable {
     }
 
     /// The message for a peer that lacks a permission.
-    func denial(
+    ///
+    /// - Parameters:
+    ///   - permission: The permission.
+    ///   - target: What it would be for.
+    /// - Returns: The message, without a full stop.
+    package func denial(
         of permission: Rights.Permission, _ target: some CustomStringConvertible
     ) -> String {
         "\(name.map { "the key \($0)" } ?? "this key") may not \(permission.rawValue) \(target); "
-            + "ask for the right \(permission.rawValue)=\(target) in the sequencer's file of "
-            + "authorised keys"
+            + "ask for the right \(permission.rawValue)=\(target) in the file of authorised keys"
     }
 
     /// Why a message is refused; nil if it is allowed. Actions are judged one by one (rule 14).

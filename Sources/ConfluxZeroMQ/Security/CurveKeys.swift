@@ -4,14 +4,14 @@ import CSodium
 /// half.
 public struct CurvePublicKey: Hashable, Sendable, CustomStringConvertible {
     /// 32 bytes.
-    let bytes: [UInt8]
+    package let bytes: [UInt8]
 
     /// How many bytes a key has.
     static let byteCount = 32
     /// How many characters a key has as text.
     public static let textCount = 40
 
-    init(bytes: [UInt8]) {
+    package init(bytes: [UInt8]) {
         precondition(bytes.count == Self.byteCount, "a key has \(Self.byteCount) bytes")
         self.bytes = bytes
     }
@@ -86,6 +86,11 @@ public struct CurveKeyPair: Sendable, Hashable, CustomStringConvertible {
     public var secretText: String {
         Z85.encode(
             Array(UnsafeBufferPointer(start: secret.pointer, count: CurvePublicKey.byteCount)))
+    }
+
+    /// Calls a function with the secret key, 32 bytes that it must not keep.
+    package func withSecret<Result>(_ body: (UnsafePointer<UInt8>) -> Result) -> Result {
+        body(secret.pointer)
     }
 
     /// The public key.

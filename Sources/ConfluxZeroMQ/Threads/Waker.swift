@@ -20,7 +20,8 @@ public final class Waker: Sendable {
     private static let asleep: UInt8 = 2
 
     private let state = Atomic<UInt8>(Waker.awake)
-    let readEnd: Int32
+    /// Readable when the owner is woken, for a poll of its own.
+    package let readEnd: Int32
     private let writeEnd: Int32
 
     /// Makes a waker whose owner is awake.
@@ -65,7 +66,7 @@ public final class Waker: Sendable {
     /// Marks the owner as about to sleep.
     ///
     /// - Returns: False if the owner must not sleep, since somebody has called meanwhile.
-    func beginSleep() -> Bool {
+    package func beginSleep() -> Bool {
         state.compareExchange(
             expected: Self.awake, desired: Self.asleep, ordering: .acquiringAndReleasing
         ).exchanged
@@ -77,7 +78,7 @@ public final class Waker: Sendable {
     ///   descriptor only after it has changed the state. If it writes late, its signal ends a later
     ///   sleep early, and is drained there.
     /// - Returns: Whether somebody has called.
-    func endSleep(isSignalled: Bool) -> Bool {
+    package func endSleep(isSignalled: Bool) -> Bool {
         if isSignalled { conflux_waker_drain(readEnd) }
         return state.exchange(Self.awake, ordering: .acquiringAndReleasing) == Self.called
     }

@@ -41,6 +41,10 @@ extension Rule {
             "ConfluxArguments", "Conflux",
             "ConfluxMonitoring", "ConfluxNode",
         ],
+        "ConfluxGateway": [
+            "ConfluxVocabulary", "ConfluxSystem", "ConfluxProtocol", "ConfluxArguments", "Conflux",
+            "ConfluxZeroMQ", "ConfluxSequencer", "ConfluxNode", "ConfluxWorker", "CZeroMQ",
+        ],
         "ConfluxSimulation": [
             "ConfluxVocabulary", "ConfluxHashing", "ConfluxProtocol", "Conflux", "ConfluxEtcd",
             "ConfluxLog",
@@ -55,7 +59,7 @@ extension Rule {
             "ConfluxArguments", "Conflux",
             "ConfluxEtcd", "ConfluxLog", "ConfluxZeroMQ", "ConfluxSequencer", "ConfluxNode",
             "ConfluxBuiltins",
-            "ConfluxMonitoring", "ConfluxWorker",
+            "ConfluxGateway", "ConfluxMonitoring", "ConfluxWorker",
         ],
     ]
 

@@ -111,7 +111,7 @@ public struct DispatchHandle: Sendable {
     }
 
     /// Calls a function once when the action has ended; at once, if it has.
-    func whenEnded(_ body: @escaping @Sendable (Outcome) -> Void) {
+    package func whenEnded(_ body: @escaping @Sendable (Outcome) -> Void) {
         switch place {
         case .settled(let outcome): body(outcome)
         case .open(let block, let index): block.whenEnded(at: index, body)

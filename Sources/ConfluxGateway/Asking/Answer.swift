@@ -1,0 +1,77 @@
+import Conflux
+import ConfluxNode
+import ConfluxProtocol
+import ConfluxWorker
+
+/// Writes answers: one JSON object each.
+enum AnswerBody {
+    /// The members of an answer, already encoded.
+    typealias Members = [(key: String, json: [UInt8])]
+
+    static func bytes(_ members: Members) -> [UInt8] {
+        var bytes: [UInt8] = [UInt8(ascii: "{")]
+        for (index, member) in members.enumerated() {
+            if index > 0 { bytes.append(UInt8(ascii: ",")) }
+            bytes += "\"\(member.key)\":".utf8
+            bytes += member.json
+        }
+        bytes.append(UInt8(ascii: "}"))
+        return bytes
+    }
+
+    static func error(
+        _ code: String, _ message: String, sequence: SequenceNumber? = nil
+    ) -> Members {
+        var object: JSONObject = ["code": .string(code), "message": .string(message)]
+        object["sequence"] = sequence.map { .number($0) }
+        return [("error", Array(JSONValue.object(object).description.utf8))]
+    }
+
+    static func error(_ failure: CommandFailure) -> Members {
+        error(failure.code, failure.message, sequence: failure.receipt?.sequence)
+    }
+
+    static func receipt(_ receipt: Receipt) -> Members {
+        var object: JSONObject = [
+            "epoch": .number(receipt.epoch), "sequence": .number(receipt.sequence),
+            "timestamp": .string(receipt.timestamp.iso8601),
+        ]
+        object["log"] = receipt.log.map { .string($0.description) }
+        return [("receipt", Array(JSONValue.object(object).description.utf8))]
+    }
+
+    static func state(_ state: StoreRecords.State, of store: StoreName, log: LogID?) -> Members {
+        place(of: store, state.place, log) + [("state", state.body)]
+    }
+
+    static func records(
+        _ records: ArraySlice<StoreRecord>, of store: StoreName, log: LogID?,
+        after sequence: SequenceNumber, state: StoreRecords.State
+    ) -> Members {
+        var previous = sequence
+        var list: [UInt8] = [UInt8(ascii: "[")]
+        for record in records {
+            if list.count > 1 { list.append(UInt8(ascii: ",")) }
+            list += bytes([
+                (
+                    "head",
+                    Head.bytes(
+                        record.kind.rawValue, store, record.place, log: log, previous: previous,
+                        actions: record.actionCount)
+                ), ("body", record.body),
+            ])
+            previous = record.place.sequence
+        }
+        list.append(UInt8(ascii: "]"))
+        return place(of: store, state.place, log) + [("messages", list)]
+    }
+
+    private static func place(of store: StoreName, _ place: RecordPlace, _ log: LogID?) -> Members {
+        [
+            ("epoch", Array((place.epoch.map { "\($0.rawValue)" } ?? "null").utf8)),
+            ("log", Array((log.map { "\"\($0)\"" } ?? "null").utf8)),
+            ("sequence", Array("\(place.sequence.rawValue)".utf8)),
+            ("store", Array("\"\(store)\"".utf8)),
+        ]
+    }
+}

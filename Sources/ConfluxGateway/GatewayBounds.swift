@@ -1,0 +1,31 @@
+import ConfluxVocabulary
+
+/// The bounds of a gateway.
+enum GatewayBounds {
+    /// Copies of a store's state that wait to be encoded. *At the bound* later actions share a copy, and so a change.
+    static let copiesMax = 16
+    /// Steps of a store that wait for its queue. *At the bound* the actions among them are counted and not kept: those who
+    /// follow actions get the state.
+    static let stepsMax = 8_192
+    /// Requests without an answer, which the keys share. *At the bound* a further one is refused.
+    static let requestsMax = 65_536
+    /// Sessions under way for dispatches with a key of their own. *At the bound* a further one is refused.
+    static let keyedMax = 64
+    /// Parts of a request, with those that name its way back. *At the bound* it is refused.
+    static let partsMax = 64
+    /// Bytes of a request, besides its action.
+    static let requestBytesMax = 64 << 10
+    /// Messages that wait for one subscriber, or for one asker. *At the bound* libzmq discards further ones: a subscriber
+    /// finds its gap by the numbers, and an asker gets no answer.
+    static let waitingMax: Int32 = 20_000
+    /// Bytes of a subscription. *At the bound* libzmq ends the connection.
+    static let subscriptionBytesMax: Int64 = 1_024
+    /// The bytes of states that new subscribers are sent in one turn. Others follow after what happened meanwhile.
+    static let stateBytesPerTurn = 1 << 20
+    /// How long a request may take, unless it says otherwise.
+    static let timeout = Duration.seconds(10)
+    /// The longest time that a request may ask for.
+    static let timeoutMax = Duration.seconds(3_600)
+    /// How long after the end of its time a dispatch waits to learn whether it could be withdrawn.
+    static let withdrawalTime = Duration.milliseconds(750)
+}

@@ -1,0 +1,241 @@
+import CZeroMQ
+import Conflux
+import ConfluxArguments
+import ConfluxNode
+import ConfluxProtocol
+import ConfluxSequencer
+import ConfluxWorker
+import ConfluxZeroMQ
+import Foundation
+import Synchronization
+
+/// A worker that serves its stores to every ZeroMQ socket.
+final class GatewayService: WorkerService {
+    private let arguments: Invocation
+    private let epochs = EpochTable()
+    private let mailbox: Mailbox<GatewayThread.Message>
+    private let waker: Waker
+    private let state = Mutex(State())
+
+    // Sendable: guarded by the mutex until the thread begins, which then has the sockets.
+    private struct State: @unchecked Sendable {
+        var keys: GatewayKeys?
+        var settings = NodeSettings()
+        var context: LibraryContext?
+        var authenticator: Authenticator?
+        var publishing: (socket: LibrarySocket, address: String)?
+        var asking: (socket: LibrarySocket, address: String)?
+        var stores: [any AnyServedStore] = []
+        var thread: NamedThread?
+    }
+
+    /// Every open request has an outcome, and some more messages are on their way at times.
+    private static let mailboxMax = 1 << 20
+
+    init(_ arguments: Invocation) throws(ZeroMQError) {
+        self.arguments = arguments
+        waker = try Waker()
+        mailbox = Mailbox(capacity: Self.mailboxMax, waker: waker)
+    }
+
+    var tap: (@Sendable (Commit) -> Void)? { { [epochs] in epochs.note($0) } }
+
+    // MARK: Before the node
+
+    func prepare(_ settings: inout NodeSettings) throws(CommandFailure) {
+        // The gateway's own key is for its clients, too. So it may be without a sequencer's.
+        let isForClientsOnly =
+            arguments[WorkerOptions.serverKey] == nil && arguments[GatewayOptions.authorized] != nil
+        settings.keys = isForClientsOnly ? nil : try WorkerOptions.keys(arguments)
+        // A gateway answers that there is no room, instead of waiting for it.
+        settings.outboxPolicy = .fail
+        let keys = try keys()
+        let context = LibraryContext()
+        do throws(LibraryFailure) {
+            let authenticator = try keys.map { _ throws(LibraryFailure) in
+                try Authenticator(in: context)
+            }
+            let publishing = try bind(
+                GatewayOptions.publish, ZMQ.publish, in: context, keys)
+            let asking = try bind(GatewayOptions.ask, ZMQ.route, in: context, keys)
+            state.withLock { [settings] state in
+                state.settings = settings
+                state.keys = keys
+                state.context = context
+                state.authenticator = authenticator
+                state.publishing = publishing
+                state.asking = asking
+            }
+        } catch {
+            throw Self.failure(error)
+        }
+    }
+
+    private static func failure(_ error: LibraryFailure) -> CommandFailure {
+        switch error.number {
+        case EADDRINUSE:
+            CommandFailure(
+                .cannotCreate, code: "addressInUse",
+                "\(error.message). End the program that uses the address, or choose another one.")
+        case EINVAL, EPROTONOSUPPORT, ENODEV, EADDRNOTAVAIL:
+            CommandFailure(
+                .usage, code: "invalidAddress",
+                "\(error.message). Give tcp://HOST:PORT with an address of this machine, or ipc://PATH."
+            )
+        default: CommandFailure(.failed, "\(error.message).")
+        }
+    }
+
+    private func keys() throws(CommandFailure) -> GatewayKeys? {
+        guard let path = arguments[GatewayOptions.authorized] else { return nil }
+        guard let secret = arguments[WorkerOptions.secret] else {
+            throw CommandFailure(
+                .usage, code: "usage",
+                "--authorized needs --curve-secret: who the gateway is, for those who connect.")
+        }
+        let own: CurveKeyPair
+        do throws(KeyFileError) {
+            own = try KeyFile.readPair(secret)
+        } catch {
+            throw CommandFailure(error)
+        }
+        return GatewayKeys(own: own, authorized: try authorized(path))
+    }
+
+    private func authorized(_ path: String) throws(CommandFailure) -> AuthorizedKeys {
+        do throws(AuthorizedKeysError) {
+            return try AuthorizedKeys.read(path)
+        } catch {
+            throw CommandFailure(.noInput, code: "authorizedKeys", error.message)
+        }
+    }
+
+    private func bind(
+        _ option: Option<String?>, _ kind: Int32, in context: LibraryContext, _ keys: GatewayKeys?
+    ) throws(LibraryFailure) -> (socket: LibrarySocket, address: String)? {
+        guard let address = arguments[option] else { return nil }
+        return try Self.bind(
+            kind, to: address, in: context, keys, settings: state.withLock { $0.settings })
+    }
+
+    private static func bind(
+        _ kind: Int32, to address: String, in context: LibraryContext, _ keys: GatewayKeys?,
+        settings: NodeSettings
+    ) throws(LibraryFailure) -> (socket: LibrarySocket, address: String) {
+        let socket = try LibrarySocket(kind, in: context)
+        try socket.set(ZMQ_SNDHWM, GatewayBounds.waitingMax)
+        try socket.set(ZMQ_HEARTBEAT_IVL, Int32(5_000))
+        if kind == ZMQ.publish {
+            try socket.set(ZMQ_XPUB_MANUAL, Int32(1))
+            try socket.set(ZMQ_MAXMSGSIZE, GatewayBounds.subscriptionBytesMax)
+        } else {
+            try socket.set(
+                ZMQ_MAXMSGSIZE, Int64(settings.payloadBytesMax + GatewayBounds.requestBytesMax))
+        }
+        // With it, addresses are printed in the form of IPv6.
+        let colons = address.filter { $0 == ":" }.count
+        if colons > 2 { try socket.set(ZMQ_IPV6, Int32(1)) }
+        if let keys { try Authenticator.secure(socket, with: keys) }
+        let isFree = address.hasPrefix("tcp://") && address.hasSuffix(":0")
+        return (socket, try socket.bind(isFree ? "\(address.dropLast())*" : address))
+    }
+
+    // MARK: With the node
+
+    func open(
+        _ store: StoreName, of state: HostedState, on node: Node, patience: Duration
+    ) async throws(NodeError) -> HostedHandle {
+        let mailbox = mailbox
+        let served = try await state.type.serve(
+            store, on: node, patience: patience, payloadBytesMax: node.settings.payloadBytesMax,
+            epochs: epochs, announce: { mailbox.announce() })
+        self.state.withLock { $0.stores.append(served) }
+        return HostedHandle(served)
+    }
+
+    func serve(_ node: Node) async throws(CommandFailure) -> (fields: JSONObject, text: String) {
+        let (mailbox, waker, epochs) = (mailbox, waker, epochs)
+        follow(node.events)
+        // Used under the lock, and by the thread after it.
+        nonisolated(unsafe) var failure: CommandFailure?
+        let addresses = state.withLock { state -> (publish: String?, ask: String?) in
+            do {
+                let (keys, settings) = (state.keys, state.settings)
+                let publisher = try state.publishing.map { publishing in
+                    guard let context = state.context else { preconditionFailure("it is prepared") }
+                    var first: LibrarySocket? = publishing.socket
+                    return try Publisher(state.stores, epochs) { () throws(LibraryFailure) in
+                        if let socket = first {
+                            first = nil
+                            return socket
+                        }
+                        return try Self.bind(
+                            ZMQ.publish, to: publishing.address, in: context, keys,
+                            settings: settings
+                        ).socket
+                    }
+                }
+                let desk = state.asking.map {
+                    Desk($0.socket, state.stores, node, epochs, settings) {
+                        mailbox.post(.outcome($0))
+                    }
+                }
+                let thread = GatewayThread(
+                    mailbox: mailbox, waker: waker, publisher: publisher, desk: desk,
+                    authenticator: state.authenticator, keys: keys)
+                state.thread = try NamedThread("conflux-gateway") { thread.run() }
+            } catch {
+                failure = CommandFailure(.failed, "\(error)")
+            }
+            return (state.publishing?.address, state.asking?.address)
+        }
+        if let failure { throw failure }
+        if let path = arguments[GatewayOptions.authorized] { reload(path) }
+        var fields = JSONObject()
+        fields["publish"] = addresses.publish.map { .string($0) }
+        fields["ask"] = addresses.ask.map { .string($0) }
+        let words = [
+            addresses.publish.map { "publishes at \($0)" },
+            addresses.ask.map { "answers at \($0)" },
+        ].compactMap(\.self)
+        return (fields, words.map { "; \($0)" }.joined())
+    }
+
+    /// Ends the service of stores that the node no longer hosts.
+    private func follow(_ events: AsyncStream<NodeEvent>) {
+        Task { [mailbox] in
+            for await event in events {
+                let (name, reason): (StoreName, String)
+                switch event {
+                case .storeDropped(let store):
+                    (name, reason) = (
+                        store, "\(store) was dropped. Restart the gateway to serve it again."
+                    )
+                case .storeStopped(let store, _, let message): (name, reason) = (store, message)
+                default: continue
+                }
+                let stores = self.state.withLock { $0.stores }
+                stores.first { $0.name == name }?.records.end(reason)
+                mailbox.announce()
+            }
+        }
+    }
+
+    /// Reads the authorised keys again on SIGHUP.
+    private func reload(_ path: String) {
+        Signals.handle(SIGHUP) { [self] in
+            guard var keys = state.withLock({ $0.keys }) else { return }
+            do throws(AuthorizedKeysError) {
+                keys.authorized = try AuthorizedKeys.read(path)
+                mailbox.post(.keys(keys))
+            } catch {
+                FileHandle.standardError.write(Data("conflux: \(error.message)\n".utf8))
+            }
+        }
+    }
+
+    func end() {
+        mailbox.post(.stop)
+        state.withLock { $0.thread }?.join()
+    }
+}

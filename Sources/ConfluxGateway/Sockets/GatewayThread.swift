@@ -1,0 +1,76 @@
+import CZeroMQ
+import ConfluxNode
+import ConfluxVocabulary
+import ConfluxZeroMQ
+
+/// Runs the sockets of a gateway.
+// Sendable: only its thread uses what is not constant, from `run()` on.
+final class GatewayThread: @unchecked Sendable {
+    enum Message: Sendable {
+        /// A store has new records.
+        case news
+        case outcome(Desk.Outcome)
+        case keys(GatewayKeys)
+        case stop
+    }
+
+    private let mailbox: Mailbox<Message>
+    private let waker: Waker
+    private let publisher: Publisher?
+    private let desk: Desk?
+    private let authenticator: Authenticator?
+    private var keys: GatewayKeys?
+
+    init(
+        mailbox: Mailbox<Message>, waker: Waker, publisher: Publisher?, desk: Desk?,
+        authenticator: Authenticator?, keys: GatewayKeys?
+    ) {
+        self.mailbox = mailbox
+        self.waker = waker
+        self.publisher = publisher
+        self.desk = desk
+        self.authenticator = authenticator
+        self.keys = keys
+    }
+
+    /// Works until it is told to stop.
+    func run() {
+        var batch: [Message] = []
+        var isBusy = false
+        while true {
+            isBusy = poll(isBusy) || isBusy
+            mailbox.drain(into: &batch)
+            for message in batch {
+                switch message {
+                case .news: break
+                case .outcome(let outcome): desk?.take(outcome)
+                case .keys(let keys):
+                    self.keys = keys
+                    // Without its socket it could publish nothing. The address was free a moment ago.
+                    while publisher != nil, (try? publisher?.renew()) == nil {}
+                case .stop: return
+                }
+            }
+            let now = Moment.now.monotonic
+            if let keys { authenticator?.work(keys) }
+            isBusy = publisher?.work(keys, at: now) ?? false
+            isBusy = desk?.work(keys, at: now) ?? false || isBusy
+            desk?.review(at: now)
+        }
+    }
+
+    /// Sleeps until there is something to do.
+    private func poll(_ isBusy: Bool) -> Bool {
+        let now = Moment.now.monotonic
+        let deadline =
+            [publisher?.deadline, desk?.deadline].compactMap(\.self).min() ?? now + .seconds(1)
+        let mayWait = waker.beginSleep() && !isBusy
+        let timeout = mayWait ? max(0, ((deadline - now) / .milliseconds(1)).rounded(.up)) : 0
+        var items = [publisher?.pointer, desk?.pointer, authenticator?.pointer].compactMap(\.self)
+            .map { zmq_pollitem_t(socket: $0, fd: 0, events: Int16(ZMQ_POLLIN), revents: 0) }
+        items.append(
+            zmq_pollitem_t(socket: nil, fd: waker.readEnd, events: Int16(ZMQ_POLLIN), revents: 0))
+        _ = zmq_poll(&items, Int32(items.count), Int(timeout))
+        return waker.endSleep(isSignalled: items.last?.revents != 0)
+    }
+}

@@ -1,0 +1,170 @@
+import CZeroMQ
+
+/// The names of libzmq that the gateway uses.
+enum ZMQ {
+    static let publish = ZMQ_XPUB
+    static let route = ZMQ_ROUTER
+    static let reply = ZMQ_REP
+    static let curveServer = ZMQ_CURVE_SERVER
+    static let curveSecretKey = ZMQ_CURVE_SECRETKEY
+    static let zapDomain = ZMQ_ZAP_DOMAIN
+}
+
+/// A failure of libzmq.
+struct LibraryFailure: Error {
+    /// The error number.
+    let number: Int32
+    /// What was attempted.
+    let attempt: String
+
+    /// The present error.
+    static func now(_ attempt: String) -> LibraryFailure {
+        LibraryFailure(number: zmq_errno(), attempt: attempt)
+    }
+
+    /// What happened, in the library's words.
+    var message: String { "\(attempt) failed: \(String(cString: zmq_strerror(number)))" }
+}
+
+/// The sockets of libzmq of one gateway belong together. It may be used on any thread.
+final class LibraryContext: Sendable {
+    // libzmq's contexts may be used on any thread.
+    fileprivate nonisolated(unsafe) let pointer: UnsafeMutableRawPointer
+
+    init() {
+        guard let pointer = zmq_ctx_new() else { fatalError("there is no memory for libzmq") }
+        self.pointer = pointer
+    }
+
+    /// Waits until every socket is closed.
+    deinit { zmq_ctx_term(pointer) }
+}
+
+/// A socket of libzmq. Used by one thread at a time.
+final class LibrarySocket {
+    let pointer: UnsafeMutableRawPointer
+    private let context: LibraryContext
+    private var isClosed = false
+
+    /// - Parameters:
+    ///   - kind: `ZMQ_XPUB`, `ZMQ_ROUTER` …
+    ///   - context: Its context.
+    init(_ kind: Int32, in context: LibraryContext) throws(LibraryFailure) {
+        guard let pointer = zmq_socket(context.pointer, kind) else {
+            throw .now("Making a socket")
+        }
+        self.pointer = pointer
+        self.context = context
+        // What nobody has read when the gateway ends is lost: a reader finds its gap by the numbers.
+        try set(ZMQ_LINGER, Int32(0))
+    }
+
+    deinit { close() }
+
+    /// Ends its connections. It is not used after that.
+    func close() {
+        if !isClosed { zmq_close(pointer) }
+        isClosed = true
+    }
+
+    func set(_ option: Int32, _ value: Int32) throws(LibraryFailure) {
+        var value = value
+        guard zmq_setsockopt(pointer, option, &value, MemoryLayout<Int32>.size) == 0 else {
+            throw .now("Setting option \(option) of a socket")
+        }
+    }
+
+    func set(_ option: Int32, _ value: Int64) throws(LibraryFailure) {
+        var value = value
+        guard zmq_setsockopt(pointer, option, &value, MemoryLayout<Int64>.size) == 0 else {
+            throw .now("Setting option \(option) of a socket")
+        }
+    }
+
+    func set(_ option: Int32, bytes: UnsafeRawBufferPointer) throws(LibraryFailure) {
+        guard zmq_setsockopt(pointer, option, bytes.baseAddress, bytes.count) == 0 else {
+            throw .now("Setting option \(option) of a socket")
+        }
+    }
+
+    func set(_ option: Int32, _ bytes: [UInt8]) throws(LibraryFailure) {
+        let failure = bytes.withUnsafeBytes { bytes -> LibraryFailure? in
+            do throws(LibraryFailure) {
+                try set(option, bytes: bytes)
+                return nil
+            } catch {
+                return error
+            }
+        }
+        if let failure { throw failure }
+    }
+
+    /// - Returns: The address, with the port that the system chose if it was 0.
+    func bind(_ address: String) throws(LibraryFailure) -> String {
+        guard zmq_bind(pointer, address) == 0 else { throw .now("Binding \(address)") }
+        return endpoint
+    }
+
+    /// The address to which it was bound last.
+    private var endpoint: String {
+        var bytes = [CChar](repeating: 0, count: 1_024)
+        var count = bytes.count
+        zmq_getsockopt(pointer, ZMQ_LAST_ENDPOINT, &bytes, &count)
+        return String(
+            decoding: bytes.prefix(max(0, count - 1)).map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    }
+
+    // MARK: Messages
+
+    /// Sends a message, without waiting.
+    ///
+    /// - Returns: Whether the library took it. It takes all parts or none.
+    @discardableResult
+    func send(_ parts: [[UInt8]]) -> Bool {
+        for (index, part) in parts.enumerated() {
+            let more = index < parts.count - 1 ? ZMQ_SNDMORE : 0
+            guard zmq_send(pointer, part, part.count, more | ZMQ_DONTWAIT) >= 0 else {
+                return false
+            }
+        }
+        return true
+    }
+
+    /// A received message.
+    struct Message {
+        var parts: [[UInt8]]
+        /// What the authentication said of the sender; nil without keys.
+        var userID: String?
+        /// Whether parts were left out since there are too many, or they are too long together.
+        var isCut = false
+    }
+
+    /// Receives a message, without waiting.
+    ///
+    /// - Parameters:
+    ///   - partsMax: The most parts that are kept.
+    ///   - bytesMax: The most bytes of all parts that are kept.
+    /// - Returns: nil if none has arrived.
+    func receive(partsMax: Int, bytesMax: Int) -> Message? {
+        var message = Message(parts: [])
+        var byteCount = 0
+        while true {
+            var part = zmq_msg_t()
+            zmq_msg_init(&part)
+            defer { zmq_msg_close(&part) }
+            guard zmq_msg_recv(&part, pointer, ZMQ_DONTWAIT) >= 0 else { return nil }
+            if message.parts.isEmpty, let id = zmq_msg_gets(&part, "User-Id") {
+                message.userID = String(cString: id)
+            }
+            let size = zmq_msg_size(&part)
+            byteCount += size
+            if message.parts.count < partsMax, byteCount <= bytesMax {
+                message.parts.append(
+                    [UInt8](UnsafeRawBufferPointer(start: zmq_msg_data(&part), count: size)))
+            } else {
+                message.isCut = true
+            }
+            if zmq_msg_more(&part) == 0 { return message }
+        }
+    }
+}

@@ -1,0 +1,260 @@
+import CZeroMQ
+import Conflux
+import ConfluxProtocol
+import ConfluxVocabulary
+import ConfluxZeroMQ
+
+/// Publishes what happens to the stores. Confined to the gateway's thread.
+///
+/// In each turn it first sends what has happened, then takes subscriptions, and then sends the state to those who have
+/// subscribed. So the state that a new subscriber gets is the one after which its next message follows. Those who have
+/// subscribed earlier get the state again.
+///
+/// *Invariants*: what is sent of a topic has rising numbers, and each message has the number of the one before. A topic of
+/// which new subscribers await the state gets nothing else before that.
+final class Publisher {
+    private let stores: [any AnyServedStore]
+    private let epochs: EpochTable
+    private var feeds: [Feed]
+    private var socket: LibrarySocket
+    private let makeSocket: () throws(LibraryFailure) -> LibrarySocket
+    private var nextBeat = Duration.zero
+    private var beatCount = 0
+
+    /// Where the topics of one store are.
+    private struct Feed {
+        let topics: [Topic: [UInt8]]
+        var cursor = StoreRecords.Cursor()
+        /// The state at the cursor; nil before there is one.
+        var state: StoreRecords.State?
+        /// The number of the last message of each topic.
+        var last: [Topic: SequenceNumber] = [:]
+        /// The topics that anybody has ever subscribed to.
+        var wanted: Set<Topic> = []
+        /// The topics of which new subscribers await the state.
+        var awaited: Set<Topic> = []
+        var ending: String?
+        /// Whether something has happened since the last beat.
+        var isBeatDue = true
+    }
+
+    private static let beatInterval = Duration.seconds(1)
+    /// Each of so many beats names every store.
+    private static let fullBeat = 10
+
+    /// - Parameters:
+    ///   - stores: The stores.
+    ///   - epochs: Knows the log.
+    ///   - makeSocket: Makes the socket, and binds it to the same address each time.
+    init(
+        _ stores: [any AnyServedStore], _ epochs: EpochTable,
+        makeSocket: @escaping () throws(LibraryFailure) -> LibrarySocket
+    ) throws(LibraryFailure) {
+        self.stores = stores
+        self.epochs = epochs
+        self.makeSocket = makeSocket
+        socket = try makeSocket()
+        feeds = stores.map { store in
+            Feed(
+                topics: Dictionary(
+                    uniqueKeysWithValues: Topic.allCases.map { ($0, $0.bytes(of: store.name)) }))
+        }
+    }
+
+    var pointer: UnsafeMutableRawPointer { socket.pointer }
+
+    /// Ends all connections, since the keys have changed. Subscribers whose keys are authorised connect and subscribe again.
+    func renew() throws(LibraryFailure) {
+        // The address is free only once the former socket is closed.
+        socket.close()
+        socket = try makeSocket()
+    }
+
+    // MARK: A turn
+
+    /// - Returns: Whether there is more to do at once.
+    func work(_ keys: GatewayKeys?, at now: Duration) -> Bool {
+        for index in feeds.indices {
+            if feeds[index].awaited.isEmpty {
+                sendNews(of: index)
+            } else if feeds[index].state == nil {
+                sendNews(of: index)
+                // The first state went to everybody.
+                if feeds[index].state != nil { feeds[index].awaited = [] }
+            }
+        }
+        takeSubscriptions(keys)
+        let isDone = sendStates()
+        if now >= nextBeat {
+            nextBeat = now + Self.beatInterval
+            sendBeats()
+        }
+        return !isDone
+    }
+
+    /// When it has something to do, though nothing happens.
+    var deadline: Duration { nextBeat }
+
+    private func sendNews(of index: Int) {
+        let store = stores[index]
+        let news = store.records.news(since: feeds[index].cursor)
+        feeds[index].cursor = news.cursor
+        feeds[index].state = news.state
+        if let ending = news.ending {
+            guard feeds[index].ending == nil else { return }
+            feeds[index].ending = ending
+            for topic in Topic.allCases { sendEnding(of: index, topic) }
+            return
+        }
+        guard let state = news.state else { return }
+        send(news.changes, of: index, .changes, state)
+        send(news.actions, of: index, .actions, state)
+        let last = feeds[index].last[.states]
+        if last == nil || last != state.place.sequence || news.changes == nil {
+            sendState(state, of: index, .states)
+            feeds[index].isBeatDue = true
+        }
+    }
+
+    private func send(
+        _ records: ArraySlice<StoreRecord>?, of index: Int, _ topic: Topic,
+        _ state: StoreRecords.State
+    ) {
+        guard let records else { return sendState(state, of: index, topic) }
+        for record in records {
+            let previous = feeds[index].last[topic] ?? .zero
+            feeds[index].last[topic] = record.place.sequence
+            guard feeds[index].wanted.contains(topic) else { continue }
+            send(
+                index, topic, record.kind.rawValue, record.place, previous: previous,
+                actions: record.actionCount, record.body)
+        }
+    }
+
+    private func sendState(_ state: StoreRecords.State, of index: Int, _ topic: Topic) {
+        let previous = feeds[index].last[topic] ?? .zero
+        feeds[index].last[topic] = state.place.sequence
+        guard feeds[index].wanted.contains(topic) else { return }
+        send(
+            index, topic, "state", state.place, previous: previous, actions: 0, state.body)
+    }
+
+    private func sendEnding(of index: Int, _ topic: Topic) {
+        let last = feeds[index].last[topic] ?? .zero
+        let text = JSONValue.string(feeds[index].ending ?? "").description
+        send(
+            index, topic, "ended", RecordPlace(sequence: last), previous: last, actions: 0,
+            Array(text.utf8))
+    }
+
+    private func send(
+        _ index: Int, _ topic: Topic, _ kind: String, _ place: RecordPlace,
+        previous: SequenceNumber, actions: Int, _ body: [UInt8]
+    ) {
+        let head = Head.bytes(
+            kind, stores[index].name, place, log: epochs.log, previous: previous, actions: actions)
+        socket.send([feeds[index].topics[topic] ?? [], head, body])
+    }
+
+    private func sendBeats() {
+        beatCount += 1
+        let isFull = beatCount.isMultiple(of: Self.fullBeat)
+        for index in feeds.indices where isFull || feeds[index].isBeatDue {
+            guard let place = feeds[index].state?.place else { continue }
+            feeds[index].isBeatDue = false
+            let previous = feeds[index].last[.beats] ?? .zero
+            feeds[index].last[.beats] = place.sequence
+            if feeds[index].wanted.contains(.beats) {
+                send(index, .beats, "beat", place, previous: previous, actions: 0, [])
+            }
+        }
+    }
+
+    // MARK: Subscriptions
+
+    private func takeSubscriptions(_ keys: GatewayKeys?) {
+        var count = 0
+        while count < 1_024,
+            let message = socket.receive(
+                partsMax: 1, bytesMax: Int(GatewayBounds.subscriptionBytesMax))
+        {
+            count += 1
+            // What is not a subscription is a message upstream, which means nothing here.
+            guard let part = message.parts.first, let first = part.first, first <= 1 else {
+                continue
+            }
+            let prefix = Array(part.dropFirst())
+            if first == 1 {
+                subscribe(prefix, keys.map { $0.principal(of: message.userID) })
+            } else {
+                try? socket.set(ZMQ_UNSUBSCRIBE, prefix)
+            }
+        }
+    }
+
+    /// - Parameter principal: Whose connection it is; nil without keys, and nil in it if the key is no longer authorised.
+    private func subscribe(_ prefix: [UInt8], _ principal: Principal??) {
+        var (isAllowed, matches): (Bool, [(Int, Topic)]) = (true, [])
+        var denial: String?
+        for (index, feed) in feeds.enumerated() {
+            for (topic, bytes) in feed.topics where bytes.starts(with: prefix) {
+                let target = Target.store(stores[index].name)
+                guard let principal, principal?.rights.allowReading(target) != true else {
+                    matches.append((index, topic))
+                    continue
+                }
+                isAllowed = false
+                denial =
+                    principal?.denial(of: .observe, target) ?? "this key is not authorised"
+            }
+        }
+        guard !matches.isEmpty else {
+            let known = stores.map(\.name.description).joined(separator: ", ")
+            return refuse(
+                prefix,
+                denial ?? "no topic begins with it; a topic is a store's name and a zero byte, and "
+                    + "the stores are: \(known)")
+        }
+        if isAllowed {
+            try? socket.set(ZMQ_SUBSCRIBE, prefix)
+        } else {
+            for (index, topic) in matches {
+                try? socket.set(ZMQ_SUBSCRIBE, feeds[index].topics[topic] ?? [])
+            }
+        }
+        for (index, topic) in matches {
+            feeds[index].wanted.insert(topic)
+            if topic.beginsWithState { feeds[index].awaited.insert(topic) }
+        }
+    }
+
+    /// Tells a subscriber, and nobody else, why it gets nothing.
+    private func refuse(_ prefix: [UInt8], _ reason: String) {
+        try? socket.set(ZMQ_SUBSCRIBE, prefix)
+        let head = #"{"kind":"error","message":\#(JSONValue.string(reason))}"#
+        socket.send([prefix, Array(head.utf8), []])
+        try? socket.set(ZMQ_UNSUBSCRIBE, prefix)
+    }
+
+    /// Sends the state to new subscribers.
+    ///
+    /// - Returns: Whether all have it.
+    private func sendStates() -> Bool {
+        var room = GatewayBounds.stateBytesPerTurn
+        for index in feeds.indices {
+            for topic in feeds[index].awaited {
+                guard room > 0 else { return false }
+                if feeds[index].ending != nil {
+                    sendEnding(of: index, topic)
+                } else if let state = feeds[index].state {
+                    room -= state.body.count
+                    sendState(state, of: index, topic)
+                } else {
+                    continue
+                }
+                feeds[index].awaited.remove(topic)
+            }
+        }
+        return true
+    }
+}

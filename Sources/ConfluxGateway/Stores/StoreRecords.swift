@@ -1,0 +1,199 @@
+import ConfluxVocabulary
+import Synchronization
+
+/// The place of something that happened to a store.
+struct RecordPlace: Sendable {
+    var sequence: SequenceNumber
+    /// nil if it is not known: a state that was loaded has the number of its last entry, but not its epoch.
+    var epoch: Epoch?
+    /// nil for a state that was loaded.
+    var timestamp: Timestamp?
+    /// nil for a state that was loaded.
+    var origin: Origin?
+}
+
+/// Something that happened to a store.
+struct StoreRecord: Sendable {
+    enum Kind: String, Sendable {
+        /// The state changed; the body is a JSON Patch.
+        case change
+        /// An action was applied; the body is the action.
+        case action
+        /// An action was refused; the body has the action and the reason.
+        case refused
+    }
+
+    let kind: Kind
+    let place: RecordPlace
+    /// How many actions it includes. Under load, a change may include several.
+    let actionCount: Int
+    /// JSON in UTF-8.
+    let body: [UInt8]
+}
+
+/// The newest records of one kind, oldest first.
+struct RecordRing: Sendable {
+    /// The most records. *At the bound* the oldest is discarded: who needs it gets the state.
+    static let countMax = 4_096
+    /// The most bytes of their bodies. *At the bound* the oldest are discarded.
+    static let bytesMax = 16 << 20
+
+    private var records: [StoreRecord] = []
+    /// How many of `records` are discarded.
+    private var dropped = 0
+    private var byteCount = 0
+    /// The index of the next record. Indices never repeat.
+    private(set) var end: UInt64 = 0
+    /// The number before the first record that is kept: everything after it is here.
+    private(set) var floor: SequenceNumber
+
+    init(after floor: SequenceNumber, index: UInt64 = 0) {
+        self.floor = floor
+        end = index
+    }
+
+    private var start: UInt64 { end - UInt64(records.count - dropped) }
+
+    mutating func append(_ record: StoreRecord) {
+        records.append(record)
+        end += 1
+        byteCount += record.body.count
+        while records.count - dropped > Self.countMax || byteCount > Self.bytesMax {
+            floor = records[dropped].place.sequence
+            byteCount -= records[dropped].body.count
+            dropped += 1
+        }
+        if dropped > Self.countMax {
+            records.removeFirst(dropped)
+            dropped = 0
+        }
+    }
+
+    /// The records from an index on; nil if the first of them is discarded.
+    func records(from index: UInt64) -> ArraySlice<StoreRecord>? {
+        guard index >= start else { return nil }
+        return records[(dropped + Int(min(index, end) - start))...]
+    }
+
+    /// The records after a number; nil if it is too long ago.
+    func records(after sequence: SequenceNumber) -> ArraySlice<StoreRecord>? {
+        guard sequence >= floor else { return nil }
+        let kept = records[dropped...]
+        // The numbers rise, so this is a binary search.
+        var (low, high) = (kept.startIndex, kept.endIndex)
+        while low < high {
+            let middle = (low + high) / 2
+            if kept[middle].place.sequence <= sequence { low = middle + 1 } else { high = middle }
+        }
+        return kept[low...]
+    }
+}
+
+/// What a gateway has of one store: the present state, and the newest changes and actions. Safe on any thread.
+final class StoreRecords: Sendable {
+    struct State: Sendable {
+        let place: RecordPlace
+        /// JSON in UTF-8.
+        let body: [UInt8]
+    }
+
+    /// What has happened since a reader looked last.
+    struct News {
+        /// The present state; nil if there is none yet, or the store has ended.
+        var state: State?
+        /// nil if the reader must begin anew with the state.
+        var changes: ArraySlice<StoreRecord>?
+        var actions: ArraySlice<StoreRecord>?
+        var cursor: Cursor
+        /// Why the store is not served any more; nil if it is.
+        var ending: String?
+    }
+
+    /// Up to where a reader has read.
+    struct Cursor: Sendable {
+        fileprivate var load: UInt64 = 0
+        fileprivate var changes: UInt64 = 0
+        fileprivate var actions: UInt64 = 0
+    }
+
+    private struct Content {
+        var state: State?
+        var changes = RecordRing(after: .zero)
+        var actions = RecordRing(after: .zero)
+        /// How often a state was loaded.
+        var load: UInt64 = 0
+        var ending: String?
+    }
+
+    private let content = Mutex(Content())
+
+    /// A state was loaded. What was before it is another history, or unknown.
+    func load(_ state: State) {
+        content.withLock { content in
+            content.state = state
+            content.load += 1
+            content.changes = RecordRing(after: state.place.sequence, index: content.changes.end)
+            content.actions = RecordRing(after: state.place.sequence, index: content.actions.end)
+        }
+    }
+
+    /// Actions were committed.
+    ///
+    /// - Parameters:
+    ///   - actions: The actions, with those that were refused; nil if some are missing.
+    ///   - change: What they changed; nil if all were refused.
+    ///   - state: The state after them; nil if all were refused.
+    func add(_ actions: [StoreRecord]?, _ change: StoreRecord?, _ state: State?) {
+        content.withLock { content in
+            if let actions {
+                for record in actions { content.actions.append(record) }
+            } else if let state {
+                content.actions = RecordRing(
+                    after: state.place.sequence, index: content.actions.end + 1)
+            }
+            if let change { content.changes.append(change) }
+            if let state { content.state = state }
+        }
+    }
+
+    /// The store is not served any more.
+    func end(_ reason: String) {
+        content.withLock { content in
+            content.state = nil
+            content.ending = reason
+        }
+    }
+
+    func news(since cursor: Cursor) -> News {
+        content.withLock { content in
+            let isSameHistory = cursor.load == content.load
+            return News(
+                state: content.state,
+                changes: isSameHistory ? content.changes.records(from: cursor.changes) : nil,
+                actions: isSameHistory ? content.actions.records(from: cursor.actions) : nil,
+                cursor: Cursor(
+                    load: content.load, changes: content.changes.end, actions: content.actions.end),
+                ending: content.ending)
+        }
+    }
+
+    /// What has happened since a number.
+    ///
+    /// - Parameters:
+    ///   - sequence: The number.
+    ///   - isActions: Whether the actions are wanted, or the changes.
+    /// - Returns: The records; nil if it is too long ago. The state, and why there is none.
+    func records(
+        after sequence: SequenceNumber, isActions: Bool
+    ) -> (records: ArraySlice<StoreRecord>?, state: State?, ending: String?) {
+        content.withLock { content in
+            let ring = isActions ? content.actions : content.changes
+            return (ring.records(after: sequence), content.state, content.ending)
+        }
+    }
+
+    /// The present state, or why there is none.
+    var present: (state: State?, ending: String?) {
+        content.withLock { ($0.state, $0.ending) }
+    }
+}

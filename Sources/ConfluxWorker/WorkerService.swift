@@ -1,0 +1,55 @@
+import ConfluxArguments
+import ConfluxNode
+import ConfluxProtocol
+
+/// What a worker is for. A plain worker hosts its stores; a gateway also serves them to others.
+package protocol WorkerService: Sendable {
+    /// Gets every commit that is delivered to the node, on the thread that applies; nil if nobody wants them.
+    var tap: (@Sendable (Commit) -> Void)? { get }
+
+    /// Prepares what needs no node, before the node connects.
+    ///
+    /// - Parameter settings: The node's settings, which it may change.
+    /// - Throws: Why the worker can't start.
+    func prepare(_ settings: inout NodeSettings) throws(CommandFailure)
+
+    /// Opens a store.
+    ///
+    /// - Returns: What keeps it open.
+    func open(
+        _ store: StoreName, of state: HostedState, on node: Node, patience: Duration
+    ) async throws(NodeError) -> HostedHandle
+
+    /// Begins to serve. All stores are open.
+    ///
+    /// - Returns: What the line that says ready tells besides.
+    func serve(_ node: Node) async throws(CommandFailure) -> (fields: JSONObject, text: String)
+
+    /// Ends what was begun. Called once after ``prepare(_:)``, also if it has failed.
+    func end()
+}
+
+/// Hosts stores, and nothing else.
+package struct Hosting: WorkerService {
+    private let arguments: Invocation
+
+    package init(_ arguments: Invocation) { self.arguments = arguments }
+
+    package var tap: (@Sendable (Commit) -> Void)? { nil }
+
+    package func prepare(_ settings: inout NodeSettings) throws(CommandFailure) {
+        settings.keys = try WorkerOptions.keys(arguments)
+    }
+
+    package func open(
+        _ store: StoreName, of state: HostedState, on node: Node, patience: Duration
+    ) async throws(NodeError) -> HostedHandle {
+        try await state.open(node, store.instance, patience)
+    }
+
+    package func serve(
+        _ node: Node
+    ) async throws(CommandFailure) -> (fields: JSONObject, text: String) { ([:], "") }
+
+    package func end() {}
+}
