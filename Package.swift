@@ -132,8 +132,9 @@ let package = Package(
         .target(
             name: "ConfluxGateway",
             dependencies: [
-                "ConfluxVocabulary", "ConfluxSystem", "ConfluxArguments", "ConfluxProtocol",
-                "ConfluxZeroMQ", "ConfluxSequencer", "ConfluxNode", "ConfluxWorker", "CZeroMQ",
+                "ConfluxVocabulary", "ConfluxSystem", "ConfluxHashing", "ConfluxArguments",
+                "ConfluxProtocol", "ConfluxZeroMQ", "ConfluxSequencer", "ConfluxNode",
+                "ConfluxWorker", "CZeroMQ",
             ],
             swiftSettings: strict),
         .executableTarget(
@@ -178,8 +179,9 @@ let package = Package(
         .testTarget(
             name: "ReadmeTests",
             dependencies: [
-                "Conflux", "ConfluxBuiltins", "ConfluxEtcd", "ConfluxLog", "ConfluxNode",
-                "ConfluxSequencer", "ConfluxSimulation", "ConfluxTesting", "ConfluxWorker",
+                "Conflux", "ConfluxBuiltins", "ConfluxEtcd", "ConfluxGateway", "ConfluxLog",
+                "ConfluxNode", "ConfluxSequencer", "ConfluxSimulation", "ConfluxTesting",
+                "ConfluxWorker",
             ],
             swiftSettings: strict),
         // The package of docs/tutorial.md, file by file.
@@ -261,6 +263,10 @@ let package = Package(
         .testTarget(
             name: "ConfluxMonitoringTests",
             dependencies: ["ConfluxMonitoring", "ConfluxVocabulary"], swiftSettings: strict),
+        .testTarget(
+            name: "ConfluxGatewayTests",
+            dependencies: ["Conflux", "ConfluxGateway", "ConfluxProtocol", "ConfluxVocabulary"],
+            swiftSettings: strict),
         .testTarget(
             name: "ConfluxCLITests",
             dependencies: [

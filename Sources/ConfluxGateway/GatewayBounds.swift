@@ -16,8 +16,8 @@ enum GatewayBounds {
     /// Bytes of a request, besides its action.
     static let requestBytesMax = 64 << 10
     /// Messages that wait for one subscriber, or for one asker. *At the bound* libzmq discards further ones: a subscriber
-    /// finds its gap by the numbers, and an asker gets no answer.
-    static let waitingMax: Int32 = 20_000
+    /// finds its gap by the numbers, and an asker gets no answer. A message that waits for several takes its memory once.
+    static let waitingMax: Int32 = 10_000
     /// Bytes of a subscription. *At the bound* libzmq ends the connection.
     static let subscriptionBytesMax: Int64 = 1_024
     /// The bytes of states that new subscribers are sent in one turn. Others follow after what happened meanwhile.

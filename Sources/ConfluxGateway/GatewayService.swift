@@ -76,11 +76,12 @@ final class GatewayService: WorkerService {
         case EADDRINUSE:
             CommandFailure(
                 .cannotCreate, code: "addressInUse",
-                "\(error.message). End the program that uses the address, or choose another one.")
+                "Another program uses the address: \(error.message). End that program, or choose another address."
+            )
         case EINVAL, EPROTONOSUPPORT, ENODEV, EADDRNOTAVAIL:
             CommandFailure(
                 .usage, code: "invalidAddress",
-                "\(error.message). Give tcp://HOST:PORT with an address of this machine, or ipc://PATH."
+                "The address can't be used: \(error.message). Give tcp://HOST:PORT with an address of this machine, or ipc://PATH."
             )
         default: CommandFailure(.failed, "\(error.message).")
         }
@@ -124,7 +125,12 @@ final class GatewayService: WorkerService {
     ) throws(LibraryFailure) -> (socket: LibrarySocket, address: String) {
         let socket = try LibrarySocket(kind, in: context)
         try socket.set(ZMQ_SNDHWM, GatewayBounds.waitingMax)
-        try socket.set(ZMQ_HEARTBEAT_IVL, Int32(5_000))
+        // The system notices a peer that is gone. libzmq's heartbeats would end the connection of a slow subscriber, and
+        // may abort the process: see decision 22.
+        try socket.set(ZMQ_TCP_KEEPALIVE, Int32(1))
+        try socket.set(ZMQ_TCP_KEEPALIVE_IDLE, Int32(15))
+        try socket.set(ZMQ_TCP_KEEPALIVE_INTVL, Int32(5))
+        try socket.set(ZMQ_TCP_KEEPALIVE_CNT, Int32(3))
         if kind == ZMQ.publish {
             try socket.set(ZMQ_XPUB_MANUAL, Int32(1))
             try socket.set(ZMQ_MAXMSGSIZE, GatewayBounds.subscriptionBytesMax)
@@ -153,7 +159,9 @@ final class GatewayService: WorkerService {
         return HostedHandle(served)
     }
 
-    func serve(_ node: Node) async throws(CommandFailure) -> (fields: JSONObject, text: String) {
+    func serve(
+        _ node: Node, in environment: CommandEnvironment
+    ) async throws(CommandFailure) -> (fields: JSONObject, text: String) {
         let (mailbox, waker, epochs) = (mailbox, waker, epochs)
         follow(node.events)
         // Used under the lock, and by the thread after it.
@@ -190,7 +198,7 @@ final class GatewayService: WorkerService {
             return (state.publishing?.address, state.asking?.address)
         }
         if let failure { throw failure }
-        if let path = arguments[GatewayOptions.authorized] { reload(path) }
+        if let path = arguments[GatewayOptions.authorized] { reload(path, environment) }
         var fields = JSONObject()
         fields["publish"] = addresses.publish.map { .string($0) }
         fields["ask"] = addresses.ask.map { .string($0) }
@@ -222,14 +230,23 @@ final class GatewayService: WorkerService {
     }
 
     /// Reads the authorised keys again on SIGHUP.
-    private func reload(_ path: String) {
+    private func reload(_ path: String, _ environment: CommandEnvironment) {
         Signals.handle(SIGHUP) { [self] in
             guard var keys = state.withLock({ $0.keys }) else { return }
             do throws(AuthorizedKeysError) {
                 keys.authorized = try AuthorizedKeys.read(path)
                 mailbox.post(.keys(keys))
+                let count = keys.authorized.count
+                environment.announce(
+                    "authorized", ["count": .number(UInt64(count))],
+                    text: "authorised keys: \(count), read again")
             } catch {
-                FileHandle.standardError.write(Data("conflux: \(error.message)\n".utf8))
+                environment.diagnostics.report(
+                    CommandFailure(
+                        .noInput, code: "authorizedKeys",
+                        error.message
+                            + " The former keys stay authorised; correct the file, and send SIGHUP again."
+                    ))
             }
         }
     }

@@ -22,8 +22,13 @@ package protocol WorkerService: Sendable {
 
     /// Begins to serve. All stores are open.
     ///
+    /// - Parameters:
+    ///   - node: The node.
+    ///   - environment: Gets its events.
     /// - Returns: What the line that says ready tells besides.
-    func serve(_ node: Node) async throws(CommandFailure) -> (fields: JSONObject, text: String)
+    func serve(
+        _ node: Node, in environment: CommandEnvironment
+    ) async throws(CommandFailure) -> (fields: JSONObject, text: String)
 
     /// Ends what was begun. Called once after ``prepare(_:)``, also if it has failed.
     func end()
@@ -48,7 +53,7 @@ package struct Hosting: WorkerService {
     }
 
     package func serve(
-        _ node: Node
+        _ node: Node, in environment: CommandEnvironment
     ) async throws(CommandFailure) -> (fields: JSONObject, text: String) { ([:], "") }
 
     package func end() {}

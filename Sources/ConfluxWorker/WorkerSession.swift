@@ -68,7 +68,7 @@ struct WorkerSession: Sendable {
         do throws(CommandFailure) {
             server = try monitoring?.serve(monitored(node))
             opened = try await open(node)
-            served = try await service.serve(node)
+            served = try await service.serve(node, in: environment)
         } catch {
             await node.close()
             _ = await printing.value

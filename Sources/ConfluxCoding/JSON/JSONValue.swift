@@ -32,10 +32,13 @@ extension JSONValue {
     public init(
         json bytes: some Sequence<UInt8>, sizeBytesMax: Int = 1 << 30
     ) throws(CodingFailure) {
-        let tape = Tape()
-        try JSONReader.read(ArraySlice(bytes), into: tape, sizeBytesMax: sizeBytesMax)
-        self = tape.jsonValue(at: 0)
+        self = try Self.pool.withTape { (tape) throws(CodingFailure) in
+            try JSONReader.read(ArraySlice(bytes), into: tape, sizeBytesMax: sizeBytesMax)
+            return tape.jsonValue(at: 0)
+        }
     }
+
+    private static let pool = TapePool()
 
     /// Parses JSON, equally strictly.
     ///

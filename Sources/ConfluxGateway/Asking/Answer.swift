@@ -32,21 +32,20 @@ enum AnswerBody {
     }
 
     static func receipt(_ receipt: Receipt) -> Members {
-        var object: JSONObject = [
-            "epoch": .number(receipt.epoch), "sequence": .number(receipt.sequence),
-            "timestamp": .string(receipt.timestamp.iso8601),
-        ]
-        object["log"] = receipt.log.map { .string($0.description) }
-        return [("receipt", Array(JSONValue.object(object).description.utf8))]
+        let log = receipt.log.map { "\"\($0)\"" } ?? "null"
+        let json =
+            #"{"epoch":\#(receipt.epoch.rawValue),"log":\#(log),"sequence":\#(receipt.sequence.rawValue),"#
+            + #""timestamp":"\#(receipt.timestamp.iso8601)"}"#
+        return [("receipt", Array(json.utf8))]
     }
 
-    static func state(_ state: StoreRecords.State, of store: StoreName, log: LogID?) -> Members {
+    static func state(_ state: ServedRecords.State, of store: StoreName, log: LogID?) -> Members {
         place(of: store, state.place, log) + [("state", state.body)]
     }
 
     static func records(
-        _ records: ArraySlice<StoreRecord>, of store: StoreName, log: LogID?,
-        after sequence: SequenceNumber, state: StoreRecords.State
+        _ records: ArraySlice<ServedRecord>, of store: StoreName, log: LogID?,
+        after sequence: SequenceNumber, state: ServedRecords.State
     ) -> Members {
         var previous = sequence
         var list: [UInt8] = [UInt8(ascii: "[")]

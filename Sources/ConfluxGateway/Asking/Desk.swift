@@ -1,5 +1,6 @@
 import CZeroMQ
 import Conflux
+import ConfluxHashing
 import ConfluxNode
 import ConfluxProtocol
 import ConfluxVocabulary
@@ -241,7 +242,7 @@ final class Desk {
     private static func settle(
         _ store: any AnyServedStore, _ ticket: UInt64,
         _ post: @escaping @Sendable (Outcome) -> Void,
-        _ make: @escaping @Sendable (StoreRecords.State) -> AnswerBody.Members
+        _ make: @escaping @Sendable (ServedRecords.State) -> AnswerBody.Members
     ) {
         store.settle {
             let (state, ending) = store.records.present
@@ -274,8 +275,10 @@ final class Desk {
             try store.submission(of: try action.canonicalBytes())
         }
         let owner = principal.name?.text ?? ""
-        guard let session = SessionKey("\(owner)\0\(store.name)\0\(key)") else {
-            throw CommandFailure(.usage, code: "invalidRequest", "The key is too long.")
+        // Of the digest, since all three may be longer together than a session key.
+        let digest = Digest(of: "\(owner)\0\(store.name)\0\(key)".utf8)
+        guard let session = SessionKey("gateway \(digest)") else {
+            preconditionFailure("the text of a digest is short")
         }
         let keyed = KeyedDispatch(
             address: node.core.address, settings: settings, key: session, target: target,

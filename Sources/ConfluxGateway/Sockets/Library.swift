@@ -1,4 +1,5 @@
 import CZeroMQ
+import ConfluxVocabulary
 
 /// The names of libzmq that the gateway uses.
 enum ZMQ {
@@ -23,7 +24,7 @@ struct LibraryFailure: Error {
     }
 
     /// What happened, in the library's words.
-    var message: String { "\(attempt) failed: \(String(cString: zmq_strerror(number)))" }
+    var message: String { "\(attempt) failed: \(String(shownCString: zmq_strerror(number)))" }
 }
 
 /// The sockets of libzmq of one gateway belong together. It may be used on any thread.
@@ -110,8 +111,7 @@ final class LibrarySocket {
         var bytes = [CChar](repeating: 0, count: 1_024)
         var count = bytes.count
         zmq_getsockopt(pointer, ZMQ_LAST_ENDPOINT, &bytes, &count)
-        return String(
-            decoding: bytes.prefix(max(0, count - 1)).map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        return String(shown: bytes.prefix(max(0, count - 1)).map { UInt8(bitPattern: $0) })
     }
 
     // MARK: Messages
@@ -153,8 +153,9 @@ final class LibrarySocket {
             zmq_msg_init(&part)
             defer { zmq_msg_close(&part) }
             guard zmq_msg_recv(&part, pointer, ZMQ_DONTWAIT) >= 0 else { return nil }
-            if message.parts.isEmpty, let id = zmq_msg_gets(&part, "User-Id") {
-                message.userID = String(cString: id)
+            // A part that the socket has added, such as a routing id, has no sender.
+            if message.userID == nil, let id = zmq_msg_gets(&part, "User-Id") {
+                message.userID = String(shownCString: id)
             }
             let size = zmq_msg_size(&part)
             byteCount += size

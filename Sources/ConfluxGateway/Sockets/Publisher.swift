@@ -24,9 +24,9 @@ final class Publisher {
     /// Where the topics of one store are.
     private struct Feed {
         let topics: [Topic: [UInt8]]
-        var cursor = StoreRecords.Cursor()
+        var cursor = ServedRecords.Cursor()
         /// The state at the cursor; nil before there is one.
-        var state: StoreRecords.State?
+        var state: ServedRecords.State?
         /// The number of the last message of each topic.
         var last: [Topic: SequenceNumber] = [:]
         /// The topics that anybody has ever subscribed to.
@@ -117,8 +117,8 @@ final class Publisher {
     }
 
     private func send(
-        _ records: ArraySlice<StoreRecord>?, of index: Int, _ topic: Topic,
-        _ state: StoreRecords.State
+        _ records: ArraySlice<ServedRecord>?, of index: Int, _ topic: Topic,
+        _ state: ServedRecords.State
     ) {
         guard let records else { return sendState(state, of: index, topic) }
         for record in records {
@@ -131,7 +131,7 @@ final class Publisher {
         }
     }
 
-    private func sendState(_ state: StoreRecords.State, of index: Int, _ topic: Topic) {
+    private func sendState(_ state: ServedRecords.State, of index: Int, _ topic: Topic) {
         let previous = feeds[index].last[topic] ?? .zero
         feeds[index].last[topic] = state.place.sequence
         guard feeds[index].wanted.contains(topic) else { return }

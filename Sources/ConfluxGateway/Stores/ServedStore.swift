@@ -7,7 +7,7 @@ import Synchronization
 /// A store that the gateway serves, of any state.
 protocol AnyServedStore: AnyObject, Sendable {
     var name: StoreName { get }
-    var records: StoreRecords { get }
+    var records: ServedRecords { get }
     /// The shapes of the state's actions as JSON; nil if they are not known.
     var shapes: [UInt8]? { get }
 
@@ -36,7 +36,7 @@ protocol AnyServedStore: AnyObject, Sendable {
 /// *Invariants*: the queue takes the steps in the order of the lane. Each committed action is in exactly one change.
 final class ServedStore<S: ReplicatedState>: AnyServedStore {
     let name: StoreName
-    let records = StoreRecords()
+    let records = ServedRecords()
     let shapes: [UInt8]?
 
     private let store: Store<S>
@@ -72,7 +72,7 @@ final class ServedStore<S: ReplicatedState>: AnyServedStore {
         let coder = CanonicalCoder()
         var json = JSONValue.null
         /// The actions since the last state that was encoded; nil if some are missing.
-        var actions: [StoreRecord]? = []
+        var actions: [ServedRecord]? = []
         var actionCount = 0
         var last: ActionContext?
         /// What waits until these actions are in a state.
@@ -211,7 +211,7 @@ final class ServedStore<S: ReplicatedState>: AnyServedStore {
         reader.json = forms.json
         (reader.actions, reader.actionCount, reader.last) = ([], 0, nil)
         let place = RecordPlace(sequence: position, epoch: epochs.epoch(of: position))
-        records.load(StoreRecords.State(place: place, body: forms.bytes))
+        records.load(ServedRecords.State(place: place, body: forms.bytes))
     }
 
     private func note(_ context: ActionContext, _ action: S.Action, _ refusal: String?) {
@@ -227,7 +227,7 @@ final class ServedStore<S: ReplicatedState>: AnyServedStore {
                     #"{"action":"#.utf8 + bytes
                         + #","reason":\#(JSONValue.string(reason))}"#.utf8
                 } ?? bytes
-            let record = StoreRecord(
+            let record = ServedRecord(
                 kind: refusal == nil ? .action : .refused, place: place(context), actionCount: 1,
                 body: Array(body))
             if refusal != nil, reader.actionCount == 0 {
@@ -249,9 +249,9 @@ final class ServedStore<S: ReplicatedState>: AnyServedStore {
         let place = place(context)
         records.add(
             reader.actions,
-            StoreRecord(
+            ServedRecord(
                 kind: .change, place: place, actionCount: reader.actionCount, body: patch),
-            StoreRecords.State(place: place, body: forms.bytes))
+            ServedRecords.State(place: place, body: forms.bytes))
         reader.json = forms.json
         (reader.actions, reader.actionCount, reader.last) = ([], 0, nil)
     }

@@ -42,8 +42,9 @@ extension Rule {
             "ConfluxMonitoring", "ConfluxNode",
         ],
         "ConfluxGateway": [
-            "ConfluxVocabulary", "ConfluxSystem", "ConfluxProtocol", "ConfluxArguments", "Conflux",
-            "ConfluxZeroMQ", "ConfluxSequencer", "ConfluxNode", "ConfluxWorker", "CZeroMQ",
+            "ConfluxVocabulary", "ConfluxSystem", "ConfluxHashing", "ConfluxProtocol",
+            "ConfluxArguments", "Conflux", "ConfluxZeroMQ", "ConfluxSequencer", "ConfluxNode",
+            "ConfluxWorker", "CZeroMQ",
         ],
         "ConfluxSimulation": [
             "ConfluxVocabulary", "ConfluxHashing", "ConfluxProtocol", "Conflux", "ConfluxEtcd",

@@ -13,7 +13,7 @@ struct RecordPlace: Sendable {
 }
 
 /// Something that happened to a store.
-struct StoreRecord: Sendable {
+struct ServedRecord: Sendable {
     enum Kind: String, Sendable {
         /// The state changed; the body is a JSON Patch.
         case change
@@ -38,7 +38,7 @@ struct RecordRing: Sendable {
     /// The most bytes of their bodies. *At the bound* the oldest are discarded.
     static let bytesMax = 16 << 20
 
-    private var records: [StoreRecord] = []
+    private var records: [ServedRecord] = []
     /// How many of `records` are discarded.
     private var dropped = 0
     private var byteCount = 0
@@ -54,7 +54,7 @@ struct RecordRing: Sendable {
 
     private var start: UInt64 { end - UInt64(records.count - dropped) }
 
-    mutating func append(_ record: StoreRecord) {
+    mutating func append(_ record: ServedRecord) {
         records.append(record)
         end += 1
         byteCount += record.body.count
@@ -70,13 +70,13 @@ struct RecordRing: Sendable {
     }
 
     /// The records from an index on; nil if the first of them is discarded.
-    func records(from index: UInt64) -> ArraySlice<StoreRecord>? {
+    func records(from index: UInt64) -> ArraySlice<ServedRecord>? {
         guard index >= start else { return nil }
         return records[(dropped + Int(min(index, end) - start))...]
     }
 
     /// The records after a number; nil if it is too long ago.
-    func records(after sequence: SequenceNumber) -> ArraySlice<StoreRecord>? {
+    func records(after sequence: SequenceNumber) -> ArraySlice<ServedRecord>? {
         guard sequence >= floor else { return nil }
         let kept = records[dropped...]
         // The numbers rise, so this is a binary search.
@@ -90,7 +90,7 @@ struct RecordRing: Sendable {
 }
 
 /// What a gateway has of one store: the present state, and the newest changes and actions. Safe on any thread.
-final class StoreRecords: Sendable {
+final class ServedRecords: Sendable {
     struct State: Sendable {
         let place: RecordPlace
         /// JSON in UTF-8.
@@ -102,8 +102,8 @@ final class StoreRecords: Sendable {
         /// The present state; nil if there is none yet, or the store has ended.
         var state: State?
         /// nil if the reader must begin anew with the state.
-        var changes: ArraySlice<StoreRecord>?
-        var actions: ArraySlice<StoreRecord>?
+        var changes: ArraySlice<ServedRecord>?
+        var actions: ArraySlice<ServedRecord>?
         var cursor: Cursor
         /// Why the store is not served any more; nil if it is.
         var ending: String?
@@ -143,7 +143,7 @@ final class StoreRecords: Sendable {
     ///   - actions: The actions, with those that were refused; nil if some are missing.
     ///   - change: What they changed; nil if all were refused.
     ///   - state: The state after them; nil if all were refused.
-    func add(_ actions: [StoreRecord]?, _ change: StoreRecord?, _ state: State?) {
+    func add(_ actions: [ServedRecord]?, _ change: ServedRecord?, _ state: State?) {
         content.withLock { content in
             if let actions {
                 for record in actions { content.actions.append(record) }
@@ -185,10 +185,12 @@ final class StoreRecords: Sendable {
     /// - Returns: The records; nil if it is too long ago. The state, and why there is none.
     func records(
         after sequence: SequenceNumber, isActions: Bool
-    ) -> (records: ArraySlice<StoreRecord>?, state: State?, ending: String?) {
+    ) -> (records: ArraySlice<ServedRecord>?, state: State?, ending: String?) {
         content.withLock { content in
             let ring = isActions ? content.actions : content.changes
-            return (ring.records(after: sequence), content.state, content.ending)
+            // Only another history can have a later number.
+            let isKnown = content.state.map { sequence <= $0.place.sequence } ?? false
+            return (isKnown ? ring.records(after: sequence) : nil, content.state, content.ending)
         }
     }
 

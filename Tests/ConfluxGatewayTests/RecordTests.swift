@@ -1,0 +1,94 @@
+import Conflux
+import ConfluxVocabulary
+import Testing
+
+@testable import ConfluxGateway
+@testable import ConfluxProtocol
+
+/// What a gateway remembers of a store.
+struct RecordTests {
+    private func record(_ sequence: UInt64, bytes: Int = 2) -> ServedRecord {
+        ServedRecord(
+            kind: .change, place: RecordPlace(sequence: SequenceNumber(sequence)), actionCount: 1,
+            body: [UInt8](repeating: 0, count: bytes))
+    }
+
+    private func state(_ sequence: UInt64) -> ServedRecords.State {
+        ServedRecords.State(place: RecordPlace(sequence: SequenceNumber(sequence)), body: [])
+    }
+
+    @Test func `the newest records are kept, and whoever needs an older one is told`() {
+        var ring = RecordRing(after: SequenceNumber(10))
+        #expect(ring.records(after: SequenceNumber(9)) == nil)
+        #expect(ring.records(after: SequenceNumber(10))?.isEmpty == true)
+        for number in 0..<UInt64(RecordRing.countMax * 3) { ring.append(record(11 + 2 * number)) }
+        #expect(ring.records(from: 0) == nil)
+        #expect(ring.records(from: ring.end)?.isEmpty == true)
+        let first = ring.end - UInt64(RecordRing.countMax)
+        let kept = ring.records(from: first)
+        #expect(ring.records(from: first - 1) == nil && kept?.count == RecordRing.countMax)
+        let floor = (kept?.first?.place.sequence.rawValue ?? 0) - 2
+        #expect(ring.records(after: SequenceNumber(floor))?.count == RecordRing.countMax)
+        #expect(ring.records(after: SequenceNumber(floor - 1)) == nil)
+        // Between two records, and at the last one.
+        #expect(ring.records(after: SequenceNumber(floor + 3))?.count == RecordRing.countMax - 1)
+        #expect(ring.records(after: SequenceNumber(floor + 4))?.count == RecordRing.countMax - 2)
+        #expect(ring.records(after: SequenceNumber(UInt64.max))?.isEmpty == true)
+    }
+
+    @Test func `large records are kept up to their bytes`() {
+        var ring = RecordRing(after: .zero)
+        for number in 1...20 as ClosedRange<UInt64> { ring.append(record(number, bytes: 1 << 20)) }
+        #expect(ring.records(after: SequenceNumber(4))?.count == RecordRing.bytesMax >> 20)
+        #expect(ring.records(after: SequenceNumber(3)) == nil)
+        ring.append(record(21, bytes: RecordRing.bytesMax + 1))
+        #expect(ring.records(after: SequenceNumber(20)) == nil)
+        #expect(ring.records(after: SequenceNumber(21))?.isEmpty == true)
+    }
+
+    @Test func `a reader gets each record once, and begins anew with a state that was loaded`() {
+        let records = ServedRecords()
+        #expect(records.news(since: .init()).state == nil)
+        records.load(state(5))
+        var news = records.news(since: .init())
+        #expect(news.state?.place.sequence == SequenceNumber(5) && news.changes == nil)
+        records.add([record(6)], record(6), state(6))
+        records.add([record(7)], nil, nil)
+        news = records.news(since: news.cursor)
+        #expect(news.changes?.count == 1 && news.actions?.count == 2)
+        #expect(records.news(since: news.cursor).changes?.isEmpty == true)
+        // Actions were lost, and the changes were not.
+        records.add(nil, record(9), state(9))
+        news = records.news(since: news.cursor)
+        #expect(news.changes?.count == 1 && news.actions == nil)
+        #expect(records.records(after: SequenceNumber(6), isActions: true).records == nil)
+        #expect(records.records(after: SequenceNumber(6), isActions: false).records?.count == 1)
+        // Another history: its numbers may be lower, and those of the former one are unknown.
+        records.load(state(3))
+        #expect(records.news(since: news.cursor).changes == nil)
+        #expect(records.records(after: SequenceNumber(9), isActions: false).records == nil)
+        records.end("gone")
+        #expect(records.present.state == nil && records.present.ending == "gone")
+    }
+
+    @Test func `the epoch of an entry is known between two entries that were delivered`() {
+        let table = EpochTable()
+        func note(_ epoch: UInt64, _ first: UInt64, log: UInt64 = 1) {
+            table.note(
+                Commit(
+                    log: LogID(high: 0, low: log), epoch: Epoch(epoch), predecessor: Epoch(epoch),
+                    first: SequenceNumber(first), count: 2, timestamp: Timestamp(0), blocks: []))
+        }
+        note(7, 10)
+        note(9, 30)
+        note(7, 18)
+        #expect(table.epoch(of: SequenceNumber(9)) == nil)
+        #expect(table.epoch(of: SequenceNumber(15)) == Epoch(7))
+        #expect(table.epoch(of: SequenceNumber(25)) == nil)
+        #expect(table.epoch(of: SequenceNumber(31)) == Epoch(9))
+        for epoch in 100..<(100 + UInt64(EpochTable.countMax)) { note(epoch, epoch) }
+        #expect(table.epoch(of: SequenceNumber(15)) == nil)
+        note(3, 1, log: 2)
+        #expect(table.epoch(of: SequenceNumber(31)) == nil && table.log?.low == 2)
+    }
+}

@@ -1,0 +1,118 @@
+import CZeroMQ
+import Conflux
+import Foundation
+import Spawning
+import Testing
+
+extension ProcessTests {
+    /// A gateway that admits only keys, by libzmq's authentication.
+    struct GatewayKeyTests {
+        private func key(_ name: String, _ half: String, _ site: Site) throws -> String {
+            let file = try String(contentsOfFile: site.path("\(name).\(half)"), encoding: .utf8)
+            return String(try #require(file.split(separator: "\n").last))
+        }
+
+        private func keys(_ name: String, _ site: Site) throws -> ClientKeys {
+            ClientKeys(
+                secret: try key(name, "secret", site), own: try key(name, "public", site),
+                server: try key("gateway", "public", site))
+        }
+
+        private func authorize(_ rights: [String: String], _ site: Site) throws {
+            let lines = try rights.map { "\($0) \(try key($0, "public", site)) \($1)\n" }
+            _ = try site.write(lines.joined(), to: "authorized")
+        }
+
+        private func gateway(
+            _ rights: [String: String], _ site: Site, _ sequencer: RunningSequencer
+        ) async throws -> RunningGateway {
+            for name in ["gateway", "reader", "writer", "stranger"] {
+                #expect(try await site.run("keygen", site.path(name)).end == .exited(0))
+            }
+            try authorize(rights, site)
+            return try await site.gateway(
+                of: sequencer,
+                options: [
+                    "--curve-secret", site.path("gateway.secret"), "--authorized",
+                    site.path("authorized"),
+                ])
+        }
+
+        @Test func `each key has its own rights, and what it lacks is said`() async throws {
+            try await withSite { site in
+                let sequencer = try await site.sequencer()
+                let gateway = try await gateway(
+                    ["reader": "observe=document/*", "writer": "observe=*/* dispatch=counter"],
+                    site,
+                    sequencer)
+                let writer = try LibraryPeer(
+                    ZMQ_DEALER, gateway.ask, keys: try keys("writer", site))
+                let reader = try LibraryPeer(
+                    ZMQ_DEALER, gateway.ask, keys: try keys("reader", site))
+                let increment = #"{"store":"counter","dispatch":{"increment":{}}}"#
+                #expect(try await writer.ask(increment)[key: "receipt"] != nil)
+                #expect(try await reader.failure(increment) == "notPermitted")
+                #expect(try await reader.failure(#"{"get":"counter"}"#) == "notPermitted")
+                #expect(try await reader.ask(#"{"get":"document/prefs"}"#)[key: "state"] != nil)
+                #expect(try await reader.ask(#"{"stores":true}"#)[key: "stores"]?.array?.count == 1)
+                // Everything, of which it may read a part.
+                let all = try LibraryPeer(
+                    ZMQ_SUB, gateway.publish, keys: try keys("reader", site), topics: [""])
+                let topics = [
+                    try await all.news().topic, try await all.news().topic,
+                    try await all.news().topic,
+                ]
+                #expect(topics.allSatisfy { $0.contains("document/prefs\0") })
+                let none = try LibraryPeer(
+                    ZMQ_SUB, gateway.publish, keys: try keys("reader", site),
+                    topics: ["counter/shared\0"])
+                let denial = try await none.news()
+                #expect(
+                    denial.kind == "error" && denial.head.description.contains("may not observe"))
+            }
+        }
+
+        @Test func `nobody connects without an authorised key, and a key that is removed is out`()
+            async throws
+        {
+            try await withSite { site in
+                let sequencer = try await site.sequencer()
+                let gateway = try await gateway(
+                    ["reader": "observe=*/*", "writer": "observe=*/*"], site, sequencer)
+                for keys in [nil, try keys("stranger", site)] {
+                    let peer = try LibraryPeer(ZMQ_DEALER, gateway.ask, keys: keys)
+                    await #expect(throws: Failure.self) {
+                        _ = try await peer.ask(#"{"stores":true}"#, within: .milliseconds(500))
+                    }
+                }
+                let reader = try LibraryPeer(
+                    ZMQ_SUB, gateway.publish, keys: try keys("reader", site),
+                    topics: ["counter/shared\0"])
+                let asking = try LibraryPeer(
+                    ZMQ_DEALER, gateway.ask, keys: try keys("reader", site))
+                let writer = try LibraryPeer(
+                    ZMQ_SUB, gateway.publish, keys: try keys("writer", site),
+                    topics: ["counter/shared\0"])
+                _ = try await reader.news()
+                #expect(try await asking.ask(#"{"stores":true}"#)[key: "stores"] != nil)
+                _ = try await writer.news()
+                try authorize(["writer": "observe=*/*"], site)
+                gateway.child.signal(SIGHUP)
+                _ = try await site.event("authorized", of: gateway.child)
+                #expect(try await asking.failure(#"{"stores":true}"#) == "notPermitted")
+                // The other one connects again, and gets the state.
+                let sequence = try await site.dispatch(
+                    "increment", to: "counter", at: sequencer.address)
+                var news = try await writer.news()
+                while news.sequence < sequence { news = try await writer.news() }
+                await #expect(throws: Failure.self) {
+                    while try await reader.news(within: .milliseconds(500)).sequence < sequence {}
+                    Issue.record("the removed key got news")
+                }
+                _ = try site.write("nonsense", to: "authorized")
+                gateway.child.signal(SIGHUP)
+                _ = try await gateway.child.errors.first { $0.contains("stay authorised") }
+            }
+        }
+    }
+}
