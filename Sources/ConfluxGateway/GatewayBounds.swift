@@ -20,8 +20,11 @@ enum GatewayBounds {
     static let waitingMax: Int32 = 10_000
     /// Bytes of a subscription. *At the bound* libzmq ends the connection.
     static let subscriptionBytesMax: Int64 = 1_024
-    /// The bytes of states that new subscribers are sent in one turn. Others follow after what happened meanwhile.
-    static let stateBytesPerTurn = 1 << 20
+    /// The shortest time between two states that new subscribers of a store are sent, and everybody else with them. Those
+    /// who subscribe meanwhile wait for the next one.
+    static let statePause = Duration.milliseconds(10)
+    /// What is added to that time for each MiB of the states.
+    static let statePausePerMiB = Duration.milliseconds(20)
     /// How long a request may take, unless it says otherwise.
     static let timeout = Duration.seconds(10)
     /// The longest time that a request may ask for.

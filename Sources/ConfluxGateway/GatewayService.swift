@@ -190,7 +190,8 @@ final class GatewayService: WorkerService {
                 }
                 let thread = GatewayThread(
                     mailbox: mailbox, waker: waker, publisher: publisher, desk: desk,
-                    authenticator: state.authenticator, keys: keys)
+                    authenticator: state.authenticator, keys: keys,
+                    report: { environment.diagnostics.report(Self.failure($0)) })
                 state.thread = try NamedThread("conflux-gateway") { thread.run() }
             } catch {
                 failure = CommandFailure(.failed, "\(error)")

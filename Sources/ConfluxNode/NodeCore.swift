@@ -265,6 +265,11 @@ package final class NodeCore: Sendable {
         outbox.submit(Outbox.Aim(target), payload, mayWait: true)
     }
 
+    /// Lets the actions that a function submits gather, so that they are sent together.
+    ///
+    /// - Parameter body: Submits actions, and waits for nothing. Only one thread may use this.
+    package func gather(_ body: () -> Void) { outbox.gather(body) }
+
     /// Where this process continues, if its session was found by a key (rule 11).
     ///
     /// - Returns: nil before the first welcome, and without a key.

@@ -31,14 +31,6 @@ enum AnswerBody {
         error(failure.code, failure.message, sequence: failure.receipt?.sequence)
     }
 
-    static func receipt(_ receipt: Receipt) -> Members {
-        let log = receipt.log.map { "\"\($0)\"" } ?? "null"
-        let json =
-            #"{"epoch":\#(receipt.epoch.rawValue),"log":\#(log),"sequence":\#(receipt.sequence.rawValue),"#
-            + #""timestamp":"\#(receipt.timestamp.iso8601)"}"#
-        return [("receipt", Array(json.utf8))]
-    }
-
     static func state(_ state: ServedRecords.State, of store: StoreName, log: LogID?) -> Members {
         place(of: store, state.place, log) + [("state", state.body)]
     }
@@ -47,6 +39,7 @@ enum AnswerBody {
         _ records: ArraySlice<ServedRecord>, of store: StoreName, log: LogID?,
         after sequence: SequenceNumber, state: ServedRecords.State
     ) -> Members {
+        var heads = HeadWriter()
         var previous = sequence
         var list: [UInt8] = [UInt8(ascii: "[")]
         for record in records {
@@ -54,7 +47,7 @@ enum AnswerBody {
             list += bytes([
                 (
                     "head",
-                    Head.bytes(
+                    heads.head(
                         record.kind.rawValue, store, record.place, log: log, previous: previous,
                         actions: record.actionCount)
                 ), ("body", record.body),

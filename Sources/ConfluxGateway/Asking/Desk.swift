@@ -7,8 +7,6 @@ import ConfluxVocabulary
 import ConfluxWorker
 import ConfluxZeroMQ
 
-private typealias DispatchOutcome = Conflux.Outcome
-
 /// Answers requests. Confined to the gateway's thread; what takes time is done elsewhere and comes back by ``post``.
 ///
 /// *Invariants*: each request that has a way back is answered once, at the latest when its time is over. An answer that
@@ -17,7 +15,23 @@ final class Desk {
     /// What came of a request, from another thread.
     struct Outcome: Sendable {
         let ticket: UInt64
-        let members: AnswerBody.Members
+        let end: End
+
+        init(ticket: UInt64, members: AnswerBody.Members) {
+            self.ticket = ticket
+            end = .answer(members)
+        }
+
+        init(ticket: UInt64, end: End) {
+            self.ticket = ticket
+            self.end = end
+        }
+    }
+
+    enum End: Sendable {
+        case answer(AnswerBody.Members)
+        case receipt(Receipt)
+        case failure(DispatchError)
     }
 
     private struct Open {
@@ -47,6 +61,7 @@ final class Desk {
     private var shares = Shares<Owner>()
     private var keyedCount = 0
     private var lastTicket: UInt64 = 0
+    private var heads = HeadWriter()
     private var nextReview = Duration.zero
     private static let reviewInterval = Duration.milliseconds(50)
 
@@ -79,13 +94,24 @@ final class Desk {
     /// - Returns: Whether there may be more.
     func work(_ keys: GatewayKeys?, at now: Duration) -> Bool {
         let bytesMax = settings.payloadBytesMax + GatewayBounds.requestBytesMax
-        for _ in 0..<512 {
-            guard let message = socket.receive(partsMax: GatewayBounds.partsMax, bytesMax: bytesMax)
-            else { return false }
-            take(message, keys, at: now)
+        var mayBeMore = true
+        node.core.gather {
+            for _ in 0..<Self.perTurnMax where mayBeMore {
+                guard
+                    let message = socket.receive(
+                        partsMax: GatewayBounds.partsMax, bytesMax: bytesMax)
+                else {
+                    mayBeMore = false
+                    break
+                }
+                take(message, keys, at: now)
+            }
         }
-        return true
+        return mayBeMore
     }
+
+    /// How many requests are taken before what happened meanwhile is published.
+    private static let perTurnMax = 512
 
     // MARK: Requests
 
@@ -258,21 +284,30 @@ final class Desk {
         _ timeout: Duration, _ principal: Principal
     ) throws(CommandFailure) {
         let post = post
+        let (target, payload): (BatchTarget, [UInt8])
+        do throws(CodingFailure) {
+            (target, payload) = try store.submission(of: try action.canonicalBytes())
+        } catch {
+            throw CommandFailure(
+                .invalidInput, code: "invalidAction",
+                "This is no action of \(store.name): \(error.message). "
+                    + #"{"actions":"\#(store.name)"} shows what is."#)
+        }
         guard let key else {
-            let handle = try Self.decoding(for: store) { () throws(CodingFailure) in
-                try store.dispatch(try action.canonicalBytes())
-            }
+            let handle = node.core.submit(target, payload)
             open[ticket]?.handle = handle
-            return handle.whenEnded { post(Outcome(ticket: ticket, members: Self.members(of: $0))) }
+            return handle.whenEnded { outcome in
+                switch outcome {
+                case .committed(let receipt): post(Outcome(ticket: ticket, end: .receipt(receipt)))
+                case .failed(let error): post(Outcome(ticket: ticket, end: .failure(error)))
+                }
+            }
         }
         guard keyedCount <= GatewayBounds.keyedMax else {
             throw CommandFailure(
                 .rejected, code: "tooManyRequests",
                 "\(GatewayBounds.keyedMax) dispatches with keys are under way. Send it again later."
             )
-        }
-        let (target, payload) = try Self.decoding(for: store) { () throws(CodingFailure) in
-            try store.submission(of: try action.canonicalBytes())
         }
         let owner = principal.name?.text ?? ""
         // Of the digest, since all three may be longer together than a session key.
@@ -285,30 +320,10 @@ final class Desk {
             payload: payload, timeout: timeout)
         Task {
             do throws(CommandFailure) {
-                post(Outcome(ticket: ticket, members: AnswerBody.receipt(try await keyed.run())))
+                post(Outcome(ticket: ticket, end: .receipt(try await keyed.run())))
             } catch {
                 post(Outcome(ticket: ticket, members: AnswerBody.error(error)))
             }
-        }
-    }
-
-    private static func decoding<Value>(
-        for store: any AnyServedStore, _ body: () throws(CodingFailure) -> Value
-    ) throws(CommandFailure) -> Value {
-        do throws(CodingFailure) {
-            return try body()
-        } catch {
-            throw CommandFailure(
-                .invalidInput, code: "invalidAction",
-                "This is no action of \(store.name): \(error.message). "
-                    + #"{"actions":"\#(store.name)"} shows what is."#)
-        }
-    }
-
-    private static func members(of outcome: DispatchOutcome) -> AnswerBody.Members {
-        switch outcome {
-        case .committed(let receipt): AnswerBody.receipt(receipt)
-        case .failed(let error): AnswerBody.error(CommandFailure(error))
         }
     }
 
@@ -329,7 +344,13 @@ final class Desk {
     // MARK: Answers
 
     /// Takes what came of a request.
-    func take(_ outcome: Outcome) { finish(outcome.ticket, outcome.members) }
+    func take(_ outcome: Outcome) {
+        switch outcome.end {
+        case .answer(let members): finish(outcome.ticket, members)
+        case .receipt(let receipt): finish(outcome.ticket, [("receipt", heads.receipt(receipt))])
+        case .failure(let error): finish(outcome.ticket, AnswerBody.error(CommandFailure(error)))
+        }
+    }
 
     private func finish(_ ticket: UInt64, _ members: AnswerBody.Members) {
         guard let open = open.removeValue(forKey: ticket) else { return }
@@ -353,12 +374,7 @@ final class Desk {
                 open[ticket]?.deadline = now + GatewayBounds.withdrawalTime
                 handle.requestWithdrawal()
             } else if request.handle != nil || request.isKeyed {
-                finish(
-                    ticket,
-                    AnswerBody.error(
-                        "outcomeUnknown",
-                        "Nobody knows yet whether the action is in the log. Look at the state; with a key, send the "
-                            + "request again."))
+                finish(ticket, AnswerBody.error(CommandFailure.unknown))
             } else {
                 finish(
                     ticket,

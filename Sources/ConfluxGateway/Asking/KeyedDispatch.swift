@@ -38,8 +38,24 @@ struct KeyedDispatch: Sendable {
         do throws(DispatchError) {
             receipt = try await core.submit(target, payload).receipt(within: timeout)
         } catch {
-            throw CommandFailure(error)
+            guard error.code == .timedOut else { throw CommandFailure(error) }
+            throw .unknown
         }
-        return try await core.effect(of: receipt, on: target.target, patience: timeout)
+        do throws(CommandFailure) {
+            return try await core.effect(of: receipt, on: target.target, patience: timeout)
+        } catch {
+            guard error.exitCode == .timedOut else { throw error }
+            throw CommandFailure(
+                .unknownOutcome, code: "effectUnknown", receipt: error.receipt, error.message)
+        }
     }
+}
+
+extension CommandFailure {
+    /// Nobody knows yet what became of a dispatch.
+    static let unknown = CommandFailure(
+        .unknownOutcome, code: "outcomeUnknown",
+        """
+        Nobody knows yet whether the action is in the log. Look at the state; with a key, send the request again.
+        """)
 }

@@ -20,10 +20,16 @@ final class GatewayThread: @unchecked Sendable {
     private let desk: Desk?
     private let authenticator: Authenticator?
     private var keys: GatewayKeys?
+    private let report: (LibraryFailure) -> Void
+    /// How often the publisher's socket was to be made anew, and could not; 0 if that is not due.
+    private var renewals = 0
+    private static let renewalPause = Duration.milliseconds(10)
+    private static let renewalsReported = 300
 
     init(
         mailbox: Mailbox<Message>, waker: Waker, publisher: Publisher?, desk: Desk?,
-        authenticator: Authenticator?, keys: GatewayKeys?
+        authenticator: Authenticator?, keys: GatewayKeys?,
+        report: @escaping (LibraryFailure) -> Void
     ) {
         self.mailbox = mailbox
         self.waker = waker
@@ -31,6 +37,7 @@ final class GatewayThread: @unchecked Sendable {
         self.desk = desk
         self.authenticator = authenticator
         self.keys = keys
+        self.report = report
     }
 
     /// Works until it is told to stop.
@@ -46,16 +53,28 @@ final class GatewayThread: @unchecked Sendable {
                 case .outcome(let outcome): desk?.take(outcome)
                 case .keys(let keys):
                     self.keys = keys
-                    // Without its socket it could publish nothing. The address was free a moment ago.
-                    while publisher != nil, (try? publisher?.renew()) == nil {}
+                    renewals = 1
                 case .stop: return
                 }
             }
             let now = Moment.now.monotonic
+            renew()
             if let keys { authenticator?.work(keys) }
-            isBusy = publisher?.work(keys, at: now) ?? false
-            isBusy = desk?.work(keys, at: now) ?? false || isBusy
+            publisher?.work(keys, at: now)
+            isBusy = desk?.work(keys, at: now) ?? false
             desk?.review(at: now)
+        }
+    }
+
+    /// Makes the publisher's socket anew, if that is due. It is tried until it succeeds, and reported if it takes long.
+    private func renew() {
+        guard renewals > 0, let publisher else { return }
+        do throws(LibraryFailure) {
+            try publisher.renew()
+            renewals = 0
+        } catch {
+            renewals += 1
+            if renewals.isMultiple(of: Self.renewalsReported) { report(error) }
         }
     }
 
@@ -65,7 +84,8 @@ final class GatewayThread: @unchecked Sendable {
         let deadline =
             [publisher?.deadline, desk?.deadline].compactMap(\.self).min() ?? now + .seconds(1)
         let mayWait = waker.beginSleep() && !isBusy
-        let timeout = mayWait ? max(0, ((deadline - now) / .milliseconds(1)).rounded(.up)) : 0
+        let pause = renewals > 0 ? min(deadline - now, Self.renewalPause) : deadline - now
+        let timeout = mayWait ? max(0, (pause / .milliseconds(1)).rounded(.up)) : 0
         var items = [publisher?.pointer, desk?.pointer, authenticator?.pointer].compactMap(\.self)
             .map { zmq_pollitem_t(socket: $0, fd: 0, events: Int16(ZMQ_POLLIN), revents: 0) }
         items.append(

@@ -16,8 +16,10 @@ final class Publisher {
     private let stores: [any AnyServedStore]
     private let epochs: EpochTable
     private var feeds: [Feed]
-    private var socket: LibrarySocket
+    /// nil while its address is not free: see ``renew()``.
+    private var socket: LibrarySocket?
     private let makeSocket: () throws(LibraryFailure) -> LibrarySocket
+    private var heads = HeadWriter()
     private var nextBeat = Duration.zero
     private var beatCount = 0
 
@@ -33,6 +35,8 @@ final class Publisher {
         var wanted: Set<Topic> = []
         /// The topics of which new subscribers await the state.
         var awaited: Set<Topic> = []
+        /// When new subscribers may get the state again: everybody else gets it, too.
+        var nextState = Duration.zero
         var ending: String?
         /// Whether something has happened since the last beat.
         var isBeatDue = true
@@ -61,19 +65,20 @@ final class Publisher {
         }
     }
 
-    var pointer: UnsafeMutableRawPointer { socket.pointer }
+    var pointer: UnsafeMutableRawPointer? { socket?.pointer }
 
     /// Ends all connections, since the keys have changed. Subscribers whose keys are authorised connect and subscribe again.
+    /// The address is free only some time after the former socket was closed: until then this fails, and has to be called
+    /// again.
     func renew() throws(LibraryFailure) {
-        // The address is free only once the former socket is closed.
-        socket.close()
+        socket?.close()
+        socket = nil
         socket = try makeSocket()
     }
 
     // MARK: A turn
 
-    /// - Returns: Whether there is more to do at once.
-    func work(_ keys: GatewayKeys?, at now: Duration) -> Bool {
+    func work(_ keys: GatewayKeys?, at now: Duration) {
         for index in feeds.indices {
             if feeds[index].awaited.isEmpty {
                 sendNews(of: index)
@@ -84,16 +89,17 @@ final class Publisher {
             }
         }
         takeSubscriptions(keys)
-        let isDone = sendStates()
+        sendStates(at: now)
         if now >= nextBeat {
             nextBeat = now + Self.beatInterval
             sendBeats()
         }
-        return !isDone
     }
 
     /// When it has something to do, though nothing happens.
-    var deadline: Duration { nextBeat }
+    var deadline: Duration {
+        feeds.reduce(nextBeat) { $1.awaited.isEmpty ? $0 : min($0, $1.nextState) }
+    }
 
     private func sendNews(of index: Int) {
         let store = stores[index]
@@ -151,9 +157,9 @@ final class Publisher {
         _ index: Int, _ topic: Topic, _ kind: String, _ place: RecordPlace,
         previous: SequenceNumber, actions: Int, _ body: [UInt8]
     ) {
-        let head = Head.bytes(
+        let head = heads.head(
             kind, stores[index].name, place, log: epochs.log, previous: previous, actions: actions)
-        socket.send([feeds[index].topics[topic] ?? [], head, body])
+        socket?.send([feeds[index].topics[topic] ?? [], head, body])
     }
 
     private func sendBeats() {
@@ -175,7 +181,7 @@ final class Publisher {
     private func takeSubscriptions(_ keys: GatewayKeys?) {
         var count = 0
         while count < 1_024,
-            let message = socket.receive(
+            let message = socket?.receive(
                 partsMax: 1, bytesMax: Int(GatewayBounds.subscriptionBytesMax))
         {
             count += 1
@@ -187,7 +193,7 @@ final class Publisher {
             if first == 1 {
                 subscribe(prefix, keys.map { $0.principal(of: message.userID) })
             } else {
-                try? socket.set(ZMQ_UNSUBSCRIBE, prefix)
+                try? socket?.set(ZMQ_UNSUBSCRIBE, prefix)
             }
         }
     }
@@ -216,10 +222,10 @@ final class Publisher {
                     + "the stores are: \(known)")
         }
         if isAllowed {
-            try? socket.set(ZMQ_SUBSCRIBE, prefix)
+            try? socket?.set(ZMQ_SUBSCRIBE, prefix)
         } else {
             for (index, topic) in matches {
-                try? socket.set(ZMQ_SUBSCRIBE, feeds[index].topics[topic] ?? [])
+                try? socket?.set(ZMQ_SUBSCRIBE, feeds[index].topics[topic] ?? [])
             }
         }
         for (index, topic) in matches {
@@ -230,31 +236,32 @@ final class Publisher {
 
     /// Tells a subscriber, and nobody else, why it gets nothing.
     private func refuse(_ prefix: [UInt8], _ reason: String) {
-        try? socket.set(ZMQ_SUBSCRIBE, prefix)
+        try? socket?.set(ZMQ_SUBSCRIBE, prefix)
         let head = #"{"kind":"error","message":\#(JSONValue.string(reason))}"#
-        socket.send([prefix, Array(head.utf8), []])
-        try? socket.set(ZMQ_UNSUBSCRIBE, prefix)
+        socket?.send([prefix, Array(head.utf8), []])
+        try? socket?.set(ZMQ_UNSUBSCRIBE, prefix)
     }
 
-    /// Sends the state to new subscribers.
-    ///
-    /// - Returns: Whether all have it.
-    private func sendStates() -> Bool {
-        var room = GatewayBounds.stateBytesPerTurn
-        for index in feeds.indices {
+    /// Sends the state to new subscribers. Until they have it, nothing else of the store is sent.
+    private func sendStates(at now: Duration) {
+        for index in feeds.indices where !feeds[index].awaited.isEmpty {
+            guard now >= feeds[index].nextState else { continue }
+            var byteCount = 0
             for topic in feeds[index].awaited {
-                guard room > 0 else { return false }
                 if feeds[index].ending != nil {
                     sendEnding(of: index, topic)
                 } else if let state = feeds[index].state {
-                    room -= state.body.count
+                    byteCount += state.body.count
                     sendState(state, of: index, topic)
                 } else {
+                    // It goes to everybody as soon as there is one.
                     continue
                 }
                 feeds[index].awaited.remove(topic)
             }
+            feeds[index].nextState =
+                now + GatewayBounds.statePause
+                + GatewayBounds.statePausePerMiB * (Double(byteCount) / Double(1 << 20))
         }
-        return true
     }
 }

@@ -11,15 +11,9 @@ protocol AnyServedStore: AnyObject, Sendable {
     /// The shapes of the state's actions as JSON; nil if they are not known.
     var shapes: [UInt8]? { get }
 
-    /// Dispatches an action.
+    /// Checks and encodes an action.
     ///
-    /// - Parameter json: The action.
-    /// - Throws: Why it is no action of the state.
-    func dispatch(_ json: [UInt8]) throws(CodingFailure) -> DispatchHandle
-
-    /// Encodes an action for a session of its own.
-    ///
-    /// - Parameter json: The action.
+    /// - Parameter json: The action in canonical JSON.
     /// - Returns: What is to be submitted.
     /// - Throws: Why it is no action of the state.
     func submission(of json: [UInt8]) throws(CodingFailure) -> (BatchTarget, [UInt8])
@@ -274,16 +268,12 @@ final class ServedStore<S: ReplicatedState>: AnyServedStore {
 
     // MARK: For requests
 
-    func dispatch(_ json: [UInt8]) throws(CodingFailure) -> DispatchHandle {
-        store.core.dispatchTracked(try actionCoder.decode(json[...], as: .json))
-    }
-
     func submission(of json: [UInt8]) throws(CodingFailure) -> (BatchTarget, [UInt8]) {
         let action = try actionCoder.decode(json[...], as: .json)
         let target = BatchTarget(
             target: .store(name), schemaVersion: UInt32(clamping: S.schemaVersion(of: action)),
             coding: S.coding)
-        return (target, try actionCoder.encode(action, as: S.coding))
+        return (target, S.coding == .json ? json : try actionCoder.encode(action, as: S.coding))
     }
 
     func settle(_ body: @escaping @Sendable () -> Void) {

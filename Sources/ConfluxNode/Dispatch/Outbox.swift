@@ -88,6 +88,8 @@ package final class Outbox: @unchecked Sendable {
     /// larger; at most twice `bytesMax` if threads dispatch that must not wait.
     @exclusivity(unchecked) private var byteCount = 0
     @exclusivity(unchecked) private var isClosed = false
+    /// Whether actions gather, so that nobody is woken for the first one.
+    @exclusivity(unchecked) private var isGathering = false
     /// The tasks that wait for room.
     private var roomWaiters: [OneShot<Bool>] = []
 
@@ -149,12 +151,26 @@ package final class Outbox: @unchecked Sendable {
             condition.unlock()
             return DispatchHandle(.failed(.nodeClosed))
         }
-        let wasEmpty = isVacant
+        let wasEmpty = isVacant && !isGathering
         let index = append(aim, payload)
         let block = open.block
         condition.unlock()
         if wasEmpty { wake() }
         return DispatchHandle(block: block, index: index)
+    }
+
+    /// Lets the actions that a function submits gather, so that they are sent together. *Use*: one thread, which does not
+    /// wait meanwhile.
+    func gather(_ body: () -> Void) {
+        condition.lock()
+        isGathering = true
+        condition.unlock()
+        body()
+        condition.lock()
+        isGathering = false
+        let isVacant = isVacant
+        condition.unlock()
+        if !isVacant { wake() }
     }
 
     /// Appends an action whose payload is an array.
