@@ -34,7 +34,7 @@ final class Desk {
         case failure(DispatchError)
     }
 
-    private struct Open {
+    struct Open {
         let envelope: [[UInt8]]
         let id: JSONValue?
         let owner: Owner
@@ -46,20 +46,20 @@ final class Desk {
     }
 
     /// Whose share a request counts for: the key's, or, without keys, the connection's.
-    private enum Owner: Hashable, Sendable {
+    enum Owner: Hashable, Sendable {
         case key(Name?)
         case connection([UInt8])
     }
 
     private let socket: LibrarySocket
-    private let stores: [StoreName: any AnyServedStore]
-    private let node: Node
-    private let epochs: EpochTable
-    private let settings: NodeSettings
-    private let post: @Sendable (Outcome) -> Void
-    private var open: [UInt64: Open] = [:]
+    let stores: [StoreName: any AnyServedStore]
+    let node: Node
+    let epochs: EpochTable
+    let settings: NodeSettings
+    let post: @Sendable (Outcome) -> Void
+    var open: [UInt64: Open] = [:]
     private var shares = Shares<Owner>()
-    private var keyedCount = 0
+    var keyedCount = 0
     private var lastTicket: UInt64 = 0
     private var heads = HeadWriter()
     private var nextReview = Duration.zero
@@ -212,135 +212,6 @@ final class Desk {
         }
     }
 
-    private func served(_ name: StoreName) throws(CommandFailure) -> any AnyServedStore {
-        guard let store = stores[name] else {
-            let names = stores.keys.sorted().map(\.description).joined(separator: ", ")
-            throw CommandFailure(
-                .notFound, code: "unknownStore",
-                "This gateway does not serve \(name). It serves: \(names).")
-        }
-        if let ending = store.records.present.ending {
-            throw CommandFailure(.notFound, code: "storeEnded", ending)
-        }
-        return store
-    }
-
-    private func perform(
-        _ request: Request, _ ticket: UInt64, _ principal: Principal
-    ) throws(CommandFailure) {
-        let log = epochs.log
-        switch request.verb {
-        case .get(let name, let atLeast):
-            let store = try served(name)
-            let (node, post) = (node, post)
-            let answer: @Sendable () -> Void = {
-                Self.settle(store, ticket, post) { AnswerBody.state($0, of: name, log: log) }
-            }
-            guard let atLeast else { return answer() }
-            Task {
-                do throws(NodeError) {
-                    try await node.wait(forEntry: atLeast, patience: request.timeout)
-                    answer()
-                } catch {
-                    post(Outcome(ticket: ticket, members: AnswerBody.error(CommandFailure(error))))
-                }
-            }
-        case .since(let name, let sequence, let isActions):
-            let store = try served(name)
-            Self.settle(store, ticket, post) { state in
-                let found = store.records.records(after: sequence, isActions: isActions)
-                guard let records = found.records, let newest = found.state else {
-                    return AnswerBody.state(state, of: name, log: log)
-                }
-                return AnswerBody.records(
-                    records, of: name, log: log, after: sequence, state: newest)
-            }
-        case .dispatch(let name, let action, let key):
-            try dispatch(action, to: try served(name), key, ticket, request.timeout, principal)
-        case .stores: finish(ticket, listing(principal))
-        case .actions(let name):
-            let shapes = try served(name).shapes ?? Array("null".utf8)
-            finish(ticket, [("actions", shapes), ("store", Array("\"\(name)\"".utf8))])
-        }
-    }
-
-    /// Answers with what the store has, once the records have everything that it has applied by now.
-    private static func settle(
-        _ store: any AnyServedStore, _ ticket: UInt64,
-        _ post: @escaping @Sendable (Outcome) -> Void,
-        _ make: @escaping @Sendable (ServedRecords.State) -> AnswerBody.Members
-    ) {
-        store.settle {
-            let (state, ending) = store.records.present
-            let members =
-                state.map(make)
-                ?? AnswerBody.error("storeEnded", ending ?? "\(store.name) is not hosted any more.")
-            post(Outcome(ticket: ticket, members: members))
-        }
-    }
-
-    private func dispatch(
-        _ action: JSONValue, to store: any AnyServedStore, _ key: String?, _ ticket: UInt64,
-        _ timeout: Duration, _ principal: Principal
-    ) throws(CommandFailure) {
-        let post = post
-        let (target, payload): (BatchTarget, [UInt8])
-        do throws(CodingFailure) {
-            (target, payload) = try store.submission(of: try action.canonicalBytes())
-        } catch {
-            throw CommandFailure(
-                .invalidInput, code: "invalidAction",
-                "This is no action of \(store.name): \(error.message). "
-                    + #"{"actions":"\#(store.name)"} shows what is."#)
-        }
-        guard let key else {
-            let handle = node.core.submit(target, payload)
-            open[ticket]?.handle = handle
-            return handle.whenEnded { outcome in
-                switch outcome {
-                case .committed(let receipt): post(Outcome(ticket: ticket, end: .receipt(receipt)))
-                case .failed(let error): post(Outcome(ticket: ticket, end: .failure(error)))
-                }
-            }
-        }
-        guard keyedCount <= GatewayBounds.keyedMax else {
-            throw CommandFailure(
-                .rejected, code: "tooManyRequests",
-                "\(GatewayBounds.keyedMax) dispatches with keys are under way. Send it again later."
-            )
-        }
-        let owner = principal.name?.text ?? ""
-        // Of the digest, since all three may be longer together than a session key.
-        let digest = Digest(of: "\(owner)\0\(store.name)\0\(key)".utf8)
-        guard let session = SessionKey("gateway \(digest)") else {
-            preconditionFailure("the text of a digest is short")
-        }
-        let keyed = KeyedDispatch(
-            address: node.core.address, settings: settings, key: session, target: target,
-            payload: payload, timeout: timeout)
-        Task {
-            do throws(CommandFailure) {
-                post(Outcome(ticket: ticket, end: .receipt(try await keyed.run())))
-            } catch {
-                post(Outcome(ticket: ticket, members: AnswerBody.error(error)))
-            }
-        }
-    }
-
-    private func listing(_ principal: Principal) -> AnswerBody.Members {
-        let list = stores.values.sorted { $0.name < $1.name }.filter {
-            principal.rights.allowReading(.store($0.name))
-                || principal.rights.allow(.dispatch, .store($0.name))
-        }.map { store -> JSONValue in
-            let (state, ending) = store.records.present
-            var object: JSONObject = ["store": .string(store.name.description)]
-            object["sequence"] = state.map { .number($0.place.sequence) }
-            object["ended"] = ending.map { .string($0) }
-            return .object(object)
-        }
-        return [("stores", Array(JSONValue.array(list).description.utf8))]
-    }
-
     // MARK: Answers
 
     /// Takes what came of a request.
@@ -352,7 +223,7 @@ final class Desk {
         }
     }
 
-    private func finish(_ ticket: UInt64, _ members: AnswerBody.Members) {
+    func finish(_ ticket: UInt64, _ members: AnswerBody.Members) {
         guard let open = open.removeValue(forKey: ticket) else { return }
         shares.remove(of: open.owner)
         if open.isKeyed { keyedCount -= 1 }
@@ -390,19 +261,5 @@ extension Request {
     /// Whether it is a dispatch with a key of its own.
     var isKeyed: Bool {
         if case .dispatch(_, _, .some) = verb { true } else { false }
-    }
-}
-
-extension Node {
-    /// Waits until this node has applied everything up to an entry of its log.
-    fileprivate func wait(
-        forEntry sequence: SequenceNumber, patience: Duration
-    ) async throws(NodeError) {
-        let status = await status
-        guard let log = status.log else { return try await barrier(patience: patience) }
-        try await wait(
-            for: Receipt(
-                log: log, epoch: status.epoch, sequence: sequence, timestamp: Timestamp(0)),
-            patience: patience)
     }
 }

@@ -159,18 +159,15 @@ package final class Outbox: @unchecked Sendable {
         return DispatchHandle(block: block, index: index)
     }
 
-    /// Lets the actions that a function submits gather, so that they are sent together. *Use*: one thread, which does not
-    /// wait meanwhile.
+    /// See ``NodeCore/gather(_:)``.
     func gather(_ body: () -> Void) {
-        condition.lock()
-        isGathering = true
-        condition.unlock()
+        condition.withLock { isGathering = true }
         body()
-        condition.lock()
-        isGathering = false
-        let isVacant = isVacant
-        condition.unlock()
-        if !isVacant { wake() }
+        let mustWake = condition.withLock {
+            isGathering = false
+            return !isVacant
+        }
+        if mustWake { wake() }
     }
 
     /// Appends an action whose payload is an array.
@@ -194,9 +191,7 @@ package final class Outbox: @unchecked Sendable {
     }
 
     private func forget(_ turn: OneShot<Bool>) {
-        condition.lock()
-        roomWaiters.removeAll { $0 === turn }
-        condition.unlock()
+        condition.withLock { roomWaiters.removeAll { $0 === turn } }
     }
 
     /// - Returns: What gets the notice that there is room; nil if there is room, or never will be any.
