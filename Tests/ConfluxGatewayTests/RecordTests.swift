@@ -14,7 +14,9 @@ struct RecordTests {
     }
 
     private func state(_ sequence: UInt64) -> ServedRecords.State {
-        ServedRecords.State(place: RecordPlace(sequence: SequenceNumber(sequence)), body: [])
+        ServedRecords.State(
+            place: RecordPlace(sequence: SequenceNumber(sequence)),
+            position: SequenceNumber(sequence), body: [])
     }
 
     @Test func `the newest records are kept, and whoever needs an older one is told`() {
@@ -56,6 +58,9 @@ struct RecordTests {
         records.add([record(7)], nil, nil)
         news = records.news(since: news.cursor)
         #expect(news.changes?.count == 1 && news.actions?.count == 2)
+        // The last action was refused: the state is the same, and is that of a later number.
+        #expect(news.state?.position == SequenceNumber(7))
+        #expect(news.state?.place.sequence == SequenceNumber(6))
         #expect(records.news(since: news.cursor).changes?.isEmpty == true)
         // Actions were lost, and the changes were not.
         records.add(nil, record(9), state(9))

@@ -32,7 +32,7 @@ enum AnswerBody {
     }
 
     static func state(_ state: ServedRecords.State, of store: StoreName, log: LogID?) -> Members {
-        place(of: store, state.place, log) + [("state", state.body)]
+        place(of: store, state, log) + [("state", state.body)]
     }
 
     static func records(
@@ -55,14 +55,16 @@ enum AnswerBody {
             previous = record.place.sequence
         }
         list.append(UInt8(ascii: "]"))
-        return place(of: store, state.place, log) + [("messages", list)]
+        return place(of: store, state, log) + [("messages", list)]
     }
 
-    private static func place(of store: StoreName, _ place: RecordPlace, _ log: LogID?) -> Members {
+    private static func place(
+        of store: StoreName, _ state: ServedRecords.State, _ log: LogID?
+    ) -> Members {
         [
-            ("epoch", Array((place.epoch.map { "\($0.rawValue)" } ?? "null").utf8)),
+            ("epoch", Array((state.place.epoch.map { "\($0.rawValue)" } ?? "null").utf8)),
             ("log", Array((log.map { "\"\($0)\"" } ?? "null").utf8)),
-            ("sequence", Array("\(place.sequence.rawValue)".utf8)),
+            ("sequence", Array("\(state.position.rawValue)".utf8)),
             ("store", Array("\"\(store)\"".utf8)),
         ]
     }

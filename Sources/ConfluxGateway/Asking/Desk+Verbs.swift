@@ -129,7 +129,7 @@ extension Desk {
         }.map { store -> JSONValue in
             let (state, ending) = store.records.present
             var object: JSONObject = ["store": .string(store.name.description)]
-            object["sequence"] = state.map { .number($0.place.sequence) }
+            object["sequence"] = state.map { .number($0.position) }
             object["ended"] = ending.map { .string($0) }
             return .object(object)
         }

@@ -234,10 +234,13 @@ final class Publisher {
         }
     }
 
-    /// Tells a subscriber, and nobody else, why it gets nothing.
+    /// Tells a subscriber why it gets nothing. Whoever has subscribed to a beginning of its prefix gets that, too; so the
+    /// head has all members, and no number that means anything.
     private func refuse(_ prefix: [UInt8], _ reason: String) {
         try? socket?.set(ZMQ_SUBSCRIBE, prefix)
-        let head = #"{"kind":"error","message":\#(JSONValue.string(reason))}"#
+        let head =
+            #"{"actions":0,"epoch":null,"kind":"error","log":null,"message":\#(JSONValue.string(reason)),"#
+            + #""origin":null,"previous":0,"sequence":0,"store":null,"timestamp":null}"#
         socket?.send([prefix, Array(head.utf8), []])
         try? socket?.set(ZMQ_UNSUBSCRIBE, prefix)
     }

@@ -92,7 +92,10 @@ struct RecordRing: Sendable {
 /// What a gateway has of one store: the present state, and the newest changes and actions. Safe on any thread.
 final class ServedRecords: Sendable {
     struct State: Sendable {
+        /// The last change.
         let place: RecordPlace
+        /// The number up to which it is the state: later actions were refused.
+        var position: SequenceNumber
         /// JSON in UTF-8.
         let body: [UInt8]
     }
@@ -145,6 +148,9 @@ final class ServedRecords: Sendable {
     ///   - state: The state after them; nil if all were refused.
     func add(_ actions: [ServedRecord]?, _ change: ServedRecord?, _ state: State?) {
         content.withLock { content in
+            if state == nil, let last = actions?.last {
+                content.state?.position = last.place.sequence
+            }
             if let actions {
                 for record in actions { content.actions.append(record) }
             } else if let state {
@@ -189,7 +195,7 @@ final class ServedRecords: Sendable {
         content.withLock { content in
             let ring = isActions ? content.actions : content.changes
             // Only another history can have a later number.
-            let isKnown = content.state.map { sequence <= $0.place.sequence } ?? false
+            let isKnown = content.state.map { sequence <= $0.position } ?? false
             return (isKnown ? ring.records(after: sequence) : nil, content.state, content.ending)
         }
     }

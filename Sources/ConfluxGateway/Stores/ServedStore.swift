@@ -205,12 +205,13 @@ final class ServedStore<S: ReplicatedState>: AnyServedStore {
         reader.json = forms.json
         (reader.actions, reader.actionCount, reader.last) = ([], 0, nil)
         let place = RecordPlace(sequence: position, epoch: epochs.epoch(of: position))
-        records.load(ServedRecords.State(place: place, body: forms.bytes))
+        records.load(
+            ServedRecords.State(place: place, position: position, body: forms.bytes))
     }
 
     private func note(_ context: ActionContext, _ action: S.Action, _ refusal: String?) {
         // The first copy may have it already.
-        if let state = records.present.state, context.sequence <= state.place.sequence { return }
+        if let state = records.present.state, context.sequence <= state.position { return }
         reader.last = context
         if refusal == nil { reader.actionCount += 1 }
         guard reader.actions != nil else { return }
@@ -245,7 +246,8 @@ final class ServedStore<S: ReplicatedState>: AnyServedStore {
             reader.actions,
             ServedRecord(
                 kind: .change, place: place, actionCount: reader.actionCount, body: patch),
-            ServedRecords.State(place: place, body: forms.bytes))
+            ServedRecords.State(
+                place: place, position: context.sequence, body: forms.bytes))
         reader.json = forms.json
         (reader.actions, reader.actionCount, reader.last) = ([], 0, nil)
     }

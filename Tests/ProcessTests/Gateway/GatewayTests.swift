@@ -63,6 +63,7 @@ extension ProcessTests {
                 let wrong = try LibraryPeer(ZMQ_SUB, gateway.publish, topics: ["document/pre\0"])
                 let error = try await wrong.news()
                 #expect(error.kind == "error" && error.topic == "document/pre\0")
+                #expect(error.head[key: "sequence"]?.number == 0)
                 let beats = try LibraryPeer(
                     ZMQ_SUB, gateway.publish, topics: ["beat:document/prefs\0"])
                 #expect(try await beats.news().kind == "beat")
@@ -116,6 +117,12 @@ extension ProcessTests {
                     let found = try await peer.failure(request)
                     #expect(found == code, "\(request)")
                 }
+                // A refused action has its place, too.
+                let refused = try await peer.ask(
+                    #"{"store":"document/prefs","dispatch":{"remove":{"at":"/none"}}}"#)
+                let last = try #require(refused[key: "error"]?[key: "sequence"]?.number)
+                let after = try await peer.ask(#"{"get":"document/prefs","atLeast":\#(last)}"#)
+                #expect(after[key: "sequence"]?.number == last)
                 // Without a delimiter, and with too many parts.
                 peer.send([Array(#"{"stores":true}"#.utf8)])
                 #expect(try await peer.receive().count == 1)
