@@ -26,6 +26,7 @@ package protocol WorkerService: Sendable {
     ///   - node: The node.
     ///   - environment: Gets its events.
     /// - Returns: What the line that says ready tells besides.
+    /// - Throws: Why it can't serve.
     func serve(
         _ node: Node, in environment: CommandEnvironment
     ) async throws(CommandFailure) -> (fields: JSONObject, text: String)

@@ -50,6 +50,7 @@ final class LibrarySocket {
     /// - Parameters:
     ///   - kind: `ZMQ_XPUB`, `ZMQ_ROUTER` …
     ///   - context: Its context.
+    /// - Throws: If there are too many sockets.
     init(_ kind: Int32, in context: LibraryContext) throws(LibraryFailure) {
         guard let pointer = zmq_socket(context.pointer, kind) else {
             throw .now("Making a socket")

@@ -50,6 +50,7 @@ final class Publisher {
     ///   - stores: The stores.
     ///   - epochs: Knows the log.
     ///   - makeSocket: Makes the socket, and binds it to the same address each time.
+    /// - Throws: What `makeSocket` throws.
     init(
         _ stores: [any AnyServedStore], _ epochs: EpochTable,
         makeSocket: @escaping () throws(LibraryFailure) -> LibrarySocket
@@ -198,7 +199,11 @@ final class Publisher {
         }
     }
 
-    /// - Parameter principal: Whose connection it is; nil without keys, and nil in it if the key is no longer authorised.
+    /// Takes a subscription.
+    ///
+    /// - Parameters:
+    ///   - prefix: What the topics begin with.
+    ///   - principal: Whose connection it is; nil without keys, and nil in it if the key is no longer authorised.
     private func subscribe(_ prefix: [UInt8], _ principal: Principal??) {
         var (isAllowed, matches): (Bool, [(Int, Topic)]) = (true, [])
         var denial: String?

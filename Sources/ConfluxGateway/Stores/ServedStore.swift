@@ -82,6 +82,8 @@ final class ServedStore<S: ReplicatedState>: AnyServedStore {
     ///   - payloadBytesMax: The most bytes of an action.
     ///   - epochs: Knows the epochs of entries.
     ///   - announce: Called when there are new records, on any thread.
+    /// - Returns: The store, whose records begin with its present state.
+    /// - Throws: Why it can't be opened.
     static func open(
         _ name: StoreName, on node: Node, patience: Duration, payloadBytesMax: Int,
         epochs: EpochTable, announce: @escaping @Sendable () -> Void

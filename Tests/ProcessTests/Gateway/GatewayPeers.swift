@@ -161,6 +161,7 @@ final class StockProxy: @unchecked Sendable {
     ///   - front: The type of the socket for clients.
     ///   - back: The type of the socket for the gateway.
     ///   - target: The gateway's address.
+    /// - Throws: ``Failure`` if a socket can't be made.
     init(_ front: Int32, _ back: Int32, to target: String) throws {
         guard let context = zmq_ctx_new(), let frontend = zmq_socket(context, front),
             let backend = zmq_socket(context, back)
