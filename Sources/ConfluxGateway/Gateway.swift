@@ -95,9 +95,14 @@ public enum Gateway {
         guard arguments[GatewayOptions.authorized] == nil, !arguments[GatewayOptions.insecure]
         else { return }
         for option in options {
-            guard let address = arguments[option], let endpoint = try? Endpoint(address),
-                !endpoint.isLocal
-            else { continue }
+            guard let address = arguments[option] else { continue }
+            let endpoint: Endpoint
+            do throws(ZeroMQError) {
+                endpoint = try Endpoint(address)
+            } catch {
+                throw arguments.usageError("\(address) is no address: \(error)")
+            }
+            guard !endpoint.isLocal else { continue }
             throw arguments.usageError(
                 "\(address) can be reached from elsewhere; give --curve-secret and --authorized, or let everybody "
                     + "use the gateway with --insecure")

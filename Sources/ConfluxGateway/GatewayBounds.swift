@@ -13,6 +13,9 @@ enum GatewayBounds {
     static let keyedMax = 64
     /// Parts of a request, with those that name its way back. *At the bound* it is refused.
     static let partsMax = 64
+    /// Bytes of a request's id, and of the parts that name its way back: they are kept until it is answered. *At the bound*
+    /// it is refused.
+    static let routeBytesMax = 4_096
     /// Bytes of a request, besides its action.
     static let requestBytesMax = 64 << 10
     /// Messages that wait for one subscriber, or for one asker. *At the bound* libzmq discards further ones: a subscriber

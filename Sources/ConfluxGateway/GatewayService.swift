@@ -26,6 +26,7 @@ final class GatewayService: WorkerService {
         var publishing: (socket: LibrarySocket, address: String)?
         var asking: (socket: LibrarySocket, address: String)?
         var stores: [any AnyServedStore] = []
+        var isFollowing = false
         var thread: NamedThread?
     }
 
@@ -42,7 +43,9 @@ final class GatewayService: WorkerService {
 
     // MARK: Before the node
 
-    func prepare(_ settings: inout NodeSettings) throws(CommandFailure) {
+    func prepare(
+        _ settings: inout NodeSettings, in environment: CommandEnvironment
+    ) throws(CommandFailure) {
         // The gateway's own key is for its clients, too. So it may be without a sequencer's.
         let isForClientsOnly =
             arguments[WorkerOptions.serverKey] == nil && arguments[GatewayOptions.authorized] != nil
@@ -56,8 +59,8 @@ final class GatewayService: WorkerService {
                 try Authenticator(in: context)
             }
             let publishing = try bind(
-                GatewayOptions.publish, ZMQ.publish, in: context, keys)
-            let asking = try bind(GatewayOptions.ask, ZMQ.route, in: context, keys)
+                GatewayOptions.publish, ZMQ.publish, in: context, keys, settings)
+            let asking = try bind(GatewayOptions.ask, ZMQ.route, in: context, keys, settings)
             state.withLock { [settings] state in
                 state.settings = settings
                 state.keys = keys
@@ -66,6 +69,7 @@ final class GatewayService: WorkerService {
                 state.publishing = publishing
                 state.asking = asking
             }
+            if let path = arguments[GatewayOptions.authorized] { reload(path, environment) }
         } catch {
             throw Self.failure(error)
         }
@@ -112,11 +116,11 @@ final class GatewayService: WorkerService {
     }
 
     private func bind(
-        _ option: Option<String?>, _ kind: Int32, in context: LibraryContext, _ keys: GatewayKeys?
+        _ option: Option<String?>, _ kind: Int32, in context: LibraryContext,
+        _ keys: GatewayKeys?, _ settings: NodeSettings
     ) throws(LibraryFailure) -> (socket: LibrarySocket, address: String)? {
         guard let address = arguments[option] else { return nil }
-        return try Self.bind(
-            kind, to: address, in: context, keys, settings: state.withLock { $0.settings })
+        return try Self.bind(kind, to: address, in: context, keys, settings: settings)
     }
 
     private static func bind(
@@ -132,7 +136,7 @@ final class GatewayService: WorkerService {
         try socket.set(ZMQ_TCP_KEEPALIVE_INTVL, Int32(5))
         try socket.set(ZMQ_TCP_KEEPALIVE_CNT, Int32(3))
         if kind == ZMQ.publish {
-            try socket.set(ZMQ_XPUB_MANUAL, Int32(1))
+            try socket.set(ZMQ_XPUB_VERBOSE, Int32(1))
             try socket.set(ZMQ_MAXMSGSIZE, GatewayBounds.subscriptionBytesMax)
         } else {
             try socket.set(
@@ -141,7 +145,10 @@ final class GatewayService: WorkerService {
         // With it, addresses are printed in the form of IPv6.
         let colons = address.filter { $0 == ":" }.count
         if colons > 2 { try socket.set(ZMQ_IPV6, Int32(1)) }
-        if let keys { try Authenticator.secure(socket, with: keys) }
+        if let keys {
+            try Authenticator.secure(
+                socket, for: kind == ZMQ.publish ? .publish : .ask, with: keys)
+        }
         let isFree = address.hasPrefix("tcp://") && address.hasSuffix(":0")
         return (socket, try socket.bind(isFree ? "\(address.dropLast())*" : address))
     }
@@ -151,6 +158,11 @@ final class GatewayService: WorkerService {
     func open(
         _ store: StoreName, of state: HostedState, on node: Node, patience: Duration
     ) async throws(NodeError) -> HostedHandle {
+        let isFirst = self.state.withLock { state in
+            defer { state.isFollowing = true }
+            return !state.isFollowing
+        }
+        if isFirst { follow(node.events) }
         let mailbox = mailbox
         let served = try await state.type.serve(
             store, on: node, patience: patience, payloadBytesMax: node.settings.payloadBytesMax,
@@ -163,7 +175,7 @@ final class GatewayService: WorkerService {
         _ node: Node, in environment: CommandEnvironment
     ) async throws(CommandFailure) -> (fields: JSONObject, text: String) {
         let (mailbox, waker, epochs) = (mailbox, waker, epochs)
-        follow(node.events)
+        if let log = await node.status.log { epochs.begin(log) }
         // Used under the lock, and by the thread after it.
         nonisolated(unsafe) var failure: CommandFailure?
         let addresses = state.withLock { state -> (publish: String?, ask: String?) in
@@ -191,7 +203,7 @@ final class GatewayService: WorkerService {
                 let thread = GatewayThread(
                     mailbox: mailbox, waker: waker, publisher: publisher, desk: desk,
                     authenticator: state.authenticator, keys: keys,
-                    report: { environment.diagnostics.report(Self.failure($0)) })
+                    stores: state.stores.map(\.name), report: { Self.tell($0, environment) })
                 state.thread = try NamedThread("conflux-gateway") { thread.run() }
             } catch {
                 failure = CommandFailure(.failed, "\(error)")
@@ -199,7 +211,6 @@ final class GatewayService: WorkerService {
             return (state.publishing?.address, state.asking?.address)
         }
         if let failure { throw failure }
-        if let path = arguments[GatewayOptions.authorized] { reload(path, environment) }
         var fields = JSONObject()
         fields["publish"] = addresses.publish.map { .string($0) }
         fields["ask"] = addresses.ask.map { .string($0) }
@@ -214,19 +225,34 @@ final class GatewayService: WorkerService {
     private func follow(_ events: AsyncStream<NodeEvent>) {
         Task { [mailbox] in
             for await event in events {
-                let (name, reason): (StoreName, String)
+                let (name, reason, isOver): (StoreName, String, Bool)
                 switch event {
                 case .storeDropped(let store):
-                    (name, reason) = (
-                        store, "\(store) was dropped. Restart the gateway to serve it again."
-                    )
-                case .storeStopped(let store, _, let message): (name, reason) = (store, message)
+                    let text = "\(store) was dropped. Restart the gateway to serve it again."
+                    (name, reason, isOver) = (store, text, true)
+                // At an entry, it continues once that is skipped.
+                case .storeStopped(let store, let sequence, let message):
+                    (name, reason, isOver) = (store, message, sequence == nil)
                 default: continue
                 }
-                let stores = self.state.withLock { $0.stores }
-                stores.first { $0.name == name }?.records.end(reason)
+                let served = self.state.withLock { $0.stores }.first { $0.name == name }
+                served?.end(reason, isOver: isOver)
                 mailbox.announce()
             }
+        }
+    }
+
+    private static func tell(_ report: GatewayThread.Report, _ environment: CommandEnvironment) {
+        switch report {
+        case .unbound(let failure): environment.diagnostics.report(Self.failure(failure))
+        case .denied(let principal):
+            let name = principal.name?.text ?? ""
+            environment.announce(
+                "subscriberDenied", ["name": .string(name)],
+                text: """
+                    the key \(name) may not subscribe, since it may not observe all stores of this gateway; let it ask, \
+                    or start another gateway for the stores that it may observe
+                    """)
         }
     }
 
@@ -236,6 +262,7 @@ final class GatewayService: WorkerService {
             guard var keys = state.withLock({ $0.keys }) else { return }
             do throws(AuthorizedKeysError) {
                 keys.authorized = try AuthorizedKeys.read(path)
+                state.withLock { [keys] in $0.keys = keys }
                 mailbox.post(.keys(keys))
                 let count = keys.authorized.count
                 environment.announce(

@@ -9,9 +9,13 @@ package protocol WorkerService: Sendable {
 
     /// Prepares what needs no node, before the node connects.
     ///
-    /// - Parameter settings: The node's settings, which it may change.
+    /// - Parameters:
+    ///   - settings: The node's settings, which it may change.
+    ///   - environment: Gets its events.
     /// - Throws: Why the worker can't start.
-    func prepare(_ settings: inout NodeSettings) throws(CommandFailure)
+    func prepare(
+        _ settings: inout NodeSettings, in environment: CommandEnvironment
+    ) throws(CommandFailure)
 
     /// Opens a store.
     ///
@@ -31,7 +35,7 @@ package protocol WorkerService: Sendable {
         _ node: Node, in environment: CommandEnvironment
     ) async throws(CommandFailure) -> (fields: JSONObject, text: String)
 
-    /// Ends what was begun. Called once after ``prepare(_:)``, also if it has failed.
+    /// Ends what was begun. Called once after ``prepare(_:in:)``, also if it has failed.
     func end()
 }
 
@@ -43,7 +47,9 @@ package struct Hosting: WorkerService {
 
     package var tap: (@Sendable (Commit) -> Void)? { nil }
 
-    package func prepare(_ settings: inout NodeSettings) throws(CommandFailure) {
+    package func prepare(
+        _ settings: inout NodeSettings, in environment: CommandEnvironment
+    ) throws(CommandFailure) {
         settings.keys = try WorkerOptions.keys(arguments)
     }
 

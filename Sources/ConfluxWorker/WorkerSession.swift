@@ -50,7 +50,7 @@ struct WorkerSession: Sendable {
         settings.upgrades = environment.arguments[WorkerOptions.upgrades].policy
         settings.crashJournal = environment.arguments[WorkerOptions.journal]
         defer { service.end() }
-        try service.prepare(&settings)
+        try service.prepare(&settings, in: environment)
         let manager = try ServiceManager.find(environment.diagnostics)
         defer { manager?.stopping() }
         let monitoring = try MonitoringOptions(environment.arguments)

@@ -7,9 +7,12 @@ import Testing
 
 /// What a gateway remembers of a store.
 struct RecordTests {
-    private func record(_ sequence: UInt64, bytes: Int = 2) -> ServedRecord {
+    private func record(
+        _ sequence: UInt64, from first: UInt64? = nil, bytes: Int = 2
+    ) -> ServedRecord {
         ServedRecord(
-            kind: .change, place: RecordPlace(sequence: SequenceNumber(sequence)), actionCount: 1,
+            kind: .change, first: SequenceNumber(first ?? sequence),
+            place: RecordPlace(sequence: SequenceNumber(sequence)), actionCount: 1,
             body: [UInt8](repeating: 0, count: bytes))
     }
 
@@ -72,8 +75,35 @@ struct RecordTests {
         records.load(state(3))
         #expect(records.news(since: news.cursor).changes == nil)
         #expect(records.records(after: SequenceNumber(9), isActions: false).records == nil)
-        records.end("gone")
+        records.end("gone", isOver: false)
         #expect(records.present.state == nil && records.present.ending == "gone")
+        // It may go on, unless that was for good.
+        records.load(state(4))
+        #expect(records.present.state != nil && records.present.ending == nil)
+        records.end("gone", isOver: true)
+        records.load(state(5))
+        records.add([record(6)], record(6), state(6))
+        #expect(records.present.state == nil && records.present.ending == "gone")
+    }
+
+    @Test func `a number within a merged change gets the state, and so does one of a lost history`()
+    {
+        let records = ServedRecords()
+        func since(_ number: UInt64) -> Int? {
+            records.records(after: SequenceNumber(number), isActions: false).records?.count
+        }
+        records.load(state(9))
+        records.add([], record(15, from: 10), state(15))
+        records.add([], record(16), state(16))
+        #expect(since(9) == 2 && since(15) == 1 && since(16) == 0)
+        #expect(since(10) == nil && since(12) == nil && since(14) == nil)
+        // The history goes back to 12. Whoever has 12 to 16 may have them of the former one.
+        records.load(state(12))
+        for number in 13...20 as ClosedRange<UInt64> {
+            records.add([], record(number), state(number))
+        }
+        for number in 9...16 as ClosedRange<UInt64> { #expect(since(number) == nil, "\(number)") }
+        #expect(since(17) == 3)
     }
 
     @Test func `the epoch of an entry is known between two entries that were delivered`() {
@@ -93,6 +123,10 @@ struct RecordTests {
         #expect(table.epoch(of: SequenceNumber(31)) == Epoch(9))
         for epoch in 100..<(100 + UInt64(EpochTable.countMax)) { note(epoch, epoch) }
         #expect(table.epoch(of: SequenceNumber(15)) == nil)
+        // A history was lost: a later epoch has numbers that a former one had.
+        note(200, 150)
+        #expect(table.epoch(of: SequenceNumber(149)) == Epoch(149))
+        #expect(table.epoch(of: SequenceNumber(150)) == Epoch(200))
         note(3, 1, log: 2)
         #expect(table.epoch(of: SequenceNumber(31)) == nil && table.log?.low == 2)
     }

@@ -21,8 +21,17 @@ struct GatewayKeys: Sendable {
 /// The end of libzmq's authentication ([ZAP](https://rfc.zeromq.org/spec/27/)): libzmq asks it about the key of each
 /// connection. It admits authorised keys, and names them by their text.
 struct Authenticator {
-    static let domain = "conflux"
+    /// What a connection is for.
+    enum Domain: String {
+        /// To subscribe. libzmq applies subscriptions itself, so a key must be allowed to read everything that is published.
+        case publish
+        /// To ask. Each request is examined.
+        case ask
+    }
+
     private let socket: LibrarySocket
+    /// The keys whose denials were reported.
+    private var reported: Set<CurvePublicKey> = []
 
     /// - Throws: If another part of this process authenticates in this context already.
     init(in context: LibraryContext) throws(LibraryFailure) {
@@ -33,14 +42,25 @@ struct Authenticator {
     var pointer: UnsafeMutableRawPointer { socket.pointer }
 
     /// Answers what libzmq asks.
-    func work(_ keys: GatewayKeys) {
+    ///
+    /// - Parameters:
+    ///   - keys: The keys.
+    ///   - stores: The stores that are published.
+    ///   - report: Gets the principal whose key is authorised, and may not subscribe; once for each.
+    mutating func work(_ keys: GatewayKeys, _ stores: [StoreName], report: (Principal) -> Void) {
         while let request = socket.receive(partsMax: 16, bytesMax: 4_096) {
             let parts = request.parts
             // version, request, domain, address, routing id, mechanism, key
             let isCurve =
                 parts.count == 7 && parts[5] == Array("CURVE".utf8) && parts[6].count == 32
             let key = isCurve ? CurvePublicKey(bytes: parts[6]) : nil
-            let isKnown = key.map { keys.authorized[$0] != nil } ?? false
+            let principal = key.flatMap { keys.authorized[$0] }
+            let isPublishing = parts.count > 2 && parts[2] == Array(Domain.publish.rawValue.utf8)
+            let mayRead = stores.allSatisfy { store in
+                principal?.rights.allowReading(.store(store)) == true
+            }
+            let isKnown = principal != nil && (!isPublishing || mayRead)
+            if let key, let principal, !isKnown, reported.insert(key).inserted { report(principal) }
             socket.send([
                 Array("1.0".utf8), parts.count > 1 ? parts[1] : [],
                 Array((isKnown ? "200" : "400").utf8), [],
@@ -51,10 +71,10 @@ struct Authenticator {
 
     /// Makes a socket admit authorised keys only.
     static func secure(
-        _ socket: LibrarySocket, with keys: GatewayKeys
+        _ socket: LibrarySocket, for domain: Domain, with keys: GatewayKeys
     ) throws(LibraryFailure) {
         try socket.set(ZMQ.curveServer, Int32(1))
-        try socket.set(ZMQ.zapDomain, Array(domain.utf8))
+        try socket.set(ZMQ.zapDomain, Array(domain.rawValue.utf8))
         let failure = keys.own.withSecret { secret -> LibraryFailure? in
             do throws(LibraryFailure) {
                 try socket.set(

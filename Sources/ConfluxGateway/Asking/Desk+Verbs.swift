@@ -7,9 +7,12 @@ import ConfluxWorker
 
 /// Does what is asked.
 extension Desk {
-    private func served(_ name: StoreName) throws(CommandFailure) -> any AnyServedStore {
+    private func served(
+        _ name: StoreName, for principal: Principal
+    ) throws(CommandFailure) -> any AnyServedStore {
         guard let store = stores[name] else {
-            let names = stores.keys.sorted().map(\.description).joined(separator: ", ")
+            let names = stores.keys.filter { mayName($0, principal) }.sorted()
+                .map(\.description).joined(separator: ", ")
             throw CommandFailure(
                 .notFound, code: "unknownStore",
                 "This gateway does not serve \(name). It serves: \(names).")
@@ -23,13 +26,13 @@ extension Desk {
     func perform(
         _ request: Request, _ ticket: UInt64, _ principal: Principal
     ) throws(CommandFailure) {
-        let log = epochs.log
+        let epochs = epochs
         switch request.verb {
         case .get(let name, let atLeast):
-            let store = try served(name)
+            let store = try served(name, for: principal)
             let (node, post) = (node, post)
             let answer: @Sendable () -> Void = {
-                Self.settle(store, ticket, post) { AnswerBody.state($0, of: name, log: log) }
+                Self.settle(store, ticket, post) { AnswerBody.state($0, of: name, log: epochs.log) }
             }
             guard let atLeast else { return answer() }
             Task {
@@ -37,24 +40,28 @@ extension Desk {
                     try await node.wait(forEntry: atLeast, patience: request.timeout)
                     answer()
                 } catch {
-                    post(Outcome(ticket: ticket, members: AnswerBody.error(CommandFailure(error))))
+                    post(
+                        Outcome(
+                            ticket: ticket, end: .answer(AnswerBody.error(CommandFailure(error)))))
                 }
             }
         case .since(let name, let sequence, let isActions):
-            let store = try served(name)
+            let store = try served(name, for: principal)
             Self.settle(store, ticket, post) { state in
                 let found = store.records.records(after: sequence, isActions: isActions)
                 guard let records = found.records, let newest = found.state else {
-                    return AnswerBody.state(state, of: name, log: log)
+                    return AnswerBody.state(state, of: name, log: epochs.log)
                 }
                 return AnswerBody.records(
-                    records, of: name, log: log, after: sequence, state: newest)
+                    records, of: name, log: epochs.log, after: sequence, state: newest)
             }
         case .dispatch(let name, let action, let key):
-            try dispatch(action, to: try served(name), key, ticket, request.timeout, principal)
+            try dispatch(
+                action, to: try served(name, for: principal), key, ticket, request.timeout,
+                principal)
         case .stores: finish(ticket, listing(principal))
         case .actions(let name):
-            let shapes = try served(name).shapes ?? Array("null".utf8)
+            let shapes = try served(name, for: principal).shapes ?? Array("null".utf8)
             finish(ticket, [("actions", shapes), ("store", Array("\"\(name)\"".utf8))])
         }
     }
@@ -70,7 +77,7 @@ extension Desk {
             let members =
                 state.map(make)
                 ?? AnswerBody.error("storeEnded", ending ?? "\(store.name) is not hosted any more.")
-            post(Outcome(ticket: ticket, members: members))
+            post(Outcome(ticket: ticket, end: .answer(members)))
         }
     }
 
@@ -98,12 +105,13 @@ extension Desk {
                 }
             }
         }
-        guard keyedCount <= GatewayBounds.keyedMax else {
+        guard keyedCount < GatewayBounds.keyedMax else {
             throw CommandFailure(
                 .rejected, code: "tooManyRequests",
                 "\(GatewayBounds.keyedMax) dispatches with keys are under way. Send it again later."
             )
         }
+        keyedCount += 1
         let owner = principal.name?.text ?? ""
         // Of the digest, since all three may be longer together than a session key.
         let digest = Digest(of: "\(owner)\0\(store.name)\0\(key)".utf8)
@@ -111,21 +119,23 @@ extension Desk {
             preconditionFailure("the text of a digest is short")
         }
         let keyed = KeyedDispatch(
-            address: node.core.address, settings: settings, key: session, target: target,
+            node: node, settings: settings, key: session, target: target,
             payload: payload, timeout: timeout)
         Task {
             do throws(CommandFailure) {
-                post(Outcome(ticket: ticket, end: .receipt(try await keyed.run())))
+                let receipt = try await keyed.run()
+                post(Outcome(ticket: ticket, end: .receipt(receipt), endsKeyed: true))
             } catch {
-                post(Outcome(ticket: ticket, members: AnswerBody.error(error)))
+                post(
+                    Outcome(
+                        ticket: ticket, end: .answer(AnswerBody.error(error)), endsKeyed: true))
             }
         }
     }
 
     private func listing(_ principal: Principal) -> AnswerBody.Members {
         let list = stores.values.sorted { $0.name < $1.name }.filter {
-            principal.rights.allowReading(.store($0.name))
-                || principal.rights.allow(.dispatch, .store($0.name))
+            mayName($0.name, principal)
         }.map { store -> JSONValue in
             let (state, ending) = store.records.present
             var object: JSONObject = ["store": .string(store.name.description)]

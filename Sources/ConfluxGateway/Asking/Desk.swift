@@ -16,16 +16,8 @@ final class Desk {
     struct Outcome: Sendable {
         let ticket: UInt64
         let end: End
-
-        init(ticket: UInt64, members: AnswerBody.Members) {
-            self.ticket = ticket
-            end = .answer(members)
-        }
-
-        init(ticket: UInt64, end: End) {
-            self.ticket = ticket
-            self.end = end
-        }
+        /// Whether a session for a dispatch with a key has ended.
+        var endsKeyed = false
     }
 
     enum End: Sendable {
@@ -38,6 +30,9 @@ final class Desk {
         let envelope: [[UInt8]]
         let id: JSONValue?
         let owner: Owner
+        /// Who asks, and with which rights; nil without keys.
+        let principal: Principal?
+        let userID: String?
         var deadline: Duration
         /// The dispatch, until its withdrawal was requested.
         var handle: DispatchHandle?
@@ -170,6 +165,13 @@ final class Desk {
         if let denial = denial(of: request, principal) {
             return refuse("notPermitted", "\(denial).", id)
         }
+        let routeBytes = envelope.reduce(id?.description.utf8.count ?? 0) { $0 + $1.count }
+        guard routeBytes <= GatewayBounds.routeBytesMax else {
+            return refuse(
+                "tooLarge",
+                "The \"id\" of a request and the parts that name its way back have at most "
+                    + "\(GatewayBounds.routeBytesMax) bytes.")
+        }
         let owner =
             keys == nil
             ? Owner.connection(message.parts[0]) : Owner.key(principal.name)
@@ -182,8 +184,16 @@ final class Desk {
         begin(
             request,
             Open(
-                envelope: envelope, id: id, owner: owner, deadline: now + request.timeout,
+                envelope: envelope, id: id, owner: owner,
+                principal: keys == nil ? nil : principal, userID: message.userID,
+                deadline: now + request.timeout,
                 isKeyed: request.isKeyed), principal, at: now)
+    }
+
+    /// Whether a key may know of a store.
+    func mayName(_ store: StoreName, _ principal: Principal) -> Bool {
+        principal.rights.allowReading(.store(store))
+            || principal.rights.allow(.dispatch, .store(store))
     }
 
     private func denial(of request: Request, _ principal: Principal) -> String? {
@@ -194,7 +204,9 @@ final class Desk {
         case .dispatch(let store, _, _):
             principal.rights.allow(.dispatch, .store(store))
                 ? nil : principal.denial(of: .dispatch, store)
-        case .stores, .actions: nil
+        case .actions(let store):
+            mayName(store, principal) ? nil : principal.denial(of: .observe, store)
+        case .stores: nil
         }
     }
 
@@ -204,7 +216,6 @@ final class Desk {
         if self.open.isEmpty { nextReview = now + Self.reviewInterval }
         self.open[ticket] = open
         shares.add(of: open.owner)
-        if open.isKeyed { keyedCount += 1 }
         do throws(CommandFailure) {
             try perform(request, ticket, principal)
         } catch {
@@ -216,6 +227,7 @@ final class Desk {
 
     /// Takes what came of a request.
     func take(_ outcome: Outcome) {
+        if outcome.endsKeyed { keyedCount -= 1 }
         switch outcome.end {
         case .answer(let members): finish(outcome.ticket, members)
         case .receipt(let receipt): finish(outcome.ticket, [("receipt", heads.receipt(receipt))])
@@ -224,15 +236,34 @@ final class Desk {
     }
 
     func finish(_ ticket: UInt64, _ members: AnswerBody.Members) {
-        guard let open = open.removeValue(forKey: ticket) else { return }
-        shares.remove(of: open.owner)
-        if open.isKeyed { keyedCount -= 1 }
+        guard let open = forget(ticket) else { return }
         answer(open.envelope, open.id, members)
+    }
+
+    @discardableResult
+    private func forget(_ ticket: UInt64) -> Open? {
+        guard let open = open.removeValue(forKey: ticket) else { return nil }
+        shares.remove(of: open.owner)
+        return open
     }
 
     private func answer(_ envelope: [[UInt8]], _ id: JSONValue?, _ members: AnswerBody.Members) {
         let own = id.map { [("id", Array($0.description.utf8))] } ?? []
         socket.send(envelope + [AnswerBody.bytes(own + members)])
+    }
+
+    /// The keys have changed. Whoever has other rights now asks again, and whoever has none gets nothing more.
+    func revoke(_ keys: GatewayKeys) {
+        for (ticket, request) in open {
+            guard let former = request.principal else { continue }
+            let present = keys.principal(of: request.userID)
+            if present == nil {
+                forget(ticket)
+            } else if present != former {
+                let text = "The rights of this key have changed. Send the request again."
+                finish(ticket, AnswerBody.error("rightsChanged", text))
+            }
+        }
     }
 
     /// Ends the requests whose time is over. A dispatch is withdrawn first, so that its answer can say what became of it.

@@ -1,53 +1,74 @@
 import Conflux
 import ConfluxNode
 import ConfluxProtocol
+import ConfluxVocabulary
 import ConfluxWorker
+import ConfluxZeroMQ
 
 /// A dispatch with an idempotency key. Each key has a session of its own at the sequencer, whose first action is this one:
-/// the sequencer applies it once, and tells its place to whoever repeats it, for seven days.
+/// the sequencer applies it once, and tells its outcome to whoever repeats it, as long as it remembers the session.
 struct KeyedDispatch: Sendable {
-    let address: String
+    let node: Node
     let settings: NodeSettings
     let key: SessionKey
     let target: BatchTarget
     let payload: [UInt8]
     let timeout: Duration
 
-    /// - Returns: The place of the action, which is applied or refused there.
+    /// - Returns: The place of the action, which is applied here.
     /// - Throws: What became of it instead.
     func run() async throws(CommandFailure) -> Receipt {
+        let deadline = Moment.now.monotonic + timeout
+        var settings = settings
+        // The gateway's own node has these.
+        (settings.name, settings.crashJournal) = (nil, nil)
         let core: NodeCore
         do throws(NodeError) {
             core = try NodeCore(
-                address: address, settings: settings, role: .visitor, scope: Scope(), key: key)
+                address: node.core.address, settings: settings, role: .member, scope: Scope(),
+                key: key)
             try await core.connected(within: timeout)
         } catch {
             throw CommandFailure(error)
         }
         defer { core.leave(timeout: .zero) }
-        guard let resumption = await core.resumption() else {
+        guard await core.resumption() != nil else {
             throw CommandFailure(
                 .nodeRefused, "The sequencer ended the session. Send the request again.")
         }
-        guard resumption.settled == 0 else {
-            throw CommandFailure(
-                .unknownOutcome, code: "outcomeUnknown",
-                "The sequencer no longer has the outcome of this key. Look at the state.")
-        }
         let receipt: Receipt
         do throws(DispatchError) {
-            receipt = try await core.submit(target, payload).receipt(within: timeout)
+            receipt = try await core.submit(target, payload).receipt(within: Self.rest(deadline))
         } catch {
             guard error.code == .timedOut else { throw CommandFailure(error) }
             throw .unknown
         }
         do throws(CommandFailure) {
-            return try await core.effect(of: receipt, on: target.target, patience: timeout)
+            _ = try await core.effect(
+                of: receipt, on: target.target, patience: Self.rest(deadline))
         } catch {
             guard error.exitCode == .timedOut else { throw error }
-            throw CommandFailure(
-                .unknownOutcome, code: "effectUnknown", receipt: error.receipt, error.message)
+            throw Self.effectUnknown(receipt, error.message)
         }
+        // Another node may have said so.
+        do throws(NodeError) {
+            try await node.wait(for: receipt, patience: Self.rest(deadline))
+        } catch {
+            throw Self.effectUnknown(receipt, error.message)
+        }
+        return receipt
+    }
+
+    private static func rest(_ deadline: Duration) -> Duration {
+        max(.milliseconds(1), deadline - Moment.now.monotonic)
+    }
+
+    private static func effectUnknown(_ receipt: Receipt, _ reason: String) -> CommandFailure {
+        CommandFailure(
+            .unknownOutcome, code: "effectUnknown", receipt: receipt,
+            """
+            The action is in the log as entry \(receipt.sequence); whether it is applied here is not known: \(reason)
+            """)
     }
 }
 

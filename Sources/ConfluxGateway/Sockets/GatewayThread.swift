@@ -1,11 +1,20 @@
 import CZeroMQ
 import ConfluxNode
+import ConfluxProtocol
 import ConfluxVocabulary
 import ConfluxZeroMQ
 
 /// Runs the sockets of a gateway.
 // Sendable: only its thread uses what is not constant, from `run()` on.
 final class GatewayThread: @unchecked Sendable {
+    /// What the operator should know.
+    enum Report {
+        /// The address can't be bound again.
+        case unbound(LibraryFailure)
+        /// An authorised key may not read all that is published, and tries to subscribe.
+        case denied(Principal)
+    }
+
     enum Message: Sendable {
         /// A store has new records.
         case news
@@ -18,9 +27,10 @@ final class GatewayThread: @unchecked Sendable {
     private let waker: Waker
     private let publisher: Publisher?
     private let desk: Desk?
-    private let authenticator: Authenticator?
+    private var authenticator: Authenticator?
+    private let stores: [StoreName]
     private var keys: GatewayKeys?
-    private let report: (LibraryFailure) -> Void
+    private let report: (Report) -> Void
     /// How often the publisher's socket was to be made anew, and could not; 0 if that is not due.
     private var renewals = 0
     private static let renewalPause = Duration.milliseconds(10)
@@ -28,8 +38,8 @@ final class GatewayThread: @unchecked Sendable {
 
     init(
         mailbox: Mailbox<Message>, waker: Waker, publisher: Publisher?, desk: Desk?,
-        authenticator: Authenticator?, keys: GatewayKeys?,
-        report: @escaping (LibraryFailure) -> Void
+        authenticator: Authenticator?, keys: GatewayKeys?, stores: [StoreName],
+        report: @escaping (Report) -> Void
     ) {
         self.mailbox = mailbox
         self.waker = waker
@@ -37,6 +47,7 @@ final class GatewayThread: @unchecked Sendable {
         self.desk = desk
         self.authenticator = authenticator
         self.keys = keys
+        self.stores = stores
         self.report = report
     }
 
@@ -53,14 +64,16 @@ final class GatewayThread: @unchecked Sendable {
                 case .outcome(let outcome): desk?.take(outcome)
                 case .keys(let keys):
                     self.keys = keys
-                    renewals = 1
+                    desk?.revoke(keys)
+                    if publisher != nil { renewals = max(renewals, 1) }
                 case .stop: return
                 }
             }
             let now = Moment.now.monotonic
             renew()
-            if let keys { authenticator?.work(keys) }
-            publisher?.work(keys, at: now)
+            if let keys { authenticator?.work(keys, stores) { report(.denied($0)) } }
+            publisher?.work(at: now)
+            if publisher?.mustRenew == true { renewals = max(renewals, 1) }
             isBusy = desk?.work(keys, at: now) ?? false
             desk?.review(at: now)
         }
@@ -74,7 +87,7 @@ final class GatewayThread: @unchecked Sendable {
             renewals = 0
         } catch {
             renewals += 1
-            if renewals.isMultiple(of: Self.renewalsReported) { report(error) }
+            if renewals.isMultiple(of: Self.renewalsReported) { report(.unbound(error)) }
         }
     }
 

@@ -6,12 +6,15 @@ import ConfluxZeroMQ
 
 /// Publishes what happens to the stores. Confined to the gateway's thread.
 ///
-/// In each turn it first sends what has happened, then takes subscriptions, and then sends the state to those who have
-/// subscribed. So the state that a new subscriber gets is the one after which its next message follows. Those who have
-/// subscribed earlier get the state again.
+/// libzmq applies subscriptions when they arrive, and tells of each. In each turn this first sends what has happened, then
+/// takes the subscriptions, and then sends the state to those topics. So the state that a new subscriber gets is the one
+/// after which its next message follows. Those who have subscribed earlier get the state again.
 ///
-/// *Invariants*: what is sent of a topic has rising numbers, and each message has the number of the one before. A topic of
-/// which new subscribers await the state gets nothing else before that.
+/// libzmq's other way, in which the publisher applies subscriptions (`ZMQ_XPUB_MANUAL`), is not used: a peer that sends
+/// something else than subscriptions can have them applied to another peer's connection.
+///
+/// *Invariants*: what is sent of a topic has rising numbers, and each message has the number of the one before. If numbers
+/// go back, all connections end. A topic of which new subscribers await the state gets nothing else before that.
 final class Publisher {
     private let stores: [any AnyServedStore]
     private let epochs: EpochTable
@@ -20,6 +23,10 @@ final class Publisher {
     private var socket: LibrarySocket?
     private let makeSocket: () throws(LibraryFailure) -> LibrarySocket
     private var heads = HeadWriter()
+    /// Whether all connections have to end: see ``renew()``.
+    private(set) var mustRenew = false
+    /// How many subscribers may still be told, until the next beat, that nothing matches what they want.
+    private var errorsLeft = errorsMax
     private var nextBeat = Duration.zero
     private var beatCount = 0
 
@@ -42,6 +49,7 @@ final class Publisher {
         var isBeatDue = true
     }
 
+    private static let errorsMax = 10
     private static let beatInterval = Duration.seconds(1)
     /// Each of so many beats names every store.
     private static let fullBeat = 10
@@ -68,18 +76,20 @@ final class Publisher {
 
     var pointer: UnsafeMutableRawPointer? { socket?.pointer }
 
-    /// Ends all connections, since the keys have changed. Subscribers whose keys are authorised connect and subscribe again.
+    /// Ends all connections, since the keys have changed, or numbers have gone back. Subscribers whose keys are authorised
+    /// connect and subscribe again, and get the state.
     /// The address is free only some time after the former socket was closed: until then this fails, and has to be called
     /// again.
     func renew() throws(LibraryFailure) {
         socket?.close()
         socket = nil
         socket = try makeSocket()
+        mustRenew = false
     }
 
     // MARK: A turn
 
-    func work(_ keys: GatewayKeys?, at now: Duration) {
+    func work(at now: Duration) {
         for index in feeds.indices {
             if feeds[index].awaited.isEmpty {
                 sendNews(of: index)
@@ -89,10 +99,11 @@ final class Publisher {
                 if feeds[index].state != nil { feeds[index].awaited = [] }
             }
         }
-        takeSubscriptions(keys)
+        takeSubscriptions()
         sendStates(at: now)
         if now >= nextBeat {
             nextBeat = now + Self.beatInterval
+            errorsLeft = Self.errorsMax
             sendBeats()
         }
     }
@@ -105,22 +116,22 @@ final class Publisher {
     private func sendNews(of index: Int) {
         let store = stores[index]
         let news = store.records.news(since: feeds[index].cursor)
+        let former = feeds[index].state
         feeds[index].cursor = news.cursor
         feeds[index].state = news.state
-        if let ending = news.ending {
-            guard feeds[index].ending == nil else { return }
-            feeds[index].ending = ending
-            for topic in Topic.allCases { sendEnding(of: index, topic) }
-            return
+        if let state = news.state, feeds[index].ending == nil || news.ending == nil {
+            let last = feeds[index].last[.changes] ?? .zero
+            if news.changes == nil, former != nil, state.place.sequence <= last { mustRenew = true }
+            send(news.changes, of: index, .changes, state)
+            send(news.actions, of: index, .actions, state)
+            if feeds[index].last[.states] != state.place.sequence || news.changes == nil {
+                sendState(state, of: index, .states)
+            }
+            if former?.position != state.position { feeds[index].isBeatDue = true }
         }
-        guard let state = news.state else { return }
-        send(news.changes, of: index, .changes, state)
-        send(news.actions, of: index, .actions, state)
-        let last = feeds[index].last[.states]
-        if last == nil || last != state.place.sequence || news.changes == nil {
-            sendState(state, of: index, .states)
-            feeds[index].isBeatDue = true
-        }
+        guard news.ending != feeds[index].ending else { return }
+        feeds[index].ending = news.ending
+        if news.ending != nil { for topic in Topic.allCases { sendEnding(of: index, topic) } }
     }
 
     private func send(
@@ -167,87 +178,56 @@ final class Publisher {
         beatCount += 1
         let isFull = beatCount.isMultiple(of: Self.fullBeat)
         for index in feeds.indices where isFull || feeds[index].isBeatDue {
-            guard let place = feeds[index].state?.place else { continue }
+            guard let state = feeds[index].state, feeds[index].ending == nil else { continue }
             feeds[index].isBeatDue = false
             let previous = feeds[index].last[.beats] ?? .zero
-            feeds[index].last[.beats] = place.sequence
-            if feeds[index].wanted.contains(.beats) {
-                send(index, .beats, "beat", place, previous: previous, actions: 0, [])
-            }
+            feeds[index].last[.beats] = state.position
+            guard feeds[index].wanted.contains(.beats) else { continue }
+            var place = state.place
+            place.sequence = state.position
+            send(index, .beats, "beat", place, previous: previous, actions: 0, [])
         }
     }
 
     // MARK: Subscriptions
 
-    private func takeSubscriptions(_ keys: GatewayKeys?) {
+    private func takeSubscriptions() {
         var count = 0
         while count < 1_024,
             let message = socket?.receive(
                 partsMax: 1, bytesMax: Int(GatewayBounds.subscriptionBytesMax))
         {
             count += 1
-            // What is not a subscription is a message upstream, which means nothing here.
-            guard let part = message.parts.first, let first = part.first, first <= 1 else {
-                continue
-            }
-            let prefix = Array(part.dropFirst())
-            if first == 1 {
-                subscribe(prefix, keys.map { $0.principal(of: message.userID) })
-            } else {
-                try? socket?.set(ZMQ_UNSUBSCRIBE, prefix)
-            }
+            // Anything else means nothing here.
+            guard let part = message.parts.first, part.first == 1 else { continue }
+            subscribed(Array(part.dropFirst()))
         }
     }
 
-    /// Takes a subscription.
-    ///
-    /// - Parameters:
-    ///   - prefix: What the topics begin with.
-    ///   - principal: Whose connection it is; nil without keys, and nil in it if the key is no longer authorised.
-    private func subscribe(_ prefix: [UInt8], _ principal: Principal??) {
-        var (isAllowed, matches): (Bool, [(Int, Topic)]) = (true, [])
-        var denial: String?
+    private func subscribed(_ prefix: [UInt8]) {
+        var isKnown = false
         for (index, feed) in feeds.enumerated() {
             for (topic, bytes) in feed.topics where bytes.starts(with: prefix) {
-                let target = Target.store(stores[index].name)
-                guard let principal, principal?.rights.allowReading(target) != true else {
-                    matches.append((index, topic))
-                    continue
-                }
-                isAllowed = false
-                denial =
-                    principal?.denial(of: .observe, target) ?? "this key is not authorised"
+                isKnown = true
+                feeds[index].wanted.insert(topic)
+                if topic.beginsWithState { feeds[index].awaited.insert(topic) }
             }
         }
-        guard !matches.isEmpty else {
-            let known = stores.map(\.name.description).joined(separator: ", ")
-            return refuse(
-                prefix,
-                denial ?? "no topic begins with it; a topic is a store's name and a zero byte, and "
-                    + "the stores are: \(known)")
-        }
-        if isAllowed {
-            try? socket?.set(ZMQ_SUBSCRIBE, prefix)
-        } else {
-            for (index, topic) in matches {
-                try? socket?.set(ZMQ_SUBSCRIBE, feeds[index].topics[topic] ?? [])
-            }
-        }
-        for (index, topic) in matches {
-            feeds[index].wanted.insert(topic)
-            if topic.beginsWithState { feeds[index].awaited.insert(topic) }
-        }
+        if !isKnown { refuse(prefix) }
     }
 
-    /// Tells a subscriber why it gets nothing. Whoever has subscribed to a beginning of its prefix gets that, too; so the
-    /// head has all members, and no number that means anything.
-    private func refuse(_ prefix: [UInt8], _ reason: String) {
-        try? socket?.set(ZMQ_SUBSCRIBE, prefix)
+    /// Tells a subscriber that it will get nothing. Whoever has subscribed to a beginning of its prefix gets that, too; so
+    /// the head has all members, and no number that means anything.
+    private func refuse(_ prefix: [UInt8]) {
+        guard errorsLeft > 0 else { return }
+        errorsLeft -= 1
+        let names = stores.map(\.name.description).joined(separator: ", ")
+        let reason =
+            "no topic begins with it; a topic is a store's name and a zero byte, and the stores are: \(names)"
         let head =
             #"{"actions":0,"epoch":null,"kind":"error","log":null,"message":\#(JSONValue.string(reason)),"#
             + #""origin":null,"previous":0,"sequence":0,"store":null,"timestamp":null}"#
         socket?.send([prefix, Array(head.utf8), []])
-        try? socket?.set(ZMQ_UNSUBSCRIBE, prefix)
     }
 
     /// Sends the state to new subscribers. Until they have it, nothing else of the store is sent.

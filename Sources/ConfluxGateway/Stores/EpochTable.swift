@@ -20,6 +20,13 @@ final class EpochTable: Sendable {
     func note(_ commit: Commit) {
         content.withLock { content in
             if content.log != commit.log { content = Content(log: commit.log) }
+            // After a lost history, entries of a later epoch have numbers that former ones had.
+            for (epoch, span) in content.spans where epoch < commit.epoch {
+                guard span.upperBound >= commit.first else { continue }
+                content.spans[epoch] =
+                    span.lowerBound < commit.first
+                    ? span.lowerBound...SequenceNumber(commit.first.rawValue - 1) : nil
+            }
             let span = content.spans[commit.epoch]
             content.spans[commit.epoch] =
                 min(
@@ -32,7 +39,14 @@ final class EpochTable: Sendable {
         }
     }
 
-    /// The log's id, once an entry has come.
+    /// The node follows a log, of which no entry may have come.
+    func begin(_ log: LogID) {
+        content.withLock { content in
+            if content.log == nil { content.log = log }
+        }
+    }
+
+    /// The log's id.
     var log: LogID? { content.withLock { $0.log } }
 
     /// The epoch of an entry; nil if it is not known.

@@ -24,11 +24,14 @@ struct ServedRecord: Sendable {
     }
 
     let kind: Kind
+    /// The number of the first action that it includes.
+    let first: SequenceNumber
+    /// The last action that it includes.
     let place: RecordPlace
     /// How many actions it includes. Under load, a change may include several.
     let actionCount: Int
     /// JSON in UTF-8.
-    let body: [UInt8]
+    fileprivate(set) var body: [UInt8]
 }
 
 /// The newest records of one kind, oldest first.
@@ -61,6 +64,8 @@ struct RecordRing: Sendable {
         while records.count - dropped > Self.countMax || byteCount > Self.bytesMax {
             floor = records[dropped].place.sequence
             byteCount -= records[dropped].body.count
+            // Its memory is needed now, and its place is removed with many others.
+            records[dropped].body = []
             dropped += 1
         }
         if dropped > Self.countMax {
@@ -75,7 +80,8 @@ struct RecordRing: Sendable {
         return records[(dropped + Int(min(index, end) - start))...]
     }
 
-    /// The records after a number; nil if it is too long ago.
+    /// The records after a number; nil if it is too long ago, or if the number is within a record: what that changes begins
+    /// before the number.
     func records(after sequence: SequenceNumber) -> ArraySlice<ServedRecord>? {
         guard sequence >= floor else { return nil }
         let kept = records[dropped...]
@@ -85,6 +91,7 @@ struct RecordRing: Sendable {
             let middle = (low + high) / 2
             if kept[middle].place.sequence <= sequence { low = middle + 1 } else { high = middle }
         }
+        if let next = kept[low...].first, next.first <= sequence { return nil }
         return kept[low...]
     }
 }
@@ -126,17 +133,27 @@ final class ServedRecords: Sendable {
         /// How often a state was loaded.
         var load: UInt64 = 0
         var ending: String?
+        /// Whether it has ended for good.
+        var isOver = false
+        /// The highest number that anybody was told.
+        var highest = SequenceNumber.zero
     }
 
     private let content = Mutex(Content())
 
-    /// A state was loaded. What was before it is another history, or unknown.
+    /// A state was loaded. What was before it is another history, or unknown. So whoever has a number of that gets the
+    /// state.
     func load(_ state: State) {
         content.withLock { content in
+            guard !content.isOver else { return }
+            content.ending = nil
+            let floor =
+                content.load == 0 ? state.position : max(state.position, content.highest.next)
             content.state = state
             content.load += 1
-            content.changes = RecordRing(after: state.place.sequence, index: content.changes.end)
-            content.actions = RecordRing(after: state.place.sequence, index: content.actions.end)
+            content.highest = max(content.highest, state.position)
+            content.changes = RecordRing(after: floor, index: content.changes.end)
+            content.actions = RecordRing(after: floor, index: content.actions.end)
         }
     }
 
@@ -148,8 +165,10 @@ final class ServedRecords: Sendable {
     ///   - state: The state after them; nil if all were refused.
     func add(_ actions: [ServedRecord]?, _ change: ServedRecord?, _ state: State?) {
         content.withLock { content in
-            if state == nil, let last = actions?.last {
-                content.state?.position = last.place.sequence
+            guard content.ending == nil else { return }
+            if let last = state?.position ?? actions?.last?.place.sequence {
+                content.state?.position = last
+                content.highest = max(content.highest, last)
             }
             if let actions {
                 for record in actions { content.actions.append(record) }
@@ -163,10 +182,14 @@ final class ServedRecords: Sendable {
     }
 
     /// The store is not served any more.
-    func end(_ reason: String) {
+    ///
+    /// - Parameters:
+    ///   - reason: Why.
+    ///   - isOver: Whether it is for good. Otherwise it is served again once a state is loaded.
+    func end(_ reason: String, isOver: Bool) {
         content.withLock { content in
-            content.state = nil
             content.ending = reason
+            content.isOver = content.isOver || isOver
         }
     }
 
@@ -196,12 +219,15 @@ final class ServedRecords: Sendable {
             let ring = isActions ? content.actions : content.changes
             // Only another history can have a later number.
             let isKnown = content.state.map { sequence <= $0.position } ?? false
-            return (isKnown ? ring.records(after: sequence) : nil, content.state, content.ending)
+            return (
+                isKnown ? ring.records(after: sequence) : nil,
+                content.ending == nil ? content.state : nil, content.ending
+            )
         }
     }
 
     /// The present state, or why there is none.
     var present: (state: State?, ending: String?) {
-        content.withLock { ($0.state, $0.ending) }
+        content.withLock { ($0.ending == nil ? $0.state : nil, $0.ending) }
     }
 }

@@ -18,6 +18,13 @@ protocol AnyServedStore: AnyObject, Sendable {
     /// - Throws: Why it is no action of the state.
     func submission(of json: [UInt8]) throws(CodingFailure) -> (BatchTarget, [UInt8])
 
+    /// The store is not served any more, once the records have everything before.
+    ///
+    /// - Parameters:
+    ///   - reason: Why.
+    ///   - isOver: Whether that is for good.
+    func end(_ reason: String, isOver: Bool)
+
     /// Calls a function once the records have everything that the store has applied by now.
     func settle(_ body: @escaping @Sendable () -> Void)
 }
@@ -34,6 +41,7 @@ final class ServedStore<S: ReplicatedState>: AnyServedStore {
     let shapes: [UInt8]?
 
     private let store: Store<S>
+    private let node: Node
     private let epochs: EpochTable
     private let announce: @Sendable () -> Void
     private let actionCoder: ActionCoder<S.Action>
@@ -49,6 +57,8 @@ final class ServedStore<S: ReplicatedState>: AnyServedStore {
         case skipped(ActionContext, count: Int)
         case copied(S.Snapshot)
         case mark(@Sendable () -> Void)
+        case caughtUp
+        case ended(String, isOver: Bool)
     }
 
     fileprivate struct Steps {
@@ -60,16 +70,30 @@ final class ServedStore<S: ReplicatedState>: AnyServedStore {
         var isDraining = false
     }
 
+    /// Committed actions that are in no change yet.
+    private struct Pending {
+        /// nil if some are missing.
+        var records: [ServedRecord]? = []
+        /// How many were not refused.
+        var count = 0
+        /// The number of the first one that was not refused.
+        var first: SequenceNumber?
+        /// The last one that was not refused.
+        var last: ActionContext?
+        /// The number of the last one, refused or not.
+        var position = SequenceNumber.zero
+    }
+
     /// What only the queue uses.
     // Sendable: only the queue uses it.
     private final class Reader: @unchecked Sendable {
         let coder = CanonicalCoder()
         var json = JSONValue.null
-        /// The actions since the last state that was encoded; nil if some are missing.
-        var actions: [ServedRecord]? = []
-        var actionCount = 0
-        var last: ActionContext?
-        /// What waits until these actions are in a state.
+        var isLoaded = false
+        var pending = Pending()
+        /// The reloads after which the node has not caught up: the state may lack what was told before.
+        var reloadCount = 0
+        /// What waits until everything before is in a state.
         var marks: [@Sendable () -> Void] = []
     }
 
@@ -89,15 +113,16 @@ final class ServedStore<S: ReplicatedState>: AnyServedStore {
         epochs: EpochTable, announce: @escaping @Sendable () -> Void
     ) async throws(NodeError) -> ServedStore<S> {
         let store = try await node.store(S.self, named: name.instance.text, patience: patience)
-        return ServedStore(store, name, payloadBytesMax, epochs, announce)
+        return ServedStore(store, name, node, payloadBytesMax, epochs, announce)
     }
 
     private init(
-        _ store: Store<S>, _ name: StoreName, _ payloadBytesMax: Int, _ epochs: EpochTable,
-        _ announce: @escaping @Sendable () -> Void
+        _ store: Store<S>, _ name: StoreName, _ node: Node, _ payloadBytesMax: Int,
+        _ epochs: EpochTable, _ announce: @escaping @Sendable () -> Void
     ) {
         self.store = store
         self.name = name
+        self.node = node
         self.epochs = epochs
         self.announce = announce
         actionCoder = ActionCoder(sizeBytesMax: payloadBytesMax)
@@ -189,13 +214,16 @@ final class ServedStore<S: ReplicatedState>: AnyServedStore {
             note(context, action, refusal)
             if let copy { encode(copy) }
         case .skipped(let context, let count):
-            reader.actions = nil
-            reader.actionCount += count
-            reader.last = context
+            guard isNew(context) else { break }
+            reader.pending.records = nil
+            add(context, count)
         case .copied(let snapshot): encode(snapshot)
         case .mark(let body): reader.marks.append(body)
+        case .caughtUp: reader.reloadCount -= 1
+        case .ended(let reason, let isOver): records.end(reason, isOver: isOver)
         }
-        guard reader.actionCount == 0 || records.present.ending != nil else { return }
+        let isSettled = reader.pending.count == 0 && reader.reloadCount == 0
+        guard isSettled || records.present.ending != nil else { return }
         let marks = reader.marks
         reader.marks = []
         for body in marks { body() }
@@ -203,20 +231,61 @@ final class ServedStore<S: ReplicatedState>: AnyServedStore {
 
     private func load(_ snapshot: S.Snapshot, _ position: SequenceNumber) {
         defer { steps.withLock { $0.copyCount -= 1 } }
+        if reader.isLoaded {
+            // The entries after the snapshot, for which there may be receipts, come again.
+            reader.reloadCount += 1
+            catchUp()
+        }
+        reader.isLoaded = true
+        show(
+            snapshot, at: RecordPlace(sequence: position, epoch: epochs.epoch(of: position)),
+            position)
+    }
+
+    /// Begins the records anew with a state.
+    private func show(
+        _ snapshot: S.Snapshot, at place: RecordPlace, _ position: SequenceNumber
+    ) {
+        reader.pending = Pending()
         guard let forms = forms(of: snapshot) else { return }
         reader.json = forms.json
-        (reader.actions, reader.actionCount, reader.last) = ([], 0, nil)
-        let place = RecordPlace(sequence: position, epoch: epochs.epoch(of: position))
-        records.load(
-            ServedRecords.State(place: place, position: position, body: forms.bytes))
+        records.load(ServedRecords.State(place: place, position: position, body: forms.bytes))
+    }
+
+    /// Waits until the node has applied everything that was committed by now.
+    private func catchUp() {
+        Task { [weak self, node] in
+            var isOver = false
+            while !isOver {
+                do throws(NodeError) {
+                    try await node.barrier()
+                    isOver = true
+                } catch {
+                    isOver = error.code == .closed
+                }
+            }
+            self?.add(.caughtUp)
+        }
+    }
+
+    /// Whether an action is in no copy yet. The first one may have it already.
+    private func isNew(_ context: ActionContext) -> Bool {
+        guard reader.isLoaded else { return false }
+        return records.present.state.map { context.sequence > $0.position } ?? true
+    }
+
+    private func add(_ context: ActionContext, _ count: Int) {
+        reader.pending.position = context.sequence
+        guard count > 0 else { return }
+        reader.pending.count += count
+        reader.pending.first = reader.pending.first ?? context.sequence
+        reader.pending.last = context
     }
 
     private func note(_ context: ActionContext, _ action: S.Action, _ refusal: String?) {
-        // The first copy may have it already.
-        if let state = records.present.state, context.sequence <= state.position { return }
-        reader.last = context
-        if refusal == nil { reader.actionCount += 1 }
-        guard reader.actions != nil else { return }
+        guard isNew(context) else { return }
+        add(context, refusal == nil ? 1 : 0)
+        guard reader.pending.records != nil else { return }
         do throws(CodingFailure) {
             let bytes = try actionCoder.encode(action, as: .json)
             let body =
@@ -225,33 +294,35 @@ final class ServedStore<S: ReplicatedState>: AnyServedStore {
                         + #","reason":\#(JSONValue.string(reason))}"#.utf8
                 } ?? bytes
             let record = ServedRecord(
-                kind: refusal == nil ? .action : .refused, place: place(context), actionCount: 1,
-                body: Array(body))
-            if refusal != nil, reader.actionCount == 0 {
+                kind: refusal == nil ? .action : .refused, first: context.sequence,
+                place: place(context), actionCount: 1, body: Array(body))
+            if reader.pending.count == 0 {
                 records.add([record], nil, nil)
             } else {
-                reader.actions?.append(record)
+                reader.pending.records?.append(record)
             }
         } catch {
-            reader.actions = nil
+            reader.pending.records = nil
         }
     }
 
     private func encode(_ snapshot: S.Snapshot) {
         defer { steps.withLock { $0.copyCount -= 1 } }
-        guard let context = reader.last, reader.actionCount > 0 else { return }
-        guard let forms = forms(of: snapshot),
-            let patch = try? JSONPatch.bytes(from: reader.json, to: forms.json)
-        else { return }
-        let place = place(context)
+        let pending = reader.pending
+        guard let last = pending.last, let first = pending.first else { return }
+        let place = place(last)
+        guard let forms = forms(of: snapshot) else { return }
+        guard let patch = try? JSONPatch.bytes(from: reader.json, to: forms.json) else {
+            // It is nested too deeply for a patch.
+            return show(snapshot, at: place, pending.position)
+        }
         records.add(
-            reader.actions,
+            pending.records,
             ServedRecord(
-                kind: .change, place: place, actionCount: reader.actionCount, body: patch),
-            ServedRecords.State(
-                place: place, position: context.sequence, body: forms.bytes))
+                kind: .change, first: first, place: place, actionCount: pending.count, body: patch),
+            ServedRecords.State(place: place, position: pending.position, body: forms.bytes))
         reader.json = forms.json
-        (reader.actions, reader.actionCount, reader.last) = ([], 0, nil)
+        reader.pending = Pending()
     }
 
     /// A state that can't be encoded ends the service: nobody could be told what it is.
@@ -259,7 +330,9 @@ final class ServedStore<S: ReplicatedState>: AnyServedStore {
         do throws(CodingFailure) {
             return try reader.coder.forms(of: snapshot)
         } catch {
-            records.end("The state of \(name) can't be encoded as JSON: \(error.message).")
+            reader.pending = Pending()
+            records.end(
+                "The state of \(name) can't be encoded as JSON: \(error.message).", isOver: false)
             return nil
         }
     }
@@ -278,6 +351,10 @@ final class ServedStore<S: ReplicatedState>: AnyServedStore {
             target: .store(name), schemaVersion: UInt32(clamping: S.schemaVersion(of: action)),
             coding: S.coding)
         return (target, S.coding == .json ? json : try actionCoder.encode(action, as: S.coding))
+    }
+
+    func end(_ reason: String, isOver: Bool) {
+        store.core.inspect { [weak self] _, _ in self?.add(.ended(reason, isOver: isOver)) }
     }
 
     func settle(_ body: @escaping @Sendable () -> Void) {

@@ -49,7 +49,8 @@ package enum EventLevel: String, Sendable, CaseIterable, Comparable {
         "clockBehind", "clockJumped",
         "connectionRefused", "crashJournal", "disconnected", "frozen", "heldUp", "historyLost",
         "logNearlyFull", "missed", "omitted", "sequencerNotServing", "sessionForgotten", "slowed",
-        "snapshotFailed", "sourcePassedOver", "staleSequencer", "truncateFailed", "unreachable",
+        "snapshotFailed", "sourcePassedOver", "staleSequencer", "subscriberDenied",
+        "truncateFailed", "unreachable",
         "unreadable", "unreadableFrame", "upgradeFailed",
     ]
 

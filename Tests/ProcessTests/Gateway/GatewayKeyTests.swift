@@ -55,20 +55,21 @@ extension ProcessTests {
                 #expect(try await reader.failure(#"{"get":"counter"}"#) == "notPermitted")
                 #expect(try await reader.ask(#"{"get":"document/prefs"}"#)[key: "state"] != nil)
                 #expect(try await reader.ask(#"{"stores":true}"#)[key: "stores"]?.array?.count == 1)
-                // Everything, of which it may read a part.
+                #expect(try await reader.failure(#"{"actions":"counter"}"#) == "notPermitted")
+                let unknown = try await reader.ask(#"{"get":"other"}"#)
+                #expect(!unknown.description.contains("counter"))
+                // Whoever subscribes must be allowed to read everything that is published.
                 let all = try LibraryPeer(
-                    ZMQ_SUB, gateway.publish, keys: try keys("reader", site), topics: [""])
-                let topics = [
-                    try await all.news().topic, try await all.news().topic,
-                    try await all.news().topic,
-                ]
-                #expect(topics.allSatisfy { $0.contains("document/prefs\0") })
-                let none = try LibraryPeer(
+                    ZMQ_SUB, gateway.publish, keys: try keys("writer", site), topics: [""])
+                #expect(try await all.news().kind == "state")
+                let some = try LibraryPeer(
                     ZMQ_SUB, gateway.publish, keys: try keys("reader", site),
-                    topics: ["counter/shared\0"])
-                let denial = try await none.news()
-                #expect(
-                    denial.kind == "error" && denial.head.description.contains("may not observe"))
+                    topics: ["document/prefs\0"])
+                let denied = try await site.event("subscriberDenied", of: gateway.child)
+                #expect(denied[key: "name"] == "reader")
+                await #expect(throws: Failure.self) {
+                    _ = try await some.news(within: .milliseconds(300))
+                }
             }
         }
 
@@ -96,10 +97,18 @@ extension ProcessTests {
                 _ = try await reader.news()
                 #expect(try await asking.ask(#"{"stores":true}"#)[key: "stores"] != nil)
                 _ = try await writer.news()
+                // It would be answered when its time is over.
+                let waiting = try LibraryPeer(
+                    ZMQ_DEALER, gateway.ask, keys: try keys("reader", site))
+                #expect(try await waiting.ask(#"{"stores":true}"#)[key: "stores"] != nil)
+                waiting.send([[], Array(#"{"get":"counter","atLeast":9999,"timeout":900}"#.utf8)])
                 try authorize(["writer": "observe=*/*"], site)
                 gateway.child.signal(SIGHUP)
                 _ = try await site.event("authorized", of: gateway.child)
                 #expect(try await asking.failure(#"{"stores":true}"#) == "notPermitted")
+                await #expect(throws: Failure.self) {
+                    _ = try await waiting.receive(within: .milliseconds(300))
+                }
                 // The other one connects again, and gets the state.
                 let sequence = try await site.dispatch(
                     "increment", to: "counter", at: sequencer.address)

@@ -134,6 +134,8 @@ extension ProcessTests {
                 #expect(
                     String(decoding: try await peer.receive().last ?? [], as: UTF8.self)
                         .contains("tooLarge"))
+                let long = String(repeating: "x", count: 5_000)
+                #expect(try await peer.failure(#"{"stores":true,"id":"\#(long)"}"#) == "tooLarge")
                 // Many at once.
                 for number in 0..<500 {
                     peer.send([[], Array(#"{"id":\#(number),\#(Self.set.dropFirst())"#.utf8)])
@@ -160,6 +162,10 @@ extension ProcessTests {
                 let first = try await peer.ask(increment)
                 #expect(first[key: "receipt"] != nil)
                 #expect(try await peer.ask(increment) == first)
+                let sequence = first[key: "receipt"]?[key: "sequence"]?.number
+                #expect(
+                    try await peer.ask(#"{"get":"counter"}"#)[key: "sequence"]?.number == sequence)
+                #expect(first[key: "receipt"]?[key: "log"] != .null)
                 #expect(
                     try await peer.failure(
                         #"{"store":"document/prefs","dispatch":{"remove":{"at":"/none"}},"key":"k2"}"#
@@ -279,8 +285,10 @@ extension ProcessTests {
                 let gateway = try await site.gateway(of: sequencer)
                 let cases: [([String], Int32, String)] = [
                     ([], 64, "--publish"), (["--publish", "tcp://0.0.0.0:0"], 64, "--insecure"),
+                    (["--publish", "tipc://{5555,0,0}"], 64, "no address"),
                     (["--publish", gateway.publish], 73, "in use"),
-                    (["--ask", "127.0.0.1:7411"], 64, "tcp://HOST:PORT"),
+                    (["--ask", "127.0.0.1:7411"], 64, "no address"),
+                    (["--ask", "tcp://192.0.2.1:7411", "--insecure"], 64, "tcp://HOST:PORT"),
                     (["--ask", "tcp://127.0.0.1:0", "--authorized", "none"], 64, "--curve-secret"),
                 ]
                 for (options, code, words) in cases {
