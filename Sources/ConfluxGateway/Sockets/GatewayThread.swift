@@ -16,8 +16,6 @@ final class GatewayThread: @unchecked Sendable {
     }
 
     enum Message: Sendable {
-        /// A store has new records.
-        case news
         case outcome(Desk.Outcome)
         case keys(GatewayKeys)
         case stop
@@ -56,11 +54,10 @@ final class GatewayThread: @unchecked Sendable {
         var batch: [Message] = []
         var isBusy = false
         while true {
-            isBusy = poll(isBusy) || isBusy
+            poll(isBusy)
             mailbox.drain(into: &batch)
             for message in batch {
                 switch message {
-                case .news: break
                 case .outcome(let outcome): desk?.take(outcome)
                 case .keys(let keys):
                     self.keys = keys
@@ -91,8 +88,8 @@ final class GatewayThread: @unchecked Sendable {
         }
     }
 
-    /// Sleeps until there is something to do.
-    private func poll(_ isBusy: Bool) -> Bool {
+    /// Sleeps until there is something to do. New records of a store wake it, too.
+    private func poll(_ isBusy: Bool) {
         let now = Moment.now.monotonic
         let deadline =
             [publisher?.deadline, desk?.deadline].compactMap(\.self).min() ?? now + .seconds(1)
@@ -104,6 +101,6 @@ final class GatewayThread: @unchecked Sendable {
         items.append(
             zmq_pollitem_t(socket: nil, fd: waker.readEnd, events: Int16(ZMQ_POLLIN), revents: 0))
         _ = zmq_poll(&items, Int32(items.count), Int(timeout))
-        return waker.endSleep(isSignalled: items.last?.revents != 0)
+        _ = waker.endSleep(isSignalled: items.last?.revents != 0)
     }
 }

@@ -18,7 +18,9 @@ struct EventLevelTests {
         let url = URL(filePath: #filePath).deletingLastPathComponent()
             .appending(path: "../../../docs/command-line.md")
         let text = try String(contentsOf: url, encoding: .utf8)
-        let known = events("sequencer", in: text).union(events("worker", in: text))
+        let known = ["sequencer", "worker", "gateway"].reduce(into: Set()) {
+            $0.formUnion(events($1, in: text))
+        }
         #expect(known.count > 30)
         #expect(EventLevel.named.subtracting(known) == [])
         for level in [EventLevel.warning, .error] {

@@ -81,8 +81,10 @@ struct ReplicatedConceptTests {
             let receipt = try await pair.there.dispatch(.add(5)).receipt()
             try await wait(for: pair.here) { $0.left == 11 }
             #expect(pair.there.left == 11)
+            // The state is seen before the middleware is told. The next action comes after that.
+            try await pair.here.dispatch(.add(0)).receipt()
             let commits = doubler.commits.withLock { $0 }
-            #expect(commits.map(\.action) == ["add(6)", "add(5)"])
+            #expect(commits.map(\.action).prefix(2) == ["add(6)", "add(5)"])
             #expect(receipt.log != nil)
             await pair.close()
         }
