@@ -9,7 +9,8 @@ enum GatewayBounds {
     static let stepsMax = 8_192
     /// Requests without an answer, which the keys share. *At the bound* a further one is refused.
     static let requestsMax = 65_536
-    /// Sessions under way for dispatches with a key of their own. *At the bound* a further one is refused.
+    /// Sessions under way for dispatches with a key of their own, which the askers share. *At the bound* a further one is
+    /// refused.
     static let keyedMax = 64
     /// Parts of a request, with those that name its way back. *At the bound* it is refused.
     static let partsMax = 64

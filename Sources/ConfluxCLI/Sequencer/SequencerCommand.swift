@@ -1,4 +1,5 @@
 import ConfluxArguments
+import ConfluxGateway
 import ConfluxLog
 import ConfluxMonitoring
 import ConfluxNode
@@ -217,13 +218,13 @@ enum SequencerCommand {
         case (let secret?, let authorized?, false):
             let keys: AuthorizedKeys
             do throws(AuthorizedKeysError) {
-                keys = try readAuthorized(authorized)
+                keys = try AuthorizedKeys.read(authorized)
             } catch {
                 throw CommandFailure(.noInput, code: "authorizedKeys", error.message)
             }
             do throws(KeyFileError) {
                 return .keys(try KeyFile.readPair(secret), authorized: keys) {
-                    Result { () throws(AuthorizedKeysError) in try readAuthorized(authorized) }
+                    Result { () throws(AuthorizedKeysError) in try AuthorizedKeys.read(authorized) }
                 }
             } catch {
                 throw CommandFailure(error)
@@ -239,24 +240,6 @@ enum SequencerCommand {
                 Give --curve-secret and --authorized together: the first says who the sequencer is, the \
                 second who may connect.
                 """)
-        }
-    }
-
-    private static func readAuthorized(
-        _ path: String
-    ) throws(AuthorizedKeysError) -> AuthorizedKeys {
-        let bytes: [UInt8]
-        do throws(SystemFailure) {
-            // One byte beyond the limit shows that the file is too large.
-            bytes = try InputFile(path).read(upTo: AuthorizedKeys.textBytesMax + 1)
-        } catch {
-            let reason = error.reason(advice: "Give a file that there is.")
-            throw AuthorizedKeysError("The authorised keys in \(path) can't be read: \(reason)")
-        }
-        do throws(AuthorizedKeys.Fault) {
-            return try AuthorizedKeys(utf8: bytes)
-        } catch {
-            throw AuthorizedKeysError("\(path), line \(error.line): \(error.message).")
         }
     }
 

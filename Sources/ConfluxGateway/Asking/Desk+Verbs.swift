@@ -105,30 +105,30 @@ extension Desk {
                 }
             }
         }
-        guard keyedCount < GatewayBounds.keyedMax else {
+        guard let asker = open[ticket]?.owner, keyed.hasRoom(for: asker, of: GatewayBounds.keyedMax)
+        else {
             throw CommandFailure(
                 .rejected, code: "tooManyRequests",
-                "\(GatewayBounds.keyedMax) dispatches with keys are under way. Send it again later."
-            )
+                "Too many of your dispatches with keys are under way. Send it again later.")
         }
-        keyedCount += 1
+        keyed.add(of: asker)
         let owner = principal.name?.text ?? ""
         // Of the digest, since all three may be longer together than a session key.
         let digest = Digest(of: "\(owner)\0\(store.name)\0\(key)".utf8)
         guard let session = SessionKey("gateway \(digest)") else {
             preconditionFailure("the text of a digest is short")
         }
-        let keyed = KeyedDispatch(
+        let dispatch = KeyedDispatch(
             node: node, settings: settings, key: session, target: target,
             payload: payload, timeout: timeout)
         Task {
             do throws(CommandFailure) {
-                let receipt = try await keyed.run()
-                post(Outcome(ticket: ticket, end: .receipt(receipt), endsKeyed: true))
+                let receipt = try await dispatch.run()
+                post(Outcome(ticket: ticket, end: .receipt(receipt), keyed: asker))
             } catch {
                 post(
                     Outcome(
-                        ticket: ticket, end: .answer(AnswerBody.error(error)), endsKeyed: true))
+                        ticket: ticket, end: .answer(AnswerBody.error(error)), keyed: asker))
             }
         }
     }

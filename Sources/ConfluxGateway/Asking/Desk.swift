@@ -16,8 +16,8 @@ final class Desk {
     struct Outcome: Sendable {
         let ticket: UInt64
         let end: End
-        /// Whether a session for a dispatch with a key has ended.
-        var endsKeyed = false
+        /// Whose session for a dispatch with a key has ended, if one has.
+        var keyed: Owner?
     }
 
     enum End: Sendable {
@@ -54,7 +54,8 @@ final class Desk {
     let post: @Sendable (Outcome) -> Void
     var open: [UInt64: Open] = [:]
     private var shares = Shares<Owner>()
-    var keyedCount = 0
+    /// The sessions for dispatches with keys.
+    var keyed = Shares<Owner>()
     private var lastTicket: UInt64 = 0
     private var heads = HeadWriter()
     private var nextReview = Duration.zero
@@ -227,7 +228,7 @@ final class Desk {
 
     /// Takes what came of a request.
     func take(_ outcome: Outcome) {
-        if outcome.endsKeyed { keyedCount -= 1 }
+        if let owner = outcome.keyed { keyed.remove(of: owner) }
         switch outcome.end {
         case .answer(let members): finish(outcome.ticket, members)
         case .receipt(let receipt): finish(outcome.ticket, [("receipt", heads.receipt(receipt))])

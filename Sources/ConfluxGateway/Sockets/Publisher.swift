@@ -151,10 +151,12 @@ final class Publisher {
 
     private func sendState(_ state: ServedRecords.State, of index: Int, _ topic: Topic) {
         let previous = feeds[index].last[topic] ?? .zero
-        feeds[index].last[topic] = state.place.sequence
+        var place = state.place
+        // Refused actions are messages of this topic, too.
+        if topic == .actions { place.sequence = state.position }
+        feeds[index].last[topic] = place.sequence
         guard feeds[index].wanted.contains(topic) else { return }
-        send(
-            index, topic, "state", state.place, previous: previous, actions: 0, state.body)
+        send(index, topic, "state", place, previous: previous, actions: 0, state.body)
     }
 
     private func sendEnding(of index: Int, _ topic: Topic) {

@@ -1,6 +1,7 @@
 import Conflux
 import ConfluxNode
 import ConfluxProtocol
+import ConfluxWorker
 import Dispatch
 import Synchronization
 
@@ -262,6 +263,7 @@ final class ServedStore<S: ReplicatedState>: AnyServedStore {
                     isOver = true
                 } catch {
                     isOver = error.code == .closed
+                    if !isOver { await Pause.wait(for: .milliseconds(100)) }
                 }
             }
             self?.add(.caughtUp)

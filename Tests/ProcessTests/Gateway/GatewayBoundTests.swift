@@ -69,6 +69,11 @@ extension ProcessTests {
                 #expect(
                     String(decoding: try await peer.receive()[1], as: UTF8.self)
                         .contains("dispatches with keys are under way"))
+                // Another connection has a share of these, too.
+                let patientPeer = try LibraryPeer(ZMQ_DEALER, gateway.ask)
+                #expect(
+                    try await patientPeer.failure(#"{"key":"other",\#(increment)"#)
+                        != "tooManyRequests")
                 let patient = increment.replacing("2000", with: "60000")
                 for _ in 0..<36_000 { other.send([[], Array("{\(patient)".utf8)]) }
                 #expect(
