@@ -62,28 +62,40 @@ extension JSONValue {
                 add("\(position)", nil, news[position])
             }
         case (.object(let olds), .object(let news)):
-            var (oldRest, newRest) = (olds.makeIterator(), news.makeIterator())
-            var (old, new) = (oldRest.next(), newRest.next())
-            while old != nil || new != nil {
-                let order =
-                    if let old, let new { UTF8Order.compare(old.key, new.key) } else {
-                        old == nil ? 1 : -1
-                    }
-                if order < 0, let member = old {
-                    add(member.key, member.value, nil)
-                } else if order > 0, let member = new {
-                    add(member.key, nil, member.value)
-                } else if let old, let new {
-                    old.value.addChanges(to: new.value, at: tokens + [new.key], into: &changes)
+            olds.forEachMember(beside: news) { key, old, new in
+                if let old, let new {
+                    old.addChanges(to: new, at: tokens + [key], into: &changes)
+                } else {
+                    add(key, old, new)
                 }
-                if order <= 0 { old = oldRest.next() }
-                if order >= 0 { new = newRest.next() }
             }
         default:
             if self != later {
                 changes.append(
                     JSONChange(path: JSONPointer(tokens: tokens), old: self, new: later))
             }
+        }
+    }
+}
+
+extension JSONObject {
+    /// Calls a function for each key of this object or of another one, in the order of the keys.
+    func forEachMember(
+        beside later: JSONObject, _ body: (String, _ old: JSONValue?, _ new: JSONValue?) -> Void
+    ) {
+        // The members of both are sorted by their keys.
+        var (oldRest, newRest) = (makeIterator(), later.makeIterator())
+        var (old, new) = (oldRest.next(), newRest.next())
+        while let key = old?.key ?? new?.key {
+            let order =
+                if let old, let new { UTF8Order.compare(old.key, new.key) } else {
+                    old == nil ? 1 : -1
+                }
+            body(
+                order <= 0 ? key : new?.key ?? key, order <= 0 ? old?.value : nil,
+                order >= 0 ? new?.value : nil)
+            if order <= 0 { old = oldRest.next() }
+            if order >= 0 { new = newRest.next() }
         }
     }
 }

@@ -37,24 +37,13 @@ package struct JSONPatch {
         }
     }
 
-    /// The members of both are sorted by their keys.
     private mutating func compare(_ olds: JSONObject, _ news: JSONObject, at tokens: [String]) {
-        var (oldRest, newRest) = (olds.makeIterator(), news.makeIterator())
-        var (old, new) = (oldRest.next(), newRest.next())
-        while old != nil || new != nil {
-            let order =
-                if let old, let new { UTF8Order.compare(old.key, new.key) } else {
-                    old == nil ? 1 : -1
-                }
-            if order < 0, let old {
-                add("remove", tokens + [old.key])
-            } else if order > 0, let new {
-                add("add", tokens + [new.key], new.value)
-            } else if let old, let new {
-                compare(old.value, new.value, at: tokens + [new.key])
+        olds.forEachMember(beside: news) { key, old, new in
+            switch (old, new) {
+            case (let old?, let new?): compare(old, new, at: tokens + [key])
+            case (nil, let new?): add("add", tokens + [key], new)
+            default: add("remove", tokens + [key])
             }
-            if order <= 0 { old = oldRest.next() }
-            if order >= 0 { new = newRest.next() }
         }
     }
 
