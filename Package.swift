@@ -134,7 +134,7 @@ let package = Package(
             dependencies: [
                 "ConfluxVocabulary", "ConfluxSystem", "ConfluxHashing", "ConfluxArguments",
                 "ConfluxProtocol", "ConfluxZeroMQ", "ConfluxSequencer", "ConfluxNode",
-                "ConfluxWorker", "CZeroMQ",
+                "ConfluxMonitoring", "ConfluxWorker", "CZeroMQ",
             ],
             swiftSettings: strict),
         .executableTarget(

@@ -84,3 +84,8 @@ public enum JSONNumber: Hashable, Sendable, Codable, ExpressibleByIntegerLiteral
     /// The number as JSON.
     public var description: String { value.description }
 }
+
+extension JSONNumber: ShapedValue {
+    package static var shape: ActionCatalog.Kind { .number }
+    package static var madeUp: JSONNumber { 0 }
+}

@@ -1,4 +1,5 @@
 import ConfluxArguments
+import ConfluxMonitoring
 import ConfluxNode
 import ConfluxVocabulary
 @_exported import struct ConfluxWorker.HostedState
@@ -48,7 +49,8 @@ public enum Gateway {
             discussion: """
                 A worker that also speaks to sockets that know nothing of Conflux. At --publish, SUB sockets subscribe \
                 to a store: they get the state first, then each change. At --ask, REQ and DEALER sockets get states, \
-                and dispatch actions. Every message and every answer is JSON. docs/gateway.md has them all.
+                and dispatch actions; at --http, the same is an API at /api/v1. Every message and every answer is JSON. \
+                docs/gateway.md has them all.
 
                 States: \(states.map(\.name).sorted().joined(separator: ", ")).
                 """,
@@ -88,9 +90,10 @@ public enum Gateway {
 
     private static func check(_ arguments: Invocation) throws(UsageError) {
         let options = [GatewayOptions.publish, GatewayOptions.ask]
-        guard options.contains(where: { arguments[$0] != nil }) else {
+        guard (options + [MonitoringOptions.http]).contains(where: { arguments[$0] != nil }) else {
             throw arguments.usageError(
-                "give --publish, --ask, or both: without an address there is nothing to serve")
+                "give --publish, --ask, --http, or several of them: without an address there is nothing to serve"
+            )
         }
         guard arguments[GatewayOptions.authorized] == nil, !arguments[GatewayOptions.insecure]
         else { return }

@@ -22,6 +22,8 @@ enum GatewayBounds {
     /// Messages that wait for one subscriber, or for one asker. *At the bound* libzmq discards further ones: a subscriber
     /// finds its gap by the numbers, and an asker gets no answer. A message that waits for several takes its memory once.
     static let waitingMax: Int32 = 10_000
+    /// Connections over HTTP. *At the bound* a new one ends another, as everywhere (`HTTPServer.connectionsMax`).
+    static let connectionsMax = 512
     /// Bytes of a subscription. *At the bound* libzmq ends the connection.
     static let subscriptionBytesMax: Int64 = 1_024
     /// The shortest time between two states that new subscribers of a store are sent, and everybody else with them. Those

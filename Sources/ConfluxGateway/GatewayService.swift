@@ -1,6 +1,7 @@
 import CZeroMQ
 import Conflux
 import ConfluxArguments
+import ConfluxMonitoring
 import ConfluxNode
 import ConfluxProtocol
 import ConfluxSequencer
@@ -13,6 +14,7 @@ import Synchronization
 final class GatewayService: WorkerService {
     private let arguments: Invocation
     private let epochs = EpochTable()
+    private let streams = StreamHub()
     private let mailbox: Mailbox<GatewayThread.Message>
     private let waker: Waker
     private let state = Mutex(State())
@@ -27,6 +29,8 @@ final class GatewayService: WorkerService {
         var asking: (socket: LibrarySocket, address: String)?
         var stores: [any AnyServedStore] = []
         var isFollowing = false
+        /// Whether all stores are open.
+        var isServing = false
         var thread: NamedThread?
     }
 
@@ -40,6 +44,31 @@ final class GatewayService: WorkerService {
     }
 
     var tap: (@Sendable (Commit) -> Void)? { { [epochs] in epochs.note($0) } }
+
+    var api: WorkerAPI? {
+        WorkerAPI(connectionsMax: GatewayBounds.connectionsMax) { [self] token in
+            APIService(
+                token: token, hasKeys: arguments[GatewayOptions.authorized] != nil,
+                payloadBytesMax: arguments[WorkerOptions.payloadMax], epochs: epochs,
+                streams: streams,
+                stores: { [self] in state.withLock { $0.isServing ? $0.stores : nil } },
+                store: { [self] name throws(CommandFailure) in try store(name) },
+                ask: { [self] inquiry in
+                    state.withLock { $0.isServing } && mailbox.post(.inquiry(inquiry)) == .accepted
+                })
+        }
+    }
+
+    /// A store that is served.
+    private func store(_ name: StoreName) throws(CommandFailure) -> any AnyServedStore {
+        let stores = state.withLock { $0.isServing ? $0.stores : nil }
+        guard let stores else { throw APIService.starting }
+        guard let store = stores.first(where: { $0.name == name }) else {
+            throw Desk.unknown(name, among: stores.map(\.name))
+        }
+        if let ending = store.records.present.ending { throw Desk.ended(ending) }
+        return store
+    }
 
     // MARK: Before the node
 
@@ -166,7 +195,11 @@ final class GatewayService: WorkerService {
         let mailbox = mailbox
         let served = try await state.type.serve(
             store, on: node, patience: patience, payloadBytesMax: node.settings.payloadBytesMax,
-            epochs: epochs, announce: { mailbox.announce() })
+            epochs: epochs,
+            announce: { [streams] in
+                mailbox.announce()
+                streams.wake(store)
+            })
         self.state.withLock { $0.stores.append(served) }
         return HostedHandle(served)
     }
@@ -195,16 +228,18 @@ final class GatewayService: WorkerService {
                         ).socket
                     }
                 }
-                let desk = state.asking.map {
-                    Desk($0.socket, state.stores, node, epochs, settings) {
+                let isAsked = state.asking != nil || arguments[MonitoringOptions.http] != nil
+                let desk =
+                    isAsked
+                    ? Desk(state.asking?.socket, state.stores, node, epochs, settings) {
                         mailbox.post(.outcome($0))
-                    }
-                }
+                    } : nil
                 let thread = GatewayThread(
                     mailbox: mailbox, waker: waker, publisher: publisher, desk: desk,
                     authenticator: state.authenticator, keys: keys,
                     stores: state.stores.map(\.name), report: { Self.tell($0, environment) })
                 state.thread = try NamedThread("conflux-gateway") { thread.run() }
+                state.isServing = true
             } catch {
                 failure = CommandFailure(.failed, "\(error)")
             }
@@ -280,6 +315,7 @@ final class GatewayService: WorkerService {
     }
 
     func end() {
+        state.withLock { $0.isServing = false }
         mailbox.post(.stop)
         state.withLock { $0.thread }?.join()
     }

@@ -1,4 +1,5 @@
 import ConfluxArguments
+import ConfluxMonitoring
 import ConfluxNode
 import ConfluxProtocol
 
@@ -6,6 +7,9 @@ import ConfluxProtocol
 package protocol WorkerService: Sendable {
     /// Gets every commit that is delivered to the node, on the thread that applies; nil if nobody wants them.
     var tap: (@Sendable (Commit) -> Void)? { get }
+
+    /// What is served under `/api/` at the address of `--http`; nil for nothing.
+    var api: WorkerAPI? { get }
 
     /// Prepares what needs no node, before the node connects.
     ///
@@ -39,6 +43,25 @@ package protocol WorkerService: Sendable {
     func end()
 }
 
+/// What a worker serves over HTTP besides metrics and health.
+package struct WorkerAPI: Sendable {
+    /// The most connections.
+    let connectionsMax: Int
+    /// Makes the service, whose requests must have the token if there is one.
+    let service: @Sendable (BearerToken?) -> any HTTPService
+
+    /// Makes a description of what is served.
+    ///
+    /// - Parameters:
+    ///   - connectionsMax: The most connections.
+    ///   - service: Makes the service, whose requests must have the token if there is one.
+    package init(
+        connectionsMax: Int, service: @escaping @Sendable (BearerToken?) -> any HTTPService
+    ) {
+        (self.connectionsMax, self.service) = (connectionsMax, service)
+    }
+}
+
 /// Hosts stores, and nothing else.
 package struct Hosting: WorkerService {
     private let arguments: Invocation
@@ -46,6 +69,7 @@ package struct Hosting: WorkerService {
     package init(_ arguments: Invocation) { self.arguments = arguments }
 
     package var tap: (@Sendable (Commit) -> Void)? { nil }
+    package var api: WorkerAPI? { nil }
 
     package func prepare(
         _ settings: inout NodeSettings, in environment: CommandEnvironment

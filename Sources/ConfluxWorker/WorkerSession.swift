@@ -63,10 +63,10 @@ struct WorkerSession: Sendable {
         let telling = NodeTelling(environment: environment, address: address)
         let printing = Task { await telling.run(events) }
         let opened: [StoreName: HostedHandle]
-        var server: MonitoringServer?
+        var server: HTTPServer?
         let served: (fields: JSONObject, text: String)
         do throws(CommandFailure) {
-            server = try monitoring?.serve(monitored(node))
+            server = try monitoring?.serve(monitored(node), api: service.api)
             opened = try await open(node)
             served = try await service.serve(node, in: environment)
         } catch {
@@ -135,12 +135,15 @@ struct WorkerSession: Sendable {
         fields["http"] = http.map { .string($0) }
         for field in served.fields { fields[field.key] = field.value }
         let title = name.map { "\($0) is ready" } ?? "ready"
+        let api = { (address: String) in
+            service.api == nil ? "" : ", API at http://\(address)/api/v1"
+        }
         environment.announce(
             "ready", fields,
             text: """
                 \(title): node \(status.incarnation) of \(address) hosts \
                 \(stores.map(\.description).joined(separator: ", "))\
-                \(served.text)\(http.map { "; metrics at http://\($0)/metrics" } ?? "")
+                \(served.text)\(http.map { "; metrics at http://\($0)/metrics\(api($0))" } ?? "")
                 """)
     }
 

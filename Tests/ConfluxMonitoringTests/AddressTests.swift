@@ -15,7 +15,7 @@ struct AddressTests {
     )
         throws
     {
-        #expect(try MonitoringAddress(text).isLocal == isLocal)
+        #expect(try HTTPAddress(text).isLocal == isLocal)
     }
 
     @Test(arguments: [
@@ -24,7 +24,7 @@ struct AddressTests {
         "http://127.0.0.1:7480", "127.0.0.1:7480/metrics", "127.1:7480",
     ])
     func `text that is not an address is refused with an example`(text: String) {
-        let error = #expect(throws: MonitoringError.self) { try MonitoringAddress(text) }
+        let error = #expect(throws: HTTPError.self) { try HTTPAddress(text) }
         #expect(error?.code == .invalidAddress)
         #expect(error?.message.contains("127.0.0.1:7480") == true)
     }
@@ -59,7 +59,7 @@ struct AddressTests {
         func refusal(_ text: String, mode: mode_t = 0o600) throws -> String? {
             try Data(text.utf8).write(to: URL(filePath: path))
             chmod(path, mode)
-            do throws(MonitoringError) {
+            do throws(HTTPError) {
                 _ = try BearerToken(file: path)
                 return nil
             } catch {
@@ -76,14 +76,14 @@ struct AddressTests {
         }
         // As an editor of another system saves it, in UTF-16.
         try Data([0xFF, 0xFE, 0x61, 0x00]).write(to: URL(filePath: path))
-        let other = #expect(throws: MonitoringError.self) { try BearerToken(file: path) }
+        let other = #expect(throws: HTTPError.self) { try BearerToken(file: path) }
         #expect(other?.message.contains("in line 1, ") == true, "\(String(describing: other))")
         #expect(
             try refusal(String(repeating: "x", count: 4_096))?.contains("does not hold a token")
                 == true)
         #expect(try refusal("0123456789abcdef\n", mode: 0o640)?.contains("chmod 600") == true)
         unlink(path)
-        let missing = #expect(throws: MonitoringError.self) { try BearerToken(file: path) }
+        let missing = #expect(throws: HTTPError.self) { try BearerToken(file: path) }
         #expect(missing?.message.contains("can't be read") == true)
     }
 }

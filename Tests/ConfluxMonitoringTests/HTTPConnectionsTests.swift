@@ -64,4 +64,14 @@ struct HTTPConnectionsTests {
         _ = table.begin(3, from: address(2, 2), at: .zero)
         #expect(table.begin(4, from: address(2, 3), at: .zero) == 2)
     }
+
+    @Test func `the time of a connection does not pass while its answer is owed`() {
+        var connections = HTTPConnections(connectionsMax: 2, requestMax: .seconds(10))
+        _ = connections.begin(1, from: [127, 0, 0, 1], at: .zero)
+        connections.owe(1)
+        #expect(connections.endOverdue(at: .seconds(100)) == [])
+        connections.settle(1, at: .seconds(100))
+        #expect(connections.endOverdue(at: .seconds(109)) == [])
+        #expect(connections.endOverdue(at: .seconds(110)) == [1])
+    }
 }

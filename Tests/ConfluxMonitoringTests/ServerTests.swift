@@ -13,16 +13,19 @@ struct ServerTests {
 
     private static func serve(
         _ things: Things = Things(), at address: String = "127.0.0.1:0", token: String? = nil
-    ) throws -> MonitoringServer {
-        try MonitoringServer(
-            Monitored(
-                metrics: { [.counter("things_total", "Things.", 7)] },
-                livenessFaults: { [] },
-                readinessFaults: { things.faults.withLock { $0 } }),
-            at: MonitoringAddress(address), token: token.flatMap { BearerToken($0) })
+    ) throws -> HTTPServer {
+        let (address, token) = (try HTTPAddress(address), token.flatMap { BearerToken($0) })
+        try HTTPServer.check(address, token)
+        return try HTTPServer(
+            MonitoringService(
+                Monitored(
+                    metrics: { [.counter("things_total", "Things.", 7)] },
+                    livenessFaults: { [] },
+                    readinessFaults: { things.faults.withLock { $0 } }), token: token),
+            at: address)
     }
 
-    private static func isServed(_ server: MonitoringServer) throws -> Bool {
+    private static func isServed(_ server: HTTPServer) throws -> Bool {
         try RawHTTP.ask(server.address, "/livez").status == 200
     }
 
@@ -154,7 +157,7 @@ struct ServerTests {
             var held: [RawHTTP] = []
             for _ in 0..<8 {
                 // Twice as many as there are places, again and again.
-                for _ in 0..<2 * MonitoringServer.connectionsMax {
+                for _ in 0..<2 * HTTPServer.connectionsMax {
                     let connection = try RawHTTP(address)
                     connection.send("G")
                     held.append(connection)
@@ -164,7 +167,7 @@ struct ServerTests {
             }
             // The newest are still there; the oldest made room.
             let open = held.filter { $0.isOpen }
-            #expect(open.count < MonitoringServer.connectionsMax)
+            #expect(open.count < HTTPServer.connectionsMax)
             #expect(try held[0].receiveAll() == "")
         }
     }
@@ -175,7 +178,7 @@ struct ServerTests {
         let server = try Self.serve()
         let address = server.address
         try await Self.offPool {
-            let held = try (0..<2 * MonitoringServer.connectionsMax).map { _ in
+            let held = try (0..<2 * HTTPServer.connectionsMax).map { _ in
                 let connection = try RawHTTP(address)
                 connection.send("GET /livez HTTP/1.1\r\nHost: x\r\n\r\n")
                 return connection
@@ -213,7 +216,7 @@ struct ServerTests {
 
     @Test func `an address that others can reach needs a token`() throws {
         for address in ["0.0.0.0:0", "[::]:0"] {
-            let error = #expect(throws: MonitoringError.self) { try Self.serve(at: address) }
+            let error = #expect(throws: HTTPError.self) { try Self.serve(at: address) }
             #expect(error?.code == .insecure)
             #expect(error?.message.contains("--http-token FILE") == true)
         }
@@ -223,17 +226,17 @@ struct ServerTests {
 
     @Test func `a taken port and an address of another machine are reported`() throws {
         let server = try Self.serve()
-        let taken = #expect(throws: MonitoringError.self) { try Self.serve(at: server.address) }
+        let taken = #expect(throws: HTTPError.self) { try Self.serve(at: server.address) }
         #expect(taken?.code == .addressInUse)
         #expect(taken?.message.contains(server.address) == true)
-        let foreign = #expect(throws: MonitoringError.self) {
+        let foreign = #expect(throws: HTTPError.self) {
             try Self.serve(at: "192.0.2.1:0", token: "0123456789abcdef")
         }
         #expect(foreign?.code == .invalidAddress)
     }
 
     @Test func `no server listens after its end, even if clients were connected`() throws {
-        var server: MonitoringServer? = try Self.serve()
+        var server: HTTPServer? = try Self.serve()
         let address = try #require(server?.address)
         let idle = try RawHTTP(address)
         server = nil

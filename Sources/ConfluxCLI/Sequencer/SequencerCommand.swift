@@ -154,7 +154,7 @@ enum SequencerCommand {
         } catch {
             throw failure(error)
         }
-        let server: MonitoringServer?
+        let server: HTTPServer?
         do throws(CommandFailure) {
             server = try monitoring?.serve(monitored(sequencer, environment))
         } catch {

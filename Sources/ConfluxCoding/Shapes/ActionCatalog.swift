@@ -9,6 +9,8 @@ package struct ActionCatalog: Hashable, Sendable {
     /// The kind of value that a field takes.
     package enum Kind: String, Hashable, Sendable {
         case any, boolean, integer, number, string, list, object
+        /// A string that is a JSON pointer.
+        case pointer
     }
 
     /// A field of an action.
@@ -91,6 +93,29 @@ package struct ActionCatalog: Hashable, Sendable {
         }
     }
 
+    /// The JSON Schema of the actions: what it accepts may still be refused by the type's own decoding, if that
+    /// demands more than kinds of values.
+    package var schema: JSONValue {
+        let actions = actions.sorted { $0.key < $1.key }.map { name, fields -> JSONValue in
+            [
+                "type": "object", "required": [.string(name)], "additionalProperties": false,
+                "properties": .object([name: Self.schema(of: fields)]),
+            ]
+        }
+        return ["oneOf": .array(actions)]
+    }
+
+    private static func schema(of fields: Fields) -> JSONValue {
+        guard case .known(let fields) = fields else { return ["type": "object"] }
+        var properties = JSONObject()
+        for (key, field) in fields { properties[key] = field.schema }
+        let required = fields.filter { !$0.value.isOptional }.keys.sorted()
+        return [
+            "type": "object", "required": .array(required.map { .string($0) }),
+            "additionalProperties": false, "properties": .object(properties),
+        ]
+    }
+
     // MARK: Checking
 
     /// Checks an action.
@@ -148,6 +173,27 @@ package struct ActionCatalog: Hashable, Sendable {
 }
 
 extension ActionCatalog.Field {
+    fileprivate var schema: JSONValue {
+        var schema: JSONObject =
+            switch kind {
+            case .any: [:]
+            case .boolean: ["type": "boolean"]
+            case .integer:
+                [
+                    "type": "integer", "minimum": .integer(JSONInteger(Int64.min)),
+                    "maximum": .integer(JSONInteger(Int64.max)),
+                ]
+            case .number: ["type": "number"]
+            case .string: ["type": "string"]
+            case .list: ["type": "array"]
+            case .object: ["type": "object"]
+            // RFC 6901
+            case .pointer: ["type": "string", "pattern": "^(/([^/~]|~[01])*)*$"]
+            }
+        if isOptional, let type = schema["type"] { schema["type"] = [type, "null"] }
+        return .object(schema)
+    }
+
     /// Whether the value is of this kind.
     fileprivate func takes(_ value: JSONValue) -> Bool {
         switch (kind, value) {
@@ -156,6 +202,7 @@ extension ActionCatalog.Field {
         // Languages with only one kind of number write 5.0 for 5.
         case (.integer, .integer), (.integer, .number), (.number, .integer), (.number, .number):
             true
+        case (.pointer, .string(let text)): (try? JSONPointer(text)) != nil
         default: isOptional && value == .null
         }
     }

@@ -100,6 +100,8 @@ struct ShapeDecoder: Decoder, SingleValueDecodingContainer {
                 (.string, URL(string: "x"))
             } else if type == Decimal.self {
                 (.any, Decimal(0))
+            } else if let type = type as? any ShapedValue.Type {
+                (type.shape, type.madeUp)
             } else {
                 nil
             }
@@ -116,6 +118,19 @@ struct ShapeDecoder: Decoder, SingleValueDecodingContainer {
             return value
         }
     }
+}
+
+/// A type whose values are of a kind that its decoding does not show.
+package protocol ShapedValue: Decodable {
+    /// The kind.
+    static var shape: ActionCatalog.Kind { get }
+    /// Any value.
+    static var madeUp: Self { get }
+}
+
+extension JSONPointer: ShapedValue {
+    package static var shape: ActionCatalog.Kind { .pointer }
+    package static var madeUp: JSONPointer { .root }
 }
 
 /// Notes the keys that are asked for.

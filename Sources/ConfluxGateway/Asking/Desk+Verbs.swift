@@ -11,16 +11,21 @@ extension Desk {
         _ name: StoreName, for principal: Principal
     ) throws(CommandFailure) -> any AnyServedStore {
         guard let store = stores[name] else {
-            let names = stores.keys.filter { mayName($0, principal) }.sorted()
-                .map(\.description).joined(separator: ", ")
-            throw CommandFailure(
-                .notFound, code: "unknownStore",
-                "This gateway does not serve \(name). It serves: \(names).")
+            throw Self.unknown(name, among: stores.keys.filter { mayName($0, principal) })
         }
-        if let ending = store.records.present.ending {
-            throw CommandFailure(.notFound, code: "storeEnded", ending)
-        }
+        if let ending = store.records.present.ending { throw Self.ended(ending) }
         return store
+    }
+
+    static func unknown(_ name: StoreName, among stores: [StoreName]) -> CommandFailure {
+        let names = stores.sorted().map(\.description).joined(separator: ", ")
+        return CommandFailure(
+            .notFound, code: "unknownStore",
+            "This gateway does not serve \(name). It serves: \(names).")
+    }
+
+    static func ended(_ reason: String) -> CommandFailure {
+        CommandFailure(.notFound, code: "storeEnded", reason)
     }
 
     func perform(
@@ -28,21 +33,19 @@ extension Desk {
     ) throws(CommandFailure) {
         let epochs = epochs
         switch request.verb {
-        case .get(let name, let atLeast):
+        case .get(let name, let atLeast, let mayWait):
             let store = try served(name, for: principal)
             let (node, post) = (node, post)
             let answer: @Sendable () -> Void = {
-                Self.settle(store, ticket, post) { AnswerBody.state($0, of: name, log: epochs.log) }
+                Self.settle(store, ticket, post) { Answer.state($0, of: name, log: epochs.log) }
             }
             guard let atLeast else { return answer() }
             Task {
-                do throws(NodeError) {
-                    try await node.wait(forEntry: atLeast, patience: request.timeout)
+                do throws(CommandFailure) {
+                    try await node.reach(atLeast, mayWait: mayWait, patience: request.timeout)
                     answer()
                 } catch {
-                    post(
-                        Outcome(
-                            ticket: ticket, end: .answer(AnswerBody.error(CommandFailure(error)))))
+                    post(Outcome(ticket: ticket, end: .answer(.failure(error))))
                 }
             }
         case .since(let name, let sequence, let isActions):
@@ -50,9 +53,9 @@ extension Desk {
             Self.settle(store, ticket, post) { state in
                 let found = store.records.records(after: sequence, isActions: isActions)
                 guard let records = found.records, let newest = found.state else {
-                    return AnswerBody.state(state, of: name, log: epochs.log)
+                    return Answer.state(state, of: name, log: epochs.log)
                 }
-                return AnswerBody.records(
+                return Answer.records(
                     records, of: name, log: epochs.log, after: sequence, state: newest)
             }
         case .dispatch(let name, let action, let key):
@@ -61,8 +64,9 @@ extension Desk {
                 principal)
         case .stores: finish(ticket, listing(principal))
         case .actions(let name):
-            let shapes = try served(name, for: principal).shapes ?? Array("null".utf8)
-            finish(ticket, [("actions", shapes), ("store", Array("\"\(name)\"".utf8))])
+            let shapes = try served(name, for: principal).catalog?.json ?? Array("null".utf8)
+            finish(
+                ticket, .success([("actions", shapes), ("store", Array("\"\(name)\"".utf8))]))
         }
     }
 
@@ -70,14 +74,14 @@ extension Desk {
     private static func settle(
         _ store: any AnyServedStore, _ ticket: UInt64,
         _ post: @escaping @Sendable (Outcome) -> Void,
-        _ make: @escaping @Sendable (ServedRecords.State) -> AnswerBody.Members
+        _ make: @escaping @Sendable (ServedRecords.State) -> Answer
     ) {
         store.settle {
             let (state, ending) = store.records.present
-            let members =
+            let answer =
                 state.map(make)
-                ?? AnswerBody.error("storeEnded", ending ?? "\(store.name) is not hosted any more.")
-            post(Outcome(ticket: ticket, end: .answer(members)))
+                ?? .failure(ended(ending ?? "\(store.name) is not hosted any more."))
+            post(Outcome(ticket: ticket, end: .answer(answer)))
         }
     }
 
@@ -128,12 +132,12 @@ extension Desk {
             } catch {
                 post(
                     Outcome(
-                        ticket: ticket, end: .answer(AnswerBody.error(error)), keyed: asker))
+                        ticket: ticket, end: .answer(.failure(error)), keyed: asker))
             }
         }
     }
 
-    private func listing(_ principal: Principal) -> AnswerBody.Members {
+    private func listing(_ principal: Principal) -> Answer {
         let list = stores.values.sorted { $0.name < $1.name }.filter {
             mayName($0.name, principal)
         }.map { store -> JSONValue in
@@ -143,20 +147,38 @@ extension Desk {
             object["ended"] = ending.map { .string($0) }
             return .object(object)
         }
-        return [("stores", Array(JSONValue.array(list).description.utf8))]
+        return .success([("stores", Array(JSONValue.array(list).description.utf8))])
     }
 }
 
 extension Node {
-    /// Waits until this node has applied everything up to an entry of its log.
-    fileprivate func wait(
-        forEntry sequence: SequenceNumber, patience: Duration
-    ) async throws(NodeError) {
+    /// Waits until this node has applied an entry.
+    ///
+    /// - Parameters:
+    ///   - sequence: The entry's number.
+    ///   - mayWait: Whether to wait for an entry that the log does not have yet.
+    ///   - patience: How long to wait.
+    fileprivate func reach(
+        _ sequence: SequenceNumber, mayWait: Bool, patience: Duration
+    ) async throws(CommandFailure) {
         let status = await status
-        guard let log = status.log else { return try await barrier(patience: patience) }
-        try await wait(
-            for: Receipt(
-                log: log, epoch: status.epoch, sequence: sequence, timestamp: Timestamp(0)),
-            patience: patience)
+        if status.applied >= sequence { return }
+        do throws(NodeError) {
+            if mayWait, let log = status.log {
+                return try await wait(
+                    for: Receipt(
+                        log: log, epoch: status.epoch, sequence: sequence, timestamp: Timestamp(0)),
+                    patience: patience)
+            }
+            try await barrier(patience: patience)
+        } catch {
+            throw CommandFailure(error)
+        }
+        let last = await self.status.last
+        guard last < sequence else { return }
+        throw CommandFailure(
+            .rejected, code: "notReached",
+            "The log has no entry \(sequence) yet: it ends at \(last). Take the number from a receipt, or follow the store."
+        )
     }
 }

@@ -21,14 +21,27 @@ final class Desk {
     }
 
     enum End: Sendable {
-        case answer(AnswerBody.Members)
+        case answer(Answer)
         case receipt(Receipt)
         case failure(DispatchError)
     }
 
+    /// How an answer gets to whoever has asked.
+    enum Way: Sendable {
+        /// By the socket.
+        case envelope([[UInt8]], id: JSONValue?)
+        /// By a function, in this process.
+        case call(@Sendable (Answer) -> Void)
+    }
+
+    /// A request from within this process.
+    struct Inquiry: Sendable {
+        let request: Request
+        let reply: @Sendable (Answer) -> Void
+    }
+
     struct Open {
-        let envelope: [[UInt8]]
-        let id: JSONValue?
+        let way: Way
         let owner: Owner
         /// Who asks, and with which rights; nil without keys.
         let principal: Principal?
@@ -40,13 +53,14 @@ final class Desk {
         let isKeyed: Bool
     }
 
-    /// Whose share a request counts for: the key's, or, without keys, the connection's.
+    /// Whose share a request counts for: the key's, or, without keys, the connection's. All of HTTP have one.
     enum Owner: Hashable, Sendable {
+        case http
         case key(Name?)
         case connection([UInt8])
     }
 
-    private let socket: LibrarySocket
+    private let socket: LibrarySocket?
     let stores: [StoreName: any AnyServedStore]
     let node: Node
     let epochs: EpochTable
@@ -62,14 +76,15 @@ final class Desk {
     private static let reviewInterval = Duration.milliseconds(50)
 
     /// - Parameters:
-    ///   - socket: Where requests come.
+    ///   - socket: Where requests come; nil if they come only from within this process.
     ///   - stores: The stores.
     ///   - node: Hosts them.
     ///   - epochs: Knows the log.
     ///   - settings: The node's settings.
     ///   - post: Takes outcomes on any thread, and lets the gateway's thread give them to ``take(_:)``.
     init(
-        _ socket: LibrarySocket, _ stores: [any AnyServedStore], _ node: Node, _ epochs: EpochTable,
+        _ socket: LibrarySocket?, _ stores: [any AnyServedStore], _ node: Node,
+        _ epochs: EpochTable,
         _ settings: NodeSettings, post: @escaping @Sendable (Outcome) -> Void
     ) {
         self.socket = socket
@@ -80,7 +95,7 @@ final class Desk {
         self.post = post
     }
 
-    var pointer: UnsafeMutableRawPointer { socket.pointer }
+    var pointer: UnsafeMutableRawPointer? { socket?.pointer }
 
     /// When the next request may have to end; nil if none is open.
     var deadline: Duration? { open.isEmpty ? nil : nextReview }
@@ -89,6 +104,7 @@ final class Desk {
     ///
     /// - Returns: Whether there may be more.
     func work(_ keys: GatewayKeys?, at now: Duration) -> Bool {
+        guard let socket else { return false }
         let bytesMax = settings.payloadBytesMax + GatewayBounds.requestBytesMax
         var mayBeMore = true
         node.core.gather {
@@ -127,7 +143,9 @@ final class Desk {
         var (envelope, rest) = Self.divide(message)
         if envelope.isEmpty { (envelope, rest) = (Array(rest), []) }
         func refuse(_ code: String, _ text: String, _ id: JSONValue? = nil) {
-            answer(envelope, id, AnswerBody.error(code, text))
+            answer(
+                .envelope(envelope, id: id),
+                .failure(CommandFailure(.invalidInput, code: code, text)))
         }
         guard !message.isCut else {
             return refuse(
@@ -176,19 +194,22 @@ final class Desk {
         let owner =
             keys == nil
             ? Owner.connection(message.parts[0]) : Owner.key(principal.name)
-        guard shares.hasRoom(for: owner, of: GatewayBounds.requestsMax) else {
-            return refuse(
-                "tooManyRequests",
-                "Too many of your requests have no answer yet. Wait for some before you send more.",
-                id)
-        }
         begin(
             request,
             Open(
-                envelope: envelope, id: id, owner: owner,
+                way: .envelope(envelope, id: id), owner: owner,
                 principal: keys == nil ? nil : principal, userID: message.userID,
-                deadline: now + request.timeout,
-                isKeyed: request.isKeyed), principal, at: now)
+                deadline: now + request.timeout, isKeyed: request.isKeyed), principal, at: now)
+    }
+
+    /// Takes a request from within this process. It may do everything.
+    func take(_ inquiry: Inquiry, at now: Duration) {
+        begin(
+            inquiry.request,
+            Open(
+                way: .call(inquiry.reply), owner: .http, principal: nil, userID: nil,
+                deadline: now + inquiry.request.timeout, isKeyed: inquiry.request.isKeyed),
+            .anybody, at: now)
     }
 
     /// Whether a key may know of a store.
@@ -199,7 +220,7 @@ final class Desk {
 
     private func denial(of request: Request, _ principal: Principal) -> String? {
         switch request.verb {
-        case .get(let store, _), .since(let store, _, _):
+        case .get(let store, _, _), .since(let store, _, _):
             principal.rights.allowReading(.store(store))
                 ? nil : principal.denial(of: .observe, store)
         case .dispatch(let store, _, _):
@@ -212,6 +233,15 @@ final class Desk {
     }
 
     private func begin(_ request: Request, _ open: Open, _ principal: Principal, at now: Duration) {
+        guard shares.hasRoom(for: open.owner, of: GatewayBounds.requestsMax) else {
+            return answer(
+                open.way,
+                .failure(
+                    CommandFailure(
+                        .rejected, code: "tooManyRequests",
+                        "Too many of your requests have no answer yet. Wait for some before you send more."
+                    )))
+        }
         lastTicket += 1
         let ticket = lastTicket
         if self.open.isEmpty { nextReview = now + Self.reviewInterval }
@@ -220,7 +250,7 @@ final class Desk {
         do throws(CommandFailure) {
             try perform(request, ticket, principal)
         } catch {
-            finish(ticket, AnswerBody.error(error))
+            finish(ticket, .failure(error))
         }
     }
 
@@ -230,15 +260,16 @@ final class Desk {
     func take(_ outcome: Outcome) {
         if let owner = outcome.keyed { keyed.remove(of: owner) }
         switch outcome.end {
-        case .answer(let members): finish(outcome.ticket, members)
-        case .receipt(let receipt): finish(outcome.ticket, [("receipt", heads.receipt(receipt))])
-        case .failure(let error): finish(outcome.ticket, AnswerBody.error(CommandFailure(error)))
+        case .answer(let answer): finish(outcome.ticket, answer)
+        case .receipt(let receipt):
+            finish(outcome.ticket, .success([("receipt", heads.receipt(receipt))]))
+        case .failure(let error): finish(outcome.ticket, .failure(CommandFailure(error)))
         }
     }
 
-    func finish(_ ticket: UInt64, _ members: AnswerBody.Members) {
+    func finish(_ ticket: UInt64, _ answer: Answer) {
         guard let open = forget(ticket) else { return }
-        answer(open.envelope, open.id, members)
+        self.answer(open.way, answer)
     }
 
     @discardableResult
@@ -248,9 +279,11 @@ final class Desk {
         return open
     }
 
-    private func answer(_ envelope: [[UInt8]], _ id: JSONValue?, _ members: AnswerBody.Members) {
-        let own = id.map { [("id", Array($0.description.utf8))] } ?? []
-        socket.send(envelope + [AnswerBody.bytes(own + members)])
+    private func answer(_ way: Way, _ answer: Answer) {
+        switch way {
+        case .envelope(let envelope, let id): socket?.send(envelope + [answer.bytes(id: id)])
+        case .call(let reply): reply(answer)
+        }
     }
 
     /// The keys have changed. Whoever has other rights now asks again, and whoever has none gets nothing more.
@@ -262,7 +295,8 @@ final class Desk {
                 forget(ticket)
             } else if present != former {
                 let text = "The rights of this key have changed. Send the request again."
-                finish(ticket, AnswerBody.error("rightsChanged", text))
+                finish(
+                    ticket, .failure(CommandFailure(.notPermitted, code: "rightsChanged", text)))
             }
         }
     }
@@ -277,13 +311,14 @@ final class Desk {
                 open[ticket]?.deadline = now + GatewayBounds.withdrawalTime
                 handle.requestWithdrawal()
             } else if request.handle != nil || request.isKeyed {
-                finish(ticket, AnswerBody.error(CommandFailure.unknown))
+                finish(ticket, .failure(.unknown))
             } else {
                 finish(
                     ticket,
-                    AnswerBody.error(
-                        "timedOut", "The time of the request is over. Give it a longer \"timeout\"."
-                    ))
+                    .failure(
+                        CommandFailure(
+                            .timedOut,
+                            "The time of the request is over. Give it a longer \"timeout\".")))
             }
         }
     }

@@ -17,7 +17,8 @@ import ConfluxVocabulary
 /// Each may have a `timeout` in milliseconds, and an `id`, which comes back in the answer.
 struct Request {
     enum Verb {
-        case get(StoreName, atLeast: SequenceNumber?)
+        /// The state; with `mayWait`, also once an entry is applied that the log does not have yet.
+        case get(StoreName, atLeast: SequenceNumber?, mayWait: Bool)
         case since(StoreName, SequenceNumber, isActions: Bool)
         case dispatch(StoreName, JSONValue, key: String?)
         case stores
@@ -26,6 +27,8 @@ struct Request {
 
     let verb: Verb
     let timeout: Duration
+
+    init(_ verb: Verb, timeout: Duration) { (self.verb, self.timeout) = (verb, timeout) }
 
     /// Reads a request.
     ///
@@ -50,7 +53,9 @@ struct Request {
                 }
                 verb = .since(store, SequenceNumber(since), isActions: form == "actions")
             } else {
-                verb = .get(store, atLeast: try reader.number("atLeast").map { SequenceNumber($0) })
+                verb = .get(
+                    store, atLeast: try reader.number("atLeast").map { SequenceNumber($0) },
+                    mayWait: true)
             }
         } else if let action = reader.take("dispatch") {
             guard let store = try reader.store("store") else {

@@ -17,6 +17,7 @@ final class GatewayThread: @unchecked Sendable {
 
     enum Message: Sendable {
         case outcome(Desk.Outcome)
+        case inquiry(Desk.Inquiry)
         case keys(GatewayKeys)
         case stop
     }
@@ -56,9 +57,11 @@ final class GatewayThread: @unchecked Sendable {
         while true {
             poll(isBusy)
             mailbox.drain(into: &batch)
+            let now = Moment.now.monotonic
             for message in batch {
                 switch message {
                 case .outcome(let outcome): desk?.take(outcome)
+                case .inquiry(let inquiry): desk?.take(inquiry, at: now)
                 case .keys(let keys):
                     self.keys = keys
                     desk?.revoke(keys)
@@ -66,7 +69,6 @@ final class GatewayThread: @unchecked Sendable {
                 case .stop: return
                 }
             }
-            let now = Moment.now.monotonic
             renew()
             if let keys { authenticator?.work(keys, stores) { report(.denied($0)) } }
             publisher?.work(at: now)

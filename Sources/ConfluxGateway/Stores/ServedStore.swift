@@ -9,8 +9,8 @@ import Synchronization
 protocol AnyServedStore: AnyObject, Sendable {
     var name: StoreName { get }
     var records: ServedRecords { get }
-    /// The shapes of the state's actions as JSON; nil if they are not known.
-    var shapes: [UInt8]? { get }
+    /// The shapes of the state's actions; nil if they are not known.
+    var catalog: ActionCatalog? { get }
 
     /// Checks and encodes an action.
     ///
@@ -39,7 +39,7 @@ protocol AnyServedStore: AnyObject, Sendable {
 final class ServedStore<S: ReplicatedState>: AnyServedStore {
     let name: StoreName
     let records = ServedRecords()
-    let shapes: [UInt8]?
+    let catalog: ActionCatalog?
 
     private let store: Store<S>
     private let node: Node
@@ -127,7 +127,7 @@ final class ServedStore<S: ReplicatedState>: AnyServedStore {
         self.epochs = epochs
         self.announce = announce
         actionCoder = ActionCoder(sizeBytesMax: payloadBytesMax)
-        shapes = ActionCatalog.derived(of: S.Action.self, bytesMax: WireLimits.shapesBytesMax)?.json
+        catalog = ActionCatalog.derived(of: S.Action.self, bytesMax: WireLimits.shapesBytesMax)
         queue = DispatchQueue(label: "conflux-gateway-\(name)")
         reader = Reader()
         store.core.scope.use(Watch(following: self), for: store)

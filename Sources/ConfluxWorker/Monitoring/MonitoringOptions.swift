@@ -18,7 +18,7 @@ package struct MonitoringOptions: Sendable {
             You need it if other machines can reach the address of --http.
             """)
 
-    private let address: MonitoringAddress
+    private let address: HTTPAddress
     private let token: BearerToken?
 
     /// Reads the options, before anything is started.
@@ -34,11 +34,11 @@ package struct MonitoringOptions: Sendable {
             }
             return nil
         }
-        do throws(MonitoringError) {
-            address = try MonitoringAddress(text)
+        do throws(HTTPError) {
+            address = try HTTPAddress(text)
             token =
                 if let path = arguments[Self.httpToken] { try BearerToken(file: path) } else { nil }
-            try MonitoringServer.check(address, token)
+            try HTTPServer.check(address, token)
         } catch {
             throw CommandFailure(error)
         }
@@ -46,18 +46,39 @@ package struct MonitoringOptions: Sendable {
 
     /// Begins to serve.
     ///
+    /// - Parameters:
+    ///   - monitored: The functions to read metrics and health from.
+    ///   - api: What is served under `/api/`; nil for nothing.
     /// - Returns: The server, which serves while it is kept.
-    package func serve(_ monitored: Monitored) throws(CommandFailure) -> MonitoringServer {
-        do throws(MonitoringError) {
-            return try MonitoringServer(monitored, at: address, token: token)
+    package func serve(
+        _ monitored: Monitored, api: WorkerAPI? = nil
+    ) throws(CommandFailure) -> HTTPServer {
+        let monitoring = MonitoringService(
+            monitored, token: token, others: api == nil ? "" : ", and the API at /api/v1")
+        do throws(HTTPError) {
+            guard let api else { return try HTTPServer(monitoring, at: address) }
+            return try HTTPServer(
+                Both(monitoring: monitoring, api: api.service(token)), at: address,
+                connectionsMax: api.connectionsMax)
         } catch {
             throw CommandFailure(error)
         }
     }
 }
 
+/// Metrics and health, and an API beside them.
+private struct Both: HTTPService {
+    let monitoring: MonitoringService
+    let api: any HTTPService
+
+    func decide(_ head: HTTPHead) -> HTTPDecision {
+        head.path.hasPrefix("/api/") || head.path == "/api"
+            ? api.decide(head) : monitoring.decide(head)
+    }
+}
+
 extension CommandFailure {
-    fileprivate init(_ error: MonitoringError) {
+    fileprivate init(_ error: HTTPError) {
         let exitCode: ExitCode =
             switch error.code {
             case .invalidAddress, .insecure: .usage

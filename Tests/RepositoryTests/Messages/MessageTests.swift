@@ -21,7 +21,7 @@ struct MessageTests {
     @Test func `an error says what happened and what to do`() throws {
         let types: Set = [
             "CommandFailure", "DispatchError", "NodeError", "StoreError", "LogError", "ZeroMQError",
-            "KeyFileError", "MonitoringError", "SequencerError", "EtcdFileError",
+            "KeyFileError", "HTTPError", "SequencerError", "EtcdFileError",
         ]
         for message in MessagePage.messages(of: try Tree.ofThisRepository())
         where types.contains(String(message.maker.prefix { $0.isLetter })) {

@@ -1,5 +1,5 @@
 /// Why metrics and health can't be served.
-package struct MonitoringError: Error, Sendable, CustomStringConvertible {
+package struct HTTPError: Error, Sendable, CustomStringConvertible {
     /// The kind of failure.
     package enum Code: String, Sendable, Hashable, CaseIterable {
         /// The address is invalid, or is not this machine's.

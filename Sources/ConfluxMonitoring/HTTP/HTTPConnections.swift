@@ -8,15 +8,15 @@ import ConfluxVocabulary
 ///
 /// **The answer.** A new connection is always accepted. Above the bound another one ends: of the address that has
 /// most, the oldest that has not made an admitted request, or else the oldest. And a connection ends that takes too
-/// long for its request and the answer, whatever it sends meanwhile. A connection is for one request: libmicrohttpd
-/// closes it after an answer that did not wait for the request's body.
+/// long for its request, or to read the answer and send the next one, whatever it sends meanwhile. While this process
+/// owes an answer, that time does not pass.
 ///
 /// *Use*: a connection is named by its socket.
 struct HTTPConnections {
     private struct Connection {
         let address: [UInt8]
-        /// When it connected.
-        let since: Duration
+        /// When it connected, or got its last answer; nil while this process owes it an answer.
+        var since: Duration?
         /// Its number, in the order in which they connected.
         let turn: UInt64
         /// Whether it has made a request that may be answered.
@@ -24,7 +24,7 @@ struct HTTPConnections {
     }
 
     let connectionsMax: Int
-    /// How long a connection may take for its request and the answer.
+    /// How long a connection may take for its request, or for an answer and the next request.
     let requestMax: Duration
     /// Those that were not told to end.
     private var connections: [Int32: Connection] = [:]
@@ -71,6 +71,12 @@ struct HTTPConnections {
     /// A connection has made a request that may be answered: one with the token, if a token is needed.
     mutating func admit(_ socket: Int32) { connections[socket]?.isAdmitted = true }
 
+    /// A request has arrived: its answer is owed.
+    mutating func owe(_ socket: Int32) { connections[socket]?.since = nil }
+
+    /// A connection has its answer.
+    mutating func settle(_ socket: Int32, at now: Duration) { connections[socket]?.since = now }
+
     /// A connection has ended, or must.
     mutating func end(_ socket: Int32) {
         guard let ended = connections.removeValue(forKey: socket) else { return }
@@ -79,7 +85,9 @@ struct HTTPConnections {
 
     /// Takes the connections that must end because they took too long.
     mutating func endOverdue(at now: Duration) -> [Int32] {
-        let overdue = connections.filter { now - $0.value.since >= requestMax }.keys.sorted()
+        let overdue = connections.filter { _, connection in
+            connection.since.map { now - $0 >= requestMax } ?? false
+        }.keys.sorted()
         for socket in overdue { end(socket) }
         return overdue
     }

@@ -5,7 +5,7 @@
 #endif
 
 /// The address for metrics and health: an IP address or `localhost`, and a port.
-package struct MonitoringAddress: Sendable {
+package struct HTTPAddress: Sendable {
     /// The address in the system's form, as it is bound.
     let storage: [UInt8]
     /// Whether it is an IPv6 address.
@@ -16,9 +16,9 @@ package struct MonitoringAddress: Sendable {
     /// Parses an address.
     ///
     /// - Parameter text: `127.0.0.1:7480`, `[::1]:7480`, `localhost:7480`; port 0 for a free one.
-    /// - Throws: ``MonitoringError`` if the text is not an address.
-    package init(_ text: String) throws(MonitoringError) {
-        let invalid = MonitoringError(
+    /// - Throws: ``HTTPError`` if the text is not an address.
+    package init(_ text: String) throws(HTTPError) {
+        let invalid = HTTPError(
             code: .invalidAddress,
             message: """
                 '\(text)' is not an HTTP address. Give an IP address, or localhost, and a port, \

@@ -1,0 +1,151 @@
+import CMicroHTTPD
+import Synchronization
+
+/// A request that is being answered. Safe on any thread.
+///
+/// While the server waits for an answer, or for the next part of a stream, libmicrohttpd has the connection suspended.
+///
+/// *Invariants*: a connection is suspended and resumed under the lock, and alternately. Nothing touches the connection
+/// once the request is over.
+// Sendable: the connection is used under the lock, and while the request is not over.
+package final class HTTPExchange: @unchecked Sendable {
+    private struct State {
+        var body: [UInt8] = []
+        var isTooLong = false
+        var hasBegun = false
+        var answer: HTTPAnswer?
+        var isSuspended = false
+        /// Whether the stream is to be asked again.
+        var isAwake = false
+        /// Whether the stream ends at its next part.
+        var isEnding = false
+        var isOver = false
+    }
+
+    private let connection: OpaquePointer
+    private let bodyBytesMax: Int
+    private let work: @Sendable ([UInt8], HTTPExchange) -> Void
+    private let state = Mutex(State())
+    /// What is left of the stream's last part. Only the server's thread uses it.
+    private var rest: ArraySlice<UInt8> = []
+
+    init(
+        _ connection: OpaquePointer, bodyBytesMax: Int,
+        _ work: @escaping @Sendable ([UInt8], HTTPExchange) -> Void
+    ) {
+        self.connection = connection
+        self.bodyBytesMax = bodyBytesMax
+        self.work = work
+    }
+
+    // MARK: For the service
+
+    /// Answers the request. Only the first answer counts.
+    package func answer(_ answer: HTTPAnswer) {
+        state.withLock { state in
+            guard state.answer == nil else { return }
+            state.answer = answer
+            resume(&state)
+        }
+    }
+
+    /// Has the stream asked again for its next part.
+    package func wake() {
+        state.withLock { state in
+            state.isAwake = true
+            resume(&state)
+        }
+    }
+
+    /// Whether the request is over.
+    package var isOver: Bool { state.withLock { $0.isOver } }
+
+    private func resume(_ state: inout State) {
+        guard state.isSuspended, !state.isOver else { return }
+        state.isSuspended = false
+        MHD_resume_connection(connection)
+    }
+
+    private func suspend(_ state: inout State) {
+        state.isSuspended = true
+        MHD_suspend_connection(connection)
+    }
+
+    // MARK: For the server
+
+    /// Takes a part of the body.
+    func take(_ bytes: UnsafeBufferPointer<UInt8>) {
+        state.withLock { state in
+            state.isTooLong = state.isTooLong || state.body.count + bytes.count > bodyBytesMax
+            if state.isTooLong { state.body = [] } else { state.body += bytes }
+        }
+    }
+
+    /// The body has arrived, or there may be an answer.
+    ///
+    /// - Returns: The answer; nil if there is none yet. Then the connection is suspended.
+    func proceed() -> HTTPAnswer? {
+        let body: [UInt8]? = state.withLock { state in
+            guard !state.hasBegun, state.answer == nil else { return nil }
+            state.hasBegun = true
+            if state.isTooLong { state.answer = .tooLong(bodyBytesMax) }
+            defer { state.body = [] }
+            return state.isTooLong ? nil : state.body
+        }
+        if let body { work(body, self) }
+        return state.withLock { state in
+            if state.answer == nil { suspend(&state) }
+            return state.answer
+        }
+    }
+
+    /// Reads the stream.
+    ///
+    /// - Returns: How many bytes were read; 0 if there are none, and the connection is suspended; nil at the end.
+    func read(_ stream: any HTTPStream, into buffer: UnsafeMutableRawBufferPointer) -> Int? {
+        while rest.isEmpty {
+            let isEnding = state.withLock { state in
+                state.isAwake = false
+                return state.isEnding
+            }
+            if isEnding { return nil }
+            switch stream.next() {
+            case .bytes(let bytes): rest = bytes[...]
+            case .end: return nil
+            case .none:
+                let isSuspended = state.withLock { state in
+                    guard !state.isAwake else { return false }
+                    suspend(&state)
+                    return true
+                }
+                if isSuspended { return 0 }
+            }
+        }
+        let count = min(buffer.count, rest.count)
+        rest.prefix(count).withUnsafeBytes { buffer.copyMemory(from: $0) }
+        rest = rest.dropFirst(count)
+        return count
+    }
+
+    /// The server ends.
+    func stop() {
+        answer(.ending)
+        state.withLock { $0.isEnding = true }
+        wake()
+    }
+
+    /// The request is over.
+    func complete() { state.withLock { $0.isOver = true } }
+}
+
+extension HTTPAnswer {
+    fileprivate static func tooLong(_ bytesMax: Int) -> HTTPAnswer {
+        HTTPAnswer(
+            status: 413, type: "text/plain; charset=utf-8",
+            body: .bytes(Array("The body of a request has at most \(bytesMax) bytes.\n".utf8)))
+    }
+
+    fileprivate static let ending = HTTPAnswer(
+        status: 503, type: "text/plain; charset=utf-8",
+        body: .bytes(Array("The server ends. Send the request again later.\n".utf8)))
+}
