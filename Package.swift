@@ -265,7 +265,10 @@ let package = Package(
             dependencies: ["ConfluxMonitoring", "ConfluxVocabulary"], swiftSettings: strict),
         .testTarget(
             name: "ConfluxGatewayTests",
-            dependencies: ["Conflux", "ConfluxGateway", "ConfluxProtocol", "ConfluxVocabulary"],
+            dependencies: [
+                "Conflux", "ConfluxGateway", "ConfluxMonitoring", "ConfluxProtocol",
+                "ConfluxVocabulary", "ConfluxWorker",
+            ],
             swiftSettings: strict),
         .testTarget(
             name: "ConfluxCLITests",

@@ -45,8 +45,10 @@ final class EventStream: HTTPStream, @unchecked Sendable {
     private let store: any AnyServedStore
     private let epochs: EpochTable
     private let isActions: Bool
-    /// The number up to which the reader has everything; nil if it needs the state.
-    private var position: SequenceNumber?
+    /// Up to where the reader has everything; nil if it needs the state.
+    private var place: ServedRecords.Place?
+    /// The number of the last event.
+    private var last: SequenceNumber
     private var messages: MessageWriter
     private var hasEnded = false
     private var lastAt = ContinuousClock.now
@@ -63,9 +65,10 @@ final class EventStream: HTTPStream, @unchecked Sendable {
         self.store = store
         self.epochs = epochs
         self.isActions = isActions
-        self.position = position.flatMap { $0.isKnown(to: epochs) ? $0.sequence : nil }
-        messages = MessageWriter(
-            of: store.name, log: epochs.log, after: self.position ?? .zero)
+        let known = position.flatMap { $0.isKnown(to: epochs) ? $0.sequence : nil }
+        last = known ?? .zero
+        place = known.flatMap { store.records.place(after: $0, isActions: isActions) }
+        messages = MessageWriter(of: store.name, log: epochs.log, after: last)
     }
 
     func next() -> HTTPPart {
@@ -81,46 +84,42 @@ final class EventStream: HTTPStream, @unchecked Sendable {
     }
 
     private func events() -> [UInt8] {
-        // What is asked for after this number is known, if there is a position.
-        let (records, state, ending) = store.records.records(
-            after: position ?? .zero, isActions: isActions)
+        let found = store.records.records(from: place, isActions: isActions)
         var bytes: [UInt8] = []
-        if let ending {
+        if let ending = found.ending {
             guard !hasEnded else { return [] }
             hasEnded = true
-            let last = position ?? .zero
-            add(
-                "ended", last,
-                messages.message(
-                    "ended", RecordPlace(sequence: last), actions: 0,
-                    Array(JSONValue.string(ending).description.utf8)), to: &bytes)
+            let body = Array(JSONValue.string(ending).description.utf8)
+            add("ended", RecordPlace(sequence: last), last, actions: 0, body, to: &bytes)
             return bytes
         }
-        guard let state else { return [] }
+        guard let state = found.state else { return [] }
         hasEnded = false
-        guard position != nil, let records else {
+        place = found.place
+        guard let records = found.records else {
             var place = state.place
+            // Refused actions are events of actions, too.
             if isActions { place.sequence = state.position }
-            add(
-                "state", state.position,
-                messages.message("state", place, actions: 0, state.body), to: &bytes)
-            position = state.position
+            add("state", place, state.position, actions: 0, state.body, to: &bytes)
             return bytes
         }
         for record in records {
+            place?.advance(by: 1)
             add(
-                record.kind.rawValue, record.place.sequence, messages.message(record), to: &bytes)
-            position = record.place.sequence
+                record.kind.rawValue, record.place, record.place.sequence,
+                actions: record.actionCount, record.body, to: &bytes)
             if bytes.count >= Self.partBytesMax { break }
         }
         return bytes
     }
 
     private func add(
-        _ kind: String, _ sequence: SequenceNumber, _ message: [UInt8], to bytes: inout [UInt8]
+        _ kind: String, _ place: RecordPlace, _ sequence: SequenceNumber, actions: Int,
+        _ body: [UInt8], to bytes: inout [UInt8]
     ) {
+        last = sequence
         bytes += "id: \(EventPosition.id(of: sequence, epochs))\nevent: \(kind)\ndata: ".utf8
-        bytes += message
+        bytes += messages.message(kind, place, actions: actions, body)
         bytes += "\n\n".utf8
     }
 }

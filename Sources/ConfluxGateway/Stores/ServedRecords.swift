@@ -126,6 +126,14 @@ final class ServedRecords: Sendable {
         fileprivate var actions: UInt64 = 0
     }
 
+    /// The place of one reader who follows changes, or actions.
+    struct Place: Sendable {
+        fileprivate var load: UInt64
+        fileprivate var index: UInt64
+
+        mutating func advance(by count: Int) { index += UInt64(count) }
+    }
+
     private struct Content {
         var state: State?
         var changes = RecordRing(after: .zero)
@@ -222,6 +230,44 @@ final class ServedRecords: Sendable {
             return (
                 isKnown ? ring.records(after: sequence) : nil,
                 content.ending == nil ? content.state : nil, content.ending
+            )
+        }
+    }
+
+    /// The place after a number.
+    ///
+    /// - Parameters:
+    ///   - sequence: The number.
+    ///   - isActions: Whether the reader follows actions, or changes.
+    /// - Returns: nil if it is too long ago: then the reader begins with the state.
+    func place(after sequence: SequenceNumber, isActions: Bool) -> Place? {
+        content.withLock { content in
+            let ring = isActions ? content.actions : content.changes
+            guard let state = content.state, sequence <= state.position,
+                let records = ring.records(after: sequence)
+            else { return nil }
+            return Place(load: content.load, index: ring.end - UInt64(records.count))
+        }
+    }
+
+    /// What has happened since a place.
+    ///
+    /// - Parameters:
+    ///   - place: The place; nil for a reader who begins.
+    ///   - isActions: Whether the reader follows actions, or changes.
+    /// - Returns: The records; nil if the reader begins with the state. The state, or why there is none. The place of the
+    ///   first record, or after the state.
+    func records(
+        from place: Place?, isActions: Bool
+    ) -> (records: ArraySlice<ServedRecord>?, state: State?, ending: String?, place: Place) {
+        content.withLock { content in
+            let ring = isActions ? content.actions : content.changes
+            let records = place.flatMap {
+                $0.load == content.load ? ring.records(from: $0.index) : nil
+            }
+            return (
+                records, content.ending == nil ? content.state : nil, content.ending,
+                Place(load: content.load, index: ring.end - UInt64(records?.count ?? 0))
             )
         }
     }

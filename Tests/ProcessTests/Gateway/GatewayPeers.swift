@@ -11,6 +11,7 @@ struct RunningGateway: Sendable {
     let child: Child
     let publish: String
     let ask: String
+    let http: HTTPPeer
 }
 
 extension Site {
@@ -24,11 +25,13 @@ extension Site {
                 "gateway", "--json", "--connect", sequencer.address,
                 "--publish", place?.publish ?? "tcp://127.0.0.1:0",
                 "--ask", place?.ask ?? "tcp://127.0.0.1:0",
+                "--http", place?.http.address ?? "127.0.0.1:0",
             ] + options + stores.flatMap { ["--store", $0] })
         let ready = try await event("ready", of: child)
         return RunningGateway(
             child: child, publish: try #require(ready[key: "publish"]?.string),
-            ask: try #require(ready[key: "ask"]?.string))
+            ask: try #require(ready[key: "ask"]?.string),
+            http: HTTPPeer(address: try #require(ready[key: "http"]?.string)))
     }
 }
 
