@@ -111,8 +111,11 @@ enum APIRoute {
             )
         }
         guard let key = head.headers["idempotency-key"] else { return nil }
-        guard (1...Request.keyBytesMax).contains(key.utf8.count) else {
-            throw Problem.invalid("'Idempotency-Key' has 1 to \(Request.keyBytesMax) bytes.")
+        guard (1...Request.keyBytesMax).contains(key.utf8.count),
+            key.utf8.allSatisfy({ (0x21...0x7e).contains($0) })
+        else {
+            throw Problem.invalid(
+                "'Idempotency-Key' has 1 to \(Request.keyBytesMax) characters: printable ASCII without spaces.")
         }
         return key
     }

@@ -115,7 +115,7 @@ enum OpenAPI {
                   {
                     "name": "Idempotency-Key", "in": "header",
                     "description": "Repeat a request with the same key as often as you like: the action is applied once, and you get its first outcome.",
-                    "schema": {"type": "string", "minLength": 1, "maxLength": 128, "pattern": "^[A-Za-z0-9._-]{1,128}$"}
+                    "schema": {"type": "string", "pattern": "^[!-~]{1,128}$"}
                   },
                   {"$ref": "#/components/parameters/timeout"}
                 ],
