@@ -148,7 +148,8 @@ struct ExchangeTests {
         }
         serving = nil
         let answers = try open.map { RawHTTP.Answer(try $0.receiveAll()) }
-        #expect(answers.allSatisfy { [nil, 200, 503].contains($0.status) })
+        // A request that was taken has no answer: nobody knows what became of it.
+        #expect(answers.map(\.status) == [nil, 200, nil])
         #expect(throws: RawHTTP.Refused.self) { try RawHTTP(address) }
     }
 

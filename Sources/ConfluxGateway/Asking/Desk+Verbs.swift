@@ -158,6 +158,7 @@ extension Node {
     ///   - sequence: The entry's number.
     ///   - mayWait: Whether to wait for an entry that the log does not have yet.
     ///   - patience: How long to wait.
+    /// - Throws: Why it has not.
     fileprivate func reach(
         _ sequence: SequenceNumber, mayWait: Bool, patience: Duration
     ) async throws(CommandFailure) {

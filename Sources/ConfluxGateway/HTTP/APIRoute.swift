@@ -115,7 +115,8 @@ enum APIRoute {
             key.utf8.allSatisfy({ (0x21...0x7e).contains($0) })
         else {
             throw Problem.invalid(
-                "'Idempotency-Key' has 1 to \(Request.keyBytesMax) characters: printable ASCII without spaces.")
+                "'Idempotency-Key' has 1 to \(Request.keyBytesMax) characters: printable ASCII without spaces."
+            )
         }
         return key
     }

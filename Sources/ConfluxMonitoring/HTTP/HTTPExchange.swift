@@ -17,7 +17,7 @@ package final class HTTPExchange: @unchecked Sendable {
         var isSuspended = false
         /// Whether the stream is to be asked again.
         var isAwake = false
-        /// Whether the stream ends at its next part.
+        /// Whether nothing more is sent.
         var isEnding = false
         var isOver = false
     }
@@ -81,21 +81,31 @@ package final class HTTPExchange: @unchecked Sendable {
         }
     }
 
+    /// What the server does next.
+    enum Step {
+        case answer(HTTPAnswer)
+        /// The connection is suspended until there is an answer.
+        case wait
+        /// The connection ends without an answer: nobody knows what became of the request.
+        case abandon
+    }
+
     /// The body has arrived, or there may be an answer.
-    ///
-    /// - Returns: The answer; nil if there is none yet. Then the connection is suspended.
-    func proceed() -> HTTPAnswer? {
+    func proceed() -> Step {
         let body: [UInt8]? = state.withLock { state in
             guard !state.hasBegun, state.answer == nil else { return nil }
-            state.hasBegun = true
+            if state.isEnding { state.answer = .ending }
             if state.isTooLong { state.answer = .tooLong(bodyBytesMax) }
+            state.hasBegun = true
             defer { state.body = [] }
-            return state.isTooLong ? nil : state.body
+            return state.answer == nil ? state.body : nil
         }
         if let body { work(body, self) }
         return state.withLock { state in
-            if state.answer == nil { suspend(&state) }
-            return state.answer
+            if let answer = state.answer { return .answer(answer) }
+            if state.isEnding { return .abandon }
+            suspend(&state)
+            return .wait
         }
     }
 
@@ -127,9 +137,8 @@ package final class HTTPExchange: @unchecked Sendable {
         return count
     }
 
-    /// The server ends.
+    /// The server, or the connection, ends.
     func stop() {
-        answer(.ending)
         state.withLock { $0.isEnding = true }
         wake()
     }

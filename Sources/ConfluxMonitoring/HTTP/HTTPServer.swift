@@ -253,8 +253,11 @@ package final class HTTPServer: @unchecked Sendable {
             return conflux_http_continue()
         }
         own.connections.withLock { $0.owe(conflux_http_socket(connection)) }
-        guard let answer = exchange.proceed() else { return conflux_http_continue() }
-        return respond(to: connection, answer, own, exchange)
+        switch exchange.proceed() {
+        case .answer(let answer): return respond(to: connection, answer, own, exchange)
+        case .wait: return conflux_http_continue()
+        case .abandon: return conflux_http_give_up()
+        }
     }
 
     private final class Pairs {

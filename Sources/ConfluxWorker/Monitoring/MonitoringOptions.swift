@@ -50,6 +50,7 @@ package struct MonitoringOptions: Sendable {
     ///   - monitored: The functions to read metrics and health from.
     ///   - api: What is served under `/api/`; nil for nothing.
     /// - Returns: The server, which serves while it is kept.
+    /// - Throws: Why it can't serve.
     package func serve(
         _ monitored: Monitored, api: WorkerAPI? = nil
     ) throws(CommandFailure) -> HTTPServer {

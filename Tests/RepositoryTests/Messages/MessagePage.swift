@@ -29,7 +29,7 @@ enum MessagePage {
     static func messages(of tree: Tree) -> [Message] {
         tree.swift(in: "Sources").flatMap { path, source -> [Message] in
             guard !path.hasPrefix("Sources/ConfluxArguments/Output/"),
-                !path.hasSuffix("/ExitCode.swift")
+                !path.hasSuffix("/ExitCode.swift"), !path.hasSuffix("/OpenAPI.swift")
             else { return [] }
             var seen: Set<Message> = []
             return Message.all(in: source, at: path).filter { seen.insert($0).inserted }
@@ -51,8 +51,8 @@ enum MessagePage {
         - **status**: how `conflux` exits when this ends a command. Where there is none, the message ends \
         nothing, or its status depends on what caused it.
 
-        Not here are the texts of `--help`, test failures' differences, and \
-        [metrics](monitoring.md).
+        Not here are the texts of `--help`, the description of the gateway's API, test failures' \
+        differences, and [metrics](monitoring.md).
         """
 
     private static func row(_ message: Message) -> String {

@@ -43,8 +43,8 @@ extension Rule {
         ],
         "ConfluxGateway": [
             "ConfluxVocabulary", "ConfluxSystem", "ConfluxHashing", "ConfluxProtocol",
-            "ConfluxArguments", "Conflux", "ConfluxZeroMQ", "ConfluxSequencer", "ConfluxNode",
-            "ConfluxWorker", "CZeroMQ",
+            "ConfluxArguments", "Conflux", "ConfluxZeroMQ", "ConfluxSequencer",
+            "ConfluxMonitoring", "ConfluxNode", "ConfluxWorker", "CZeroMQ",
         ],
         "ConfluxSimulation": [
             "ConfluxVocabulary", "ConfluxHashing", "ConfluxProtocol", "Conflux", "ConfluxEtcd",
