@@ -73,14 +73,14 @@ public struct StoreName: Hashable, Comparable, Sendable, CustomStringConvertible
     ///
     /// - Returns: nil if a part is not a name, or there are more than two parts.
     public init?(_ text: String) {
-        let parts = text.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
-        guard let state = Name(parts[0]) else { return nil }
-        if parts.count == 1 {
+        guard let slash = text.utf8.firstIndex(of: UInt8(ascii: "/")) else {
+            guard let state = Name(text) else { return nil }
             self.init(state: state, instance: .shared)
-        } else {
-            guard let instance = Name(parts[1]) else { return nil }
-            self.init(state: state, instance: instance)
+            return
         }
+        guard let state = Name(text[..<slash]), let instance = Name(text[slash...].dropFirst())
+        else { return nil }
+        self.init(state: state, instance: instance)
     }
 
     /// Whether the left name sorts first, by state and then by instance.

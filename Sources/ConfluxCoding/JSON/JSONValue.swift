@@ -32,8 +32,20 @@ extension JSONValue {
     public init(
         json bytes: some Sequence<UInt8>, sizeBytesMax: Int = 1 << 30
     ) throws(CodingFailure) {
+        try self.init(slice: ArraySlice(bytes), sizeBytesMax: sizeBytesMax)
+    }
+
+    /// The same for an array, without a copy.
+    ///
+    /// - Parameter bytes: The text in UTF-8.
+    /// - Throws: What was expected, and at which byte.
+    package init(json bytes: [UInt8]) throws(CodingFailure) {
+        try self.init(slice: bytes[...], sizeBytesMax: 1 << 30)
+    }
+
+    private init(slice: ArraySlice<UInt8>, sizeBytesMax: Int) throws(CodingFailure) {
         self = try Self.pool.withTape { (tape) throws(CodingFailure) in
-            try JSONReader.read(ArraySlice(bytes), into: tape, sizeBytesMax: sizeBytesMax)
+            try JSONReader.read(slice, into: tape, sizeBytesMax: sizeBytesMax)
             return tape.jsonValue(at: 0)
         }
     }

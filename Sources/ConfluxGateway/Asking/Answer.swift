@@ -5,10 +5,17 @@ import ConfluxWorker
 
 /// The answer to a request.
 enum Answer: Sendable {
-    /// The members of an object, already encoded.
-    typealias Members = [(key: String, json: [UInt8])]
+    /// A member of an object, already encoded.
+    struct Member {
+        let key: StaticString
+        let json: [UInt8]
 
-    case success(Members)
+        init(_ key: StaticString, _ json: [UInt8]) { (self.key, self.json) = (key, json) }
+
+        init(_ key: StaticString, _ json: String) { self.init(key, Array(json.utf8)) }
+    }
+
+    case success([Member])
     case failure(CommandFailure)
 
     /// One JSON object.
@@ -16,13 +23,28 @@ enum Answer: Sendable {
     /// - Parameter id: The request's id.
     /// - Returns: The object in UTF-8.
     func bytes(id: JSONValue? = nil) -> [UInt8] {
-        let own = id.map { [(key: "id", json: Array($0.description.utf8))] } ?? []
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(256)
+        bytes.append(UInt8(ascii: "{"))
+        if let id { Self.add(Member("id", id.description), to: &bytes) }
         switch self {
-        case .success(let members): return Self.bytes(own + members)
+        case .success(let members):
+            for member in members { Self.add(member, to: &bytes) }
         case .failure(let failure):
-            let error: JSONObject = Self.members(of: failure)
-            return Self.bytes(own + [("error", Array(JSONValue.object(error).description.utf8))])
+            let error = JSONValue.object(Self.members(of: failure))
+            Self.add(Member("error", error.description), to: &bytes)
         }
+        bytes.append(UInt8(ascii: "}"))
+        return bytes
+    }
+
+    private static func add(_ member: Member, to bytes: inout [UInt8]) {
+        if bytes.count > 1 { bytes.append(UInt8(ascii: ",")) }
+        bytes.append(UInt8(ascii: "\""))
+        member.key.withUTF8Buffer { bytes += $0 }
+        bytes.append(UInt8(ascii: "\""))
+        bytes.append(UInt8(ascii: ":"))
+        bytes += member.json
     }
 
     /// What an answer tells of a failure.
@@ -34,19 +56,8 @@ enum Answer: Sendable {
         return object
     }
 
-    private static func bytes(_ members: Members) -> [UInt8] {
-        var bytes: [UInt8] = [UInt8(ascii: "{")]
-        for (index, member) in members.enumerated() {
-            if index > 0 { bytes.append(UInt8(ascii: ",")) }
-            bytes += "\"\(member.key)\":".utf8
-            bytes += member.json
-        }
-        bytes.append(UInt8(ascii: "}"))
-        return bytes
-    }
-
     static func state(_ state: ServedRecords.State, of store: StoreName, log: LogID?) -> Answer {
-        .success(place(of: store, state, log) + [("state", state.body)])
+        .success(place(of: store, state, log) + [Member("state", state.body)])
     }
 
     static func records(
@@ -60,17 +71,16 @@ enum Answer: Sendable {
             list += messages.message(record)
         }
         list.append(UInt8(ascii: "]"))
-        return .success(place(of: store, state, log) + [("messages", list)])
+        return .success(place(of: store, state, log) + [Member("messages", list)])
     }
 
     private static func place(
         of store: StoreName, _ state: ServedRecords.State, _ log: LogID?
-    ) -> Members {
+    ) -> [Member] {
         [
-            ("epoch", Array((state.place.epoch.map { "\($0.rawValue)" } ?? "null").utf8)),
-            ("log", Array((log.map { "\"\($0)\"" } ?? "null").utf8)),
-            ("sequence", Array("\(state.position.rawValue)".utf8)),
-            ("store", Array("\"\(store)\"".utf8)),
+            Member("epoch", state.place.epoch.map { "\($0.rawValue)" } ?? "null"),
+            Member("log", log.map { "\"\($0)\"" } ?? "null"),
+            Member("sequence", "\(state.position.rawValue)"), Member("store", "\"\(store)\""),
         ]
     }
 }

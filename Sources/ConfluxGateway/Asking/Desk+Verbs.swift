@@ -66,7 +66,8 @@ extension Desk {
         case .actions(let name):
             let shapes = try served(name, for: principal).catalog?.json ?? Array("null".utf8)
             finish(
-                ticket, .success([("actions", shapes), ("store", Array("\"\(name)\"".utf8))]))
+                ticket,
+                .success([.init("actions", shapes), .init("store", "\"\(name)\"")]))
         }
     }
 
@@ -147,7 +148,7 @@ extension Desk {
             object["ended"] = ending.map { .string($0) }
             return .object(object)
         }
-        return .success([("stores", Array(JSONValue.array(list).description.utf8))])
+        return .success([.init("stores", JSONValue.array(list).description)])
     }
 }
 

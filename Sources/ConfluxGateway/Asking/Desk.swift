@@ -262,7 +262,7 @@ final class Desk {
         switch outcome.end {
         case .answer(let answer): finish(outcome.ticket, answer)
         case .receipt(let receipt):
-            finish(outcome.ticket, .success([("receipt", heads.receipt(receipt))]))
+            finish(outcome.ticket, .success([.init("receipt", heads.receipt(receipt))]))
         case .failure(let error): finish(outcome.ticket, .failure(CommandFailure(error)))
         }
     }

@@ -92,13 +92,15 @@ struct RequestFault: Error {
 
 /// Takes the members of a request one by one.
 private struct RequestReader {
-    private var object: JSONObject
+    private let object: JSONObject
+    private var taken: [String] = []
 
     init(_ object: JSONObject) { self.object = object }
 
     mutating func take(_ key: String) -> JSONValue? {
-        defer { object[key] = nil }
-        return object[key]
+        guard let value = object[key] else { return nil }
+        taken.append(key)
+        return value
     }
 
     mutating func text(_ key: String) throws(RequestFault) -> String? {
@@ -125,7 +127,9 @@ private struct RequestReader {
 
     /// Refuses what nobody has taken: nobody could know what it was meant to be.
     func finish() throws(RequestFault) {
-        guard let member = object.first(where: { _ in true }) else { return }
+        guard taken.count < object.count,
+            let member = object.first(where: { !taken.contains($0.key) })
+        else { return }
         throw RequestFault("nothing in this request has a \"\(member.key)\"")
     }
 }

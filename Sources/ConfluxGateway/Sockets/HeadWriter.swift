@@ -8,6 +8,9 @@ struct HeadWriter {
     private var log: LogID?
     /// The log's id in JSON.
     private var logText = Array("null".utf8)
+    private var timestamp: Timestamp?
+    /// The same: many entries are ordered at the same time.
+    private var timestampText = Array("null".utf8)
 
     private mutating func add(_ log: LogID?, to bytes: inout [UInt8]) {
         if log != self.log {
@@ -74,13 +77,11 @@ struct HeadWriter {
         if let number { bytes.append(digits: number) } else { bytes += "null".utf8 }
     }
 
-    private func add(_ timestamp: Timestamp?, to bytes: inout [UInt8]) {
-        guard let timestamp else {
-            bytes += "null".utf8
-            return
+    private mutating func add(_ timestamp: Timestamp?, to bytes: inout [UInt8]) {
+        if timestamp != self.timestamp {
+            self.timestamp = timestamp
+            timestampText = Array((timestamp.map { "\"\($0.iso8601)\"" } ?? "null").utf8)
         }
-        bytes.append(UInt8(ascii: "\""))
-        timestamp.write(to: &bytes)
-        bytes.append(UInt8(ascii: "\""))
+        bytes += timestampText
     }
 }

@@ -12,7 +12,7 @@ package enum ShareRule {
     ///   - total: How much all owners use together.
     ///   - most: The bound.
     /// - Returns: Whether it may. If so, the total stays within the bound.
-    package static func admits(
+    @inlinable package static func admits(
         _ amount: Int, using used: Int, ofTotal total: Int, of most: Int
     ) -> Bool {
         used + amount <= most - total
@@ -22,15 +22,15 @@ package enum ShareRule {
 /// How much of a bound each owner uses (see ``ShareRule``).
 package struct Shares<Owner: Hashable & Sendable>: Sendable, Equatable {
     /// *Invariant*: no use is 0.
-    private var uses: [Owner: Int] = [:]
+    @usableFromInline var uses: [Owner: Int] = [:]
     /// How much is used by all, including what nobody owns.
-    package private(set) var total = 0
+    @usableFromInline package internal(set) var total = 0
 
     /// Makes shares of which nothing is used.
-    package init() {}
+    @inlinable package init() {}
 
     /// How much an owner uses.
-    package func use(of owner: Owner) -> Int { uses[owner] ?? 0 }
+    @inlinable package func use(of owner: Owner) -> Int { uses[owner] ?? 0 }
 
     /// The owners that use something, in no particular order.
     package var owners: some Collection<Owner> { uses.keys }
@@ -42,12 +42,12 @@ package struct Shares<Owner: Hashable & Sendable>: Sendable, Equatable {
     ///   - amount: How much more.
     ///   - most: The bound.
     /// - Returns: Whether it may.
-    package func hasRoom(for owner: Owner?, _ amount: Int = 1, of most: Int) -> Bool {
+    @inlinable package func hasRoom(for owner: Owner?, _ amount: Int = 1, of most: Int) -> Bool {
         ShareRule.admits(amount, using: owner.map(use) ?? 0, ofTotal: total, of: most)
     }
 
     /// Counts what an owner uses from now on.
-    package mutating func add(_ amount: Int = 1, of owner: Owner?) {
+    @inlinable package mutating func add(_ amount: Int = 1, of owner: Owner?) {
         guard amount != 0 else { return }
         total += amount
         guard let owner else { return }
@@ -57,5 +57,7 @@ package struct Shares<Owner: Hashable & Sendable>: Sendable, Equatable {
     }
 
     /// Counts what an owner no longer uses.
-    package mutating func remove(_ amount: Int = 1, of owner: Owner?) { add(-amount, of: owner) }
+    @inlinable package mutating func remove(_ amount: Int = 1, of owner: Owner?) {
+        add(-amount, of: owner)
+    }
 }
