@@ -1,0 +1,221 @@
+"""An editing trace through the gateway: three clients in different languages follow it, one of them slow, one without
+a connection now and then. At the end all have the same text.
+
+CONFLUX_TRACE names a trace in the form of https://github.com/josephg/editing-traces, such as automerge-paper.json.gz.
+Without it, a small one is made up.
+"""
+
+import gzip
+import json
+import os
+import random
+import signal
+import socket
+import tempfile
+import threading
+import time
+import unittest
+
+import zmq
+
+import test_gateway as examples
+from test_gateway import SECONDS, STORE, Client, Cluster
+
+WINDOW = 512  # dispatches without an answer
+
+
+def trace():
+    """Yields transactions: lists of [position, deleted count, inserted text]."""
+    path = os.environ.get("CONFLUX_TRACE")
+    if path:
+        opening = gzip.open if path.endswith(".gz") else open
+        with opening(path, "rt", encoding="utf-8") as file:
+            for transaction in json.load(file)["txns"]:
+                yield transaction["patches"]
+        return
+    generator = random.Random(1)
+    length, place = 0, 0
+    for _ in range(3_000):
+        if generator.random() < 0.05:
+            place = generator.randrange(length + 1)
+        deleted = min(generator.choice((0, 0, 0, 1, 3)), length - place)
+        text = generator.choice(("a", "b", "word ", "\n", "\u00e9\u2192", "", "line\nline"))
+        yield [[place, deleted, text]]
+        length += len(text) - deleted
+        place += len(text)
+
+
+class Text:
+    """A text as lines with names: numbers, in the order of the lines. A line keeps its name while there is room."""
+
+    STEP = 10 ** 12
+
+    def __init__(self):
+        self.names, self.lines = [0], [""]
+        self.index, self.start = 0, 0  # of the line that was edited last
+
+    @staticmethod
+    def key(name):
+        return f"{name:020}"
+
+    def edit(self, place, deleted, text):
+        """Returns what changed: the new text of each line, or None if it is gone."""
+        while place < self.start:
+            self.index -= 1
+            self.start -= len(self.lines[self.index]) + 1
+        while place > self.start + len(self.lines[self.index]):
+            self.start += len(self.lines[self.index]) + 1
+            self.index += 1
+        first = self.index
+        old, last = self.lines[first], first
+        while place + deleted > self.start + len(old):
+            last += 1
+            old += "\n" + self.lines[last]
+        offset = place - self.start
+        new = (old[:offset] + text + old[offset + deleted:]).split("\n")
+        changes = {self.key(name): None for name in self.names[first + 1:last + 1]}
+        names = [self.names[first]]
+        if last + 1 < len(self.names):
+            gap = (self.names[last + 1] - names[0]) // len(new)
+        else:
+            gap = self.STEP
+        names += [names[0] + gap * (number + 1) for number in range(len(new) - 1)]
+        self.names[first:last + 1], self.lines[first:last + 1] = names, new
+        changes.update(zip(map(self.key, names), new))
+        if gap == 0:  # there is no room: all get new names
+            changes = dict.fromkeys([*changes, *map(self.key, self.names)])
+            self.names = [self.STEP * number for number in range(len(self.lines))]
+            changes |= zip(map(self.key, self.names), self.lines)
+        return changes
+
+    def __str__(self):
+        return "\n".join(self.lines)
+
+
+def text(state):
+    """The text of a document."""
+    return "\n".join(line for _, line in sorted(state["lines"].items()))
+
+
+class Wire:
+    """A connection to the gateway that can be cut."""
+
+    def __init__(self, address):
+        host, port = address.removeprefix("tcp://").rsplit(":", 1)
+        self.target, self.open, self.is_cut = (host, int(port)), [], False
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.address = "tcp://127.0.0.1:%d" % self.listener.getsockname()[1]
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            try:
+                pair = [self.listener.accept()[0]]
+            except OSError:
+                return
+            if self.is_cut:
+                pair[0].close()
+                continue
+            pair.append(socket.create_connection(self.target))
+            self.open.append(pair)
+            for source, sink in (pair, reversed(pair)):
+                threading.Thread(target=self.pump, args=(source, sink), daemon=True).start()
+
+    @staticmethod
+    def pump(source, sink):
+        try:
+            while data := source.recv(1 << 16):
+                sink.sendall(data)
+        except OSError:
+            pass  # it was cut
+        finally:
+            source.close()
+            sink.close()
+
+    def cut(self, is_cut):
+        self.is_cut = is_cut
+        while is_cut and self.open:
+            for end in self.open.pop():
+                try:
+                    end.shutdown(socket.SHUT_RDWR)
+                except OSError:
+                    pass  # it has ended already
+
+    def end(self):
+        self.cut(True)
+        self.listener.shutdown(socket.SHUT_RDWR)
+        self.listener.close()
+
+
+class Trace(unittest.TestCase):
+    def setUp(self):
+        for example in (examples.C, examples.Perl, examples.Java):
+            if example.missing():
+                self.skipTest(f"{example.missing()} is not installed")
+        examples.FOLDER = tempfile.TemporaryDirectory(prefix="conflux-gateway-")
+        self.addCleanup(examples.FOLDER.cleanup)
+        self.cluster = Cluster(self)
+
+    def client(self, example, publish=None):
+        client = Client(*example.build(), publish or self.cluster.publish, self.cluster.ask)
+        self.addCleanup(client.end)
+        client.until(lambda: client.state and example.key in client.state)
+        return client
+
+    def test_all_have_the_text(self):
+        wire = Wire(self.cluster.publish)
+        self.addCleanup(wire.end)
+        self.cluster.set("/lines", {})
+        steady, slow = self.client(examples.C), self.client(examples.Perl)
+        broken = self.client(examples.Java, wire.address)
+        expected, last = self.replay(slow, wire)
+        state = self.cluster.request(get=STORE)
+        self.assertEqual(text(state["state"]), expected)
+        for name, client in (("steady", steady), ("slow", slow), ("broken", broken)):
+            deadline = time.monotonic() + 6 * SECONDS
+            while client.last < last:
+                self.assertTrue(client.step(deadline - time.monotonic()), f"{name} is not there")
+            self.assertEqual(text(client.state), expected, name)
+        # Whoever lost its connection got the state again, and no change that does not follow it.
+        self.assertGreaterEqual([kind for _, kind in broken.seen].count("state"), 2)
+
+    def replay(self, slow, wire):
+        """Dispatches the trace. Returns the text, and the number of the last action."""
+        dealer = self.cluster.socket(zmq.DEALER)
+        dealer.connect(self.cluster.ask)
+        transactions, whole = list(trace()), Text()
+        open_count, last, share = 0, 0, 0
+
+        def answer():
+            nonlocal open_count, last
+            self.assertTrue(dealer.poll(SECONDS * 1000), "no answer came")
+            receipt = json.loads(dealer.recv_multipart()[1]).get("receipt")
+            self.assertIsNotNone(receipt)
+            open_count -= 1
+            last = max(last, receipt["sequence"])
+
+        for number, patches in enumerate(transactions):
+            former, share = share, number * 10 // len(transactions)
+            if share != former:
+                if share in (2, 6):  # the slow one stands still, and nobody can connect
+                    slow.process.send_signal(signal.SIGSTOP)
+                    wire.cut(True)
+                if share in (4, 8):
+                    slow.process.send_signal(signal.SIGCONT)
+                    wire.cut(False)
+            changes = {}
+            for patch in patches:
+                changes.update(whole.edit(*patch))
+            request = {"store": STORE, "dispatch": {
+                "merge": {"at": "/lines", "value": changes}}}
+            dealer.send_multipart([b"", json.dumps(request).encode()])
+            open_count += 1
+            while open_count >= WINDOW or open_count and dealer.poll(0):
+                answer()
+        while open_count:
+            answer()
+        return str(whole), last
+
+
+if __name__ == "__main__":
+    unittest.main()
