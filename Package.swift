@@ -133,6 +133,7 @@ let package = Package(
             name: "ConfluxGateway",
             dependencies: [
                 "ConfluxVocabulary", "ConfluxSystem", "ConfluxHashing", "ConfluxArguments",
+                "ConfluxMonitoring",
                 "ConfluxProtocol", "ConfluxZeroMQ", "ConfluxSequencer", "ConfluxNode",
                 "ConfluxMonitoring", "ConfluxWorker", "CZeroMQ",
             ],

@@ -155,15 +155,18 @@ public final class Sequencer: Sendable {
             feedSettings.security = configuration.access.security
             let feed = try PublisherSocket(settings: feedSettings)
             var keys: AuthorizedKeys?
+            var own: CurvePublicKey?
             var readKeys: (@Sendable () -> Result<AuthorizedKeys, AuthorizedKeysError>)?
-            if case .keys(_, let authorized, let reading) = configuration.access {
+            if case .keys(let pair, let authorized, let reading) = configuration.access {
                 keys = authorized
+                own = pair.publicKey
                 readKeys = reading
             }
             let bound = try router.bind(Endpoint(configuration.bind))
             let feedBound = try feed.bind(feedEndpoint(configuration, router: bound))
 
-            settings.feed = announced(feedBound, router: bound)
+            settings.feed = try announced(
+                feedBound, router: bound, relays: configuration.relays)
             settings.address = try advertised(configuration, bound)
             if let fault = settings.fault { throw ZeroMQError(.invalidSetting, fault) }
             guard configuration.checkpointBytes > 0 else {
@@ -206,7 +209,7 @@ public final class Sequencer: Sendable {
                     busyPollMax: configuration.busyPollMax,
                     renewal: TenureRenewal(pauseMax: configuration.renewalPauseMax),
                     standby: heralds.map { ServingThread.Standby(of: $0) },
-                    authorized: keys,
+                    access: Access(own: own), authorized: keys,
                     reloads: KeyReloads(read: readKeys) { answers.post(.reloaded($0)) },
                     meter: meter, events: events))
             appender.relieve = serving.value.relief
@@ -318,11 +321,33 @@ public final class Sequencer: Sendable {
         return endpoint.description
     }
 
-    /// The feed's address as the welcome states it. Nodes use the host that they connected to, unless the
-    /// feed has a host of its own.
-    private static func announced(_ feed: Endpoint, router: Endpoint) -> String {
-        guard let port = feed.port, feed.host == router.host else { return feed.description }
-        return "tcp://*:\(port)"
+    /// The feed's addresses as the welcome states them: those of relays, and the sequencer's own. Nodes use the host that
+    /// they connected to, unless the feed has a host of its own.
+    private static func announced(
+        _ feed: Endpoint, router: Endpoint, relays: [String]
+    ) throws(ZeroMQError) -> String {
+        var addresses: [String] = []
+        for text in relays {
+            let relay = try Endpoint(text)
+            guard relay.port != 0, !text.contains(" ") else {
+                throw ZeroMQError(
+                    .invalidEndpoint,
+                    "\(relay) is no address of a relay: give one that nodes can connect to.")
+            }
+            addresses.append(relay.description)
+        }
+        let isElsewhere = feed.port == nil || feed.host != router.host
+        addresses.append(isElsewhere ? feed.description : "tcp://*:\(feed.port ?? 0)")
+        let text = addresses.joined(separator: " ")
+        guard text.utf8.count <= WireLimits.textBytesMax, addresses.count <= Endpoint.listMax else {
+            throw ZeroMQError(
+                .invalidSetting,
+                """
+                \(relays.count) relays are too many: a welcome has room for \(Endpoint.listMax - 1), and for \
+                \(WireLimits.textBytesMax) bytes.
+                """)
+        }
+        return text
     }
 
     /// The sequencer's counters and measurements. Its threads publish most of them once a second, so they
