@@ -10,7 +10,7 @@ final class Upstream {
     /// Reports what happens to the connection.
     let monitor: LibrarySocket
 
-    /// The public key that a feed must prove to have: that of the sequencer, which a relay has, too.
+    /// The reports that show that the connection has ended, or can't be made.
     private static let ends =
         ZMQ_EVENT_CLOSED | ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_CONNECT_RETRIED
         | ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL
@@ -33,6 +33,7 @@ final class Upstream {
         try socket.set(ZMQ_MAXMSGSIZE, RelayBounds.messageBytesMax)
         try socket.keepAlive()
         if let own {
+            // The feed must have the same secret key: that of the sequencer.
             let key = Array(own.publicKey.description.utf8) + [0]
             try socket.set(ZMQ_CURVE_SERVERKEY, key)
             try socket.set(ZMQ_CURVE_PUBLICKEY, key)
@@ -50,24 +51,27 @@ final class Upstream {
     }
 
     /// Why the connection has ended, or can't be made, without a full stop; nil while neither is so.
-    func takeEnd() -> String? {
+    ///
+    /// - Parameter hasBrought: Whether something has come through it.
+    func takeEnd(_ hasBrought: Bool) -> String? {
         guard let report = monitor.receive(partsMax: 2, bytesMax: 4_096)?.parts.first,
             report.count == 6
         else { return nil }
         let event = Int32(report[0]) | Int32(report[1]) << 8
         let status = Int(report[2]) | Int(report[3]) << 8
         return switch event {
-        case ZMQ_EVENT_DISCONNECTED: "the connection ended"
+        case ZMQ_EVENT_DISCONNECTED where hasBrought: "the connection ended"
+        case ZMQ_EVENT_DISCONNECTED:
+            "it ends the connection; give the address of a feed, which the sequencer's ready line shows"
         case ZMQ_EVENT_CLOSED, ZMQ_EVENT_CONNECT_RETRIED:
             "nothing listens there, or it can't be reached"
         case ZMQ_EVENT_HANDSHAKE_FAILED_AUTH where status == ConnectionFailure.full:
             "it has no place for another connection"
-        case ZMQ_EVENT_HANDSHAKE_FAILED_AUTH, ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL:
-            "it refuses the key, or it is no feed; give the relay the sequencer's own --curve-secret, and the feed's "
-                + "address, which the sequencer's ready line shows"
+        case ZMQ_EVENT_HANDSHAKE_FAILED_AUTH:
+            "it does not admit the relay's key; give the sequencer's own (--curve-secret)"
         default:
-            "it is no feed, or one side encrypts its connections and the other does not; give the feed's address, "
-                + "which the sequencer's ready line shows"
+            "it does not speak the same way; see whether it encrypts its connections, and give the sequencer's own key "
+                + "then (--curve-secret)"
         }
     }
 }
