@@ -96,8 +96,10 @@ public enum Gateway {
             )
         }
         for option in options {
-            if let address = arguments[option] { try arguments.checkReach(
-                    of: address, hasKeys: arguments[GatewayOptions.authorized] != nil) }
+            if let address = arguments[option] {
+                try arguments.checkReach(
+                    of: address, hasKeys: arguments[GatewayOptions.authorized] != nil)
+            }
         }
     }
 }

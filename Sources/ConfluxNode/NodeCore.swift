@@ -123,8 +123,8 @@ package final class NodeCore: Sendable {
                 addresses: addresses, machine: machine, port: port, outbox: outbox, jobs: jobs,
                 apply: apply, jobsMax: max(1, settings.jobsMax), progress: progress, shelf: shelf,
                 busyPollMax: settings.busyPollMax,
-                security: settings.keys?.security ?? .none, relays: relays,
-                feedRetryPause: settings.feedRetryPause, meter: meter,
+                security: settings.keys?.security ?? .none,
+                relays: (relays, settings.feedRetryPause), meter: meter,
                 diagnosis: diagnosis,
                 events: { [weak self] event in
                     meter.take(event)

@@ -154,19 +154,20 @@ extension CommandEnvironment {
 extension CommandFailure {
     /// The failure of a command that an address is refused to.
     init(_ error: LibraryFailure) {
-        switch error.number {
-        case EADDRINUSE:
-            self.init(
-                .cannotCreate, code: "addressInUse",
-                "Another program uses the address: \(error.message). End that program, or choose another address."
-            )
-        case EINVAL, EPROTONOSUPPORT, ENODEV, EADDRNOTAVAIL:
-            self.init(
-                .usage, code: "invalidAddress",
-                "The address can't be used: \(error.message). Give tcp://HOST:PORT with an address of this machine, or ipc://PATH."
-            )
-        default: self.init(.failed, "\(error.message).")
-        }
+        self =
+            switch error.number {
+            case EADDRINUSE:
+                CommandFailure(
+                    .cannotCreate, code: "addressInUse",
+                    "Another program uses the address: \(error.message). End that program, or choose another address."
+                )
+            case EINVAL, EPROTONOSUPPORT, ENODEV, EADDRNOTAVAIL:
+                CommandFailure(
+                    .usage, code: "invalidAddress",
+                    "The address can't be used: \(error.message). Give tcp://HOST:PORT with an address of this machine, or ipc://PATH."
+                )
+            default: CommandFailure(.failed, "\(error.message).")
+            }
     }
 }
 

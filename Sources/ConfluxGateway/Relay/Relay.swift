@@ -83,7 +83,8 @@ package enum Relay {
         guard (arguments[secret] == nil) == (arguments[authorized] == nil) else {
             throw CommandFailure(
                 .usage, code: "usage",
-                "--curve-secret and --authorized go together: who the relay is, and who may connect.")
+                "--curve-secret and --authorized go together: who the relay is, and who may connect."
+            )
         }
         let keys = try GatewayKeys(secret: arguments[secret], authorized: arguments[authorized])
         let monitoring = try MonitoringOptions(arguments)

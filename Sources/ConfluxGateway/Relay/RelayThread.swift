@@ -155,7 +155,9 @@ final class RelayThread: @unchecked Sendable {
                         ? Moment.now.monotonic + Self.rebindPause : heardAt + patience)
                 if let ending = takeEnding() { return ending }
                 // First: what is left of an ended connection may be of a tenure that is over.
-                if let reason = upstream.takeEnd(patience == RelayBounds.silenceMax) { return .failed(reason) }
+                if let reason = upstream.takeEnd(patience == RelayBounds.silenceMax) {
+                    return .failed(reason)
+                }
                 let count = upstream.socket.forward(to: publisher, limit: Self.messagesPerTurn)
                 let now = Moment.now.monotonic
                 if count > 0 { (heardAt, patience) = (now, RelayBounds.silenceMax) }

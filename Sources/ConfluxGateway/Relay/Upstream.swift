@@ -50,9 +50,10 @@ final class Upstream {
         socket.close()
     }
 
-    /// Why the connection has ended, or can't be made, without a full stop; nil while neither is so.
+    /// Whether the connection has ended, or can't be made.
     ///
     /// - Parameter hasBrought: Whether something has come through it.
+    /// - Returns: Why, without a full stop; nil while neither is so.
     func takeEnd(_ hasBrought: Bool) -> String? {
         guard let report = monitor.receive(partsMax: 2, bytesMax: 4_096)?.parts.first,
             report.count == 6

@@ -137,6 +137,7 @@ final class LibrarySocket {
     ///   - events: `ZMQ_EVENT_DISCONNECTED` …
     ///   - name: A name that no other monitor has in this context.
     /// - Returns: The socket that the reports come from.
+    /// - Throws: If the name is taken, or there are too many sockets.
     func monitor(_ events: Int32, name: String) throws(LibraryFailure) -> LibrarySocket {
         let address = "inproc://\(name)"
         guard zmq_socket_monitor(pointer, address, events) == 0 else { throw .now("A monitor") }

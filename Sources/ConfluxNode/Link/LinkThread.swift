@@ -20,9 +20,7 @@ final class LinkThread: @unchecked Sendable {
     private let busyPollMax: Duration
     private let dealerToken: Poller.Token
     var feed: Feed?
-    /// See ``NodeSettings/feeds``.
-    let relays: [Endpoint]
-    let feedRetryPause: Duration
+    let relays: (addresses: [Endpoint], retryPause: Duration)
     let security: SocketSecurity
     var refused = RefusedConnections()
     /// What keeps the node from its sequencer, while that lasts.
@@ -88,12 +86,12 @@ final class LinkThread: @unchecked Sendable {
         addresses: [Endpoint], machine: ReplicaMachine, port: LinkPort, outbox: Outbox,
         jobs: Mailbox<ApplyJob>, apply: ApplyThread, jobsMax: Int, progress: SharedProgress,
         shelf: EncodingShelf, busyPollMax: Duration,
-        security: SocketSecurity, relays: [Endpoint], feedRetryPause: Duration, meter: NodeMeter,
+        security: SocketSecurity,
+        relays: (addresses: [Endpoint], retryPause: Duration), meter: NodeMeter,
         diagnosis: AddressDiagnosis, events: @escaping @Sendable (NodeEvent) -> Void
     ) throws(ZeroMQError) {
         self.diagnosis = diagnosis
         self.relays = relays
-        self.feedRetryPause = feedRetryPause
         self.machine = machine
         self.port = port
         self.outbox = outbox

@@ -24,7 +24,8 @@ extension ProcessTests {
                 options: ["--feed", relay.address] + site.options(key))
         }
 
-        @Test func `keys that may observe everything have a relay, and others the sequencer itself`()
+        @Test
+        func `keys that may observe everything have a relay, and others the sequencer itself`()
             async throws
         {
             try await withSite { plain in
@@ -57,7 +58,9 @@ extension ProcessTests {
             }
         }
 
-        @Test func `a key that is removed loses its relay on SIGHUP, and a file that is wrong changes nothing`()
+        @Test
+        func
+            `a key that is removed loses its relay on SIGHUP, and a file that is wrong changes nothing`()
             async throws
         {
             try await withSite { plain in
@@ -81,7 +84,8 @@ extension ProcessTests {
             }
         }
 
-        @Test func `a relay with another key than the sequencer's passes nothing on`() async throws {
+        @Test func `a relay with another key than the sequencer's passes nothing on`() async throws
+        {
             try await withSite { plain in
                 let site = try await KeyedSite(plain, ["whole": "all"])
                 let stranger = try plain.start([

@@ -44,7 +44,9 @@ extension ProcessTests {
                 _ = try await site.dispatch("increment", to: "counter", at: sequencer.address)
                 _ = try await log.output.first { $0.contains("increment") }
                 relay.child.signal(SIGKILL)
-                _ = try await log.errors.first { $0.contains("no longer comes from \(relay.address)") }
+                _ = try await log.errors.first {
+                    $0.contains("no longer comes from \(relay.address)")
+                }
                 log.signal(SIGINT)
                 #expect(try await log.end() == .exited(0))
             }
@@ -147,6 +149,21 @@ extension ProcessTests {
             }
         #endif
 
+        @Test func `a feed that never answers is left for the next one`() async throws {
+            try await withSite { site in
+                let sequencer = try await site.sequencer()
+                let port = try HeldPort(isListening: true)
+                let relay = try site.start([
+                    "relay", "--json", "--bind", "tcp://127.0.0.1:0", "--feed", port.address,
+                    "--feed", sequencer.feed,
+                ])
+                let trouble = try await site.event("unreachable", of: relay)
+                #expect(trouble[key: "feed"]?.string == port.address)
+                let ready = try await site.event("ready", of: relay)
+                #expect(ready[key: "feed"]?.string == sequencer.feed)
+            }
+        }
+
         @Test func `whatever is wrong with a relay's addresses is said`() async throws {
             try await withSite { site in
                 let sequencer = try await site.sequencer()
@@ -155,7 +172,10 @@ extension ProcessTests {
                     (["--feed", "nonsense"], 64, "nonsense"),
                     (["--feed", "tcp://*:1"], 64, "connected to"),
                     (["--feed", sequencer.feed, "--bind", "tcp://0.0.0.0:0"], 64, "--insecure"),
-                    (["--feed", sequencer.feed, "--bind", sequencer.address], 73, "Another program"),
+                    (
+                        ["--feed", sequencer.feed, "--bind", sequencer.address], 73,
+                        "Another program"
+                    ),
                     (
                         ["--feed", sequencer.feed, "--authorized", site.path("none")], 64,
                         "go together"

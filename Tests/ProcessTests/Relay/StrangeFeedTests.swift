@@ -74,10 +74,11 @@
             var place = sockaddr_un()
             place.sun_family = sa_family_t(AF_UNIX)
             let isBound = withUnsafeMutableBytes(of: &place.sun_path) { target in
-                path.utf8.count < target.count && path.withCString { source in
-                    target.baseAddress?.copyMemory(from: source, byteCount: path.utf8.count + 1)
-                    return true
-                }
+                path.utf8.count < target.count
+                    && path.withCString { source in
+                        target.baseAddress?.copyMemory(from: source, byteCount: path.utf8.count + 1)
+                        return true
+                    }
             }
             let isListening = withUnsafePointer(to: &place) { pointer in
                 pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {

@@ -80,9 +80,9 @@ extension LinkThread {
     // MARK: The choice
 
     private func feedConnected(to endpoint: Endpoint) {
-        guard let change = feed?.choice.connected(to: endpoint, at: now.monotonic) else { return }
+        guard let move = feed?.choice.connected(to: endpoint, at: now.monotonic) else { return }
         if let choice = feed?.choice, choice.present == choice.addresses[0] { closeTrial() }
-        switch change {
+        switch move {
         case .restored: events(.feedRestored(to: "\(endpoint)"))
         case .fellBack(let former, let present, let reason):
             let own = feed?.choice.addresses.last
@@ -174,7 +174,7 @@ extension LinkThread {
     func subscribe(_ announced: String) {
         do throws(ZeroMQError) {
             let given = try FeedChoice.addresses(
-                announced: announced, relays: relays, host: dealer.endpoint?.host)
+                announced: announced, relays: relays.addresses, host: dealer.endpoint?.host)
             if let feed, feed.choice.given == given {
                 feed.socket.endPause()
                 return
@@ -182,7 +182,7 @@ extension LinkThread {
             closeFeed()
             troubles.feed.works()
             let choice = FeedChoice(
-                given, pause: feedRetryPause, seed: .random(in: 0 ... .max))
+                given, pause: relays.retryPause, seed: .random(in: 0 ... .max))
             let socket = try feedSocket(choice)
             feed = Feed(socket: socket, token: try poller.add(socket), choice: choice)
         } catch {

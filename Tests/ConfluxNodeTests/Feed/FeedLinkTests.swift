@@ -21,7 +21,9 @@ struct FeedLinkTests {
             let fallback = try await first(of: events) {
                 if case .feedFellBack = $0 { true } else { false }
             }
-            guard case .feedFellBack(let former, let present, let message) = fallback else { return }
+            guard case .feedFellBack(let former, let present, let message) = fallback else {
+                return
+            }
             #expect(former == relay && present == world.sequencer.feedAddress)
             #expect(message.contains("nothing listens there"))
             // While it is tried again and again, the feed goes on.

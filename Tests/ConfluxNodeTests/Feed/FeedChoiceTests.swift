@@ -6,9 +6,14 @@ import Testing
 
 /// Where a node's feed comes from, without sockets.
 struct FeedChoiceTests {
-    private let own = try! Endpoint("tcp://10.0.0.1:7401")
-    private let relays = (2...5).map { try! Endpoint("tcp://10.0.0.\($0):7420") }
+    private let own: Endpoint
+    private let relays: [Endpoint]
     private let pause = Duration.seconds(30)
+
+    init() throws {
+        own = try Endpoint("tcp://10.0.0.1:7401")
+        relays = try (2...5).map { try Endpoint("tcp://10.0.0.\($0):7420") }
+    }
 
     private func choice(_ relays: [Endpoint], seed: UInt64 = 1) -> FeedChoice {
         FeedChoice(relays + [own], pause: pause, seed: seed)
@@ -61,7 +66,9 @@ struct FeedChoiceTests {
         #expect(Set(pauses.suffix(4)).count == 4)
     }
 
-    @Test func `a first choice that works for short times only is tried less and less often`() throws {
+    @Test func `a first choice that works for short times only is tried less and less often`()
+        throws
+    {
         var choice = choice([relays[0]], seed: 3)
         var now = Duration.zero
         for round in 0..<4 {
@@ -81,14 +88,16 @@ struct FeedChoiceTests {
 
     @Test func `what a welcome announces is read, with spaces in a path`() throws {
         func read(_ text: String, relays: [Endpoint] = []) throws -> [String] {
-            try FeedChoice.addresses(announced: text, relays: relays, host: "seq").map(\.description)
+            try FeedChoice.addresses(announced: text, relays: relays, host: "seq").map(
+                \.description)
         }
         #expect(try read("tcp://*:1") == ["tcp://seq:1"])
         #expect(try read("tcp://a:2 tcp://*:1") == ["tcp://a:2", "tcp://seq:1"])
         #expect(try read("ipc:///a b/feed") == ["ipc:///a b/feed"])
         #expect(try read("tcp://a:2 ipc:///a b/c  d") == ["tcp://a:2", "ipc:///a b/c  d"])
         // What the node was told counts, and the sequencer's own feed stays the last.
-        #expect(try read("tcp://a:2 tcp://*:1", relays: [relays[0]]) == ["\(relays[0])", "tcp://seq:1"])
+        #expect(
+            try read("tcp://a:2 tcp://*:1", relays: [relays[0]]) == ["\(relays[0])", "tcp://seq:1"])
         #expect(try read("tcp://*:1", relays: [Endpoint("tcp://seq:1")]) == ["tcp://seq:1"])
         #expect(throws: ZeroMQError.self) { try read("nonsense") }
         #expect(throws: ZeroMQError.self) { try read("") }

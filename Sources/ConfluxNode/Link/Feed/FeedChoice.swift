@@ -29,7 +29,7 @@ struct FeedChoice {
     static let pauseGrowthMax = 10
 
     /// What there is to tell.
-    enum Change: Equatable {
+    enum Move: Equatable {
         /// The feed comes from another address than before.
         case fellBack(from: Endpoint, to: Endpoint, reason: String)
         /// The feed comes from the first choice again.
@@ -94,7 +94,7 @@ struct FeedChoice {
     /// The connection to an address stands.
     ///
     /// - Returns: What there is to tell; nil if the feed comes from where it came from.
-    mutating func connected(to address: Endpoint, at now: Duration) -> Change? {
+    mutating func connected(to address: Endpoint, at now: Duration) -> Move? {
         let former = present
         let reason = reason ?? "the connection ended"
         self.reason = nil
@@ -121,7 +121,9 @@ struct FeedChoice {
     }
 
     /// The first choice was tried, and can't be reached.
-    mutating func retryFailed(at now: Duration) { if present != addresses[0] { postpone(from: now) } }
+    mutating func retryFailed(at now: Duration) {
+        if present != addresses[0] { postpone(from: now) }
+    }
 
     private mutating func postpone(from now: Duration) {
         retryDue = now + pause * Double.random(in: 0.75...1.25, using: &random)
