@@ -6,10 +6,7 @@ enum RelayRoles {
     static func audience(at place: Place, feeds: [String], subscribers: Int, count: Int)
         async throws
     {
-        var limit = rlimit()
-        getrlimit(descriptorLimit, &limit)
-        limit.rlim_cur = min(limit.rlim_max, 65_536)
-        setrlimit(descriptorLimit, &limit)
+        NodeRoles.raiseDescriptors()
         let node = try await Node.connect(to: place.address, settings: try place.nodeSettings)
         try await node.bridge(FrameState<OpaqueRecord>.self)
         let readers = try (0..<subscribers).map { try FeedReader(to: feeds[$0 % feeds.count]) }
