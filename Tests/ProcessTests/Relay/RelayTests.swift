@@ -31,6 +31,33 @@ extension ProcessTests {
             }
         }
 
+        @Test func `a node leaves a relay that is silent, and misses nothing`() async throws {
+            try await withSite { site in
+                let sequencer = try await site.sequencer()
+                let relay = try await site.relay(of: sequencer.feed)
+                let worker = try await site.worker(
+                    "alpha", of: sequencer, stores: ["counter"],
+                    options: ["--feed", relay.address])
+                relay.child.signal(SIGSTOP)
+                _ = try await site.dispatch("increment", to: "counter", at: sequencer.address)
+                let event = try await site.event("feedFellBack", of: worker.child)
+                #expect(event[key: "message"]?.string?.contains("nothing comes") == true)
+                try await site.counter(1, in: worker, of: sequencer)
+                _ = try await site.event("reconnected", of: worker.child)
+                relay.child.signal(SIGCONT)
+            }
+        }
+
+        @Test func `a sequencer announces no address that can be no relay's`() async throws {
+            try await withSite { site in
+                let many = (1...16).map { "tcp://10.0.0.1:\($0)" }.joined(separator: ",")
+                for address in ["nonsense", "tcp://10.0.0.1:0", "ipc:///a b", many] {
+                    let outcome = try await site.run("sequencer", "--memory", "--relay", address)
+                    #expect(outcome.end == .exited(64), "\(outcome)")
+                }
+            }
+        }
+
         @Test func `a command follows the log through a relay`() async throws {
             try await withSite { site in
                 let sequencer = try await site.sequencer()
