@@ -133,7 +133,6 @@ let package = Package(
             name: "ConfluxGateway",
             dependencies: [
                 "ConfluxVocabulary", "ConfluxSystem", "ConfluxHashing", "ConfluxArguments",
-                "ConfluxMonitoring",
                 "ConfluxProtocol", "ConfluxZeroMQ", "ConfluxSequencer", "ConfluxNode",
                 "ConfluxMonitoring", "ConfluxWorker", "CZeroMQ",
             ],
