@@ -28,7 +28,7 @@ enum Tool {
             subcommands: [
                 SequencerCommand.description,
                 Worker.command("worker", knowing: BuiltinStates.hosted, examples: workerExamples),
-                Gateway.command("gateway", knowing: BuiltinStates.hosted),
+                Gateway.command("gateway", knowing: BuiltinStates.hosted), Relay.description,
                 DispatchCommand.description, ObserveCommand.description, DropCommand.description,
                 FreezeCommand.freeze, FreezeCommand.thaw, UpgradeCommand.description,
                 LogCommand.description,
@@ -117,6 +117,9 @@ enum Tool {
             return try await Gateway.run(
                 invocation, version: ConfluxRelease.version, states: BuiltinStates.hosted,
                 interruption: interruption)
+        case "relay":
+            return try await Relay.run(
+                invocation, version: ConfluxRelease.version, interruption: interruption)
         case "sequencer": command = SequencerCommand.run
         case "dispatch": command = try DispatchCommand.make(invocation)
         case "observe": command = ObserveCommand.run

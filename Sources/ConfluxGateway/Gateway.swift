@@ -95,20 +95,33 @@ public enum Gateway {
                 "give --publish, --ask, --http, or several of them: without an address there is nothing to serve"
             )
         }
-        guard arguments[GatewayOptions.authorized] == nil, !arguments[GatewayOptions.insecure]
-        else { return }
         for option in options {
-            guard let address = arguments[option] else { continue }
-            let endpoint: Endpoint
-            do throws(ZeroMQError) {
-                endpoint = try Endpoint(address)
-            } catch {
-                throw arguments.usageError("\(address) is no address: \(error)")
+            if let address = arguments[option] {
+                try arguments.checkReach(
+                    of: address, hasKeys: arguments[GatewayOptions.authorized] != nil)
             }
-            guard !endpoint.isLocal else { continue }
-            throw arguments.usageError(
-                "\(address) can be reached from elsewhere; give --curve-secret and --authorized, or let everybody "
-                    + "use the gateway with --insecure")
         }
+    }
+}
+
+extension Invocation {
+    /// Without keys, anybody who can reach an address may use it. So without keys, only local addresses are accepted.
+    ///
+    /// - Parameters:
+    ///   - address: The address.
+    ///   - hasKeys: Whether only keys may connect.
+    /// - Throws: A usage error if it is too open.
+    func checkReach(of address: String, hasKeys: Bool) throws(UsageError) {
+        guard !hasKeys, !self[GatewayOptions.insecure] else { return }
+        let endpoint: Endpoint
+        do throws(ZeroMQError) {
+            endpoint = try Endpoint(address)
+        } catch {
+            throw usageError("\(address) is no address: \(error)")
+        }
+        guard !endpoint.isLocal else { return }
+        throw usageError(
+            "\(address) can be reached from elsewhere; give --curve-secret and --authorized, or let everybody use "
+                + "it with --insecure")
     }
 }

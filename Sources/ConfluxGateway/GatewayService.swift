@@ -81,7 +81,9 @@ final class GatewayService: WorkerService {
         settings.keys = isForClientsOnly ? nil : try WorkerOptions.keys(arguments)
         // A gateway answers that there is no room, instead of waiting for it.
         settings.outboxPolicy = .fail
-        let keys = try keys()
+        let keys = try GatewayKeys(
+            secret: arguments[WorkerOptions.secret],
+            authorized: arguments[GatewayOptions.authorized])
         let context = LibraryContext()
         do throws(LibraryFailure) {
             let authenticator = try keys.map { _ throws(LibraryFailure) in
@@ -100,47 +102,7 @@ final class GatewayService: WorkerService {
             }
             if let path = arguments[GatewayOptions.authorized] { reload(path, environment) }
         } catch {
-            throw Self.failure(error)
-        }
-    }
-
-    private static func failure(_ error: LibraryFailure) -> CommandFailure {
-        switch error.number {
-        case EADDRINUSE:
-            CommandFailure(
-                .cannotCreate, code: "addressInUse",
-                "Another program uses the address: \(error.message). End that program, or choose another address."
-            )
-        case EINVAL, EPROTONOSUPPORT, ENODEV, EADDRNOTAVAIL:
-            CommandFailure(
-                .usage, code: "invalidAddress",
-                "The address can't be used: \(error.message). Give tcp://HOST:PORT with an address of this machine, or ipc://PATH."
-            )
-        default: CommandFailure(.failed, "\(error.message).")
-        }
-    }
-
-    private func keys() throws(CommandFailure) -> GatewayKeys? {
-        guard let path = arguments[GatewayOptions.authorized] else { return nil }
-        guard let secret = arguments[WorkerOptions.secret] else {
-            throw CommandFailure(
-                .usage, code: "usage",
-                "--authorized needs --curve-secret: who the gateway is, for those who connect.")
-        }
-        let own: CurveKeyPair
-        do throws(KeyFileError) {
-            own = try KeyFile.readPair(secret)
-        } catch {
             throw CommandFailure(error)
-        }
-        return GatewayKeys(own: own, authorized: try authorized(path))
-    }
-
-    private func authorized(_ path: String) throws(CommandFailure) -> AuthorizedKeys {
-        do throws(AuthorizedKeysError) {
-            return try AuthorizedKeys.read(path)
-        } catch {
-            throw CommandFailure(.noInput, code: "authorizedKeys", error.message)
         }
     }
 
@@ -158,12 +120,7 @@ final class GatewayService: WorkerService {
     ) throws(LibraryFailure) -> (socket: LibrarySocket, address: String) {
         let socket = try LibrarySocket(kind, in: context)
         try socket.set(ZMQ_SNDHWM, GatewayBounds.waitingMax)
-        // The system notices a peer that is gone. libzmq's heartbeats would end the connection of a slow subscriber, and
-        // may abort the process: see decision 22.
-        try socket.set(ZMQ_TCP_KEEPALIVE, Int32(1))
-        try socket.set(ZMQ_TCP_KEEPALIVE_IDLE, Int32(15))
-        try socket.set(ZMQ_TCP_KEEPALIVE_INTVL, Int32(5))
-        try socket.set(ZMQ_TCP_KEEPALIVE_CNT, Int32(3))
+        try socket.keepAlive()
         if kind == ZMQ.publish {
             try socket.set(ZMQ_XPUB_VERBOSE, Int32(1))
             try socket.set(ZMQ_MAXMSGSIZE, GatewayBounds.subscriptionBytesMax)
@@ -171,15 +128,11 @@ final class GatewayService: WorkerService {
             try socket.set(
                 ZMQ_MAXMSGSIZE, Int64(settings.payloadBytesMax + GatewayBounds.requestBytesMax))
         }
-        // With it, addresses are printed in the form of IPv6.
-        let colons = address.filter { $0 == ":" }.count
-        if colons > 2 { try socket.set(ZMQ_IPV6, Int32(1)) }
         if let keys {
             try Authenticator.secure(
                 socket, for: kind == ZMQ.publish ? .publish : .ask, with: keys)
         }
-        let isFree = address.hasPrefix("tcp://") && address.hasSuffix(":0")
-        return (socket, try socket.bind(isFree ? "\(address.dropLast())*" : address))
+        return (socket, try socket.bind(address))
     }
 
     // MARK: With the node
@@ -279,7 +232,7 @@ final class GatewayService: WorkerService {
 
     private static func tell(_ report: GatewayThread.Report, _ environment: CommandEnvironment) {
         switch report {
-        case .unbound(let failure): environment.diagnostics.report(Self.failure(failure))
+        case .unbound(let failure): environment.diagnostics.report(CommandFailure(failure))
         case .denied(let principal):
             let name = principal.name?.text ?? ""
             environment.announce(
@@ -293,24 +246,11 @@ final class GatewayService: WorkerService {
 
     /// Reads the authorised keys again on SIGHUP.
     private func reload(_ path: String, _ environment: CommandEnvironment) {
-        Signals.handle(SIGHUP) { [self] in
+        environment.rereadKeys(path) { [self] authorized in
             guard var keys = state.withLock({ $0.keys }) else { return }
-            do throws(AuthorizedKeysError) {
-                keys.authorized = try AuthorizedKeys.read(path)
-                state.withLock { [keys] in $0.keys = keys }
-                mailbox.post(.keys(keys))
-                let count = keys.authorized.count
-                environment.announce(
-                    "authorized", ["count": .number(UInt64(count))],
-                    text: "authorised keys: \(count), read again")
-            } catch {
-                environment.diagnostics.report(
-                    CommandFailure(
-                        .noInput, code: "authorizedKeys",
-                        error.message
-                            + " The former keys stay authorised; correct the file, and send SIGHUP again."
-                    ))
-            }
+            keys.authorized = authorized
+            state.withLock { [keys] in $0.keys = keys }
+            mailbox.post(.keys(keys))
         }
     }
 

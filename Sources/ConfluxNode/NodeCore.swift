@@ -54,8 +54,13 @@ package final class NodeCore: Sendable {
         let port: LinkPort
         let jobs: Mailbox<ApplyJob>
         let addresses: [Endpoint]
+        var relays: [Endpoint] = []
         do throws(ZeroMQError) {
             addresses = try Endpoint.list(address)
+            if !settings.feeds.isEmpty {
+                relays = try Endpoint.list(settings.feeds.joined(separator: ","))
+                for relay in relays { try relay.requireConnectable() }
+            }
             port = try LinkPort()
             jobs = Mailbox(capacity: Self.jobsCapacity, waker: try Waker())
         } catch {
@@ -81,7 +86,7 @@ package final class NodeCore: Sendable {
         replica.role = role
         let machine = ReplicaMachine(
             settings: replica, nonce: key?.nonce ?? .random(), process: key.map { _ in .random() })
-        try start(addresses, machine, journal, tap)
+        try start(addresses, relays, machine, journal, tap)
     }
 
     private static func limits(_ settings: NodeSettings) throws(NodeError) -> WireLimits {
@@ -95,7 +100,8 @@ package final class NodeCore: Sendable {
     }
 
     private func start(
-        _ addresses: [Endpoint], _ machine: ReplicaMachine, _ journal: CrashJournal?,
+        _ addresses: [Endpoint], _ relays: [Endpoint], _ machine: ReplicaMachine,
+        _ journal: CrashJournal?,
         _ tap: (@Sendable (Commit) -> Void)?
     ) throws(NodeError) {
         let events = events
@@ -117,7 +123,8 @@ package final class NodeCore: Sendable {
                 addresses: addresses, machine: machine, port: port, outbox: outbox, jobs: jobs,
                 apply: apply, jobsMax: max(1, settings.jobsMax), progress: progress, shelf: shelf,
                 busyPollMax: settings.busyPollMax,
-                security: settings.keys?.security ?? .none, meter: meter,
+                security: settings.keys?.security ?? .none,
+                relays: (relays, settings.feedRetryPause), meter: meter,
                 diagnosis: diagnosis,
                 events: { [weak self] event in
                     meter.take(event)

@@ -19,6 +19,12 @@ public enum NodeEvent: Sendable, Equatable {
     /// The sequencer is there, but serves nobody until its log works again, for the reason in the
     /// message. Reported once for each reason in a row.
     case sequencerNotServing(message: String)
+    /// The feed no longer comes from a relay, and comes from another one or from the sequencer itself, for the reason in
+    /// the message. Nothing is lost. The node tries its first choice again after 30 seconds, then after growing pauses
+    /// of up to 5 minutes.
+    case feedFellBack(from: String, to: String, message: String)
+    /// The feed comes from the node's first choice again, after ``feedFellBack(from:to:message:)``.
+    case feedRestored(to: String)
     /// The sequencer admits no actions of this node now: its log has no room. The message says what holds it, how much
     /// is kept, and what to do. The actions wait. Reported after two seconds, and once for each message in a row.
     case heldUp(message: String)

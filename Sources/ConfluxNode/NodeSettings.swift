@@ -25,6 +25,12 @@ public struct NodeSettings: Sendable {
     public var name: Name?
     /// The node's key and the sequencer's, if connections are encrypted; otherwise nil.
     public var keys: NodeKeys?
+    /// The addresses of relays (`conflux relay`) that the feed may come from, 16 at most; empty for those that the
+    /// sequencer announces, if any. The node begins at a random one. If it fails or is silent, the node goes on to the
+    /// next one, and in the end to the sequencer's own feed, which it always knows: see ``NodeEvent/feedFellBack(from:to:message:)``.
+    public var feeds: [String] = []
+    /// The shortest pause before a node that follows another feed tries its first choice again. It grows tenfold.
+    package var feedRetryPause = Duration.seconds(30)
     /// How long ``Node/connect(to:settings:scope:)`` waits for the sequencer.
     public var connectTimeout: Duration = .seconds(5)
     /// How long ``Node/close()`` waits for the outcomes of dispatched actions.

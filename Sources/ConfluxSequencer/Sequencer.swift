@@ -155,15 +155,18 @@ public final class Sequencer: Sendable {
             feedSettings.security = configuration.access.security
             let feed = try PublisherSocket(settings: feedSettings)
             var keys: AuthorizedKeys?
+            var own: CurvePublicKey?
             var readKeys: (@Sendable () -> Result<AuthorizedKeys, AuthorizedKeysError>)?
-            if case .keys(_, let authorized, let reading) = configuration.access {
+            if case .keys(let pair, let authorized, let reading) = configuration.access {
                 keys = authorized
+                own = pair.publicKey
                 readKeys = reading
             }
             let bound = try router.bind(Endpoint(configuration.bind))
             let feedBound = try feed.bind(feedEndpoint(configuration, router: bound))
 
-            settings.feed = announced(feedBound, router: bound)
+            settings.feed = try announced(
+                feedBound, router: bound, relays: configuration.relays)
             settings.address = try advertised(configuration, bound)
             if let fault = settings.fault { throw ZeroMQError(.invalidSetting, fault) }
             guard configuration.checkpointBytes > 0 else {
@@ -206,7 +209,7 @@ public final class Sequencer: Sendable {
                     busyPollMax: configuration.busyPollMax,
                     renewal: TenureRenewal(pauseMax: configuration.renewalPauseMax),
                     standby: heralds.map { ServingThread.Standby(of: $0) },
-                    authorized: keys,
+                    access: Access(own: own), authorized: keys,
                     reloads: KeyReloads(read: readKeys) { answers.post(.reloaded($0)) },
                     meter: meter, events: events))
             appender.relieve = serving.value.relief
@@ -257,72 +260,6 @@ public final class Sequencer: Sendable {
         case .invalidSetting: .invalidSetting
         default: .failed
         }
-    }
-
-    /// Without keys, anybody who can reach a port may do anything. So without keys, only local addresses are
-    /// accepted.
-    private static func checkAddresses(
-        _ configuration: SequencerConfiguration
-    ) throws(SequencerError) {
-        guard case .local = configuration.access else { return }
-        for text in [configuration.bind, configuration.feed].compactMap({ $0 }) {
-            // An invalid address is reported when it is bound.
-            guard let endpoint = try? Endpoint(text), !endpoint.isLocal else { continue }
-            throw SequencerError(
-                code: .insecure,
-                message: """
-                    \(endpoint) can be reached from other machines, and everybody there might connect. \
-                    Give the sequencer a key and say who may connect (conflux keygen, then \
-                    --curve-secret and --authorized), bind it to 127.0.0.1, or allow everybody \
-                    (--insecure).
-                    """)
-        }
-    }
-
-    /// The endpoint of the feed: the router's next port, or a name derived from its path.
-    private static func feedEndpoint(
-        _ configuration: SequencerConfiguration, router: Endpoint
-    ) throws(ZeroMQError) -> Endpoint {
-        if let feed = configuration.feed { return try Endpoint(feed) }
-        let wished = try Endpoint(configuration.bind)
-        switch wished.transport {
-        case .tcp(let host, let port):
-            guard port < UInt16.max else {
-                throw ZeroMQError(
-                    .invalidEndpoint,
-                    "The feed would have port 65536. Choose a lower port, or give the feed's own.")
-            }
-            return try Endpoint(host: host, port: port == 0 ? 0 : port + 1)
-        case .ipc(let path): return try Endpoint("ipc://\(path).feed")
-        }
-    }
-
-    /// The address to which other sequencers redirect nodes.
-    private static func advertised(
-        _ configuration: SequencerConfiguration, _ bound: Endpoint
-    ) throws(ZeroMQError) -> String {
-        guard configuration.storage.isShared else { return "" }
-        let address = try configuration.advertise.map { text throws(ZeroMQError) in
-            try Endpoint(text)
-        }
-        let unspecified = ["*", "0.0.0.0", "::"]
-        guard let endpoint = address ?? bound as Endpoint?, !endpoint.isWildcard,
-            !unspecified.contains(endpoint.host ?? ""), !endpoint.description.contains(" ")
-        else {
-            throw ZeroMQError(
-                .invalidSetting,
-                "Other sequencers of this log send nodes here, and \(address ?? bound) is not an "
-                    + "address that nodes can connect to. Give one that they can, with "
-                    + "--advertise.")
-        }
-        return endpoint.description
-    }
-
-    /// The feed's address as the welcome states it. Nodes use the host that they connected to, unless the
-    /// feed has a host of its own.
-    private static func announced(_ feed: Endpoint, router: Endpoint) -> String {
-        guard let port = feed.port, feed.host == router.host else { return feed.description }
-        return "tcp://*:\(port)"
     }
 
     /// The sequencer's counters and measurements. Its threads publish most of them once a second, so they

@@ -80,6 +80,10 @@ public struct SequencerConfiguration: Sendable {
     /// The address of the feed; nil for the port after that of `bind`, or for a free one if that port is 0. With a
     /// path, nil adds `.feed` to it.
     public var feed: String?
+    /// The addresses of relays that the sequencer announces to nodes, 15 at most: each node then has its feed from one
+    /// of them, and from the sequencer itself if it can reach none. A host of `*` stands for the host that the node
+    /// connected to.
+    public var relays: [String] = []
     /// Where the log is kept.
     public var storage: Storage
     /// The most bytes of one payload.

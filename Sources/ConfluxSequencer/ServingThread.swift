@@ -28,7 +28,7 @@ final class ServingThread {
 
     private var effects: [SequencerEffect] = []
     private var pending: [ServingInput] = []
-    var access = Access()
+    var access: Access
     var reloads: KeyReloads
     /// Whether the tenure has begun.
     var isServing = false
@@ -67,7 +67,8 @@ final class ServingThread {
         machine: SequencerMachine, router: RouterSocket, feed: PublisherSocket, waker: Waker,
         answers: Mailbox<ServingInput>, jobs: Mailbox<LogJob>, appender: LogThread,
         reads: Mailbox<ReadTask>, pace: ReadPace, isMemory: Bool, busyPollMax: Duration,
-        renewal: TenureRenewal, standby: Standby?, authorized: AuthorizedKeys?, reloads: KeyReloads,
+        renewal: TenureRenewal, standby: Standby?, access: Access, authorized: AuthorizedKeys?,
+        reloads: KeyReloads,
         meter: SequencerMeter, events: @escaping @Sendable (SequencerEvent) -> Void
     ) throws(ZeroMQError) {
         self.machine = machine
@@ -82,6 +83,7 @@ final class ServingThread {
         self.busyPollMax = busyPollMax
         self.renewal = renewal
         self.standby = standby
+        self.access = access
         self.reloads = reloads
         self.meter = meter
         self.events = events
@@ -89,7 +91,7 @@ final class ServingThread {
         poller = Poller(waker: waker)
         routerToken = try poller.add(router)
         feedToken = try poller.add(feed)
-        if let authorized { try access.admit(authorized, on: [router, feed]) }
+        if let authorized { try self.access.admit(authorized, on: [router, feed]) }
     }
 
     /// Serves until the last tenure ends.

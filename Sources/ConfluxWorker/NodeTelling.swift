@@ -116,7 +116,7 @@ struct NodeTelling: Sendable {
                 "unreadableFrame", ["message": .string(message)],
                 text: "a frame could not be read and was ignored: \(message)")
         case .joined, .disconnected, .unreachable, .connectionRefused, .sequencerNotServing,
-            .reconnected, .closed:
+            .feedFellBack, .feedRestored, .reconnected, .closed:
             break
         }
     }

@@ -11,6 +11,13 @@ package enum WorkerOptions {
             Where the sequencer listens. If there are standbys, give several addresses, separated \
             by commas.
             """)
+    /// Where the feed comes from.
+    package static let feed = Option<String?>(
+        "--feed", valueName: "ADDRESS", parse: .text,
+        summary: """
+            A relay that the feed comes from, or several, separated by commas. If omitted, those that the \
+            sequencer announces. The sequencer's own feed is used if no relay can be reached.
+            """)
     /// How long to wait for the sequencer.
     package static let timeout = Option(
         "--timeout", default: .seconds(5),
@@ -65,9 +72,15 @@ package enum WorkerOptions {
 
     /// All options.
     package static let all: [any ParameterKey] = [
-        connect, secret, serverKey, name, stores, upgrades, journal, timeout, payloadMax,
+        connect, feed, secret, serverKey, name, stores, upgrades, journal, timeout, payloadMax,
         MonitoringOptions.http, MonitoringOptions.httpToken, EventLevel.option, json,
     ]
+
+    /// The relays that the command line names; none for a command that follows no feed.
+    package static func feeds(_ arguments: Invocation) -> [String] {
+        guard arguments.describes(feed), let text = arguments[feed] else { return [] }
+        return text.split(separator: ",", omittingEmptySubsequences: false).map(String.init)
+    }
 
     /// Reads the keys that the command line names.
     ///

@@ -45,6 +45,7 @@ struct WorkerSession: Sendable {
     func run() async throws(CommandFailure) -> ExitCode {
         var settings = NodeSettings(name: name)
         settings.connectTimeout = environment.arguments[WorkerOptions.timeout]
+        settings.feeds = WorkerOptions.feeds(environment.arguments)
         settings.closeTimeout = Self.closeTimeout
         settings.payloadBytesMax = environment.arguments[WorkerOptions.payloadMax]
         settings.upgrades = environment.arguments[WorkerOptions.upgrades].policy

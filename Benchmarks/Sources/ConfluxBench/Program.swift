@@ -68,6 +68,9 @@ struct Program {
                 try await NodeRoles.producer(
                     at: place, producer: producer, count: count, form: form,
                     payloadBytes: payloadBytes)
+            case .audience(let place, let feeds, let subscribers, let count):
+                try await RelayRoles.audience(
+                    at: place, feeds: feeds, subscribers: subscribers, count: count)
             case .visitors(let place, let count):
                 try await NodeRoles.visitors(at: place, count: count)
             case .replica(let place, let count, let form):

@@ -10,6 +10,7 @@ struct Settings {
         case readers
         case neighbours
         case hostile
+        case relays
         case keys
         case ipc
         case log
@@ -27,7 +28,7 @@ struct Settings {
     }
 
     /// All workloads, except for those that need other programs or write files.
-    var workloads = Workload.allCases.filter { ![.peers, .etcd, .growth].contains($0) }
+    var workloads = Workload.allCases.filter { ![.relays, .peers, .etcd, .growth].contains($0) }
     var rounds = 3
     var isFull = false
     var isJSON = false
@@ -50,6 +51,8 @@ struct Settings {
           readers           one action in flight while 64 observers read the log, beside none
           neighbours        one action in flight while another store of the node is in trouble
           hostile           one action in flight while peers do what costs most, beside none
+          relays            one action in flight until the last of 1 to 1,000 subscribers has it, through relays,
+                            beside none; not among all workloads
           keys              a stream, and one action in flight, with keys, beside without
           ipc               the same over Unix sockets, beside TCP
           log               commits appended to a log on disk, beside plain synced writes
@@ -143,6 +146,7 @@ struct Settings {
                 try deliver(NeighboursWorkload(bytes: (isFull ? 256 : 64) << 20).measure(self))
             case .hostile:
                 try deliver(HostileWorkload(count: isFull ? 5_000 : 1_500).measure(self))
+            case .relays: try deliver(RelaysWorkload(count: isFull ? 1_000 : 300).measure(self))
             case .keys, .ipc:
                 try deliver(
                     ConnectionWorkload(

@@ -215,6 +215,8 @@ extension Connection {
         WorkerOptions.connect, WorkerOptions.secret, WorkerOptions.serverKey, WorkerOptions.timeout,
         ContextCommand.option, WorkerOptions.json,
     ]
+    /// Those of a command that follows the feed.
+    static let followingParameters: [any ParameterKey] = parameters + [WorkerOptions.feed]
 }
 
 extension ValueParser where Value == String {

@@ -34,7 +34,7 @@ enum ExportCommand {
             a long range, let the log keep everything from the beginning, or give a --to that is \
             still to come, and let the command run.
             """,
-        parameters: [file, from, to, target] + Connection.parameters,
+        parameters: [file, from, to, target] + Connection.followingParameters,
         examples: [
             .init("Write what the log can give", "conflux log export may.history"),
             .init(

@@ -66,7 +66,7 @@ enum LogCommand {
             """,
         parameters: [
             from, to, tail, since, follow, target, verify, expect,
-        ] + Connection.parameters,
+        ] + Connection.followingParameters,
         groups: [
             .atMostOne(to, follow), .atMostOne(from, tail, since), .atMostOne(verify, follow),
             .atMostOne(verify, from), .atMostOne(verify, to), .atMostOne(verify, target),

@@ -21,6 +21,12 @@ enum SequencerCommand {
         summary:
             "Where the feed is. If omitted, on the port above that of --bind, or at its path with .feed."
     )
+    private static let relays = Option<[String]>(
+        repeated: "--relay", valueName: "ADDRESS", parse: .text,
+        summary: """
+            Where a relay of this feed listens (conflux relay). Nodes that are not told where their feed comes from \
+            take it from one of the relays, and from the sequencer itself if they reach none.
+            """)
     private static let data = Option<String?>(
         "--data", parse: .folder,
         summary: "The folder of the log. It is created if it does not exist.")
@@ -101,7 +107,7 @@ enum SequencerCommand {
             does not show discarded entries.
             """,
         parameters: [
-            bind, feed, data, memory, log,
+            bind, feed, relays, data, memory, log,
         ] + EtcdOptions.parameters + [
             durability, keepBytes, keepEntries, keepFor, payloadMax,
             secret, authorized, insecure, exitOnFailure, busyPoll, MonitoringOptions.http,
@@ -133,6 +139,9 @@ enum SequencerCommand {
             }
         var configuration = SequencerConfiguration(bind: arguments[bind], storage: storage)
         configuration.feed = arguments[feed]
+        configuration.relays = arguments[relays].flatMap {
+            $0.split(separator: ",", omittingEmptySubsequences: false).map(String.init)
+        }
         configuration.advertise = arguments[EtcdOptions.advertise]
         if arguments[exitOnFailure] { configuration.renewalPauseMax = nil }
         configuration.payloadBytesMax = UInt32(arguments[payloadMax])

@@ -16,7 +16,7 @@ enum TopCommand {
             dispatches, how far each node's replicas lag, the stores, and the newest entries. \
             Press q to quit. In a pipe, use conflux status --watch --json.
             """,
-        parameters: Connection.parameters,
+        parameters: Connection.followingParameters,
         examples: [.init("Watch a sequencer", "conflux top --connect tcp://10.0.0.5:7400")])
 
     private static let interval = Duration.seconds(1)

@@ -1,13 +1,40 @@
+import ConfluxArguments
 import ConfluxProtocol
 import ConfluxSequencer
 import ConfluxSystem
 import ConfluxWorker
 import ConfluxZeroMQ
+import Foundation
 
 /// Who may use the gateway: its own key, and the file of authorised keys.
 struct GatewayKeys: Sendable {
     let own: CurveKeyPair
     var authorized: AuthorizedKeys
+
+    /// Reads the keys that the command line names; nil if it names none.
+    ///
+    /// - Parameters:
+    ///   - secret: The file of the own secret key.
+    ///   - authorized: The file of the authorised keys.
+    /// - Throws: Why they can't be used.
+    init?(secret: String?, authorized: String?) throws(CommandFailure) {
+        guard let authorized else { return nil }
+        guard let secret else {
+            throw CommandFailure(
+                .usage, code: "usage",
+                "--authorized needs --curve-secret: who this process is, for those who connect.")
+        }
+        do throws(KeyFileError) {
+            own = try KeyFile.readPair(secret)
+        } catch {
+            throw CommandFailure(error)
+        }
+        do throws(AuthorizedKeysError) {
+            self.authorized = try AuthorizedKeys.read(authorized)
+        } catch {
+            throw CommandFailure(.noInput, code: "authorizedKeys", error.message)
+        }
+    }
 
     /// Whose request it is.
     ///
@@ -30,11 +57,14 @@ struct Authenticator {
     }
 
     private let socket: LibrarySocket
+    /// Whether who has the own secret key may subscribe: another relay.
+    private let admitsOwnKey: Bool
     /// The keys whose denials were reported.
     private var reported: Set<CurvePublicKey> = []
 
     /// - Throws: If another part of this process authenticates in this context already.
-    init(in context: LibraryContext) throws(LibraryFailure) {
+    init(in context: LibraryContext, admitsOwnKey: Bool = false) throws(LibraryFailure) {
+        self.admitsOwnKey = admitsOwnKey
         socket = try LibrarySocket(ZMQ.reply, in: context)
         _ = try socket.bind("inproc://zeromq.zap.01")
     }
@@ -45,9 +75,11 @@ struct Authenticator {
     ///
     /// - Parameters:
     ///   - keys: The keys.
-    ///   - stores: The stores that are published.
+    ///   - mayRead: Whether these rights allow to read everything that is published.
     ///   - report: Gets the principal whose key is authorised, and may not subscribe; once for each.
-    mutating func work(_ keys: GatewayKeys, _ stores: [StoreName], report: (Principal) -> Void) {
+    mutating func work(
+        _ keys: GatewayKeys, mayRead: (Rights) -> Bool, report: (Principal) -> Void
+    ) {
         while let request = socket.receive(partsMax: 16, bytesMax: 4_096) {
             let parts = request.parts
             // version, request, domain, address, routing id, mechanism, key
@@ -56,10 +88,8 @@ struct Authenticator {
             let key = isCurve ? CurvePublicKey(bytes: parts[6]) : nil
             let principal = key.flatMap { keys.authorized[$0] }
             let isPublishing = parts.count > 2 && parts[2] == Array(Domain.publish.rawValue.utf8)
-            let mayRead = stores.allSatisfy { store in
-                principal?.rights.allowReading(.store(store)) == true
-            }
-            let isKnown = principal != nil && (!isPublishing || mayRead)
+            let isOwn = admitsOwnKey && key == keys.own.publicKey
+            let isKnown = isOwn || principal.map { !isPublishing || mayRead($0.rights) } == true
             if let key, let principal, !isKnown, reported.insert(key).inserted { report(principal) }
             socket.send([
                 Array("1.0".utf8), parts.count > 1 ? parts[1] : [],
@@ -75,9 +105,16 @@ struct Authenticator {
     ) throws(LibraryFailure) {
         try socket.set(ZMQ.curveServer, Int32(1))
         try socket.set(ZMQ.zapDomain, Array(domain.rawValue.utf8))
-        let failure = keys.own.withSecret { secret -> LibraryFailure? in
+        try socket.set(secretOf: keys.own)
+    }
+}
+
+extension LibrarySocket {
+    /// Sets the secret key, which is not copied.
+    func set(secretOf keys: CurveKeyPair) throws(LibraryFailure) {
+        let failure = keys.withSecret { secret -> LibraryFailure? in
             do throws(LibraryFailure) {
-                try socket.set(
+                try set(
                     ZMQ.curveSecretKey, bytes: UnsafeRawBufferPointer(start: secret, count: 32))
                 return nil
             } catch {
@@ -85,6 +122,52 @@ struct Authenticator {
             }
         }
         if let failure { throw failure }
+    }
+}
+
+extension CommandEnvironment {
+    /// Reads the authorised keys again on SIGHUP, and says so.
+    ///
+    /// - Parameters:
+    ///   - path: The file.
+    ///   - take: Gets the keys. It is not called if they can't be used.
+    func rereadKeys(_ path: String, take: @escaping @Sendable (AuthorizedKeys) -> Void) {
+        Signals.handle(SIGHUP) {
+            do throws(AuthorizedKeysError) {
+                let keys = try AuthorizedKeys.read(path)
+                take(keys)
+                announce(
+                    "authorized", ["count": .number(UInt64(keys.count))],
+                    text: "authorised keys: \(keys.count), read again")
+            } catch {
+                diagnostics.report(
+                    CommandFailure(
+                        .noInput, code: "authorizedKeys",
+                        error.message
+                            + " The former keys stay authorised; correct the file, and send SIGHUP again."
+                    ))
+            }
+        }
+    }
+}
+
+extension CommandFailure {
+    /// The failure of a command that an address is refused to.
+    init(_ error: LibraryFailure) {
+        self =
+            switch error.number {
+            case EADDRINUSE:
+                CommandFailure(
+                    .cannotCreate, code: "addressInUse",
+                    "Another program uses the address: \(error.message). End that program, or choose another address."
+                )
+            case EINVAL, EPROTONOSUPPORT, ENODEV, EADDRNOTAVAIL:
+                CommandFailure(
+                    .usage, code: "invalidAddress",
+                    "The address can't be used: \(error.message). Give tcp://HOST:PORT with an address of this machine, or ipc://PATH."
+                )
+            default: CommandFailure(.failed, "\(error.message).")
+            }
     }
 }
 

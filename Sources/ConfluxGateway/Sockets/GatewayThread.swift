@@ -70,12 +70,19 @@ final class GatewayThread: @unchecked Sendable {
                 }
             }
             renew()
-            if let keys { authenticator?.work(keys, stores) { report(.denied($0)) } }
+            if let keys { authenticate(keys) }
             publisher?.work(at: now)
             if publisher?.mustRenew == true { renewals = max(renewals, 1) }
             isBusy = desk?.work(keys, at: now) ?? false
             desk?.review(at: now)
         }
+    }
+
+    private func authenticate(_ keys: GatewayKeys) {
+        authenticator?.work(
+            keys,
+            mayRead: { rights in stores.allSatisfy { rights.allowReading(.store($0)) } },
+            report: { report(.denied($0)) })
     }
 
     /// Makes the publisher's socket anew, if that is due. It is tried until it succeeds, and reported if it takes long.

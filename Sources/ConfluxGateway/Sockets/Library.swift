@@ -101,10 +101,49 @@ final class LibrarySocket {
         if let failure { throw failure }
     }
 
+    /// Lets the system notice a peer that is gone. libzmq's heartbeats would end the connection of a slow subscriber, and
+    /// may abort the process: see decision 22.
+    func keepAlive() throws(LibraryFailure) {
+        try set(ZMQ_TCP_KEEPALIVE, Int32(1))
+        try set(ZMQ_TCP_KEEPALIVE_IDLE, Int32(15))
+        try set(ZMQ_TCP_KEEPALIVE_INTVL, Int32(5))
+        try set(ZMQ_TCP_KEEPALIVE_CNT, Int32(3))
+    }
+
     /// - Returns: The address, with the port that the system chose if it was 0.
     func bind(_ address: String) throws(LibraryFailure) -> String {
-        guard zmq_bind(pointer, address) == 0 else { throw .now("Binding \(address)") }
+        try allowIPv6(if: address)
+        let isFree = address.hasPrefix("tcp://") && address.hasSuffix(":0")
+        guard zmq_bind(pointer, isFree ? "\(address.dropLast())*" : address) == 0 else {
+            throw .now("Binding \(address)")
+        }
         return endpoint
+    }
+
+    func connect(_ address: String) throws(LibraryFailure) {
+        try allowIPv6(if: address)
+        guard zmq_connect(pointer, address) == 0 else { throw .now("Connecting to \(address)") }
+    }
+
+    /// Only for such an address: with it, all addresses are printed in the form of IPv6.
+    private func allowIPv6(if address: String) throws(LibraryFailure) {
+        let isIPv6 = address.hasPrefix("tcp://[")
+        if isIPv6 { try set(ZMQ_IPV6, Int32(1)) }
+    }
+
+    /// Has the library report what happens to the socket's connections.
+    ///
+    /// - Parameters:
+    ///   - events: `ZMQ_EVENT_DISCONNECTED` …
+    ///   - name: A name that no other monitor has in this context.
+    /// - Returns: The socket that the reports come from.
+    /// - Throws: If the name is taken, or there are too many sockets.
+    func monitor(_ events: Int32, name: String) throws(LibraryFailure) -> LibrarySocket {
+        let address = "inproc://\(name)"
+        guard zmq_socket_monitor(pointer, address, events) == 0 else { throw .now("A monitor") }
+        let monitor = try LibrarySocket(ZMQ_PAIR, in: context)
+        try monitor.connect(address)
+        return monitor
     }
 
     /// The address to which it was bound last.
@@ -116,6 +155,27 @@ final class LibrarySocket {
     }
 
     // MARK: Messages
+
+    /// Takes the messages that have arrived, and sends each on as it is, without a copy.
+    ///
+    /// - Parameters:
+    ///   - other: Where they go; nil to discard them.
+    ///   - limit: The most parts of messages that are taken.
+    /// - Returns: How many were taken.
+    func forward(to other: LibrarySocket?, limit: Int) -> Int {
+        var count = 0
+        var part = zmq_msg_t()
+        zmq_msg_init(&part)
+        defer { zmq_msg_close(&part) }
+        while count < limit, zmq_msg_recv(&part, pointer, ZMQ_DONTWAIT) >= 0 {
+            count += 1
+            guard let other else { continue }
+            let more = zmq_msg_more(&part) != 0 ? ZMQ_SNDMORE : 0
+            // A publisher never refuses a message: it drops it for those who are too slow.
+            zmq_msg_send(&part, other.pointer, more | ZMQ_DONTWAIT)
+        }
+        return count
+    }
 
     /// Sends a message, without waiting.
     ///

@@ -20,6 +20,7 @@ final class LinkThread: @unchecked Sendable {
     private let busyPollMax: Duration
     private let dealerToken: Poller.Token
     var feed: Feed?
+    let relays: (addresses: [Endpoint], retryPause: Duration)
     let security: SocketSecurity
     var refused = RefusedConnections()
     /// What keeps the node from its sequencer, while that lasts.
@@ -85,10 +86,12 @@ final class LinkThread: @unchecked Sendable {
         addresses: [Endpoint], machine: ReplicaMachine, port: LinkPort, outbox: Outbox,
         jobs: Mailbox<ApplyJob>, apply: ApplyThread, jobsMax: Int, progress: SharedProgress,
         shelf: EncodingShelf, busyPollMax: Duration,
-        security: SocketSecurity, meter: NodeMeter,
+        security: SocketSecurity,
+        relays: (addresses: [Endpoint], retryPause: Duration), meter: NodeMeter,
         diagnosis: AddressDiagnosis, events: @escaping @Sendable (NodeEvent) -> Void
     ) throws(ZeroMQError) {
         self.diagnosis = diagnosis
+        self.relays = relays
         self.machine = machine
         self.port = port
         self.outbox = outbox
@@ -141,6 +144,7 @@ final class LinkThread: @unchecked Sendable {
             takeCommands()
             if readiness.isReadable(dealerToken) { try takeMessages() }
             if let feed, readiness.isReadable(feed.token) { try takeFeed(feed) }
+            if let trial = feed?.trial, readiness.isReadable(trial.token) { try takeTrial(trial) }
         } catch {
             end = .unreadable("\(error)")
         }
@@ -155,6 +159,7 @@ final class LinkThread: @unchecked Sendable {
         for ask in asks.values { deadline = min(deadline, ask.deadline) }
         for vigil in vigils.values { deadline = min(deadline, vigil.deadline) }
         if let leaveDeadline { deadline = min(deadline, leaveDeadline) }
+        if let due = feed?.choice.retryDue { deadline = min(deadline, due) }
         return max(.zero, deadline - instant)
     }
 
@@ -243,6 +248,7 @@ final class LinkThread: @unchecked Sendable {
                         .timedOut, message: "the sequencer\(place) did not answer in time")))
         }
         lookAtVigils(at: moment.monotonic)
+        retryFeed(at: moment.monotonic)
     }
 
     /// Passes on the progress of the thread that applies, if something waits for it.
@@ -349,7 +355,7 @@ final class LinkThread: @unchecked Sendable {
                 if let message = troubles.feed.tell(isSilent: true) {
                     events(.unreachable(message: message))
                 }
-                return
+                return leaveSilentFeed()
             default: break
             }
             if let event = NodeEvent.protocolEvent(event) { events(event) }

@@ -67,8 +67,8 @@ struct WayFinding: Sendable, Hashable {
             "The host of \(endpoint)\(of(way)) has no address (\(reason)). Check the name."
         case .refused where way == .feed:
             """
-            Nothing listens at \(endpoint), the feed that the sequencer announces. Publish its port as \
-            well, or give the sequencer the address that nodes can reach (--feed).
+            Nothing listens at \(endpoint), an address of the feed. If it is the sequencer's own, publish its port as \
+            well, or give the sequencer the address that nodes can reach (--feed). If it is a relay's, start the relay.
             """
         case .refused:
             """
@@ -91,7 +91,7 @@ struct WayFinding: Sendable, Hashable {
     }
 
     private static func of(_ way: Way) -> String {
-        way == .feed ? ", the sequencer's feed," : ""
+        way == .feed ? ", an address of the feed," : ""
     }
 
     private static func unreachable(

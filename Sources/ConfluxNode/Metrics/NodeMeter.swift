@@ -118,7 +118,8 @@ package final class NodeMeter: Sendable {
             case .diverged: state.metrics.divergences += 1
             case .closed: state.metrics.isConnected = false
             case .sequencerNotServing, .heldUp, .unreachable, .staleSequencer, .storeDropped,
-                .storeStopped, .crashJournal, .bridgeStopped, .unreadableFrame, .upgradeFailed:
+                .storeStopped, .crashJournal, .bridgeStopped, .unreadableFrame, .upgradeFailed,
+                .feedFellBack, .feedRestored:
                 break
             }
         }

@@ -7,6 +7,9 @@ import ConfluxZeroMQ
 struct Access {
     /// The keys that may connect; nil if the sequencer uses no keys.
     private var authorized: AuthorizedKeys?
+    /// The sequencer's own public key. Whoever connects to the feed with it is a relay. It gets everything, since it is
+    /// a part of the sequencer: nodes take what it sends for the sequencer's.
+    private let own: CurvePublicKey?
     /// The barred keys, and the time until which they may not connect.
     private var barred: [Name: Duration] = [:]
 
@@ -15,6 +18,8 @@ struct Access {
     /// A client can ask for a reload that changes or removes its own key. Its connections end after this
     /// time.
     static let answerDelay = Duration.seconds(1)
+
+    init(own: CurvePublicKey?) { self.own = own }
 
     /// Replaces the authorised keys. Connections whose keys are not among them end. If a key's rights have
     /// changed, its connections end as well, so that the peer reconnects and repeats what it needs.
@@ -45,7 +50,9 @@ struct Access {
     /// Makes the socket admit only authorised keys, each with no more connections than it may have.
     private func admitConnections(on socket: ServingSocket) {
         let share = max(1, socket.levels.connections.most / Self.keyFraction)
+        let relay = socket is PublisherSocket ? own : nil
         socket.connectionsMax = { [authorized, barred] key in
+            if key == relay { return share }
             guard let principal = authorized?[key] else { return nil }
             if let until = principal.name.flatMap({ barred[$0] }), Moment.now.monotonic < until {
                 return 0
@@ -90,6 +97,7 @@ struct Access {
         }
         var views: [Rights: Bytes?] = [:]
         try feed.send { key in
+            if key == own { return frame }
             guard let rights = key.flatMap({ authorized[$0] })?.rights else { return nil }
             if rights.allowReadingAll { return frame }
             if let view = views[rights] { return view }

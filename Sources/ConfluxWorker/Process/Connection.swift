@@ -31,6 +31,7 @@ package struct Connection: Sendable {
         let timeout = environment.arguments[WorkerOptions.timeout]
         var settings = settings
         settings.keys = isOwn ? nil : try WorkerOptions.keys(environment.arguments)
+        settings.feeds = isOwn ? [] : WorkerOptions.feeds(environment.arguments)
         let core: NodeCore
         do throws(NodeError) {
             core = try NodeCore(

@@ -47,7 +47,8 @@ package enum EventLevel: String, Sendable, CaseIterable, Comparable {
     private static let warnings: Set = [
         "asideFailed", "barred", "challenged", "checkpointFailed", "checkpointSetAside",
         "clockBehind", "clockJumped",
-        "connectionRefused", "crashJournal", "disconnected", "frozen", "heldUp", "historyLost",
+        "connectionRefused", "crashJournal", "disconnected", "feedFellBack", "frozen", "heldUp",
+        "historyLost",
         "logNearlyFull", "missed", "omitted", "sequencerNotServing", "sessionForgotten", "slowed",
         "snapshotFailed", "sourcePassedOver", "staleSequencer", "subscriberDenied",
         "truncateFailed", "unreachable",

@@ -40,6 +40,15 @@ struct LinkReport {
         case .reconnected(let epoch):
             self.init(
                 "reconnected", ["epoch": .number(epoch)], text: "reconnected in epoch \(epoch)")
+        case .feedFellBack(let former, let present, let message):
+            self.init(
+                "feedFellBack",
+                ["from": .string(former), "message": .string(message), "to": .string(present)],
+                text: message)
+        case .feedRestored(let address):
+            self.init(
+                "feedRestored", ["to": .string(address)],
+                text: "the feed comes from \(address) again")
         case .heldUp, .staleSequencer, .historyLost, .sessionForgotten, .missed, .logDamaged,
             .storeDropped, .storeStopped, .diverged, .bridgeStopped, .crashJournal,
             .unreadableFrame, .upgradeFailed, .closed:

@@ -97,7 +97,10 @@ public struct Endpoint: Hashable, Sendable, CustomStringConvertible {
         return endpoints
     }
 
-    func requireConnectable() throws(ZeroMQError) {
+    /// Checks that one can connect to it.
+    ///
+    /// - Throws: `invalidEndpoint` for `*` and port 0.
+    package func requireConnectable() throws(ZeroMQError) {
         guard isWildcard else { return }
         throw ZeroMQError(
             .invalidEndpoint,

@@ -31,18 +31,34 @@ struct RawConnection: ~Copyable {
     ///
     /// - Returns: Whether the greeting arrived within five seconds.
     func shakeHands(as type: String) -> Bool {
+        send(Self.greeting + Self.ready(as: type)) && takeGreeting()
+    }
+
+    /// Subscribes to everything, and takes no more than the other side's greeting.
+    ///
+    /// - Returns: Whether the greeting arrived within five seconds.
+    func subscribe() -> Bool {
+        // libzmq ends the connection if the rest comes together with the greeting.
+        send(Self.greeting) && takeGreeting() && send(Self.ready(as: "SUB") + [0, 1, 1])
+    }
+
+    /// The greeting of a side that encrypts nothing.
+    static let greeting: [UInt8] =
+        [0xFF, 0, 0, 0, 0, 0, 0, 0, 1, 0x7F, 3, 0] + Array("NULL".utf8)
+        + [UInt8](repeating: 0, count: 48)
+
+    /// The READY command of a socket type.
+    static func ready(as type: String) -> [UInt8] {
+        let property =
+            Array("\u{5}READY\u{B}Socket-Type".utf8) + [0, 0, 0, UInt8(type.utf8.count)]
+            + Array(type.utf8)
+        return [4, UInt8(property.count)] + property
+    }
+
+    private func takeGreeting() -> Bool {
         var limit = timeval(tv_sec: 5, tv_usec: 0)
         setsockopt(
             descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
-        let property = Array("\u{5}READY\u{B}Socket-Type".utf8) + [0, 0, 0, UInt8(type.utf8.count)]
-        guard
-            send(
-                [0xFF, 0, 0, 0, 0, 0, 0, 0, 1, 0x7F, 3, 0] + Array("NULL".utf8)
-                    + [UInt8](repeating: 0, count: 48) + [
-                        4, UInt8(property.count + type.utf8.count),
-                    ]
-                    + property + Array(type.utf8))
-        else { return false }
         var greeting = [UInt8](repeating: 0, count: 64)
         return recv(descriptor, &greeting, greeting.count, Int32(MSG_WAITALL)) == 64
     }

@@ -15,6 +15,7 @@ sequencer, and every batch without an outcome is submitted again after each welc
 """
 
 import os
+import re
 import time
 
 import zmq
@@ -206,7 +207,9 @@ class Client:
 
     def connect_feed(self):
         """Connects to the feed that the welcome names, unless it is connected already."""
-        scheme, _, rest = self.welcome["feed"].partition("://")
+        # The last address is the sequencer's own; those before it are of relays. A path may have spaces.
+        own = re.split(r" (?=tcp://|ipc://)", self.welcome["feed"])[-1]
+        scheme, _, rest = own.partition("://")
         host, _, port = rest.rpartition(":")
         if host == "*":
             host = self.address.partition("://")[2].rpartition(":")[0]

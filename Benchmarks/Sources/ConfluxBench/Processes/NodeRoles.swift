@@ -157,12 +157,17 @@ enum NodeRoles {
         await node.close()
     }
 
-    /// Nodes that have one session each, and nothing to do.
-    static func visitors(at place: Place, count: Int) async throws {
+    /// Lets this process open many connections.
+    static func raiseDescriptors() {
         var limit = rlimit()
         getrlimit(descriptorLimit, &limit)
         limit.rlim_cur = min(limit.rlim_max, 65_536)
         setrlimit(descriptorLimit, &limit)
+    }
+
+    /// Nodes that have one session each, and nothing to do.
+    static func visitors(at place: Place, count: Int) async throws {
+        raiseDescriptors()
         var nodes: [Node] = []
         for _ in 0..<count {
             let scope = Scope()

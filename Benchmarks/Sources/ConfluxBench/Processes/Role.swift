@@ -13,6 +13,8 @@ enum Role: Codable, Sendable {
     case roundTrips(at: Place, count: Int)
     /// A node with several actions in flight at a time.
     case receipts(at: Place, count: Int, inFlight: Int)
+    /// A node with one action in flight, and so many subscribers of these feeds.
+    case audience(at: Place, feeds: [String], subscribers: Int, count: Int)
     /// Nodes that dispatch one action each, and stay.
     case visitors(at: Place, count: Int)
     /// The same with typed actions.

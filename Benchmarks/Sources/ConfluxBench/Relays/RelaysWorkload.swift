@@ -1,0 +1,103 @@
+import Foundation
+
+/// One small action in flight, until the last of many subscribers has it: through relays, beside the sequencer alone.
+struct RelaysWorkload {
+    let count: Int
+
+    private struct Shape: Hashable {
+        let subscribers: Int
+        let relays: Int
+    }
+
+    private struct Result {
+        /// Processor time of the sequencer, in microseconds an action.
+        var cost: Double
+        var times: [UInt64]
+    }
+
+    private static let subscribers = [1, 100, 1_000]
+    private static let relays = [0, 1, 4, 16]
+
+    func measure(_ settings: Settings) throws -> [Row] {
+        var results: [Shape: [Result]] = [:]
+        for round in 0..<settings.rounds {
+            for subscribers in Self.subscribers {
+                for relays in round.isMultiple(of: 2) ? Self.relays : Self.relays.reversed() {
+                    settings.note("relays, round \(round + 1), \(relays) for \(subscribers)")
+                    let shape = Shape(subscribers: subscribers, relays: relays)
+                    let result = try Cluster.run(in: settings.folder) { try run(shape, in: $0) }
+                    results[shape, default: []].append(result)
+                }
+            }
+        }
+        return Self.subscribers.flatMap { subscribers in
+            Self.relays.flatMap { relays in
+                func figures(_ relays: Int, _ figure: (Result) -> Double) -> [Double] {
+                    (results[Shape(subscribers: subscribers, relays: relays)] ?? []).map(figure)
+                }
+                func row(_ what: String, _ unit: String, _ figure: (Result) -> Double) -> Row {
+                    Row(
+                        "relays",
+                        "\(subscribers) subscribers, \(relays) relays; \(what); partner: no relay",
+                        unit, figures(relays, figure), relays == 0 ? [] : figures(0, figure))
+                }
+                return [
+                    row("sequencer", "CPU µs/action") { $0.cost },
+                    row("last subscriber p50", "µs") { percentile(0.5, of: $0.times) / 1_000 },
+                    row("last subscriber p99", "µs") { percentile(0.99, of: $0.times) / 1_000 },
+                ]
+            }
+        }
+    }
+
+    private func run(_ shape: Shape, in cluster: Cluster) throws -> Result {
+        let (sequencer, addresses) = try cluster.startSequencer(
+            .conflux, .memory, zeroedBytes: 0, subscribers: 1)
+        try sequencer.awaitReady()
+        let relays = try (0..<shape.relays).map { _ in try RelayProcess(of: addresses[1]) }
+        defer { for relay in relays { relay.end() } }
+        let client = try cluster.start(
+            .audience(
+                at: Place(addresses[0]),
+                feeds: relays.isEmpty ? [addresses[1]] : relays.map(\.address),
+                subscribers: shape.subscribers, count: count))
+        try client.awaitReady()
+        let usedBefore = try sequencer.usedProcessorNanoseconds()
+        try client.go()
+        guard case .times(let times) = try client.next() else {
+            throw BenchError("the node told something else")
+        }
+        let used = try sequencer.usedProcessorNanoseconds() - usedBefore
+        return Result(cost: Double(used) / 1_000 / Double(count), times: times.sorted())
+    }
+}
+
+/// A relay in a process of its own: `conflux relay`, of the program that `script/bench relays` builds.
+private final class RelayProcess {
+    let address: String
+    private let process = Process()
+
+    init(of feed: String) throws {
+        guard let program = ProcessInfo.processInfo.environment["CONFLUX_PROGRAM"] else {
+            throw BenchError("CONFLUX_PROGRAM names no program: use script/bench relays")
+        }
+        process.executableURL = URL(fileURLWithPath: program)
+        process.arguments = ["relay", "--json", "--feed", feed, "--bind", Cluster.loopback]
+        let output = Pipe()
+        process.standardOutput = output
+        try process.run()
+        var line = Data()
+        while !line.contains(UInt8(ascii: "\n")) {
+            let bytes = output.fileHandleForReading.availableData
+            guard !bytes.isEmpty else { throw BenchError("a relay ended") }
+            line += bytes
+        }
+        struct Ready: Decodable { let address: String }
+        address = try JSONDecoder().decode(Ready.self, from: line).address
+    }
+
+    func end() {
+        if process.isRunning { kill(process.processIdentifier, SIGKILL) }
+        process.waitUntilExit()
+    }
+}
