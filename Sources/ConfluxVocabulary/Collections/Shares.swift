@@ -3,7 +3,7 @@
 /// So an owner that uses nothing finds room for as long as there is any, and no owner takes what another one needs:
 /// one owner fills at most half of a bound, two fill a third each, and so on. Nothing has to be reserved, and no
 /// number of owners has to be known.
-package enum ShareRule {
+public enum ShareRule {
     /// Decides whether an owner may use more.
     ///
     /// - Parameters:
@@ -12,7 +12,7 @@ package enum ShareRule {
     ///   - total: How much all owners use together.
     ///   - most: The bound.
     /// - Returns: Whether it may. If so, the total stays within the bound.
-    @inlinable package static func admits(
+    @inlinable public static func admits(
         _ amount: Int, using used: Int, ofTotal total: Int, of most: Int
     ) -> Bool {
         used + amount <= most - total
@@ -20,20 +20,22 @@ package enum ShareRule {
 }
 
 /// How much of a bound each owner uses (see ``ShareRule``).
-package struct Shares<Owner: Hashable & Sendable>: Sendable, Equatable {
+public struct Shares<Owner: Hashable & Sendable>: Sendable, Equatable {
     /// *Invariant*: no use is 0.
     @usableFromInline var uses: [Owner: Int] = [:]
+    @usableFromInline var sum = 0
+
     /// How much is used by all, including what nobody owns.
-    @usableFromInline package internal(set) var total = 0
+    @inlinable public var total: Int { sum }
 
     /// Makes shares of which nothing is used.
-    @inlinable package init() {}
+    @inlinable public init() {}
 
     /// How much an owner uses.
-    @inlinable package func use(of owner: Owner) -> Int { uses[owner] ?? 0 }
+    @inlinable public func use(of owner: Owner) -> Int { uses[owner] ?? 0 }
 
     /// The owners that use something, in no particular order.
-    package var owners: some Collection<Owner> { uses.keys }
+    public var owners: some Collection<Owner> { uses.keys }
 
     /// Decides whether an owner may use more.
     ///
@@ -42,22 +44,22 @@ package struct Shares<Owner: Hashable & Sendable>: Sendable, Equatable {
     ///   - amount: How much more.
     ///   - most: The bound.
     /// - Returns: Whether it may.
-    @inlinable package func hasRoom(for owner: Owner?, _ amount: Int = 1, of most: Int) -> Bool {
+    @inlinable public func hasRoom(for owner: Owner?, _ amount: Int = 1, of most: Int) -> Bool {
         ShareRule.admits(amount, using: owner.map(use) ?? 0, ofTotal: total, of: most)
     }
 
     /// Counts what an owner uses from now on.
-    @inlinable package mutating func add(_ amount: Int = 1, of owner: Owner?) {
+    @inlinable public mutating func add(_ amount: Int = 1, of owner: Owner?) {
         guard amount != 0 else { return }
-        total += amount
+        sum += amount
         guard let owner else { return }
         let use = uses[owner, default: 0] + amount
-        precondition(use >= 0 && total >= 0, "\(owner) gives back more than it used")
+        precondition(use >= 0 && sum >= 0, "\(owner) gives back more than it used")
         uses[owner] = use == 0 ? nil : use
     }
 
     /// Counts what an owner no longer uses.
-    @inlinable package mutating func remove(_ amount: Int = 1, of owner: Owner?) {
+    @inlinable public mutating func remove(_ amount: Int = 1, of owner: Owner?) {
         add(-amount, of: owner)
     }
 }

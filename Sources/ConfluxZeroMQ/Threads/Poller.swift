@@ -31,16 +31,12 @@ public final class Poller {
     public static let socketsMax = 64
     /// The longest time for which a wait polls.
     public static let pollingMax = Duration.milliseconds(10)
-    /// Whether a thread can poll without keeping all others from running.
-    private static let hasProcessorToSpare = sysconf(Int32(_SC_NPROCESSORS_ONLN)) > 1
 
     private let waker: Waker
     private var sockets: [PolledSocket?] = []
     /// The waker's item, then one for each of `sockets`.
     private var items: [pollfd]
-    /// Whether the last wait that might have polled was short enough for that.
-    private var wasShort = false
-    private var contention = Contention()
+    private var polling = BriefPolling()
 
     /// Makes a poller without sockets.
     ///
@@ -106,8 +102,8 @@ public final class Poller {
         for socket in sockets where socket?.isClosed == true { throw .socketClosed }
         let begun = Moment.now.monotonic
         let deadline = timeout.map { begun + $0 }
-        let busyMax = Self.hasProcessorToSpare ? min(busyMax, Self.pollingMax) : .zero
-        defer { if busyMax > .zero { wasShort = Moment.now.monotonic - begun <= busyMax } }
+        let busyMax = min(busyMax, Self.pollingMax)
+        defer { polling.end(begun, busyMax: busyMax) }
         while true {
             var readiness = Readiness()
             let next = lookAtSockets(into: &readiness)
@@ -118,10 +114,9 @@ public final class Poller {
             items.withUnsafeMutableBufferPointer { items in
                 let (first, count) = (items.baseAddress, nfds_t(items.count))
                 func look() {
-                    var found: Int32 = 0
-                    if milliseconds != 0, wasShort, busyMax > .zero, !contention.isBusy(at: begun) {
-                        found = pollBriefly(first, count, until: begun + busyMax)
-                    }
+                    var found =
+                        milliseconds == 0
+                        ? 0 : polling.poll(for: busyMax, since: begun) { poll(first, count, 0) }
                     if found == 0 { found = poll(first, count, milliseconds) }
                     if found < 0 { number = errno }
                 }
@@ -136,21 +131,6 @@ public final class Poller {
             }
             if !readiness.isTimeout { return readiness }
             if let deadline, Moment.now.monotonic >= deadline { return readiness }
-        }
-    }
-
-    /// Polls, and yields the processor after each look. Ends early if a yield took too long.
-    private func pollBriefly(
-        _ items: UnsafeMutablePointer<pollfd>?, _ count: nfds_t, until end: Duration
-    ) -> Int32 {
-        var now = Moment.now.monotonic
-        while true {
-            let found = poll(items, count, 0)
-            guard found == 0 else { return found }
-            sched_yield()
-            let back = Moment.now.monotonic
-            guard !contention.noteYield(from: now, to: back), back < end else { return 0 }
-            now = back
         }
     }
 

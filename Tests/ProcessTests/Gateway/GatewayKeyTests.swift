@@ -97,11 +97,13 @@ extension ProcessTests {
                 _ = try await reader.news()
                 #expect(try await asking.ask(#"{"stores":true}"#)[key: "stores"] != nil)
                 _ = try await writer.news()
-                // It would be answered when its time is over.
+                // It would be answered when its time is over, long after the test.
                 let waiting = try LibraryPeer(
                     ZMQ_DEALER, gateway.ask, keys: try keys("reader", site))
                 #expect(try await waiting.ask(#"{"stores":true}"#)[key: "stores"] != nil)
-                waiting.send([[], Array(#"{"get":"counter","atLeast":9999,"timeout":900}"#.utf8)])
+                waiting.send([
+                    [], Array(#"{"get":"counter","atLeast":9999,"timeout":300000}"#.utf8),
+                ])
                 try authorize(["writer": "observe=*/*"], site)
                 gateway.child.signal(SIGHUP)
                 _ = try await site.event("authorized", of: gateway.child)
