@@ -49,6 +49,7 @@ let package = Package(
             dependencies: [
                 "CPartner",
                 .product(name: "Conflux", package: "conflux"),
+                .product(name: "ConfluxBuiltins", package: "conflux"),
                 .product(name: "ConfluxEtcd", package: "conflux"),
                 .product(name: "ConfluxNode", package: "conflux"),
                 .product(name: "ConfluxSequencer", package: "conflux"),

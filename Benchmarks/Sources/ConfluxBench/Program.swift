@@ -98,6 +98,13 @@ struct Program {
                 try await LedgerRoles.node(address: address, table)
             case .listener(let feed): try await LedgerRoles.listener(feed: feed)
             case .decoder: try await LedgerRoles.decoder()
+            case .counter(let place, let count):
+                try await GatewayRoles.counter(at: place, count: count)
+            case .publisher(let count): try GatewayRoles.publisher(count: count)
+            case .follower(let address, let isGateway, let count):
+                try GatewayRoles.follower(address: address, isGateway: isGateway, count: count)
+            case .asker(let address, let count, let window):
+                try GatewayRoles.asker(address: address, count: count, window: window)
             case .partnerSequencer(let path, let zeroedBytes, let subscribers):
                 try PartnerRoles.sequencer(
                     path: path, zeroedBytes: zeroedBytes, subscribers: subscribers)

@@ -11,6 +11,7 @@ struct Settings {
         case neighbours
         case hostile
         case relays
+        case gateway
         case keys
         case ipc
         case log
@@ -28,7 +29,9 @@ struct Settings {
     }
 
     /// All workloads, except for those that need other programs or write files.
-    var workloads = Workload.allCases.filter { ![.relays, .peers, .etcd, .growth].contains($0) }
+    var workloads = Workload.allCases.filter {
+        ![.relays, .gateway, .peers, .etcd, .growth].contains($0)
+    }
     var rounds = 3
     var isFull = false
     var isJSON = false
@@ -64,6 +67,8 @@ struct Settings {
           stores            many stores in one log
           large             a large state: what waits while it is digested and saved
           start             a sequencer starts with a long history
+          gateway           changes to a subscriber of a gateway, beside plain PUB and SUB; dispatch by DEALER; a
+                            request by REQ, beside a node's own action; not among all workloads
           etcd              appends to a log on etcd, beside gRPC in C++, if the program was built by
                             `script/bench etcd`; not among all workloads
           growth            curves over replicas, producers, payloads, log, state, stores, sessions: a workload only
@@ -146,6 +151,11 @@ struct Settings {
                 try deliver(NeighboursWorkload(bytes: (isFull ? 256 : 64) << 20).measure(self))
             case .hostile:
                 try deliver(HostileWorkload(count: isFull ? 5_000 : 1_500).measure(self))
+            case .gateway:
+                try deliver(
+                    GatewayWorkload(
+                        streamCount: streamCount, latencyCount: isFull ? 5_000 : 1_500
+                    ).measure(self))
             case .relays: try deliver(RelaysWorkload(count: isFull ? 1_000 : 300).measure(self))
             case .keys, .ipc:
                 try deliver(

@@ -54,12 +54,15 @@ struct RelaysWorkload {
         let (sequencer, addresses) = try cluster.startSequencer(
             .conflux, .memory, zeroedBytes: 0, subscribers: 1)
         try sequencer.awaitReady()
-        let relays = try (0..<shape.relays).map { _ in try RelayProcess(of: addresses[1]) }
+        let relays = try (0..<shape.relays).map { _ in
+            try ConfluxProgram("relay", "--feed", addresses[1], "--bind", Cluster.loopback)
+        }
         defer { for relay in relays { relay.end() } }
         let client = try cluster.start(
             .audience(
                 at: Place(addresses[0]),
-                feeds: relays.isEmpty ? [addresses[1]] : relays.map(\.address),
+                feeds: relays.isEmpty
+                    ? [addresses[1]] : try relays.map { try $0.address("address") },
                 subscribers: shape.subscribers, count: count))
         try client.awaitReady()
         let usedBefore = try sequencer.usedProcessorNanoseconds()
@@ -69,35 +72,5 @@ struct RelaysWorkload {
         }
         let used = try sequencer.usedProcessorNanoseconds() - usedBefore
         return Result(cost: Double(used) / 1_000 / Double(count), times: times.sorted())
-    }
-}
-
-/// A relay in a process of its own: `conflux relay`, of the program that `script/bench relays` builds.
-private final class RelayProcess {
-    let address: String
-    private let process = Process()
-
-    init(of feed: String) throws {
-        guard let program = ProcessInfo.processInfo.environment["CONFLUX_PROGRAM"] else {
-            throw BenchError("CONFLUX_PROGRAM names no program: use script/bench relays")
-        }
-        process.executableURL = URL(fileURLWithPath: program)
-        process.arguments = ["relay", "--json", "--feed", feed, "--bind", Cluster.loopback]
-        let output = Pipe()
-        process.standardOutput = output
-        try process.run()
-        var line = Data()
-        while !line.contains(UInt8(ascii: "\n")) {
-            let bytes = output.fileHandleForReading.availableData
-            guard !bytes.isEmpty else { throw BenchError("a relay ended") }
-            line += bytes
-        }
-        struct Ready: Decodable { let address: String }
-        address = try JSONDecoder().decode(Ready.self, from: line).address
-    }
-
-    func end() {
-        if process.isRunning { kill(process.processIdentifier, SIGKILL) }
-        process.waitUntilExit()
     }
 }

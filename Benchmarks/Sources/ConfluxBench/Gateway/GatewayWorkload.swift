@@ -1,0 +1,129 @@
+import Foundation
+
+/// A gateway: how fast one subscriber gets small changes, beside plain PUB and SUB with the same parts; how many actions
+/// are dispatched by DEALER; and one request by REQ, beside a node's own action.
+struct GatewayWorkload {
+    let streamCount: Int
+    let latencyCount: Int
+
+    /// How many requests of a DEALER have no answer.
+    private static let window = 4_096
+
+    func measure(_ settings: Settings) throws -> [Row] {
+        var rates: [Side: [Double]] = [:]
+        var dispatched: [Double] = []
+        var times: [Durability: [Side: [[UInt64]]]] = [:]
+        for round in 0..<settings.rounds {
+            for side in settings.sides(of: round) {
+                settings.note("gateway, round \(round + 1), \(side)")
+                try Cluster.run(in: settings.folder) {
+                    rates[side, default: []].append(try publish(side, in: $0))
+                }
+                for durability in Durability.allCases {
+                    try Cluster.run(in: settings.folder) {
+                        times[durability, default: [:]][side, default: []].append(
+                            try roundTrips(side, durability, in: $0))
+                    }
+                }
+            }
+            try Cluster.run(in: settings.folder) { dispatched.append(try dispatch(in: $0)) }
+        }
+        let rows = [
+            Row(
+                "gateway", "1 subscriber, small changes; partner: plain PUB and SUB, same parts",
+                "actions/s", rates[.conflux] ?? [], rates[.partner] ?? [], isHigherBetter: true),
+            Row(
+                "gateway", "dispatch by DEALER, \(Self.window) in flight, memory", "actions/s",
+                alone: dispatched),
+        ]
+        return rows
+            + Durability.allCases.flatMap { durability in
+                [(0.5, "p50"), (0.99, "p99")].map { share, rank in
+                    func figures(_ side: Side) -> [Double] {
+                        (times[durability]?[side] ?? []).map { percentile(share, of: $0) / 1_000 }
+                    }
+                    return Row(
+                        "gateway",
+                        "REQ, \(durability.rawValue), receipt \(rank); partner: a node's own action",
+                        "µs", figures(.conflux), figures(.partner))
+                }
+            }
+    }
+
+    private func withGateway<Result>(
+        _ durability: Durability, in cluster: Cluster,
+        _ body: (String, ConfluxProgram) throws -> Result
+    ) throws -> Result {
+        let (sequencer, addresses) = try cluster.startSequencer(
+            .conflux, durability, zeroedBytes: 0, subscribers: 1)
+        try sequencer.awaitReady()
+        let gateway = try ConfluxProgram(
+            "gateway", "--connect", addresses[0], "--store", "counter",
+            "--publish", Cluster.loopback, "--ask", Cluster.loopback)
+        defer { gateway.end() }
+        return try body(addresses[0], gateway)
+    }
+
+    private func publish(_ side: Side, in cluster: Cluster) throws -> Double {
+        guard side == .conflux else {
+            let publisher = try cluster.start(.publisher(count: streamCount))
+            guard case .listening(let addresses) = try publisher.next() else {
+                throw BenchError("the publisher does not listen")
+            }
+            let follower = try cluster.start(
+                .follower(address: addresses[0], isGateway: false, count: streamCount))
+            try publisher.awaitReady()
+            try publisher.go()
+            return try rate(of: follower)
+        }
+        return try withGateway(.memory, in: cluster) { address, gateway in
+            let follower = try cluster.start(
+                .follower(
+                    address: gateway.address("publish"), isGateway: true, count: streamCount))
+            try follower.awaitReady()
+            let producer = try cluster.start(.counter(at: Place(address), count: streamCount))
+            try producer.awaitReady()
+            try producer.go()
+            return try rate(of: follower)
+        }
+    }
+
+    private func rate(of follower: Child) throws -> Double {
+        guard case .times(let times) = try follower.next(), times.count == 3 else {
+            throw BenchError("the subscriber told something else")
+        }
+        return Double(streamCount) / (Double(times[1] - times[0]) / 1e9)
+    }
+
+    private func dispatch(in cluster: Cluster) throws -> Double {
+        try withGateway(.memory, in: cluster) { _, gateway in
+            let asker = try cluster.start(
+                .asker(
+                    address: gateway.address("ask"), count: streamCount, window: Self.window))
+            try asker.awaitReady()
+            try asker.go()
+            guard case .times(let times) = try asker.next(), times.count == 1 else {
+                throw BenchError("the asker told something else")
+            }
+            return Double(streamCount) / (Double(times[0]) / 1e9)
+        }
+    }
+
+    private func roundTrips(
+        _ side: Side, _ durability: Durability, in cluster: Cluster
+    ) throws -> [UInt64] {
+        try withGateway(durability, in: cluster) { address, gateway in
+            let client = try cluster.start(
+                side == .conflux
+                    ? .asker(address: gateway.address("ask"), count: latencyCount, window: 1)
+                    : .roundTrips(at: Place(address), count: latencyCount))
+            try client.awaitReady()
+            try client.go()
+            switch try client.next() {
+            case .times(let times): return times.sorted()
+            case .roundTrips(_, let receipt): return receipt.sorted()
+            default: throw BenchError("the client told something else")
+            }
+        }
+    }
+}
