@@ -99,10 +99,14 @@ static inline struct MHD_Response *conflux_http_response(const void *body, size_
 
 /// An answer whose body a function gives, bit by bit; NULL where there is no memory.
 static inline struct MHD_Response *conflux_http_stream(
-    size_t block, MHD_ContentReaderCallback read, void *own, MHD_ContentReaderFreeCallback free
+    uint64_t size, size_t block, MHD_ContentReaderCallback read, void *own,
+    MHD_ContentReaderFreeCallback free
 ) {
-    return MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, block, read, own, free);
+    return MHD_create_response_from_callback(size, block, read, own, free);
 }
+
+/// The size of a body that goes on.
+static inline uint64_t conflux_http_size_unknown(void) { return MHD_SIZE_UNKNOWN; }
 
 /// What the function of a stream returns at its end.
 static inline ssize_t conflux_http_stream_end(void) { return MHD_CONTENT_READER_END_OF_STREAM; }

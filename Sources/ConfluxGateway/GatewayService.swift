@@ -66,7 +66,7 @@ final class GatewayService: WorkerService {
         guard let store = stores.first(where: { $0.name == name }) else {
             throw Desk.unknown(name, among: stores.map(\.name))
         }
-        if let ending = store.records.present.ending { throw Desk.ended(ending) }
+        if let ending = store.records.present.ending { throw Desk.ended(ending, name) }
         return store
     }
 

@@ -60,6 +60,7 @@ struct APITests {
         ("127.0.0.1:7412", true), ("localhost", true), ("LOCALHOST:80", true), ("[::1]:80", true),
         ("127.1.2.3", true), ("example.org", false), ("127.0.0.1.example.org", false), ("", false),
         ("localhost.example.org", false), ("10.0.0.1", false), ("[::2]", false),
+        ("[::1]x", false), ("[::1].example.org:80", false), ("127.0.0.1:x", false),
     ])
     func `without a token, the API is only at the names of this machine`(
         host: String, isAdmitted: Bool
@@ -76,9 +77,22 @@ struct APITests {
         #expect(Self.decide(Self.head(["host": "localhost"]), hasKeys: true) == 403)
     }
 
+    @Test(arguments: [
+        (["origin": "http://127.0.0.1:7412"], true), (["sec-fetch-site": "same-origin"], true),
+        (["sec-fetch-site": "none"], true), (["origin": "https://example.org"], false),
+        (["origin": "null"], false), (["sec-fetch-site": "cross-site"], false),
+        (["sec-fetch-site": "same-site"], false),
+    ])
+    func `without a token, pages of other sites can't use the API`(
+        headers: [String: String], isAdmitted: Bool
+    ) {
+        let head = Self.head(headers.merging(["host": "localhost"]) { $1 })
+        #expect(Self.decide(head) == (isAdmitted ? nil : 403))
+    }
+
     private func names(_ stream: EventStream) -> [String] {
-        guard case .bytes(let bytes) = stream.next() else { return [] }
-        return String(decoding: bytes, as: UTF8.self).split(separator: "\n")
+        guard case .bytes(let pieces) = stream.next() else { return [] }
+        return String(decoding: pieces.joined(), as: UTF8.self).split(separator: "\n")
             .filter { $0.hasPrefix("event: ") }.map { String($0.dropFirst(7)) }
     }
 
@@ -125,6 +139,21 @@ struct APITests {
             #expect(names(stream) == [])
             store.change(number + 1)
             #expect(names(stream) == ["change"])
+        }
+    }
+
+    @Test func `what happened before a store ended comes before its end`() {
+        let store = Store()
+        store.load(1)
+        let stream = EventStream(of: store, after: nil, isActions: false, EpochTable())
+        #expect(names(stream) == ["state"])
+        store.change(2)
+        store.end("it was dropped", isOver: true)
+        #expect(names(stream) == ["change"])
+        #expect(names(stream) == ["ended"])
+        guard case .end = stream.next() else {
+            Issue.record("the stream goes on")
+            return
         }
     }
 

@@ -76,14 +76,14 @@ struct RecordTests {
         #expect(records.news(since: news.cursor).changes == nil)
         #expect(records.records(after: SequenceNumber(9), isActions: false).records == nil)
         records.end("gone", isOver: false)
-        #expect(records.present.state == nil && records.present.ending == "gone")
+        #expect(records.present.state == nil && records.present.ending?.reason == "gone")
         // It may go on, unless that was for good.
         records.load(state(4))
         #expect(records.present.state != nil && records.present.ending == nil)
         records.end("gone", isOver: true)
         records.load(state(5))
         records.add([record(6)], record(6), state(6))
-        #expect(records.present.state == nil && records.present.ending == "gone")
+        #expect(records.present.state == nil && records.present.ending?.reason == "gone")
     }
 
     @Test func `a number within a merged change gets the state, and so does one of a lost history`()

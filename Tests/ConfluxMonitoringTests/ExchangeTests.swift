@@ -13,19 +13,23 @@ struct ExchangeTests {
         let stream = Stream()
         let arrived = DispatchSemaphore(value: 0)
 
+        static func refuse(_ refusal: HTTPRefusal) -> HTTPAnswer {
+            HTTPAnswer(status: refusal == .tooLong ? 413 : 503, type: nil, body: .bytes([]))
+        }
+
         func decide(_ head: HTTPHead) -> HTTPDecision {
             switch head.path {
             case "/echo":
-                return .take(bodyBytesMax: 100_000) { body, exchange in
+                return .take(bodyBytesMax: 100_000, refuse: Self.refuse) { body, exchange in
                     exchange.answer(HTTPAnswer(status: 200, type: nil, body: .bytes(body)))
                 }
             case "/later":
-                return .take(bodyBytesMax: 0) { [self] _, exchange in
+                return .take(bodyBytesMax: 0, refuse: Self.refuse) { [self] _, exchange in
                     waiting.withLock { $0.append(exchange) }
                     arrived.signal()
                 }
             case "/stream":
-                return .take(bodyBytesMax: 0) { [self] _, exchange in
+                return .take(bodyBytesMax: 0, refuse: Self.refuse) { [self] _, exchange in
                     waiting.withLock { $0.append(exchange) }
                     exchange.answer(HTTPAnswer(status: 200, type: nil, body: .stream(stream)))
                     arrived.signal()
@@ -122,10 +126,10 @@ struct ExchangeTests {
         let exchange = try #require(service.waiting.withLock { $0.first })
         let long = String(repeating: "x", count: 100_000)
         for number in 0..<1_000 {
-            service.stream.parts.withLock { $0.append(.bytes(Array("<\(number)>".utf8))) }
+            service.stream.parts.withLock { $0.append(.bytes([Array("<\(number)>".utf8), []])) }
             exchange.wake()
         }
-        service.stream.parts.withLock { $0 += [.bytes(Array(long.utf8)), .end] }
+        service.stream.parts.withLock { $0 += [.bytes([Array(long.utf8)]), .end] }
         exchange.wake()
         let body = try connection.receiveAll()
         // The sizes of the chunks stand between the parts.

@@ -101,19 +101,16 @@ struct MessageWriter {
     }
 
     mutating func message(_ record: ServedRecord) -> [UInt8] {
-        message(record.kind.rawValue, record.place, actions: record.actionCount, record.body)
+        let frame = frame(record.kind.rawValue, record.place, actions: record.actionCount)
+        return frame.before + record.body + frame.after
     }
 
-    mutating func message(
-        _ kind: String, _ place: RecordPlace, actions: Int, _ body: [UInt8]
-    ) -> [UInt8] {
+    /// What stands before and after the body of a message.
+    mutating func frame(
+        _ kind: String, _ place: RecordPlace, actions: Int
+    ) -> (before: [UInt8], after: [UInt8]) {
         defer { previous = place.sequence }
-        var bytes = Array(#"{"head":"#.utf8)
-        bytes += heads.head(
-            kind, store, place, log: log, previous: previous, actions: actions)
-        bytes += #","body":"#.utf8
-        bytes += body
-        bytes.append(UInt8(ascii: "}"))
-        return bytes
+        let head = heads.head(kind, store, place, log: log, previous: previous, actions: actions)
+        return (Array(#"{"head":"#.utf8) + head + #","body":"#.utf8, [UInt8(ascii: "}")])
     }
 }

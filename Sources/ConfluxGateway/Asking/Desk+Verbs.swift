@@ -13,7 +13,7 @@ extension Desk {
         guard let store = stores[name] else {
             throw Self.unknown(name, among: stores.keys.filter { mayName($0, principal) })
         }
-        if let ending = store.records.present.ending { throw Self.ended(ending) }
+        if let ending = store.records.present.ending { throw Self.ended(ending, name) }
         return store
     }
 
@@ -24,8 +24,14 @@ extension Desk {
             "This gateway does not serve \(name). It serves: \(names).")
     }
 
-    static func ended(_ reason: String) -> CommandFailure {
-        CommandFailure(.notFound, code: "storeEnded", reason)
+    static func ended(_ ending: ServedRecords.Ending?, _ store: StoreName) -> CommandFailure {
+        guard let ending else {
+            return CommandFailure(
+                .notFound, code: "storeEnded", "\(store) is not hosted any more.")
+        }
+        return ending.isOver
+            ? CommandFailure(.notFound, code: "storeEnded", ending.reason)
+            : CommandFailure(.unreachable, code: "storeUnavailable", ending.reason)
     }
 
     func perform(
@@ -81,7 +87,7 @@ extension Desk {
             let (state, ending) = store.records.present
             let answer =
                 state.map(make)
-                ?? .failure(ended(ending ?? "\(store.name) is not hosted any more."))
+                ?? .failure(ended(ending, store.name))
             post(Outcome(ticket: ticket, end: .answer(answer)))
         }
     }
@@ -97,8 +103,8 @@ extension Desk {
         } catch {
             throw CommandFailure(
                 .invalidInput, code: "invalidAction",
-                "This is no action of \(store.name): \(error.message). "
-                    + #"{"actions":"\#(store.name)"} shows what is."#)
+                "This is no action of \(store.name): \(error.message). Ask for the store's actions to see what is one."
+            )
         }
         guard let key else {
             let handle = node.core.submit(target, payload)
@@ -145,7 +151,7 @@ extension Desk {
             let (state, ending) = store.records.present
             var object: JSONObject = ["store": .string(store.name.description)]
             object["sequence"] = state.map { .number($0.position) }
-            object["ended"] = ending.map { .string($0) }
+            object["ended"] = ending.map { .string($0.reason) }
             return .object(object)
         }
         return .success([.init("stores", JSONValue.array(list).description)])

@@ -2,6 +2,7 @@ import Conflux
 import ConfluxMonitoring
 import ConfluxVocabulary
 import ConfluxWorker
+import Dispatch
 
 /// Serves the stores over HTTP, with the verbs of ``Desk``.
 struct APIService: HTTPService {
@@ -30,21 +31,17 @@ struct APIService: HTTPService {
                         status: 200, type: "application/json",
                         body: .bytes(OpenAPI.document(of: stores))))
             case .ask(let request):
-                return .take(bodyBytesMax: 0) { _, exchange in answer(request, exchange) }
+                return take { _, exchange in answer(request, exchange) }
             case .dispatch(let store, let key, let timeout):
-                return .take(bodyBytesMax: payloadBytesMax + GatewayBounds.requestBytesMax) {
+                return take(upTo: payloadBytesMax + GatewayBounds.requestBytesMax) {
                     body, exchange in
-                    do throws(CodingFailure) {
-                        let action = try JSONValue(json: body)
-                        answer(
-                            Request(.dispatch(store, action, key: key), timeout: timeout), exchange)
-                    } catch {
-                        exchange.answer(
-                            Problem.invalid("The action is not JSON: \(error.message).").answer)
+                    // A large one takes longer than the server's thread, which others need, may be away.
+                    DispatchQueue.global().async {
+                        dispatch(body, to: store, key, timeout, exchange)
                     }
                 }
             case .events(let name, let position, let isActions):
-                return .take(bodyBytesMax: 0) { _, exchange in
+                return take { _, exchange in
                     do throws(CommandFailure) {
                         let stream = EventStream(
                             of: try store(name), after: position, isActions: isActions, epochs)
@@ -59,6 +56,37 @@ struct APIService: HTTPService {
             }
         } catch {
             return .answer(error.answer)
+        }
+    }
+
+    private func take(
+        upTo bytesMax: Int = 0, _ work: @escaping @Sendable ([UInt8], HTTPExchange) -> Void
+    ) -> HTTPDecision {
+        .take(
+            bodyBytesMax: bytesMax,
+            refuse: { refusal in
+                switch refusal {
+                case .ending: Problem(Self.starting).answer
+                case .tooLong:
+                    Problem(
+                        413, "tooLarge",
+                        bytesMax == 0
+                            ? "This request has no body."
+                            : "An action has at most \(payloadBytesMax) bytes."
+                    ).answer
+                }
+            }, work)
+    }
+
+    private func dispatch(
+        _ body: [UInt8], to store: StoreName, _ key: String?, _ timeout: Duration,
+        _ exchange: HTTPExchange
+    ) {
+        do throws(CodingFailure) {
+            let action = try JSONValue(json: body)
+            answer(Request(.dispatch(store, action, key: key), timeout: timeout), exchange)
+        } catch {
+            exchange.answer(Problem.invalid("The action is not JSON: \(error.message).").answer)
         }
     }
 
@@ -96,6 +124,15 @@ struct APIService: HTTPService {
                 "This gateway has keys. It serves no API over HTTP without --http-token.")
         }
         // A page of another site may be at a name that leads to this machine, and its scripts would then be of this site.
+        let origin = head.headers["origin"].map { String($0.trimmingPrefix(/[a-z]+:\/\//)) }
+        guard head.headers["sec-fetch-site"].map({ ["same-origin", "none"].contains($0) }) ?? true,
+            origin.map({ Self.isOwn(host: $0) }) ?? true
+        else {
+            throw Problem(
+                403, "notPermitted",
+                "Without a token, pages of other sites may not use the API. Start the gateway with --http-token."
+            )
+        }
         guard Self.isOwn(host: head.headers["host"] ?? "") else {
             throw Problem(
                 421, "misdirected",
@@ -105,10 +142,8 @@ struct APIService: HTTPService {
     }
 
     private static func isOwn(host: String) -> Bool {
-        let name =
-            host.hasPrefix("[")
-            ? String(host.prefix { $0 != "]" }) + "]" : String(host.prefix { $0 != ":" })
-        return ["localhost", "[::1]"].contains(name.lowercased())
-            || name.hasPrefix("127.") && name.utf8.allSatisfy { "0123456789.".utf8.contains($0) }
+        host.wholeMatch(
+            of: /(?:localhost|\[::1\]|127\.[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3})(?::[0-9]{1,5})?/
+                .ignoresCase()) != nil
     }
 }

@@ -51,6 +51,8 @@ final class EventStream: HTTPStream, @unchecked Sendable {
     private var last: SequenceNumber
     private var messages: MessageWriter
     private var hasEnded = false
+    /// Whether the store has ended for good.
+    private var isOver = false
     private var lastAt = ContinuousClock.now
 
     /// - Parameters:
@@ -72,55 +74,63 @@ final class EventStream: HTTPStream, @unchecked Sendable {
     }
 
     func next() -> HTTPPart {
-        let part = events()
-        if part.isEmpty {
-            guard ContinuousClock.now - lastAt >= StreamHub.beatInterval else { return .none }
+        if let part = events() {
             lastAt = .now
-            // A comment shows that the connection stands, here and there.
-            return .bytes(Array(": \n\n".utf8))
+            return part
         }
+        guard ContinuousClock.now - lastAt >= StreamHub.beatInterval else { return .none }
         lastAt = .now
-        return .bytes(part)
+        // A comment shows that the connection stands, here and there.
+        return .bytes([Array(": \n\n".utf8)])
     }
 
-    private func events() -> [UInt8] {
+    private func events() -> HTTPPart? {
+        if isOver { return .end }
         let found = store.records.records(from: place, isActions: isActions)
-        var bytes: [UInt8] = []
+        var pieces: [[UInt8]] = []
+        var byteCount = 0
+        if let records = found.records, !records.isEmpty {
+            place = found.place
+            for record in records {
+                place?.advance(by: 1)
+                add(
+                    record.kind.rawValue, record.place, actions: record.actionCount, record.body,
+                    to: &pieces)
+                byteCount += record.body.count
+                if byteCount >= Self.partBytesMax { break }
+            }
+            return .bytes(pieces)
+        }
         if let ending = found.ending {
-            guard !hasEnded else { return [] }
+            guard !hasEnded || ending.isOver else { return nil }
+            isOver = ending.isOver
+            guard !hasEnded else { return .end }
             hasEnded = true
-            let body = Array(JSONValue.string(ending).description.utf8)
-            add("ended", RecordPlace(sequence: last), last, actions: 0, body, to: &bytes)
-            return bytes
+            let body = Array(JSONValue.string(ending.reason).description.utf8)
+            add("ended", RecordPlace(sequence: last), actions: 0, body, to: &pieces)
+            return .bytes(pieces)
         }
-        guard let state = found.state else { return [] }
+        guard let state = found.state else { return nil }
         hasEnded = false
+        let isBeginning = found.records == nil
         place = found.place
-        guard let records = found.records else {
-            var place = state.place
-            // Refused actions are events of actions, too.
-            if isActions { place.sequence = state.position }
-            add("state", place, state.position, actions: 0, state.body, to: &bytes)
-            return bytes
-        }
-        for record in records {
-            place?.advance(by: 1)
-            add(
-                record.kind.rawValue, record.place, record.place.sequence,
-                actions: record.actionCount, record.body, to: &bytes)
-            if bytes.count >= Self.partBytesMax { break }
-        }
-        return bytes
+        guard isBeginning else { return nil }
+        var place = state.place
+        // Refused actions are events of actions, too.
+        if isActions { place.sequence = state.position }
+        add("state", place, actions: 0, state.body, to: &pieces)
+        return .bytes(pieces)
     }
 
+    /// Adds an event. The body is not copied: many readers may have the same.
     private func add(
-        _ kind: String, _ place: RecordPlace, _ sequence: SequenceNumber, actions: Int,
-        _ body: [UInt8], to bytes: inout [UInt8]
+        _ kind: String, _ place: RecordPlace, actions: Int, _ body: [UInt8],
+        to pieces: inout [[UInt8]]
     ) {
-        last = sequence
-        bytes += "id: \(EventPosition.id(of: sequence, epochs))\nevent: \(kind)\ndata: ".utf8
-        bytes += messages.message(kind, place, actions: actions, body)
-        bytes += "\n\n".utf8
+        last = place.sequence
+        let message = messages.frame(kind, place, actions: actions)
+        let line = "id: \(EventPosition.id(of: last, epochs))\nevent: \(kind)\ndata: "
+        pieces += [Array(line.utf8) + message.before, body, message.after + Array("\n\n".utf8)]
     }
 }
 
@@ -130,7 +140,7 @@ final class StreamHub: @unchecked Sendable {
     /// How long a reader hears nothing. *At the bound* it gets an empty comment.
     static let beatInterval = Duration.seconds(15)
 
-    private let readers = Mutex<[StoreName: [HTTPExchange]]>([:])
+    private let readers = Mutex<[StoreName: [ObjectIdentifier: HTTPExchange]]>([:])
     private let timer: any DispatchSourceTimer
 
     init() {
@@ -143,19 +153,18 @@ final class StreamHub: @unchecked Sendable {
     deinit { timer.cancel() }
 
     func add(_ reader: HTTPExchange, of store: StoreName) {
-        readers.withLock { $0[store, default: []].append(reader) }
+        readers.withLock { $0[store, default: [:]][ObjectIdentifier(reader)] = reader }
+        reader.whenOver { [weak self, id = ObjectIdentifier(reader)] in
+            self?.readers.withLock { _ = $0[store]?.removeValue(forKey: id) }
+        }
     }
 
     /// A store has news.
     func wake(_ store: StoreName) {
-        for reader in readers.withLock({ $0[store] }) ?? [] { reader.wake() }
+        for reader in readers.withLock({ $0[store] ?? [:] }).values { reader.wake() }
     }
 
     private func beat() {
-        let all = readers.withLock { readers in
-            readers = readers.mapValues { $0.filter { !$0.isOver } }
-            return readers.values.joined()
-        }
-        for reader in all { reader.wake() }
+        for reader in readers.withLock({ Array($0.values.joined()) }) { reader.value.wake() }
     }
 }

@@ -63,6 +63,7 @@ struct RelayTelling {
                 "disconnected", ["feed": .string("\(feed)"), "message": .string(message)],
                 text: message)
         case .unreachable(let feed, let reason):
+            status.isConnected.store(false, ordering: .relaxed)
             let message = "The feed can't be had from \(feed): \(reason)."
             environment.announce(
                 "unreachable", ["feed": .string("\(feed)"), "message": .string(message)],

@@ -56,7 +56,9 @@ final class RelayThread: @unchecked Sendable {
 
     private var batch: [Message] = []
     private var ending: Ending?
+    /// How often a feed was tried; with ``turn``, which one it is.
     private var attempts = 0
+    private var turn = 0
     /// What was told of each feed that can't be passed on.
     private var told: [Endpoint: String] = [:]
     private static let messagesPerTurn = 1_000
@@ -104,13 +106,15 @@ final class RelayThread: @unchecked Sendable {
     func run() {
         var failures = 0
         while true {
-            let feed = feeds[attempts % feeds.count]
+            let feed = feeds[turn % feeds.count]
             attempts += 1
             var isPassing = false
             switch pass(on: feed, isPassing: &isPassing) {
             case .stopped: return
-            case .keysChanged: attempts -= 1
+            case .keysChanged:
+                if isPassing { report(.disconnected(feed, reason: "the keys have changed")) }
             case .failed(let reason):
+                turn += 1
                 if isPassing {
                     failures = 0
                     report(.disconnected(feed, reason: reason))

@@ -46,8 +46,10 @@ final class Upstream {
     }
 
     func close() {
-        monitor.close()
+        // First: libzmq's own thread would wait without end for a monitor that nobody reads, and all sockets with it.
+        socket.endMonitor()
         socket.close()
+        monitor.close()
     }
 
     /// Whether the connection has ended, or can't be made.

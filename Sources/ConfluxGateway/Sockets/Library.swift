@@ -146,6 +146,9 @@ final class LibrarySocket {
         return monitor
     }
 
+    /// Nothing more is reported of the socket.
+    func endMonitor() { _ = zmq_socket_monitor(pointer, nil, 0) }
+
     /// The address to which it was bound last.
     private var endpoint: String {
         var bytes = [CChar](repeating: 0, count: 1_024)

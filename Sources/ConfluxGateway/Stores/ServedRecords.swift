@@ -107,6 +107,13 @@ final class ServedRecords: Sendable {
         let body: [UInt8]
     }
 
+    /// Why a store is not served any more.
+    struct Ending: Sendable {
+        let reason: String
+        /// Whether it is for good. Otherwise it is served again once a state is loaded.
+        let isOver: Bool
+    }
+
     /// What has happened since a reader looked last.
     struct News {
         /// The present state; nil if there is none yet, or the store has ended.
@@ -182,7 +189,7 @@ final class ServedRecords: Sendable {
                 for record in actions { content.actions.append(record) }
             } else if let state {
                 content.actions = RecordRing(
-                    after: state.place.sequence, index: content.actions.end + 1)
+                    after: state.position, index: content.actions.end + 1)
             }
             if let change { content.changes.append(change) }
             if let state { content.state = state }
@@ -259,21 +266,25 @@ final class ServedRecords: Sendable {
     ///   first record, or after the state.
     func records(
         from place: Place?, isActions: Bool
-    ) -> (records: ArraySlice<ServedRecord>?, state: State?, ending: String?, place: Place) {
+    ) -> (records: ArraySlice<ServedRecord>?, state: State?, ending: Ending?, place: Place) {
         content.withLock { content in
             let ring = isActions ? content.actions : content.changes
             let records = place.flatMap {
                 $0.load == content.load ? ring.records(from: $0.index) : nil
             }
             return (
-                records, content.ending == nil ? content.state : nil, content.ending,
+                records, content.ending == nil ? content.state : nil,
+                content.ending.map { Ending(reason: $0, isOver: content.isOver) },
                 Place(load: content.load, index: ring.end - UInt64(records?.count ?? 0))
             )
         }
     }
 
     /// The present state, or why there is none.
-    var present: (state: State?, ending: String?) {
-        content.withLock { ($0.ending == nil ? $0.state : nil, $0.ending) }
+    var present: (state: State?, ending: Ending?) {
+        content.withLock { content in
+            let ending = content.ending.map { Ending(reason: $0, isOver: content.isOver) }
+            return (ending == nil ? content.state : nil, ending)
+        }
     }
 }

@@ -20,21 +20,26 @@ package final class HTTPExchange: @unchecked Sendable {
         /// Whether nothing more is sent.
         var isEnding = false
         var isOver = false
+        /// What to do once it is over.
+        var endings: [@Sendable () -> Void] = []
     }
 
     private let connection: OpaquePointer
     private let bodyBytesMax: Int
+    private let refuse: @Sendable (HTTPRefusal) -> HTTPAnswer
     private let work: @Sendable ([UInt8], HTTPExchange) -> Void
     private let state = Mutex(State())
-    /// What is left of the stream's last part. Only the server's thread uses it.
-    private var rest: ArraySlice<UInt8> = []
+    /// What is left of the stream's last part, in reverse order. Only the server's thread uses it.
+    private var rest: [ArraySlice<UInt8>] = []
 
     init(
         _ connection: OpaquePointer, bodyBytesMax: Int,
+        refuse: @escaping @Sendable (HTTPRefusal) -> HTTPAnswer,
         _ work: @escaping @Sendable ([UInt8], HTTPExchange) -> Void
     ) {
         self.connection = connection
         self.bodyBytesMax = bodyBytesMax
+        self.refuse = refuse
         self.work = work
     }
 
@@ -43,7 +48,7 @@ package final class HTTPExchange: @unchecked Sendable {
     /// Answers the request. Only the first answer counts.
     package func answer(_ answer: HTTPAnswer) {
         state.withLock { state in
-            guard state.answer == nil else { return }
+            guard state.answer == nil, !state.isOver else { return }
             state.answer = answer
             resume(&state)
         }
@@ -57,8 +62,14 @@ package final class HTTPExchange: @unchecked Sendable {
         }
     }
 
-    /// Whether the request is over.
-    package var isOver: Bool { state.withLock { $0.isOver } }
+    /// Calls a function once the request is over.
+    package func whenOver(_ body: @escaping @Sendable () -> Void) {
+        let isOver = state.withLock { state in
+            if !state.isOver { state.endings.append(body) }
+            return state.isOver
+        }
+        if isOver { body() }
+    }
 
     private func resume(_ state: inout State) {
         guard state.isSuspended, !state.isOver else { return }
@@ -94,8 +105,8 @@ package final class HTTPExchange: @unchecked Sendable {
     func proceed() -> Step {
         let body: [UInt8]? = state.withLock { state in
             guard !state.hasBegun, state.answer == nil else { return nil }
-            if state.isEnding { state.answer = .ending }
-            if state.isTooLong { state.answer = .tooLong(bodyBytesMax) }
+            if state.isEnding { state.answer = refuse(.ending) }
+            if state.isTooLong { state.answer = refuse(.tooLong) }
             state.hasBegun = true
             defer { state.body = [] }
             return state.answer == nil ? state.body : nil
@@ -120,7 +131,7 @@ package final class HTTPExchange: @unchecked Sendable {
             }
             if isEnding { return nil }
             switch stream.next() {
-            case .bytes(let bytes): rest = bytes[...]
+            case .bytes(let pieces): rest = pieces.reversed().map { $0[...] }.filter { !$0.isEmpty }
             case .end: return nil
             case .none:
                 let isSuspended = state.withLock { state in
@@ -131,9 +142,16 @@ package final class HTTPExchange: @unchecked Sendable {
                 if isSuspended { return 0 }
             }
         }
-        let count = min(buffer.count, rest.count)
-        rest.prefix(count).withUnsafeBytes { buffer.copyMemory(from: $0) }
-        rest = rest.dropFirst(count)
+        var count = 0
+        while count < buffer.count, var piece = rest.popLast() {
+            let part = piece.prefix(buffer.count - count)
+            part.withUnsafeBytes {
+                UnsafeMutableRawBufferPointer(rebasing: buffer[count...]).copyMemory(from: $0)
+            }
+            count += part.count
+            piece = piece.dropFirst(part.count)
+            if !piece.isEmpty { rest.append(piece) }
+        }
         return count
     }
 
@@ -143,18 +161,15 @@ package final class HTTPExchange: @unchecked Sendable {
         wake()
     }
 
-    /// The request is over.
-    func complete() { state.withLock { $0.isOver = true } }
-}
-
-extension HTTPAnswer {
-    fileprivate static func tooLong(_ bytesMax: Int) -> HTTPAnswer {
-        HTTPAnswer(
-            status: 413, type: "text/plain; charset=utf-8",
-            body: .bytes(Array("The body of a request has at most \(bytesMax) bytes.\n".utf8)))
+    /// The request is over. What it has kept is released.
+    func complete() {
+        rest = []
+        let endings = state.withLock { state in
+            state.isOver = true
+            (state.body, state.answer) = ([], nil)
+            defer { state.endings = [] }
+            return state.endings
+        }
+        for ending in endings { ending() }
     }
-
-    fileprivate static let ending = HTTPAnswer(
-        status: 503, type: "text/plain; charset=utf-8",
-        body: .bytes(Array("The server ends. Send the request again later.\n".utf8)))
 }

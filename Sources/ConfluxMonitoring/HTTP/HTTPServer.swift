@@ -22,8 +22,8 @@ package final class HTTPServer: @unchecked Sendable {
     /// The most bytes of a connection, without a body: a request's line and headers, and the answer's headers. *At
     /// the bound* the request is refused.
     package static let connectionBytesMax = 16 << 10
-    /// How long a connection may take for its request, or to read the answer and send the next request, whatever it
-    /// sends meanwhile. *At the bound* it is closed.
+    /// How long a connection may take for its request, to take the next part of an answer, or to send the next request,
+    /// whatever it sends meanwhile. *At the bound* it is closed.
     package static let requestMax = Duration.seconds(10)
     /// How often connections that take too long are looked for.
     private static let reviewInterval = DispatchTimeInterval.seconds(1)
@@ -76,6 +76,7 @@ package final class HTTPServer: @unchecked Sendable {
         func complete(_ exchange: HTTPExchange, at socket: Int32) {
             exchange.complete()
             exchanges.withLock { _ = $0?.removeValue(forKey: socket) }
+            connections.withLock { $0.settle(socket, at: age) }
         }
 
         /// Ends all requests: libmicrohttpd must not be stopped while a connection is suspended.
@@ -138,9 +139,9 @@ package final class HTTPServer: @unchecked Sendable {
             throw HTTPError(
                 code: .insecure,
                 message: """
-                    Other machines can reach \(address.text), and everybody there might read the metrics. \
+                    Other machines can reach \(address.text), and everybody there might use it. \
                     Give a token (--http-token FILE, with a file from openssl rand -hex 32 and \
-                    chmod 600), or serve them at 127.0.0.1.
+                    chmod 600), or serve at 127.0.0.1.
                     """)
         }
     }
@@ -212,7 +213,7 @@ package final class HTTPServer: @unchecked Sendable {
                 )
             }
         return HTTPError(
-            code: code, message: "Metrics can't be served at \(address.text): \(words). \(advice)")
+            code: code, message: "HTTP can't be served at \(address.text): \(words). \(advice)")
     }
 
     /// What libmicrohttpd keeps of a request until it is over.
@@ -236,8 +237,9 @@ package final class HTTPServer: @unchecked Sendable {
         guard let pointer = kept.pointee else {
             switch own.service.decide(head(of: connection, method, path)) {
             case .answer(let answer): return respond(to: connection, answer, own)
-            case .take(let bodyBytesMax, let work):
-                let exchange = HTTPExchange(connection, bodyBytesMax: bodyBytesMax, work)
+            case .take(let bodyBytesMax, let refuse, let work):
+                let exchange = HTTPExchange(
+                    connection, bodyBytesMax: bodyBytesMax, refuse: refuse, work)
                 let socket = conflux_http_socket(connection)
                 kept.pointee = Unmanaged.passRetained(Request(exchange, socket, own)).toOpaque()
                 own.begin(exchange, at: socket)
@@ -295,11 +297,15 @@ package final class HTTPServer: @unchecked Sendable {
         _ exchange: HTTPExchange? = nil
     ) -> MHD_Result {
         let response: OpaquePointer?
-        switch answer.body {
-        case .bytes(let bytes): response = conflux_http_response(bytes, bytes.count)
-        case .stream(let stream):
-            guard let exchange else { preconditionFailure("a stream answers what was taken") }
-            response = Reading(exchange, stream).response()
+        switch (answer.body, exchange) {
+        case (.bytes(let bytes), nil): response = conflux_http_response(bytes, bytes.count)
+        case (.bytes(let bytes), let exchange?):
+            let reading = Reading(exchange, Whole(bytes), own, conflux_http_socket(connection))
+            response = reading.response(byteCount: UInt64(bytes.count))
+        case (.stream(let stream), let exchange?):
+            let reading = Reading(exchange, stream, own, conflux_http_socket(connection))
+            response = reading.response(byteCount: nil)
+        case (.stream, nil): preconditionFailure("a stream answers what was taken")
         }
         guard let response else { return conflux_http_give_up() }
         defer { MHD_destroy_response(response) }
@@ -307,38 +313,57 @@ package final class HTTPServer: @unchecked Sendable {
             _ = MHD_add_response_header(response, header.name, header.value)
         }
         let socket = conflux_http_socket(connection)
-        own.connections.withLock { connections in
-            if answer.isForAdmitted { connections.admit(socket) }
-            // A stream goes on.
-            if exchange != nil, case .bytes = answer.body {
-                connections.settle(socket, at: own.age)
-            }
-        }
+        own.connections.withLock { if answer.isForAdmitted { $0.admit(socket) } }
         return MHD_queue_response(connection, answer.status, response)
     }
 
-    /// What libmicrohttpd keeps of a stream.
+    /// A body that is there.
+    private final class Whole: HTTPStream, @unchecked Sendable {
+        private var bytes: [UInt8]?
+
+        init(_ bytes: [UInt8]) { self.bytes = bytes }
+
+        func next() -> HTTPPart {
+            defer { bytes = nil }
+            return bytes.map { .bytes([$0]) } ?? .end
+        }
+    }
+
+    /// What libmicrohttpd keeps of a body. Whoever reads it must take each part in time; a stream may wait for parts.
     private final class Reading {
         private static let blockBytes = 16 << 10
 
         private let exchange: HTTPExchange
         private let stream: any HTTPStream
+        private let context: Context
+        private let socket: Int32
 
-        init(_ exchange: HTTPExchange, _ stream: any HTTPStream) {
+        init(
+            _ exchange: HTTPExchange, _ stream: any HTTPStream, _ context: Context, _ socket: Int32
+        ) {
             (self.exchange, self.stream) = (exchange, stream)
+            (self.context, self.socket) = (context, socket)
         }
 
-        func response() -> OpaquePointer? {
+        private func read(_ buffer: UnsafeMutableRawBufferPointer) -> Int {
+            guard let count = exchange.read(stream, into: buffer) else {
+                return conflux_http_stream_end()
+            }
+            let now = context.age
+            context.connections.withLock {
+                if count > 0 { $0.settle(socket, at: now) } else { $0.owe(socket) }
+            }
+            return count
+        }
+
+        func response(byteCount: UInt64?) -> OpaquePointer? {
             let own = Unmanaged.passRetained(self)
             let response = conflux_http_stream(
-                Self.blockBytes,
+                byteCount ?? conflux_http_size_unknown(), Self.blockBytes,
                 { own, _, buffer, size in
                     guard let own else { return conflux_http_stream_end() }
-                    let reading = Unmanaged<Reading>.fromOpaque(own).takeUnretainedValue()
-                    return reading.exchange.read(
-                        reading.stream,
-                        into: UnsafeMutableRawBufferPointer(start: buffer, count: size))
-                        ?? conflux_http_stream_end()
+                    return Unmanaged<Reading>.fromOpaque(own).takeUnretainedValue().read(
+                        UnsafeMutableRawBufferPointer(start: buffer, count: size))
                 }, own.toOpaque(),
                 { own in own.map { Unmanaged<Reading>.fromOpaque($0).release() } })
             if response == nil { own.release() }

@@ -23,8 +23,19 @@ package struct HTTPHead: Sendable {
 package enum HTTPDecision {
     /// It is answered at once. If it has a body, that is not read, and the connection ends.
     case answer(HTTPAnswer)
-    /// Its body is read, and given to a function, which sees to it that the request is answered. A longer body is refused.
-    case take(bodyBytesMax: Int, @Sendable ([UInt8], HTTPExchange) -> Void)
+    /// Its body is read, and given to a function, which sees to it that the request is answered. If it is longer, or the
+    /// server ends before, `refuse` answers instead.
+    case take(
+        bodyBytesMax: Int, refuse: @Sendable (HTTPRefusal) -> HTTPAnswer,
+        @Sendable ([UInt8], HTTPExchange) -> Void)
+}
+
+/// Why the server refuses a request.
+package enum HTTPRefusal: Sendable {
+    /// The body is longer than it may be.
+    case tooLong
+    /// The server ends. Nothing was done.
+    case ending
 }
 
 /// The answer to a request.
@@ -66,7 +77,8 @@ package protocol HTTPStream: AnyObject, Sendable {
 
 /// A part of a stream.
 package enum HTTPPart {
-    case bytes([UInt8])
+    /// What comes next, in pieces that are not copied.
+    case bytes([[UInt8]])
     /// There is nothing now. ``HTTPExchange/wake()`` has the stream asked again.
     case none
     case end
