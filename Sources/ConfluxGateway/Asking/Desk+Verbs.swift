@@ -27,7 +27,8 @@ extension Desk {
     static func ended(_ ending: ServedRecords.Ending?, _ store: StoreName) -> CommandFailure {
         guard let ending else {
             return CommandFailure(
-                .notFound, code: "storeEnded", "\(store) is not hosted any more.")
+                .notFound, code: "storeEnded",
+                "\(store) is not hosted any more. Restart the gateway to serve it again.")
         }
         return ending.isOver
             ? CommandFailure(.notFound, code: "storeEnded", ending.reason)

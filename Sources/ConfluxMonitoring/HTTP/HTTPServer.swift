@@ -318,6 +318,7 @@ package final class HTTPServer: @unchecked Sendable {
     }
 
     /// A body that is there.
+    // Sendable: only the server's thread uses it.
     private final class Whole: HTTPStream, @unchecked Sendable {
         private var bytes: [UInt8]?
 
