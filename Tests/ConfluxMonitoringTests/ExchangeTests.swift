@@ -9,6 +9,7 @@ struct ExchangeTests {
     /// What the test serves: `POST /echo` answers with the body, `GET /later` waits for ``answer``, and `GET /stream` has
     /// what is put into it.
     private final class Service: HTTPService {
+        let largeBytes = 32 << 20
         let waiting = Mutex<[HTTPExchange]>([])
         let stream = Stream()
         let arrived = DispatchSemaphore(value: 0)
@@ -27,6 +28,14 @@ struct ExchangeTests {
                 return .take(bodyBytesMax: 0, refuse: Self.refuse) { [self] _, exchange in
                     waiting.withLock { $0.append(exchange) }
                     arrived.signal()
+                }
+            case "/large":
+                return .take(bodyBytesMax: 0, refuse: Self.refuse) { [self] _, exchange in
+                    exchange.whenOver { [arrived] in arrived.signal() }
+                    exchange.answer(
+                        HTTPAnswer(
+                            status: 200, type: nil,
+                            body: .bytes([UInt8](repeating: 0, count: largeBytes))))
                 }
             case "/stream":
                 return .take(bodyBytesMax: 0, refuse: Self.refuse) { [self] _, exchange in
@@ -169,5 +178,20 @@ struct ExchangeTests {
         }
         #expect(streams.filter(\.isOpen).count <= 4)
         #expect(try RawHTTP.ask(server.address, "/none").status == 404)
+    }
+
+    @Test func `a large answer arrives whole, and whoever takes nothing of it is cut off`() throws {
+        let (server, service) = try Self.serve()
+        let reading = try RawHTTP(server.address)
+        reading.send(Self.request("GET", "/large", ["Connection: close"]))
+        let answer = RawHTTP.Answer(try reading.receiveAll())
+        #expect(answer.head.contains("Content-Length: \(service.largeBytes)"))
+        #expect(answer.body.utf8.count == service.largeBytes)
+        service.arrived.wait()
+        let idle = try RawHTTP(server.address)
+        idle.send(Self.request("GET", "/large"))
+        // It is over although the peer neither reads nor ends its connection.
+        service.arrived.wait()
+        #expect(RawHTTP.Answer(try idle.receiveAll()).body.utf8.count < service.largeBytes)
     }
 }

@@ -36,6 +36,16 @@ extension ProcessTests {
             }
         }
 
+        @Test func `a feed whose machine is gone keeps a relay from no other feed`() async throws {
+            try await withSite { site in
+                let sequencer = try await site.sequencer()
+                let gone = try FullListener()
+                let relay = try await site.relay(of: "\(gone.address),\(sequencer.feed)")
+                let ready = try await site.event("ready", of: relay.child)
+                #expect(ready[key: "feed"]?.string == sequencer.feed)
+            }
+        }
+
         #if os(Linux)
             @Test(.timeLimit(.minutes(3)))
             func `a subscriber that reads nothing is cut off, and delays no node`() async throws {
