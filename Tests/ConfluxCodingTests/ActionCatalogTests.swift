@@ -30,6 +30,10 @@ import Testing
         enum CodingKeys: String, CodingKey { case first = "1st" }
         enum FirstCodingKeys: String, CodingKey { case a = "A" }
     }
+    private enum Placed: Codable, Sendable {
+        case reset
+        case set(at: JSONPointer, count: Int, note: String?, value: JSONValue)
+    }
     private enum Only: Codable, Sendable { case one }
     private enum Many: Codable, Sendable {
         indirect case nested(Many)
@@ -63,6 +67,46 @@ import Testing
         #expect(try text(of: Generic<Int>.Action.self) == #"{"set":{"_0":"integer"}}"#)
         let many = try #require(derived(of: Many.self))
         #expect(many.actions.keys.sorted() == ["a", "b", "c", "d", "e", "f", "g", "h", "nested"])
+    }
+
+    @Test func `a JSON pointer is a kind of its own`() throws {
+        let catalog = try #require(derived(of: Placed.self))
+        #expect(
+            try text(of: Placed.self)
+                == #"{"reset":{},"set":{"at":"pointer","count":"integer","note":"string?","value":"any"}}"#
+        )
+        for (at, isValid) in [("", true), ("/a~1b/0", true), ("a", false), ("/~2", false)] {
+            let action: JSONValue = [
+                "set": ["at": .string(at), "count": 1, "value": .null]
+            ]
+            let failure = Result { () throws(CodingFailure) in
+                try catalog.check(action) { _, _ in nil }
+            }
+            if case .success = failure {
+                #expect(isValid, "\(at)")
+            } else {
+                #expect(!isValid, "\(at)")
+            }
+        }
+        // Whoever does not know the kind checks nothing of it.
+        let other = try ActionCatalog(json: Array(#"{"set":{"at":"place"}}"#.utf8)[...])
+        #expect(other.actions["set"] == .known(["at": .init(kind: .any, isOptional: false)]))
+    }
+
+    @Test func `shapes have a JSON Schema`() throws {
+        let schema = try #require(derived(of: Placed.self)).schema
+        func member(_ value: JSONValue?, _ key: String) -> JSONValue? { value?.object?[key] }
+        let choices = try #require(member(schema, "oneOf")?.array)
+        #expect(choices.count == 2)
+        #expect(member(choices[0], "required") == ["reset"])
+        let set = member(member(choices[1], "properties"), "set")
+        #expect(member(set, "required") == ["at", "count", "value"])
+        #expect(member(set, "additionalProperties") == false)
+        let fields = member(set, "properties")
+        #expect(member(fields, "note") == ["type": ["string", "null"]])
+        #expect(member(fields, "value") == [:])
+        #expect(member(member(fields, "count"), "type") == "integer")
+        #expect(member(member(fields, "at"), "pattern") != nil)
     }
 
     @Test func `no shapes are derived from a type that decodes itself in another way`() {
