@@ -2,6 +2,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "gateway.h"
+
 // Total-order broadcast over plain libzmq, with which Conflux is compared.
 //
 //     producer PUSH ──▶ PULL sequencer ──▶ [log, fdatasync] ──▶ XPUB ──▶ SUB replica
