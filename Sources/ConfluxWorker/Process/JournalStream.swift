@@ -59,13 +59,6 @@ extension Timestamp {
     /// ISO 8601 in UTC, to the millisecond: `2026-05-01T06:30:00.250Z`.
     package var iso8601: String {
         var bytes: [UInt8] = []
-        write(to: &bytes)
-        return String(checkedUTF8: bytes)
-    }
-
-    /// Writes ISO 8601 as ``iso8601`` has it. *Use*: for each message of a stream, where texts would take longer than
-    /// everything else.
-    package func write(to bytes: inout [UInt8]) {
         let (seconds, rest) = rawValue.quotientAndRemainder(dividingBy: 1_000_000_000)
         var time = time_t(seconds)
         var parts = tm()
@@ -78,6 +71,7 @@ extension Timestamp {
             bytes.append(digits: UInt64(number), atLeast: count)
             bytes.append(mark.asciiValue ?? 0)
         }
+        return String(checkedUTF8: bytes)
     }
 }
 
