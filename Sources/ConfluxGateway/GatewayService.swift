@@ -52,22 +52,10 @@ final class GatewayService: WorkerService {
                 payloadBytesMax: arguments[WorkerOptions.payloadMax], epochs: epochs,
                 streams: streams,
                 stores: { [self] in state.withLock { $0.isServing ? $0.stores : nil } },
-                store: { [self] name throws(CommandFailure) in try store(name) },
                 ask: { [self] inquiry in
                     state.withLock { $0.isServing } && mailbox.post(.inquiry(inquiry)) == .accepted
                 })
         }
-    }
-
-    /// A store that is served.
-    private func store(_ name: StoreName) throws(CommandFailure) -> any AnyServedStore {
-        let stores = state.withLock { $0.isServing ? $0.stores : nil }
-        guard let stores else { throw APIService.starting }
-        guard let store = stores.first(where: { $0.name == name }) else {
-            throw Desk.unknown(name, among: stores.map(\.name))
-        }
-        if let ending = store.records.present.ending { throw Desk.ended(ending, name) }
-        return store
     }
 
     // MARK: Before the node

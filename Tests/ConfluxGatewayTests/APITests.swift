@@ -47,8 +47,7 @@ struct APITests {
     ) -> UInt32? {
         let service = APIService(
             token: token.flatMap { BearerToken($0) }, hasKeys: hasKeys, payloadBytesMax: 1_000,
-            epochs: EpochTable(), streams: StreamHub(), stores: { [] },
-            store: { _ throws(CommandFailure) in Store() }, ask: { _ in false })
+            epochs: EpochTable(), streams: StreamHub(), stores: { [] }, ask: { _ in false })
         return if case .answer(let answer) = service.decide(head) { answer.status } else { nil }
     }
 

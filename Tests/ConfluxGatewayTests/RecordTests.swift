@@ -16,6 +16,13 @@ struct RecordTests {
             body: [UInt8](repeating: 0, count: bytes))
     }
 
+    private func read(
+        _ records: ServedRecords, after sequence: SequenceNumber, isActions: Bool
+    ) -> ArraySlice<ServedRecord>? {
+        let place = records.place(after: sequence, isActions: isActions)
+        return records.records(from: place, isActions: isActions).records
+    }
+
     private func state(_ sequence: UInt64) -> ServedRecords.State {
         ServedRecords.State(
             place: RecordPlace(sequence: SequenceNumber(sequence)),
@@ -69,12 +76,12 @@ struct RecordTests {
         records.add(nil, record(9), state(9))
         news = records.news(since: news.cursor)
         #expect(news.changes?.count == 1 && news.actions == nil)
-        #expect(records.records(after: SequenceNumber(6), isActions: true).records == nil)
-        #expect(records.records(after: SequenceNumber(6), isActions: false).records?.count == 1)
+        #expect(read(records, after: SequenceNumber(6), isActions: true) == nil)
+        #expect(read(records, after: SequenceNumber(6), isActions: false)?.count == 1)
         // Another history: its numbers may be lower, and those of the former one are unknown.
         records.load(state(3))
         #expect(records.news(since: news.cursor).changes == nil)
-        #expect(records.records(after: SequenceNumber(9), isActions: false).records == nil)
+        #expect(read(records, after: SequenceNumber(9), isActions: false) == nil)
         records.end("gone", isOver: false)
         #expect(records.present.state == nil && records.present.ending?.reason == "gone")
         // It may go on, unless that was for good.
@@ -90,7 +97,7 @@ struct RecordTests {
     {
         let records = ServedRecords()
         func since(_ number: UInt64) -> Int? {
-            records.records(after: SequenceNumber(number), isActions: false).records?.count
+            read(records, after: SequenceNumber(number), isActions: false)?.count
         }
         records.load(state(9))
         records.add([], record(15, from: 10), state(15))

@@ -10,21 +10,33 @@ extension Desk {
     private func served(
         _ name: StoreName, for principal: Principal
     ) throws(CommandFailure) -> any AnyServedStore {
-        guard let store = stores[name] else {
-            throw Self.unknown(name, among: stores.keys.filter { mayName($0, principal) })
+        try Self.find(name, stores[name], among: stores.keys.filter { mayName($0, principal) })
+    }
+
+    /// Checks that a store is served.
+    ///
+    /// - Parameters:
+    ///   - name: Its name.
+    ///   - store: The store; nil if there is none of that name.
+    ///   - names: The stores that whoever asks may know of.
+    /// - Returns: The store.
+    /// - Throws: Why it is not served.
+    static func find(
+        _ name: StoreName, _ store: (any AnyServedStore)?,
+        among names: @autoclosure () -> [StoreName]
+    ) throws(CommandFailure) -> any AnyServedStore {
+        guard let store else {
+            let list = names().sorted().map(\.description).joined(separator: ", ")
+            throw CommandFailure(
+                .notFound, code: "unknownStore",
+                "This gateway does not serve \(name). It serves: \(list).")
         }
-        if let ending = store.records.present.ending { throw Self.ended(ending, name) }
+        if let ending = store.records.present.ending { throw ended(ending, name) }
         return store
     }
 
-    static func unknown(_ name: StoreName, among stores: [StoreName]) -> CommandFailure {
-        let names = stores.sorted().map(\.description).joined(separator: ", ")
-        return CommandFailure(
-            .notFound, code: "unknownStore",
-            "This gateway does not serve \(name). It serves: \(names).")
-    }
-
-    static func ended(_ ending: ServedRecords.Ending?, _ store: StoreName) -> CommandFailure {
+    private static func ended(_ ending: ServedRecords.Ending?, _ store: StoreName) -> CommandFailure
+    {
         guard let ending else {
             return CommandFailure(
                 .notFound, code: "storeEnded",
@@ -58,7 +70,8 @@ extension Desk {
         case .since(let name, let sequence, let isActions):
             let store = try served(name, for: principal)
             Self.settle(store, ticket, post) { state in
-                let found = store.records.records(after: sequence, isActions: isActions)
+                let place = store.records.place(after: sequence, isActions: isActions)
+                let found = store.records.records(from: place, isActions: isActions)
                 guard let records = found.records, let newest = found.state else {
                     return Answer.state(state, of: name, log: epochs.log)
                 }

@@ -72,7 +72,8 @@ enum APIRoute {
             guard head.method == "POST" else {
                 return .ask(Request(.actions(store), timeout: timeout))
             }
-            return .dispatch(store, key: try dispatchKey(head), timeout: timeout)
+            try checkDispatch(head)
+            return .dispatch(store, key: try idempotencyKey(head), timeout: timeout)
         default: throw unknown
         }
     }
@@ -91,11 +92,9 @@ enum APIRoute {
             headers: [("Allow", list)])
     }
 
-    /// Checks the headers of a dispatch.
-    ///
-    /// A page of another site can have a browser send it only with another media type, or after a question that is not
-    /// answered.
-    private static func dispatchKey(_ head: HTTPHead) throws(Problem) -> String? {
+    /// Refuses a dispatch that a page of another site may have sent: a browser sends this media type for such a page only
+    /// after a preflight request, which is refused. Refuses conditions, too: they would be ignored otherwise.
+    private static func checkDispatch(_ head: HTTPHead) throws(Problem) {
         let type = head.headers["content-type"] ?? ""
         guard
             type.prefix(while: { $0 != ";" }).trimmingCharacters(in: .whitespaces).lowercased()
@@ -110,6 +109,9 @@ enum APIRoute {
                 "Actions with a condition are not supported. Leave out If-Match; let the state check the action."
             )
         }
+    }
+
+    private static func idempotencyKey(_ head: HTTPHead) throws(Problem) -> String? {
         guard let key = head.headers["idempotency-key"] else { return nil }
         guard (1...Request.keyBytesMax).contains(key.utf8.count),
             key.utf8.allSatisfy({ (0x21...0x7e).contains($0) })
@@ -135,7 +137,10 @@ private struct Query {
     init(_ pairs: [(name: String, value: String)]) throws(Problem) {
         for (name, value) in pairs {
             guard let name = name.removingPercentEncoding, let value = value.removingPercentEncoding
-            else { throw Problem.invalid("The parameters are no UTF-8.") }
+            else {
+                throw Problem.invalid(
+                    "The parameters are not UTF-8. Encode them as UTF-8, and escape them with %.")
+            }
             guard values.updateValue(value, forKey: name) == nil else {
                 throw Problem.invalid("The parameter '\(name)' is there twice.")
             }
@@ -157,7 +162,11 @@ private struct Query {
         guard let number = try number("timeout") else { return GatewayBounds.timeout }
         let timeout = Duration.milliseconds(Int64(number))
         guard (Self.timeoutMin...GatewayBounds.timeoutMax).contains(timeout) else {
-            throw Problem.invalid("'timeout' is a number of milliseconds from 100 to 3600000.")
+            let range = [Self.timeoutMin, GatewayBounds.timeoutMax].map {
+                Int($0 / .milliseconds(1))
+            }
+            throw Problem.invalid(
+                "'timeout' is a number of milliseconds from \(range[0]) to \(range[1]).")
         }
         return timeout
     }

@@ -15,8 +15,6 @@ struct APIService: HTTPService {
     let streams: StreamHub
     /// The stores; nil before they are open.
     let stores: @Sendable () -> [any AnyServedStore]?
-    /// The store of a name, or why it can't be read.
-    let store: @Sendable (StoreName) throws(CommandFailure) -> any AnyServedStore
     /// Gives a request to the desk. False if that takes no requests.
     let ask: @Sendable (Desk.Inquiry) -> Bool
 
@@ -43,8 +41,11 @@ struct APIService: HTTPService {
             case .events(let name, let position, let isActions):
                 return take { _, exchange in
                     do throws(CommandFailure) {
+                        guard let stores = stores() else { throw Self.starting }
+                        let store = try Desk.find(
+                            name, stores.first { $0.name == name }, among: stores.map(\.name))
                         let stream = EventStream(
-                            of: try store(name), after: position, isActions: isActions, epochs)
+                            of: store, after: position, isActions: isActions, epochs)
                         streams.add(exchange, of: name)
                         exchange.answer(
                             HTTPAnswer(

@@ -37,7 +37,7 @@ struct EventPosition: Sendable {
 
 /// The events of a store for one reader, as
 /// [server-sent events](https://html.spec.whatwg.org/multipage/server-sent-events.html). It reads what the store's
-/// records have, so a slow reader takes no memory: if what it needs is discarded, it gets the state.
+/// records have, and shares their bodies with other readers. If what a slow reader needs is discarded, it gets the state.
 // Sendable: only one thread uses it at a time.
 final class EventStream: HTTPStream, @unchecked Sendable {
     private static let partBytesMax = 64 << 10
@@ -137,7 +137,7 @@ final class EventStream: HTTPStream, @unchecked Sendable {
 /// Wakes the readers of events when their store has some. Safe on any thread.
 // Sendable: immutable, besides what the mutex guards; the timer is safe on any thread.
 final class StreamHub: @unchecked Sendable {
-    /// How long a reader hears nothing. *At the bound* it gets an empty comment.
+    /// How often all readers are looked at. Whoever has heard nothing for that long gets an empty comment.
     static let beatInterval = Duration.seconds(15)
 
     private let readers = Mutex<[StoreName: [ObjectIdentifier: HTTPExchange]]>([:])
@@ -145,7 +145,8 @@ final class StreamHub: @unchecked Sendable {
 
     init() {
         timer = DispatchSource.makeTimerSource(queue: DispatchQueue(label: "conflux-events"))
-        timer.schedule(deadline: .now() + 15, repeating: 15)
+        let seconds = DispatchTimeInterval.seconds(Int(Self.beatInterval.components.seconds))
+        timer.schedule(deadline: .now() + seconds, repeating: seconds)
         timer.setEventHandler { [weak self] in self?.beat() }
         timer.activate()
     }

@@ -221,26 +221,6 @@ final class ServedRecords: Sendable {
         }
     }
 
-    /// What has happened since a number.
-    ///
-    /// - Parameters:
-    ///   - sequence: The number.
-    ///   - isActions: Whether the actions are wanted, or the changes.
-    /// - Returns: The records; nil if it is too long ago. The state, and why there is none.
-    func records(
-        after sequence: SequenceNumber, isActions: Bool
-    ) -> (records: ArraySlice<ServedRecord>?, state: State?, ending: String?) {
-        content.withLock { content in
-            let ring = isActions ? content.actions : content.changes
-            // Only another history can have a later number.
-            let isKnown = content.state.map { sequence <= $0.position } ?? false
-            return (
-                isKnown ? ring.records(after: sequence) : nil,
-                content.ending == nil ? content.state : nil, content.ending
-            )
-        }
-    }
-
     /// The place after a number.
     ///
     /// - Parameters:
@@ -250,6 +230,7 @@ final class ServedRecords: Sendable {
     func place(after sequence: SequenceNumber, isActions: Bool) -> Place? {
         content.withLock { content in
             let ring = isActions ? content.actions : content.changes
+            // Only another history can have a later number.
             guard let state = content.state, sequence <= state.position,
                 let records = ring.records(after: sequence)
             else { return nil }
