@@ -14,23 +14,23 @@ struct ExchangeTests {
         let stream = Stream()
         let arrived = DispatchSemaphore(value: 0)
 
-        static func refuse(_ refusal: HTTPRefusal) -> HTTPAnswer {
-            HTTPAnswer(status: refusal == .tooLong ? 413 : 503, type: nil, body: .bytes([]))
+        static func tooLong() -> HTTPAnswer {
+            HTTPAnswer(status: 413, type: nil, body: .bytes([]))
         }
 
         func decide(_ head: HTTPHead) -> HTTPDecision {
             switch head.path {
             case "/echo":
-                return .take(bodyBytesMax: 100_000, refuse: Self.refuse) { body, exchange in
+                return .take(bodyBytesMax: 100_000, tooLong: Self.tooLong) { body, exchange in
                     exchange.answer(HTTPAnswer(status: 200, type: nil, body: .bytes(body)))
                 }
             case "/later":
-                return .take(bodyBytesMax: 0, refuse: Self.refuse) { [self] _, exchange in
+                return .take(bodyBytesMax: 0, tooLong: Self.tooLong) { [self] _, exchange in
                     waiting.withLock { $0.append(exchange) }
                     arrived.signal()
                 }
             case "/large":
-                return .take(bodyBytesMax: 0, refuse: Self.refuse) { [self] _, exchange in
+                return .take(bodyBytesMax: 0, tooLong: Self.tooLong) { [self] _, exchange in
                     exchange.whenOver { [arrived] in arrived.signal() }
                     exchange.answer(
                         HTTPAnswer(
@@ -38,7 +38,7 @@ struct ExchangeTests {
                             body: .bytes([UInt8](repeating: 0, count: largeBytes))))
                 }
             case "/stream":
-                return .take(bodyBytesMax: 0, refuse: Self.refuse) { [self] _, exchange in
+                return .take(bodyBytesMax: 0, tooLong: Self.tooLong) { [self] _, exchange in
                     waiting.withLock { $0.append(exchange) }
                     exchange.answer(HTTPAnswer(status: 200, type: nil, body: .stream(stream)))
                     arrived.signal()

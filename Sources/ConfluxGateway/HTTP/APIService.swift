@@ -65,17 +65,13 @@ struct APIService: HTTPService {
     ) -> HTTPDecision {
         .take(
             bodyBytesMax: bytesMax,
-            refuse: { refusal in
-                switch refusal {
-                case .ending: Problem(Self.starting).answer
-                case .tooLong:
-                    Problem(
-                        413, "tooLarge",
-                        bytesMax == 0
-                            ? "This request has no body."
-                            : "An action has at most \(payloadBytesMax) bytes."
-                    ).answer
-                }
+            tooLong: {
+                Problem(
+                    413, "tooLarge",
+                    bytesMax == 0
+                        ? "This request has no body."
+                        : "An action has at most \(payloadBytesMax) bytes."
+                ).answer
             }, work)
     }
 

@@ -26,7 +26,7 @@ package final class HTTPExchange: @unchecked Sendable {
 
     private let connection: OpaquePointer
     private let bodyBytesMax: Int
-    private let refuse: @Sendable (HTTPRefusal) -> HTTPAnswer
+    private let tooLong: @Sendable () -> HTTPAnswer
     private let work: @Sendable ([UInt8], HTTPExchange) -> Void
     private let state = Mutex(State())
     /// What is left of the stream's last part, in reverse order. Only the server's thread uses it.
@@ -34,12 +34,12 @@ package final class HTTPExchange: @unchecked Sendable {
 
     init(
         _ connection: OpaquePointer, bodyBytesMax: Int,
-        refuse: @escaping @Sendable (HTTPRefusal) -> HTTPAnswer,
+        tooLong: @escaping @Sendable () -> HTTPAnswer,
         _ work: @escaping @Sendable ([UInt8], HTTPExchange) -> Void
     ) {
         self.connection = connection
         self.bodyBytesMax = bodyBytesMax
-        self.refuse = refuse
+        self.tooLong = tooLong
         self.work = work
     }
 
@@ -97,16 +97,15 @@ package final class HTTPExchange: @unchecked Sendable {
         case answer(HTTPAnswer)
         /// The connection is suspended until there is an answer.
         case wait
-        /// The connection ends without an answer: nobody knows what became of the request.
+        /// The connection ends without an answer: the server ends, and nobody knows what became of the request.
         case abandon
     }
 
     /// The body has arrived, or there may be an answer.
     func proceed() -> Step {
         let body: [UInt8]? = state.withLock { state in
-            guard !state.hasBegun, state.answer == nil else { return nil }
-            if state.isEnding { state.answer = refuse(.ending) }
-            if state.isTooLong { state.answer = refuse(.tooLong) }
+            guard !state.hasBegun, !state.isEnding else { return nil }
+            if state.isTooLong { state.answer = tooLong() }
             state.hasBegun = true
             defer { state.body = [] }
             return state.answer == nil ? state.body : nil

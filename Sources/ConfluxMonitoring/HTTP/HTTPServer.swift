@@ -237,9 +237,9 @@ package final class HTTPServer: @unchecked Sendable {
         guard let pointer = kept.pointee else {
             switch own.service.decide(head(of: connection, method, path)) {
             case .answer(let answer): return respond(to: connection, answer, own)
-            case .take(let bodyBytesMax, let refuse, let work):
+            case .take(let bodyBytesMax, let tooLong, let work):
                 let exchange = HTTPExchange(
-                    connection, bodyBytesMax: bodyBytesMax, refuse: refuse, work)
+                    connection, bodyBytesMax: bodyBytesMax, tooLong: tooLong, work)
                 let socket = conflux_http_socket(connection)
                 kept.pointee = Unmanaged.passRetained(Request(exchange, socket, own)).toOpaque()
                 own.begin(exchange, at: socket)

@@ -23,19 +23,11 @@ package struct HTTPHead: Sendable {
 package enum HTTPDecision {
     /// It is answered at once. If it has a body, that is not read, and the connection ends.
     case answer(HTTPAnswer)
-    /// Its body is read, and given to a function, which sees to it that the request is answered. If it is longer, or the
-    /// server ends before, `refuse` answers instead.
+    /// Its body is read, and given to a function, which sees to it that the request is answered. If it is longer,
+    /// `tooLong` answers instead.
     case take(
-        bodyBytesMax: Int, refuse: @Sendable (HTTPRefusal) -> HTTPAnswer,
+        bodyBytesMax: Int, tooLong: @Sendable () -> HTTPAnswer,
         @Sendable ([UInt8], HTTPExchange) -> Void)
-}
-
-/// Why the server refuses a request.
-package enum HTTPRefusal: Sendable {
-    /// The body is longer than it may be.
-    case tooLong
-    /// The server ends. Nothing was done.
-    case ending
 }
 
 /// The answer to a request.
