@@ -8,5 +8,6 @@
 @_exported import struct ConfluxVocabulary.Receipt
 @_exported import struct ConfluxVocabulary.SequenceNumber
 @_exported import struct ConfluxVocabulary.SplitMix64
+@_exported import struct ConfluxVocabulary.StoreVersion
 @_exported import struct ConfluxVocabulary.Timestamp
 @_exported import struct ConfluxVocabulary.TreeMap

@@ -20,7 +20,9 @@ struct APITests {
         }
 
         func end(_ reason: String, isOver: Bool) { records.end(reason, isOver: isOver) }
-        func settle(_ body: @escaping @Sendable () -> Void) { body() }
+        func settle(_ body: @escaping @Sendable (StoreVersion) -> Void) {
+            body(StoreVersion(sequence: .zero))
+        }
 
         func load(_ number: UInt64) {
             records.load(

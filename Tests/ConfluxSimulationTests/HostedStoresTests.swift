@@ -38,7 +38,7 @@ struct HostedStoresTests {
                     name, life: life, Snapshot(sequence: life, schemaVersion: 1, state: state),
                     in: VersionInForce(1), aside: nil, skipped: [], through: life,
                     request: request),
-                log: LogID(high: 1, low: 1)))
+                log: LogID(high: 1, low: 1), epoch: Epoch(1)))
     }
 
     @Test func `a store that is opened after the loss of a closed one stays`() {

@@ -56,7 +56,7 @@ struct ReplicaTruthTests {
         }
 
         func deliver(_ delivery: Delivery) {
-            scope.run { applier.perform(.deliver(delivery, log: log)) }
+            scope.run { applier.perform(.deliver(delivery, log: log, epoch: Epoch(1))) }
         }
     }
 

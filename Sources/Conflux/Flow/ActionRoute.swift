@@ -15,6 +15,9 @@ package protocol ActionRoute<S>: AnyObject, Sendable {
     ///     actions beyond that.
     /// - Returns: The handle to wait for the outcome with.
     func submit(_ action: S.Action, mayWait: Bool) -> DispatchHandle
+
+    /// The route of actions that are taken only if the store has not changed since a version.
+    func conditional(on version: StoreVersion) -> any ActionRoute<S>
 }
 
 /// A route, of whatever state.

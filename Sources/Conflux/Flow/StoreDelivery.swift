@@ -10,13 +10,13 @@ extension StoreCore {
     ///
     /// - Parameters:
     ///   - run: The actions, in the log's order. It may be empty. The lane takes them out of it.
-    ///   - through: The number up to which the log has nothing more for this store; the position
+    ///   - through: The number up to which the log has nothing more for this store, and its epoch; the position
     ///     rises to it after the run.
     ///   - completion: Called once after the run, on the thread that committed it, holding no lock.
     ///     If the store is immediate and uncontended, that is before this returns. If the store is
     ///     released earlier, it is called on the thread that finds that out.
     package func deliver(
-        _ run: OrderedRun<S>, through: SequenceNumber = .zero,
+        _ run: OrderedRun<S>, through: StoreVersion = StoreVersion(sequence: .zero),
         completion: @escaping @Sendable (RunReport) -> Void
     ) {
         enqueue(.run(run, through: through, completion: completion)) {
@@ -26,7 +26,7 @@ extension StoreCore {
 
     /// Puts ordered actions that are in memory already into the lane.
     package func deliver(
-        _ run: [OrderedAction<S>], through: SequenceNumber = .zero,
+        _ run: [OrderedAction<S>], through: StoreVersion = StoreVersion(sequence: .zero),
         completion: @escaping @Sendable (RunReport) -> Void
     ) {
         deliver(OrderedRun(run), through: through, completion: completion)
@@ -176,13 +176,14 @@ extension StoreCore where S: ReplicatedState {
     /// - Parameters:
     ///   - snapshot: The state's content at `position`.
     ///   - position: The number of the last action that the snapshot contains.
+    ///   - epoch: A tenure in which the log had that number; none if it is not known.
     ///   - version: The schema version in force from there on.
     ///   - mark: Records from then on which ordered action is being committed; nil for no record.
     ///   - completion: Called once, after that. Gets whether the snapshot was restored: it is not
     ///     if the store was released before.
     package func restore(
-        _ snapshot: S.Snapshot, at position: SequenceNumber, version: Int = S.schemaVersion,
-        mark: CommitMark? = nil,
+        _ snapshot: S.Snapshot, at position: SequenceNumber, epoch: Epoch = .none,
+        version: Int = S.schemaVersion, mark: CommitMark? = nil,
         completion: @escaping @Sendable (_ isDone: Bool) -> Void
     ) {
         inspect { [self] state, _ in
@@ -192,7 +193,7 @@ extension StoreCore where S: ReplicatedState {
             state.snapshot = snapshot
             thread.pointee.isRestoring = false
             commitMark = mark
-            lastOrdered.store(position.rawValue, ordering: .releasing)
+            note(position, epoch)
             versionInForce.store(version, ordering: .releasing)
             scope.middleware.tell(of: self) { middleware in
                 (middleware as? any CommitObserver)?.didRestore(snapshot, of: S.self, at: position)

@@ -80,7 +80,7 @@ open class Store<State: Conflux.State>: @unchecked Sendable {
 ///
 /// It may outlive its store, which then commits nothing.
 public struct Actions<State: Conflux.State>: Sendable {
-    private enum Destination {
+    enum Destination {
         /// The target is a `StoreCore`.
         case store
         /// The target is a `GlobalChannel`.
@@ -89,7 +89,7 @@ public struct Actions<State: Conflux.State>: Sendable {
         case elsewhere
     }
 
-    private let destination: Destination
+    let destination: Destination
     // Apart from the enum, since a switch over an enum with the object would retain it for each dispatch.
     private let target: any AnyObject & Sendable
     /// *Use*: keeps the scope of a channel, which does not keep it.
@@ -116,7 +116,7 @@ public struct Actions<State: Conflux.State>: Sendable {
 
     /// Passes the target on without retaining it: this value does.
     @inline(__always)
-    private func with<Target: AnyObject, Result>(
+    func with<Target: AnyObject, Result>(
         _ type: Target.Type, _ body: (Target) -> Result
     ) -> Result {
         Unmanaged.passUnretained(unsafeDowncast(target, to: type))._withUnsafeGuaranteedRef(body)

@@ -99,7 +99,7 @@ extension StoreCore {
     }
 
     @inline(__always)
-    private var currentRoute: KeptRoute<S>? {
+    var currentRoute: KeptRoute<S>? {
         KeptRoute.of(control.withLock { $0.machine.isClosed ? nil : route })
     }
 

@@ -16,8 +16,9 @@ struct ActionEncoder: Sendable {
     /// The most bytes of a line. Blanks and escapes may make it longer than its payload.
     var lineBytesMax: Int { payloadBytesMax * 2 + 4_096 }
 
-    init(_ target: Target, payloadBytesMax: Int) {
-        self.target = BatchTarget(target: target, schemaVersion: 1, coding: .json)
+    init(_ target: Target, ifUnchangedSince version: StoreVersion? = nil, payloadBytesMax: Int) {
+        self.target = BatchTarget(
+            target: target, schemaVersion: 1, coding: .json, unchangedSince: version)
         self.payloadBytesMax = payloadBytesMax
         builtin = target.state.flatMap {
             BuiltinStates.actions(of: $0, sizeBytesMax: payloadBytesMax)

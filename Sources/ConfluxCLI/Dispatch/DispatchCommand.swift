@@ -44,6 +44,12 @@ enum DispatchCommand {
             Send actions without checking them against the shapes that the state's programs \
             report. Use it if programs of one schema version have different actions.
             """)
+    private static let unchangedSince = Option<StoreVersion?>(
+        "--if-unchanged-since", parse: .version,
+        summary: """
+            Dispatch the action only if the store has not changed since this version: the number that observe prints, or \
+            the version of a conflict. For one action to one store.
+            """)
     private static let resume = Option<SessionKey?>(
         "--resume", parse: .sessionKey,
         summary: """
@@ -68,7 +74,7 @@ enum DispatchCommand {
             key for seven days.
             """,
         parameters: [
-            target, action, file, wait, resume, schemaVersion, unchecked, WorkerOptions.payloadMax,
+            target, action, file, wait, unchangedSince, resume, schemaVersion, unchecked, WorkerOptions.payloadMax,
         ] + Connection.parameters,
         groups: [.exactlyOne(action, file)],
         examples: [
@@ -77,6 +83,10 @@ enum DispatchCommand {
             .init(
                 "Change one document, and see whether it was refused",
                 #"conflux dispatch document/prefs '{"set":{"at":"/theme","value":"dark"}}' --wait applied"#
+            ),
+            .init(
+                "Change one document only if entry 17 is the last that concerns it",
+                #"conflux dispatch document/prefs '{"remove":{"at":"/draft"}}' --if-unchanged-since 17"#
             ),
             .init(
                 "Dispatch a stream",
@@ -94,6 +104,16 @@ enum DispatchCommand {
             throw arguments.usageError(
                 "--resume continues a stream: name a --file, or - for standard input")
         }
+        if arguments[unchangedSince] != nil {
+            guard case .store = arguments[target] else {
+                throw arguments.usageError(
+                    "--if-unchanged-since is about one store: name state/instance")
+            }
+            guard let text = arguments[action], text != "-" else {
+                throw arguments.usageError(
+                    "--if-unchanged-since is for one action: each changes the store for the next")
+            }
+        }
         return { environment async throws(CommandFailure) in try await run(environment) }
     }
 
@@ -102,7 +122,9 @@ enum DispatchCommand {
     ) async throws(CommandFailure) -> ExitCode {
         let arguments = environment.arguments
         let payloadBytesMax = arguments[WorkerOptions.payloadMax]
-        var encoder = ActionEncoder(arguments[target], payloadBytesMax: payloadBytesMax)
+        var encoder = ActionEncoder(
+            arguments[target], ifUnchangedSince: arguments[unchangedSince],
+            payloadBytesMax: payloadBytesMax)
         let report = DispatchReport(
             environment, target: arguments[target], wait: arguments[wait],
             isStream: arguments[action].map { $0 == "-" } ?? true)
@@ -167,6 +189,15 @@ extension ValueParser where Value == SessionKey {
     fileprivate static var sessionKey: ValueParser<SessionKey> {
         ValueParser("KEY", expecting: "a key: 1 to \(SessionKey.bytesMax) bytes of UTF-8") {
             SessionKey($0)
+        }
+    }
+}
+
+extension ValueParser where Value == StoreVersion {
+    /// The version of a store.
+    fileprivate static var version: ValueParser<StoreVersion> {
+        ValueParser("VERSION", expecting: "a version: the number of an entry, such as 17 or 17@512") {
+            StoreVersion($0)
         }
     }
 }

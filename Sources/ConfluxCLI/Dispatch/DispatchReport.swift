@@ -106,10 +106,11 @@ final class DispatchReport: Sendable {
 
     /// The JSON of a failure.
     static func line(_ line: Int, _ failure: CommandFailure) -> JSONValue {
-        var fields: JSONObject = [
-            "error": ["code": .string(failure.code), "message": .string(failure.message)],
-            "line": .number(UInt64(line)),
+        var error: JSONObject = [
+            "code": .string(failure.code), "message": .string(failure.message),
         ]
+        error["version"] = failure.version.map { .string($0.description) }
+        var fields: JSONObject = ["error": .object(error), "line": .number(UInt64(line))]
         if let receipt = failure.receipt {
             fields["receipt"] = [
                 "epoch": .number(receipt.epoch.rawValue),

@@ -53,16 +53,19 @@ enum Answer: Sendable {
             "code": .string(failure.code), "message": .string(failure.message),
         ]
         object["sequence"] = failure.receipt.map { .number($0.sequence) }
+        object["version"] = failure.version.map { .string($0.description) }
         return object
     }
 
-    static func state(_ state: ServedRecords.State, of store: StoreName, log: LogID?) -> Answer {
-        .success(place(of: store, state, log) + [Member("state", state.body)])
+    static func state(
+        _ state: ServedRecords.State, of store: StoreName, log: LogID?, version: StoreVersion
+    ) -> Answer {
+        .success(place(of: store, state, log, version) + [Member("state", state.body)])
     }
 
     static func records(
         _ records: ArraySlice<ServedRecord>, of store: StoreName, log: LogID?,
-        after sequence: SequenceNumber, state: ServedRecords.State
+        after sequence: SequenceNumber, state: ServedRecords.State, version: StoreVersion
     ) -> Answer {
         var messages = MessageWriter(of: store, log: log, after: sequence)
         var list: [UInt8] = [UInt8(ascii: "[")]
@@ -71,17 +74,24 @@ enum Answer: Sendable {
             list += messages.message(record)
         }
         list.append(UInt8(ascii: "]"))
-        return .success(place(of: store, state, log) + [Member("messages", list)])
+        return .success(place(of: store, state, log, version) + [Member("messages", list)])
     }
 
     private static func place(
-        of store: StoreName, _ state: ServedRecords.State, _ log: LogID?
+        of store: StoreName, _ state: ServedRecords.State, _ log: LogID?, _ version: StoreVersion
     ) -> [Member] {
         [
             Member("epoch", state.place.epoch.map { "\($0.rawValue)" } ?? "null"),
             Member("log", log.map { "\"\($0)\"" } ?? "null"),
             Member("sequence", "\(state.position.rawValue)"), Member("store", "\"\(store)\""),
+            Member("version", "\"\(version)\""),
         ]
+    }
+
+    /// The version of the store, as a JSON string, if the answer has one.
+    var version: [UInt8]? {
+        guard case .success(let members) = self else { return nil }
+        return members.first { "\($0.key)" == "version" }?.json
     }
 }
 

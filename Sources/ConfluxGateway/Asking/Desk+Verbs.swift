@@ -56,7 +56,9 @@ extension Desk {
             let store = try served(name, for: principal)
             let (node, post) = (node, post)
             let answer: @Sendable () -> Void = {
-                Self.settle(store, ticket, post) { Answer.state($0, of: name, log: epochs.log) }
+                Self.settle(store, ticket, post) {
+                    Answer.state($0, of: name, log: epochs.log, version: $1)
+                }
             }
             guard let atLeast else { return answer() }
             Task {
@@ -69,19 +71,20 @@ extension Desk {
             }
         case .since(let name, let sequence, let isActions):
             let store = try served(name, for: principal)
-            Self.settle(store, ticket, post) { state in
+            Self.settle(store, ticket, post) { state, version in
                 let place = store.records.place(after: sequence, isActions: isActions)
                 let found = store.records.records(from: place, isActions: isActions)
                 guard let records = found.records, let newest = found.state else {
-                    return Answer.state(state, of: name, log: epochs.log)
+                    return Answer.state(state, of: name, log: epochs.log, version: version)
                 }
                 return Answer.records(
-                    records, of: name, log: epochs.log, after: sequence, state: newest)
+                    records, of: name, log: epochs.log, after: sequence, state: newest,
+                    version: version)
             }
-        case .dispatch(let name, let action, let key):
+        case .dispatch(let name, let action, let key, let version):
             try dispatch(
-                action, to: try served(name, for: principal), key, ticket, request.timeout,
-                principal)
+                action, to: try served(name, for: principal), ifUnchangedSince: version, key,
+                ticket, request.timeout, principal)
         case .stores: finish(ticket, listing(principal))
         case .actions(let name):
             let shapes = try served(name, for: principal).catalog?.json ?? Array("null".utf8)
@@ -95,23 +98,24 @@ extension Desk {
     private static func settle(
         _ store: any AnyServedStore, _ ticket: UInt64,
         _ post: @escaping @Sendable (Outcome) -> Void,
-        _ make: @escaping @Sendable (ServedRecords.State) -> Answer
+        _ make: @escaping @Sendable (ServedRecords.State, StoreVersion) -> Answer
     ) {
-        store.settle {
+        store.settle { version in
             let (state, ending) = store.records.present
             let answer =
-                state.map(make)
+                state.map { make($0, version) }
                 ?? .failure(ended(ending, store.name))
             post(Outcome(ticket: ticket, end: .answer(answer)))
         }
     }
 
     private func dispatch(
-        _ action: JSONValue, to store: any AnyServedStore, _ key: String?, _ ticket: UInt64,
+        _ action: JSONValue, to store: any AnyServedStore,
+        ifUnchangedSince version: StoreVersion?, _ key: String?, _ ticket: UInt64,
         _ timeout: Duration, _ principal: Principal
     ) throws(CommandFailure) {
         let post = post
-        let (target, payload): (BatchTarget, [UInt8])
+        var (target, payload): (BatchTarget, [UInt8])
         do throws(CodingFailure) {
             (target, payload) = try store.submission(of: try action.canonicalBytes())
         } catch {
@@ -120,6 +124,7 @@ extension Desk {
                 "This is no action of \(store.name): \(error.message). Ask for the store's actions to see what is one."
             )
         }
+        target.unchangedSince = version
         guard let key else {
             let handle = node.core.submit(target, payload)
             open[ticket]?.handle = handle

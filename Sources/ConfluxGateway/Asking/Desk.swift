@@ -223,7 +223,7 @@ final class Desk {
         case .get(let store, _, _), .since(let store, _, _):
             principal.rights.allowReading(.store(store))
                 ? nil : principal.denial(of: .observe, store)
-        case .dispatch(let store, _, _):
+        case .dispatch(let store, _, _, _):
             principal.rights.allow(.dispatch, .store(store))
                 ? nil : principal.denial(of: .dispatch, store)
         case .actions(let store):
@@ -327,6 +327,6 @@ final class Desk {
 extension Request {
     /// Whether it is a dispatch with a key of its own.
     var isKeyed: Bool {
-        if case .dispatch(_, _, .some) = verb { true } else { false }
+        if case .dispatch(_, _, .some, _) = verb { true } else { false }
     }
 }

@@ -11,6 +11,7 @@ import ConfluxVocabulary
 /// | `{"get":STORE,"since":N,"as":"actions"}` | the actions after entry N, or the state |
 /// | `{"store":STORE,"dispatch":ACTION}` | a receipt, once the action is applied |
 /// | `{"store":STORE,"dispatch":ACTION,"key":KEY}` | the same; with one key, an action is applied once |
+/// | `{"store":STORE,"dispatch":ACTION,"ifUnchangedSince":VERSION}` | the same; only if the store has not changed |
 /// | `{"stores":true}` | the stores, with their newest numbers |
 /// | `{"actions":STORE}` | the shapes of the store's actions |
 ///
@@ -20,7 +21,7 @@ struct Request {
         /// The state; with `mayWait`, also once an entry is applied that the log does not have yet.
         case get(StoreName, atLeast: SequenceNumber?, mayWait: Bool)
         case since(StoreName, SequenceNumber, isActions: Bool)
-        case dispatch(StoreName, JSONValue, key: String?)
+        case dispatch(StoreName, JSONValue, key: String?, ifUnchangedSince: StoreVersion?)
         case stores
         case actions(StoreName)
     }
@@ -65,7 +66,9 @@ struct Request {
             guard key.map({ (1...Self.keyBytesMax).contains($0.utf8.count) }) ?? true else {
                 throw RequestFault("\"key\" has 1 to \(Self.keyBytesMax) bytes")
             }
-            verb = .dispatch(store, action, key: key)
+            verb = .dispatch(
+                store, action, key: key,
+                ifUnchangedSince: try reader.version("ifUnchangedSince"))
         } else if let store = try reader.store("actions") {
             verb = .actions(store)
         } else if let value = reader.take("stores") {
@@ -115,6 +118,16 @@ private struct RequestReader {
             throw RequestFault("\"\(key)\" is a whole number from 0 on")
         }
         return number
+    }
+
+    /// Reads a version, or a number as one.
+    mutating func version(_ key: String) throws(RequestFault) -> StoreVersion? {
+        guard let value = take(key) else { return nil }
+        let text = value.string ?? value.integer?.converted(to: UInt64.self).map { "\($0)" }
+        guard let version = text.flatMap({ StoreVersion($0) }) else {
+            throw RequestFault(#""\#(key)" is a version from an answer, or the number of an entry"#)
+        }
+        return version
     }
 
     mutating func store(_ key: String) throws(RequestFault) -> StoreName? {

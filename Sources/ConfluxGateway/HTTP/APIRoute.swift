@@ -9,7 +9,8 @@ enum APIRoute {
     case document
     case ask(Request)
     /// A dispatch of the action in the body.
-    case dispatch(StoreName, key: String?, timeout: Duration)
+    case dispatch(
+        StoreName, key: String?, ifUnchangedSince: StoreVersion?, timeout: Duration)
     case events(StoreName, EventPosition?, isActions: Bool)
 
     /// Reads a request.
@@ -73,7 +74,9 @@ enum APIRoute {
                 return .ask(Request(.actions(store), timeout: timeout))
             }
             try checkDispatch(head)
-            return .dispatch(store, key: try idempotencyKey(head), timeout: timeout)
+            return .dispatch(
+                store, key: try idempotencyKey(head), ifUnchangedSince: try condition(head),
+                timeout: timeout)
         default: throw unknown
         }
     }
@@ -93,7 +96,7 @@ enum APIRoute {
     }
 
     /// Refuses a dispatch that a page of another site may have sent: a browser sends this media type for such a page only
-    /// after a preflight request, which is refused. Refuses conditions, too: they would be ignored otherwise.
+    /// after a preflight request, which is refused.
     private static func checkDispatch(_ head: HTTPHead) throws(Problem) {
         let type = head.headers["content-type"] ?? ""
         guard
@@ -103,12 +106,20 @@ enum APIRoute {
             throw Problem(
                 415, "unsupportedMediaType", "Send the action as Content-Type: application/json.")
         }
-        if head.headers["if-match"] != nil {
-            throw Problem(
-                501, "unsupported",
-                "Actions with a condition are not supported. Leave out If-Match; let the state check the action."
-            )
+    }
+
+    /// The condition of a dispatch: an entity tag, which is a version. `*` is any version.
+    private static func condition(_ head: HTTPHead) throws(Problem) -> StoreVersion? {
+        guard let text = head.headers["if-match"]?.trimmingCharacters(in: .whitespaces),
+            text != "*"
+        else { return nil }
+        let isQuoted = text.count > 1 && text.hasPrefix("\"") && text.hasSuffix("\"")
+        guard let version = StoreVersion(isQuoted ? String(text.dropFirst().dropLast()) : text)
+        else {
+            throw Problem.invalid(
+                "'If-Match' is the ETag of a store's state, the number of an entry, or *.")
         }
+        return version
     }
 
     private static func idempotencyKey(_ head: HTTPHead) throws(Problem) -> String? {

@@ -30,12 +30,12 @@ struct APIService: HTTPService {
                         body: .bytes(OpenAPI.document(of: stores))))
             case .ask(let request):
                 return take { _, exchange in answer(request, exchange) }
-            case .dispatch(let store, let key, let timeout):
+            case .dispatch(let store, let key, let version, let timeout):
                 return take(upTo: payloadBytesMax + GatewayBounds.requestBytesMax) {
                     body, exchange in
                     // A large one takes longer than the server's thread, which others need, may be away.
                     DispatchQueue.global().async {
-                        dispatch(body, to: store, key, timeout, exchange)
+                        dispatch(body, to: store, ifUnchangedSince: version, key, timeout, exchange)
                     }
                 }
             case .events(let name, let position, let isActions):
@@ -76,12 +76,15 @@ struct APIService: HTTPService {
     }
 
     private func dispatch(
-        _ body: [UInt8], to store: StoreName, _ key: String?, _ timeout: Duration,
-        _ exchange: HTTPExchange
+        _ body: [UInt8], to store: StoreName, ifUnchangedSince version: StoreVersion?,
+        _ key: String?, _ timeout: Duration, _ exchange: HTTPExchange
     ) {
         do throws(CodingFailure) {
             let action = try JSONValue(json: body)
-            answer(Request(.dispatch(store, action, key: key), timeout: timeout), exchange)
+            answer(
+                Request(
+                    .dispatch(store, action, key: key, ifUnchangedSince: version), timeout: timeout),
+                exchange)
         } catch {
             exchange.answer(Problem.invalid("The action is not JSON: \(error.message).").answer)
         }
@@ -92,9 +95,13 @@ struct APIService: HTTPService {
             Desk.Inquiry(request: request) { answer in
                 switch answer {
                 case .success:
+                    let tag = answer.version.map {
+                        [("ETag", String(decoding: $0, as: UTF8.self))]
+                    }
                     exchange.answer(
                         HTTPAnswer(
-                            status: 200, type: "application/json", body: .bytes(answer.bytes())))
+                            status: 200, type: "application/json", headers: tag ?? [],
+                            body: .bytes(answer.bytes())))
                 case .failure(let failure): exchange.answer(Problem(failure).answer)
                 }
             })

@@ -41,16 +41,20 @@ enum OpenAPI {
                 "responses": {
                   "200": {
                     "description": "The state.",
+                    "headers": {"ETag": {
+                      "description": "The version, for If-Match.", "schema": {"type": "string"}
+                    }},
                     "content": {"application/json": {"schema": {
                       "type": "object",
-                      "required": ["epoch", "log", "sequence", "state", "store"],
+                      "required": ["epoch", "log", "sequence", "state", "store", "version"],
                       "additionalProperties": false,
                       "properties": {
                         "epoch": {"type": ["integer", "null"]},
                         "log": {"type": ["string", "null"]},
                         "sequence": {"$ref": "#/components/schemas/sequence"},
                         "state": {},
-                        "store": {"type": "string"}
+                        "store": {"type": "string"},
+                        "version": {"$ref": "#/components/schemas/version"}
                       }
                     }}}
                   },
@@ -116,6 +120,11 @@ enum OpenAPI {
                     "name": "Idempotency-Key", "in": "header",
                     "description": "Repeat a request with the same key as often as you like: the action is applied once, and you get its first outcome.",
                     "schema": {"type": "string", "pattern": "^[!-~]{1,128}$"}
+                  },
+                  {
+                    "name": "If-Match", "in": "header",
+                    "description": "The ETag of the state on which the action is based: the action is taken only if nothing has changed the store since. Otherwise the answer has the status 412 and the present version.",
+                    "schema": {"type": "string", "pattern": "^(\\*|\"[0-9]{1,18}(@[0-9]{1,18})?\"|[0-9]{1,18})$"}
                   },
                   {"$ref": "#/components/parameters/timeout"}
                 ],
@@ -233,6 +242,10 @@ enum OpenAPI {
                 "type": "integer", "minimum": 0, "maximum": 9223372036854775807,
                 "description": "The number of an entry in the log."
               },
+              "version": {
+                "type": "string", "pattern": "^[0-9]+(@[0-9]+)?$",
+                "description": "The version of a store, for If-Match."
+              },
               "problem": {
                 "type": "object",
                 "required": ["type", "title", "status", "code", "detail"],
@@ -243,7 +256,8 @@ enum OpenAPI {
                   "status": {"type": "integer"},
                   "code": {"type": "string", "description": "What kind of problem it is."},
                   "detail": {"type": "string"},
-                  "sequence": {"$ref": "#/components/schemas/sequence"}
+                  "sequence": {"$ref": "#/components/schemas/sequence"},
+                  "version": {"$ref": "#/components/schemas/version"}
                 }
               }
             }

@@ -28,6 +28,7 @@ struct Problem: Error {
     private static func status(of failure: CommandFailure) -> UInt32 {
         switch failure.code {
         case "storeEnded": return 410
+        case "conflict": return 412
         case "payloadTooLarge": return 413
         case "tooManyRequests", "tableFull": return 429
         case "withdrawn": return 504
@@ -53,6 +54,8 @@ struct Problem: Error {
         object["title"] = .string(Self.titles[status] ?? "Internal Server Error")
         // The status says what kind it is, and `code` which one.
         object["type"] = .string("about:blank")
+        var headers = headers
+        if let version = failure.version { headers.append(("ETag", "\"\(version)\"")) }
         return HTTPAnswer(
             status: status, type: "application/problem+json", headers: headers,
             body: .bytes(Array(JSONValue.object(object).description.utf8)))
@@ -60,9 +63,10 @@ struct Problem: Error {
 
     private static let titles: [UInt32: String] = [
         400: "Bad Request", 401: "Unauthorized", 403: "Forbidden", 404: "Not Found",
-        405: "Method Not Allowed", 409: "Conflict", 410: "Gone", 413: "Content Too Large",
+        405: "Method Not Allowed", 409: "Conflict", 410: "Gone",
+        412: "Precondition Failed", 413: "Content Too Large",
         415: "Unsupported Media Type", 421: "Misdirected Request", 422: "Unprocessable Content",
-        429: "Too Many Requests", 500: "Internal Server Error", 501: "Not Implemented",
+        429: "Too Many Requests", 500: "Internal Server Error",
         503: "Service Unavailable", 504: "Gateway Timeout",
     ]
 }

@@ -27,7 +27,7 @@ protocol AnyServedStore: AnyObject, Sendable {
     func end(_ reason: String, isOver: Bool)
 
     /// Calls a function once the records have everything that the store has applied by now.
-    func settle(_ body: @escaping @Sendable () -> Void)
+    func settle(_ body: @escaping @Sendable (StoreVersion) -> Void)
 }
 
 /// Follows a store, in its lane and on a queue of its own: what is committed becomes records.
@@ -359,10 +359,11 @@ final class ServedStore<S: ReplicatedState>: AnyServedStore {
         store.core.inspect { [weak self] _, _ in self?.add(.ended(reason, isOver: isOver)) }
     }
 
-    func settle(_ body: @escaping @Sendable () -> Void) {
-        store.core.inspect { [weak self] _, _ in
-            guard let self else { return body() }
-            add(.mark(body))
+    func settle(_ body: @escaping @Sendable (StoreVersion) -> Void) {
+        store.core.inspect { [weak self, store] _, _ in
+            let version = store.version
+            guard let self else { return body(version) }
+            add(.mark { body(version) })
         }
     }
 }

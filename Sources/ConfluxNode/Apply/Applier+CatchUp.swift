@@ -67,7 +67,7 @@ extension ApplyJob {
     /// Whether it concerns no store that catches up, so that it need not wait for slices.
     var mayOvertake: Bool {
         switch self {
-        case .deliver(let delivery, _):
+        case .deliver(let delivery, _, _):
             switch delivery {
             case .commit, .catchUp, .settle, .reach: true
             default: false

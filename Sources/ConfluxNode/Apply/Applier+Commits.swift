@@ -30,7 +30,7 @@ extension Applier {
         for stores in states.values { stores.runner?.endDecoding() }
         var given: [StoreProgress] = []
         for stores in states.values {
-            guard let (some, others) = stores.runner?.flush() else { continue }
+            guard let (some, others) = stores.runner?.flush(in: epoch) else { continue }
             given += some
             stopped += others
         }

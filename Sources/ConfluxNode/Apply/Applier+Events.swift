@@ -25,9 +25,9 @@ extension Applier {
             replica.isDropped = true
             wait(.dropped, at: progress.delivered, progress)
         case .frozen(let store, let life, _):
-            replica(store, life, at: sequence, recipients)?.progress.leave(at: sequence)
+            pass(store, life, at: sequence, recipients)?.progress.leave(at: sequence)
         case .thawed(let store, let life):
-            replica(store, life, at: sequence, recipients)?.progress.comeBack(at: sequence)
+            pass(store, life, at: sequence, recipients)?.progress.comeBack(at: sequence)
         case .digestPoint(let store, let life):
             guard let replica = replica(store, life, at: sequence, recipients),
                 replica.progress.phase != .ended
@@ -41,7 +41,7 @@ extension Applier {
                 }
             }
         case .upgraded(let store, let life, let version, _, _):
-            guard let replica = replica(store, life, at: sequence, recipients),
+            guard let replica = pass(store, life, at: sequence, recipients),
                 replica.progress.phase != .ended, version > replica.version
             else { return }
             if !upgrade(replica, to: version, at: sequence) { stopped.append(replica) }
@@ -82,6 +82,16 @@ extension Applier {
         guard let replica = replica(store), replica.life == life,
             hears(replica, at: sequence, recipients)
         else { return nil }
+        return replica
+    }
+
+    /// The store here that an event is for. Its version rises with the event, as it does at the sequencer (rule 24).
+    private func pass(
+        _ store: StoreName, _ life: SequenceNumber, at sequence: SequenceNumber,
+        _ recipients: Recipients
+    ) -> Replica? {
+        guard let replica = replica(store, life, at: sequence, recipients) else { return nil }
+        states[store.state]?.runner?.pass(replica)
         return replica
     }
 

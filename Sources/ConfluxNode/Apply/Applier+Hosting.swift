@@ -57,7 +57,7 @@ extension Applier {
         guard let replica = replica(store) else { return }
         replica.skips = Set(skipped)
         replica.begin(
-            with: snapshot, in: inForce, life: life, log: log, request: request,
+            with: snapshot, in: inForce, life: life, log: log, epoch: epoch, request: request,
             crashes: crashRecord(of: store, life, log, at: snapshot.sequence),
             background: background, loads: loads, inPlaceBytesMax: inPlaceBytesMax)
         let progress = replica.progress

@@ -79,6 +79,8 @@ package final class Applier {
     var isGoingOn = false
     /// The progress, for the machine. The caller passes it on.
     package internal(set) var progress = ApplyProgress()
+    /// The tenure of the last delivery: the log had everything then that was delivered before.
+    var epoch = Epoch.none
 
     /// The most waits in progress. *At the bound* a further one fails.
     private static let waitsMax = 1_024
@@ -138,7 +140,9 @@ package final class Applier {
     package func perform(_ job: ApplyJob) {
         if !job.mayOvertake { finishSlices() }
         switch job {
-        case .deliver(let delivery, let log): perform(delivery, log)
+        case .deliver(let delivery, let log, let epoch):
+            self.epoch = epoch
+            perform(delivery, log)
         case .goOn: goOn()
         case .enter(let store): enter(store)
         case .submitted(let batch): outcomes.submit(batch)

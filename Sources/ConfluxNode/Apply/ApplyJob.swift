@@ -4,8 +4,8 @@ import ConfluxVocabulary
 
 /// A job of the applier. It does one after the other.
 package enum ApplyJob: Sendable {
-    /// Take a delivery of the machine, in order.
-    case deliver(Delivery, log: LogID)
+    /// Take a delivery of the machine, in order, in the machine's present tenure.
+    case deliver(Delivery, log: LogID, epoch: Epoch)
     /// Apply the next slice of stores that catch up.
     case goOn
     /// Let the next part of what a store held while its snapshot was decoded enter its lane.

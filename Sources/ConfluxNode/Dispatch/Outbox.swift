@@ -46,6 +46,13 @@ package final class Outbox: @unchecked Sendable {
         package init(_ target: BatchTarget) {
             self.target = target
         }
+
+        /// The aim of one action with a condition. Called under the lock.
+        fileprivate func conditional(on version: StoreVersion) -> Aim {
+            var target = target
+            target.unchangedSince = version
+            return Aim(target)
+        }
     }
 
     /// Lets handles withdraw actions: they hold a block, and the block holds this.
@@ -125,9 +132,11 @@ package final class Outbox: @unchecked Sendable {
     ///   - payload: The encoded action, which is copied.
     ///   - mayWait: Whether this thread may wait for room. The node's own threads must not wait, and
     ///     neither must a thread that dispatches of others depend on.
+    ///   - version: The condition of the action; nil if it has none.
     /// - Returns: A handle of the outcome.
     package func submit(
-        _ aim: Aim, _ payload: UnsafeRawBufferPointer, mayWait: Bool
+        _ aim: Aim, _ payload: UnsafeRawBufferPointer, mayWait: Bool,
+        ifUnchangedSince version: StoreVersion? = nil
     ) -> DispatchHandle {
         guard payload.count <= limits.payloadBytesMax else {
             return DispatchHandle(.failed(.payloadTooLarge(payload.count, limits.payloadBytesMax)))
@@ -152,7 +161,7 @@ package final class Outbox: @unchecked Sendable {
             return DispatchHandle(.failed(.nodeClosed))
         }
         let wasEmpty = isVacant && !isGathering
-        let index = append(aim, payload)
+        let index = append(version.map { aim.conditional(on: $0) } ?? aim, payload)
         let block = open.block
         condition.unlock()
         if wasEmpty { wake() }
@@ -171,8 +180,12 @@ package final class Outbox: @unchecked Sendable {
     }
 
     /// Appends an action whose payload is an array.
-    package func submit(_ aim: Aim, _ payload: [UInt8], mayWait: Bool) -> DispatchHandle {
-        payload.withUnsafeBytes { submit(aim, $0, mayWait: mayWait) }
+    package func submit(
+        _ aim: Aim, _ payload: [UInt8], mayWait: Bool, ifUnchangedSince version: StoreVersion? = nil
+    ) -> DispatchHandle {
+        payload.withUnsafeBytes {
+            submit(aim, $0, mayWait: mayWait, ifUnchangedSince: version)
+        }
     }
 
     private static var isInTask: Bool { withUnsafeCurrentTask { $0 != nil } }

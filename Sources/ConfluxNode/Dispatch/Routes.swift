@@ -52,10 +52,21 @@ package final class OutboxRoute<S: BridgedState>: ActionRoute {
     }
 
     package func submit(_ action: S.Action, mayWait: Bool) -> DispatchHandle {
-        if let handle = submitQuickly(action, mayWait: mayWait) { return handle }
+        submit(action, mayWait: mayWait, ifUnchangedSince: nil)
+    }
+
+    package func conditional(on version: StoreVersion) -> any ActionRoute<S> {
+        ConditionalRoute(self, version)
+    }
+
+    fileprivate func submit(
+        _ action: S.Action, mayWait: Bool, ifUnchangedSince version: StoreVersion?
+    ) -> DispatchHandle {
+        if let handle = submitQuickly(action, mayWait: mayWait, version) { return handle }
         do throws(CodingFailure) {
             return outbox.submit(
-                aim(of: action), try coder.encode(action, as: coding), mayWait: mayWait)
+                aim(of: action), try coder.encode(action, as: coding), mayWait: mayWait,
+                ifUnchangedSince: version)
         } catch {
             return DispatchHandle(
                 .failed(
@@ -82,7 +93,9 @@ extension OutboxRoute {
     /// Encodes an action on this thread's stack and copies it into the outbox. Nothing is allocated.
     ///
     /// - Returns: A handle of the outcome; nil if the action is too large for this, or can't be encoded.
-    private func submitQuickly(_ action: S.Action, mayWait: Bool) -> DispatchHandle? {
+    private func submitQuickly(
+        _ action: S.Action, mayWait: Bool, _ version: StoreVersion?
+    ) -> DispatchHandle? {
         withUnsafeTemporaryAllocation(byteCount: QuickCodingLimits.bytesMax, alignment: 8) {
             buffer -> DispatchHandle? in
             guard let count = quick.write(action, to: buffer), count <= coder.sizeBytesMax else {
@@ -90,8 +103,22 @@ extension OutboxRoute {
             }
             return outbox.submit(
                 aim(of: action), UnsafeRawBufferPointer(rebasing: buffer[..<count]),
-                mayWait: mayWait)
+                mayWait: mayWait, ifUnchangedSince: version)
         }
+    }
+}
+
+/// Sends actions on condition that the store has not changed since a version.
+private final class ConditionalRoute<S: BridgedState>: ActionRoute {
+    private let route: OutboxRoute<S>
+    private let version: StoreVersion
+
+    init(_ route: OutboxRoute<S>, _ version: StoreVersion) {
+        (self.route, self.version) = (route, version)
+    }
+
+    func submit(_ action: S.Action, mayWait: Bool) -> DispatchHandle {
+        route.submit(action, mayWait: mayWait, ifUnchangedSince: version)
     }
 }
 

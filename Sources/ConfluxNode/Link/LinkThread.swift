@@ -322,7 +322,7 @@ final class LinkThread: @unchecked Sendable {
                 sent.settle(outcome)
                 settledCount += UInt64(outcome.count)
             }
-            post(.deliver(delivery, log: machine.log))
+            post(.deliver(delivery, log: machine.log, epoch: machine.epoch))
         case .give(let request): perform(.given(shelf.part(request)))
         case .asked(let question):
             // A question expires. Questions must not crowd out other jobs, however many there are.
@@ -368,8 +368,8 @@ final class LinkThread: @unchecked Sendable {
     /// their number, far below the mailbox's capacity. The thread is notified after the turn.
     private func post(_ job: ApplyJob, isNews: Bool = true) {
         hasNews = hasNews || isNews
-        if case .deliver(.commit(_, let byteCount), _) = job { newsBytes += byteCount }
-        if case .deliver(.catchUp(_, let byteCount, _), _) = job { newsBytes += byteCount }
+        if case .deliver(.commit(_, let byteCount), _, _) = job { newsBytes += byteCount }
+        if case .deliver(.catchUp(_, let byteCount, _), _, _) = job { newsBytes += byteCount }
         let outcome = jobs.post(job, quietly: true)
         precondition(outcome != .full, "\(jobs.capacity) jobs wait for the thread that applies")
     }

@@ -44,6 +44,11 @@ extension Applier {
                     code: .rejected,
                     message: "The sequencer rejected the action (\(code)): \(message)",
                     reason: RejectionReason(code: code, message: message)))
+        case .conflict(let version, let message):
+            .failed(
+                DispatchError(
+                    code: .conflict, message: "The sequencer did not take the action: \(message)",
+                    version: version))
         case .unknown: .failed(.outcomeUnknown)
         }
     }

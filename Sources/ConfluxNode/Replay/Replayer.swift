@@ -66,7 +66,7 @@ final class Replayer {
 
     private func perform(_ delivery: Delivery) {
         scope.run {
-            applier.perform(.deliver(delivery, log: outline.log))
+            applier.perform(.deliver(delivery, log: outline.log, epoch: .none))
             while case let jobs = posted.jobs.withLock({ jobs in
                 defer { jobs = [] }
                 return jobs

@@ -13,7 +13,7 @@ typealias Background = @Sendable (@escaping @Sendable () -> Void) -> Void
 struct ReplicaLane {
     /// Puts a snapshot into the state.
     typealias Putting =
-        @Sendable (CommitMark?, @escaping @Sendable (_ isDone: Bool) -> Void) -> Void
+        @Sendable (CommitMark?, Epoch, @escaping @Sendable (_ isDone: Bool) -> Void) -> Void
 
     /// The newest schema version that this program understands.
     let newestVersion: UInt32
@@ -54,10 +54,10 @@ extension ReplicaLane {
             if snapshot.schemaVersion == inForce.version {
                 try S.checkReversal(of: value, to: snapshot.state.bytes, Int(inForce.version))
             }
-            return { mark, completion in
+            return { mark, epoch, completion in
                 core.restore(
-                    value, at: snapshot.sequence, version: Int(inForce.version), mark: mark,
-                    completion: completion)
+                    value, at: snapshot.sequence, epoch: epoch, version: Int(inForce.version),
+                    mark: mark, completion: completion)
             }
         }
         migrate = { snapshot, version in
@@ -89,6 +89,8 @@ final class Replica {
     /// The skipped entries above its snapshot (rule 38).
     var skips: Set<SequenceNumber> = []
     private(set) var seed: UInt64 = 0
+    /// A tenure in which the log had the number of its snapshot.
+    private var epoch = Epoch.none
     /// The schema version in force, by whose rules entries are judged (rule 17).
     private(set) var version: UInt32 = 0
     /// Whether the lane has the snapshot.
@@ -121,6 +123,7 @@ final class Replica {
     ///   - inForce: The schema version from there on.
     ///   - life: The life that it belongs to.
     ///   - log: The log of that life.
+    ///   - epoch: The present tenure.
     ///   - request: The request that the snapshot belongs to.
     ///   - crashes: Records what the store applies from then on; nil if nothing is recorded.
     ///   - background: Decodes a large snapshot.
@@ -128,10 +131,11 @@ final class Replica {
     ///   - inPlaceBytesMax: The size from which on a snapshot is large.
     func begin(
         with snapshot: Snapshot, in inForce: VersionInForce, life: SequenceNumber, log: LogID,
-        request: UInt64, crashes: CrashRecord?, background: Background,
+        epoch: Epoch, request: UInt64, crashes: CrashRecord?, background: Background,
         loads: MigrationLoads? = nil, inPlaceBytesMax: Int
     ) {
         discardHeld()
+        self.epoch = epoch
         progress.begin(life: life, at: snapshot.sequence, request: request)
         lane.mean(life)
         seed = ActionContext.seed(log: log, store: name)
@@ -178,7 +182,7 @@ final class Replica {
         reports.expect()
         switch snapshot {
         case .success(let put):
-            put(crashes?.commitMark()) { isDone in
+            put(crashes?.commitMark(), epoch) { isDone in
                 reports.add(.restored(request: request, isDone ? nil : NodeError.closed))
             }
             hasSnapshot = true

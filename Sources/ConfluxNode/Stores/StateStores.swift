@@ -40,13 +40,17 @@ protocol EntryRunner: AnyObject {
     ///   - first: The place of its first entry.
     func add(_ batch: Batch, at first: EntryPlace)
 
+    /// Notes that an entry without an action concerns a store, whose position then rises with the commit.
+    func pass(_ replica: Replica)
+
     /// Called when all added entries are decoded, and before any is applied.
     func endDecoding()
 
     /// Hands the added entries to the stores, as one run each.
     ///
+    /// - Parameter epoch: The present tenure.
     /// - Returns: The progress of all stores that got a run, and the stores that stopped at an entry.
-    func flush() -> (given: [StoreProgress], stopped: [Replica])
+    func flush(in epoch: Epoch) -> (given: [StoreProgress], stopped: [Replica])
 }
 
 /// The stores of one state in this node. Confined to the thread that applies.

@@ -220,10 +220,10 @@ final class TypedRun<S: BridgedState>: StoreRun {
     /// Gives the actions to the store's lane.
     ///
     /// - Parameters:
-    ///   - through: The number up to which the log has nothing more for the store.
+    ///   - through: The number up to which the log has nothing more for the store, and the present tenure.
     ///   - serial: The number under which the lane reports.
     ///   - reports: Gets the report.
-    func give(through: SequenceNumber, _ serial: UInt64, to reports: LaneReports) {
+    func give(through: StoreVersion, _ serial: UInt64, to reports: LaneReports) {
         let (taken, failures) = (taken, failures)
         guard let core else { preconditionFailure("the run of no store") }
         core.deliver(taken, through: through) { report in

@@ -238,12 +238,14 @@ final class TypedRunner<S: BridgedState>: EntryRunner {
         return isWanted
     }
 
+    func pass(_ replica: Replica) { _ = run(of: replica) }
+
     func endDecoding() {
         guard isNoting else { return }
         for run in runs { run.decoding?.end() }
     }
 
-    func flush() -> (given: [StoreProgress], stopped: [Replica]) {
+    func flush(in epoch: Epoch) -> (given: [StoreProgress], stopped: [Replica]) {
         guard !runs.isEmpty else { return ([], []) }
         var given: [StoreProgress] = []
         var local: [StoreRun] = []
@@ -257,7 +259,8 @@ final class TypedRunner<S: BridgedState>: EntryRunner {
             // A replica's position rises with every commit that concerns it.
             guard !hasEnded || !typed(run).isEmpty else { continue }
             let serial = progress.beginRun(of: commit, lanes: 1, bytes: run.bytes)
-            let through = hasEnded ? .zero : commit.upperBound
+            let through = StoreVersion(
+                sequence: hasEnded ? .zero : commit.upperBound, epoch: epoch)
             replica.enter(run.bytes) { [run = typed(run), reports = progress.reports] in
                 run.give(through: through, serial, to: reports)
             }
@@ -268,7 +271,8 @@ final class TypedRunner<S: BridgedState>: EntryRunner {
             let bytes = local.reduce(0) { $0 + $1.bytes }
             let serial = stores.locals.beginRun(of: commit, lanes: local.count, bytes: bytes)
             for run in local {
-                typed(run).give(through: .zero, serial, to: stores.locals.reports)
+                typed(run).give(
+                    through: StoreVersion(sequence: .zero), serial, to: stores.locals.reports)
                 keep(run)
             }
             given.append(stores.locals)

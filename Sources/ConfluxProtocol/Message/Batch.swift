@@ -64,11 +64,16 @@ public struct BatchTarget: Sendable, Hashable {
     public var schemaVersion: UInt32
     /// How the payloads are encoded.
     public var coding: PayloadCoding
+    /// The condition of the entries: each is admitted only if no entry behind this version concerns the store. *Use*: for
+    /// a single store. *Invariant*: nil in a log, since the condition was judged before.
+    public var unchangedSince: StoreVersion?
 
     /// Makes a row.
     public init(
-        target: Target, life: SequenceNumber = .zero, schemaVersion: UInt32, coding: PayloadCoding
+        target: Target, life: SequenceNumber = .zero, schemaVersion: UInt32, coding: PayloadCoding,
+        unchangedSince: StoreVersion? = nil
     ) {
+        self.unchangedSince = unchangedSince
         self.target = target
         self.life = life
         self.schemaVersion = schemaVersion

@@ -229,6 +229,8 @@ public enum RejectionCode: UInt16, Sendable, Hashable, CaseIterable {
     case notAllowed = 13
     /// The store's schema version could not rise: a migration failed, for example (rule 17). Nothing has changed.
     case upgradeFailed = 14
+    /// The action has a condition, and the store has changed since the version that it names (rule 24).
+    case conflict = 15
 }
 
 /// Actions of one node that are not, and will not be, in the log.
@@ -241,9 +243,15 @@ public struct Rejection: Sendable, Equatable {
     public var code: RejectionCode
     /// What to do, for people.
     public var message: String
+    /// The version that the store has, if the code is ``RejectionCode/conflict``.
+    public var version: StoreVersion?
 
     /// Makes a rejection.
-    public init(firstCounter: UInt64, count: UInt32, code: RejectionCode, message: String) {
+    public init(
+        firstCounter: UInt64, count: UInt32, code: RejectionCode, message: String,
+        version: StoreVersion? = nil
+    ) {
+        self.version = version
         self.firstCounter = firstCounter
         self.count = count
         self.code = code

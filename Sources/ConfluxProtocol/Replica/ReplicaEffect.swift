@@ -116,6 +116,8 @@ public struct ActionOutcome: Sendable, Equatable {
         case committed(LogID, SequenceNumber, Epoch, Timestamp)
         /// They are not in the log, and never will be.
         case rejected(RejectionCode, message: String)
+        /// They are not in the log, and never will be: the store has this version, which is not that of their condition.
+        case conflict(StoreVersion, message: String)
         /// They were submitted, and it is no longer possible to know whether they are in the log
         /// (P5).
         case unknown

@@ -335,7 +335,8 @@ public struct ReplicaMachine: Sendable {
             learn(
                 ActionOutcome(
                     firstCounter: rejection.firstCounter, count: rejection.count,
-                    fate: .rejected(rejection.code, message: rejection.message)),
+                    fate: rejection.version.map { .conflict($0, message: rejection.message) }
+                        ?? .rejected(rejection.code, message: rejection.message)),
                 into: &effects)
             pump(at: now, into: &effects)
         case .expected(let expected):

@@ -318,6 +318,9 @@ final class Branch {
                     message: "\(record.text) stands at \(sequence), and its process was told that "
                         + "it does not")
             }
+            if let condition = record.condition, !isPutBack {
+                try check(condition, of: record, at: sequence, in: commit.first)
+            }
             var fact = Fact(commit: commits.count - 1, record: record)
             let context = (commit.timestamp, Origin(incarnation: incarnation, counter: counter))
             try checkLife(of: row, at: sequence)

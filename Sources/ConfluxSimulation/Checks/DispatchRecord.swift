@@ -33,6 +33,8 @@ final class DispatchRecord {
     /// The payload that was submitted; every later submission must be the same.
     var payload: [UInt8]?
     var target: Target?
+    /// Its condition; nil if it has none.
+    var condition: DispatchCondition?
     /// The outcome that its process was told.
     var outcome: Outcome?
 

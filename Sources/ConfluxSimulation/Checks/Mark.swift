@@ -49,7 +49,7 @@ public enum Mark: String, Sendable, Hashable, CaseIterable {
     case visited, visitRepeated, visitForgotten
 
     // Submission (rules 9, 14, 27)
-    case receipt, rejected, refused, unknownOutcome, unrecorded
+    case receipt, rejected, refused, unknownOutcome, unrecorded, conditionHeld, conflict
     case expectedGap, expectedFull, deduplicated, resubmitted, batchOfSeveral
     case outboxFull, windowFull
     case withdrawalAsked, voidSubmitted, withdrawn

@@ -99,9 +99,12 @@ final class Truth {
                     promise: "P3",
                     message: "\(session.incarnation) submits \(counter), which nobody dispatched")
             }
-            let target = batch.targets[entry.target].target
+            let row = batch.targets[entry.target]
+            let target = row.target
             if let payload = record.payload {
-                if payload[...] != entry.payload || record.target != target {
+                if payload[...] != entry.payload || record.target != target
+                    || record.condition?.version != row.unchangedSince
+                {
                     throw Violation(
                         promise: "P3", message: "\(record.text) was submitted again otherwise")
                 }
@@ -243,6 +246,16 @@ final class Truth {
                     }
                 } else {
                     try checkRefusal(at: receipt, of: record, hosted: hosted)
+                }
+            } else if error.code == .conflict, let condition = record.condition {
+                // A version that is not above that of the condition is of another history.
+                guard let version = error.version,
+                    version.sequence > condition.version.sequence || !former.isEmpty
+                else {
+                    throw Violation(
+                        promise: "P10",
+                        message: "\(record.text) was told that \(condition.store) has changed since "
+                            + "\(condition.version), and it has not")
                 }
             } else if error.code == .withdrawn, !record.isWithdrawalAsked {
                 throw Violation(

@@ -214,6 +214,7 @@ extension SimulatedCluster {
             switch outcome {
             case .committed(let receipt):
                 marks.hit(.receipt)
+                if record.condition != nil { marks.hit(.conditionHeld) }
                 try checkApplied(receipt, of: record, node)
             case .failed(let error):
                 if let receipt = error.receipt {
@@ -222,6 +223,8 @@ extension SimulatedCluster {
                     // entry.
                     if error.code == .effectUnknown, node.mayLoseEffects { break }
                     try checkApplied(receipt, of: record, node)
+                } else if error.code == .conflict {
+                    marks.hit(.conflict)
                 } else if error.code == .withdrawn {
                     marks.hit(.withdrawn)
                 } else if (error.reason as? RejectionReason)?.code == .otherLife {

@@ -120,7 +120,7 @@ extension SimulatedCluster {
                 node.sent.settle(outcome)
                 node.settledCount += UInt64(outcome.count)
             }
-            give(.deliver(delivery, log: node.machine.log), to: node)
+            give(.deliver(delivery, log: node.machine.log, epoch: node.machine.epoch), to: node)
         case .give(let request): try handle(.given(part(request, of: node)), node)
         case .asked(let question): give(.asked(question), to: node)
         case .loaded: break  // No simulated process reads the log for itself.
@@ -211,7 +211,7 @@ extension SimulatedCluster {
 
     /// Outcomes are checked against the stores that are here when they are reported.
     private func perform(_ job: ApplyJob, _ node: SimulatedNode) throws(Violation) {
-        if case .deliver(.migrate, _) = job, !beginMigration(node) { return }
+        if case .deliver(.migrate, _, _) = job, !beginMigration(node) { return }
         run(node) { node.scope.run { node.applier.perform(job) } }
         node.noteEnd(by: job)
         noteLoading(job, node)

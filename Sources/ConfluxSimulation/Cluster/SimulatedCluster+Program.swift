@@ -1,6 +1,8 @@
 import Conflux
+import ConfluxHashing
 import ConfluxNode
 import ConfluxProtocol
+import ConfluxVocabulary
 
 /// The programs that run in the nodes' processes.
 extension SimulatedCluster {
@@ -82,6 +84,7 @@ extension SimulatedCluster {
     private func dispatchOne(_ node: SimulatedNode) {
         let place = SimulatedState.Place(process: node.process, index: node.dispatchCount)
         let handle: DispatchHandle
+        var condition: DispatchCondition?
         let isBad = strikes(plan.badAction)
         if isBad {
             handle = dispatchBadly(node)
@@ -90,7 +93,9 @@ extension SimulatedCluster {
             let store = random.chance(0.7) ? random.pick(state.stores) : nil
             handle = state.submit(store, node.outbox, place, &random)
         } else if !node.stores.isEmpty, random.chance(0.7) {
-            handle = node.scope.run { random.pick(node.stores).dispatch(place, &random) }
+            let store = random.pick(node.stores)
+            if random.chance(0.2) { condition = look(at: store, on: node) }
+            handle = node.scope.run { store.dispatch(place, condition?.version, &random) }
         } else if !node.bridges.isEmpty {
             handle = node.scope.run { random.pick(node.bridges).dispatch(place, &random) }
         } else {
@@ -99,6 +104,7 @@ extension SimulatedCluster {
         let record = DispatchRecord(
             process: node.process, index: node.dispatchCount, handle: handle)
         record.isBad = isBad
+        record.condition = condition
         node.dispatchCount += 1
         if let outcome = handle.outcome {
             // It was never sent: the outbox is full, or the action is too large.
@@ -109,6 +115,18 @@ extension SimulatedCluster {
         } else {
             node.unplaced.append(record)
         }
+    }
+
+    /// The program looks at a store, and dispatches on condition that it stays as it is.
+    private func look(at store: any SimulatedStore, on node: SimulatedNode) -> DispatchCondition? {
+        let version = store.version
+        guard version.sequence > .zero else { return nil }
+        var condition = DispatchCondition(store: store.name, version: version)
+        // The state of a store with an executor of its own may be newer than its version.
+        if !store.isLate, !node.spoilt.contains(store.name) {
+            condition.seen = (Digest(of: store.encoded), store.schemaVersion)
+        }
+        return condition
     }
 
     private func dispatchBadly(_ node: SimulatedNode) -> DispatchHandle {

@@ -231,7 +231,7 @@ extension SimulatedCluster {
 
     /// Notes which replicas discard their state.
     func noteLoading(_ job: ApplyJob, _ node: SimulatedNode) {
-        if case .deliver(let delivery, _) = job {
+        if case .deliver(let delivery, _, _) = job {
             switch delivery {
             case .restore(let store, _, _, _, _, _, _, _): node.spoilt.remove(store)
             case .reset: node.spoilt = []

@@ -14,7 +14,12 @@ protocol SimulatedStore: AnyObject {
     ) -> Registration
     /// Stops hosting: later dispatches go nowhere.
     func close(in scope: Scope)
-    func dispatch(_ place: SimulatedState.Place, _ random: inout SimulationRandom) -> DispatchHandle
+    /// Dispatches an action, on condition that the store has not changed since the version, if there is one.
+    func dispatch(
+        _ place: SimulatedState.Place, _ version: StoreVersion?, _ random: inout SimulationRandom
+    ) -> DispatchHandle
+    /// The version of its state, for conditions.
+    var version: StoreVersion { get }
     /// The canonical encoding of its state, as the version in force has it. Read it only while the store has no work to do.
     var encoded: [UInt8] { get }
     /// The number of the last entry that it has handled.
@@ -86,10 +91,14 @@ final class TypedSimulatedStore<S: ReplicatedState>: SimulatedStore {
     }
 
     func dispatch(
-        _ place: SimulatedState.Place, _ random: inout SimulationRandom
+        _ place: SimulatedState.Place, _ version: StoreVersion?, _ random: inout SimulationRandom
     ) -> DispatchHandle {
-        store.core.dispatchTracked(action(place, &random))
+        let action = action(place, &random)
+        return version.map { store.dispatch(action, ifUnchangedSince: $0) }
+            ?? store.core.dispatchTracked(action)
     }
+
+    var version: StoreVersion { store.version }
 
     var encoded: [UInt8] {
         late?.atOnce { encodedState(of: store.core) } ?? encodedState(of: store.core)

@@ -14,6 +14,8 @@ package struct CommandFailure: Error, Sendable {
     package let receipt: Receipt?
     /// The entries that the log lost, if that is the failure.
     package let lost: ClosedRange<SequenceNumber>?
+    /// The version that contradicts the condition of an action, if that is the failure.
+    package let version: StoreVersion?
 
     /// Makes a failure.
     ///
@@ -22,14 +24,17 @@ package struct CommandFailure: Error, Sendable {
     ///   - code: The kind of failure; nil for the exit code's own name.
     ///   - receipt: The action's place in the log, if it is there.
     ///   - lost: The entries that the log lost, if that is the failure.
+    ///   - version: The version that contradicts the condition of an action, if that is the failure.
     ///   - message: What happened and what to do.
     package init(
         _ exitCode: ExitCode, code: String? = nil, receipt: Receipt? = nil,
-        lost: ClosedRange<SequenceNumber>? = nil, _ message: String
+        lost: ClosedRange<SequenceNumber>? = nil, version: StoreVersion? = nil,
+        _ message: String
     ) {
         self.exitCode = exitCode
         self.receipt = receipt
         self.lost = lost
+        self.version = version
         self.code = code ?? "\(exitCode)"
         self.message = message
     }
@@ -82,7 +87,7 @@ package struct CommandFailure: Error, Sendable {
         let exitCode: ExitCode =
             switch error.code {
             case .rejected: reason.map { ExitCode($0.code) } ?? .rejected
-            case .withdrawn: .rejected
+            case .withdrawn, .conflict: .rejected
             case .refused: .refused
             case .invalidAction: .invalidInput
             case .notConnected, .outboxFull: .unreachable
@@ -93,7 +98,7 @@ package struct CommandFailure: Error, Sendable {
             }
         self.init(
             exitCode, code: reason.map { "\($0.code)" } ?? error.code.rawValue,
-            receipt: error.receipt, reason?.message ?? error.message)
+            receipt: error.receipt, version: error.version, reason?.message ?? error.message)
     }
 }
 

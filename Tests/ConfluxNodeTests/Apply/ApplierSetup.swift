@@ -113,7 +113,7 @@ final class ApplierSetup {
     }
 
     func deliver(_ delivery: Delivery) {
-        applier.perform(.deliver(delivery, log: log))
+        applier.perform(.deliver(delivery, log: log, epoch: Epoch(1)))
     }
 
     /// Dispatches actions that are refused, and applies them.

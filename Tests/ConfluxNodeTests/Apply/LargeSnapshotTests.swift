@@ -205,7 +205,7 @@ struct LargeSnapshotTests {
 
     @Test(arguments: [
         ApplyJob.unregister(.store(StoreName(state: Name("tally")!, instance: .shared))),
-        .deliver(.reset, log: LogID(high: 1, low: 1)),
+        .deliver(.reset, log: LogID(high: 1, low: 1), epoch: Epoch(1)),
     ])
     func `a store that is closed, or has lost its history, gets no more of them`(
         _ job: ApplyJob

@@ -40,7 +40,8 @@ struct MigrationTests {
             with: Snapshot(
                 sequence: SequenceNumber(7), schemaVersion: version,
                 state: EncodedState(coding: .json, bytes: Array(json.utf8)[...])),
-            in: inForce, life: SequenceNumber(2), log: LogID(high: 1, low: 1), request: 1,
+            in: inForce, life: SequenceNumber(2), log: LogID(high: 1, low: 1), epoch: Epoch(1),
+            request: 1,
             crashes: nil,
             background: { $0() }, inPlaceBytesMax: .max)
         guard case .restored(request: 1, let error)? = replica.progress.reports.take().first else {
@@ -113,7 +114,7 @@ struct MigrationTests {
                     sequence: SequenceNumber(7), schemaVersion: 1,
                     state: EncodedState(coding: .json, bytes: Array(#"{"left":5}"#.utf8)[...])),
                 in: VersionInForce(2), life: SequenceNumber(2), log: LogID(high: 1, low: 1),
-                request: request, crashes: nil, background: { $0() }, loads: loads,
+                epoch: Epoch(1), request: request, crashes: nil, background: { $0() }, loads: loads,
                 inPlaceBytesMax: .max)
             return replica.progress.reports.take()
         }

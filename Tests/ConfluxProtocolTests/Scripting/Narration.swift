@@ -316,6 +316,7 @@ struct Narration {
         switch fate {
         case .committed(_, let sequence, let epoch, _): "at \(sequence) (epoch \(epoch))"
         case .rejected(let code, _): "rejected, \(code)"
+        case .conflict(let version, _): "conflict with \(version.sequence)"
         case .unknown: "unknown"
         }
     }

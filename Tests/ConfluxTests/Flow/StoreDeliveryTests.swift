@@ -51,7 +51,7 @@ struct StoreDeliveryTests {
             seen.withLock { $0.append(late.value?.position) }
         }
         late.value = core
-        core.deliver(run(1...3), through: SequenceNumber(9)) { _ in }
+        core.deliver(run(1...3), through: StoreVersion(sequence: SequenceNumber(9))) { _ in }
         #expect(core.position == .zero)
         held.runAll()
         #expect(state.told == [1, 2, 3])

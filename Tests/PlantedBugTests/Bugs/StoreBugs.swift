@@ -77,11 +77,11 @@ extension PlantedBug {
             name: "a replica does not thaw", rule: 21,
             file: "ConfluxNode/Apply/Applier+Events.swift",
             original: """
-                replica(store, life, at: sequence, recipients)?.progress.comeBack(at: sequence)
+                pass(store, life, at: sequence, recipients)?.progress.comeBack(at: sequence)
                 """,
             planted: """
                 if !PLANTED {
-                    replica(store, life, at: sequence, recipients)?.progress.comeBack(at: sequence)
+                    pass(store, life, at: sequence, recipients)?.progress.comeBack(at: sequence)
                 }
                 """),
         PlantedBug(
@@ -106,10 +106,11 @@ extension PlantedBug {
             name: "entries for a whole state do not keep the log", rule: 20,
             file: "ConfluxProtocol/Sequencer/Stores/StateTable.swift",
             original: """
-                records.values[index].load.add(load.byteCount, at: last)
+                records.values[index].load.add(load.byteCount, at: first.advanced(by: load.last))
                 """,
             planted: """
-                records.values[index].load.add(load.byteCount, at: PLANTED ? .zero : last)
+                records.values[index].load.add(
+                    load.byteCount, at: PLANTED ? .zero : first.advanced(by: load.last))
                 """),
         PlantedBug(
             name: "votes with a skipped entry in them count", rule: 23,

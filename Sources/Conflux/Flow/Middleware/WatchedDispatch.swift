@@ -12,16 +12,16 @@ extension Scope {
     ///
     /// - Parameters:
     ///   - action: What happens.
-    ///   - states: The state's type.
+    ///   - core: The store, if there is only one here, for middleware.
     ///   - label: The dispatcher's label.
     ///   - go: As in ``go(on:_:)``; not called if middleware stops the action.
     /// - Returns: A handle.
     func dispatchWatched<S: State>(
-        _ action: S.Action, of states: S.Type, label: DispatchLabel?,
+        _ action: S.Action, to core: StoreCore<S>?, label: DispatchLabel?,
         _ go: @escaping @Sendable (S.Action, Tally, _ placed: () -> Void) -> DispatchHandle?
     ) -> DispatchHandle {
         _ = ThreadMark.outsideModels
-        guard let passing = middleware.pass(action, to: nil as StoreCore<S>?, label: label) else {
+        guard let passing = middleware.pass(action, to: core, label: label) else {
             return DispatchHandle(.failed(.intercepted))
         }
         return self.go(on: passing, go)
@@ -136,7 +136,7 @@ extension GlobalChannel {
     /// Dispatches to every store, or to the route.
     @discardableResult
     func dispatchWatched(_ action: S.Action, label: DispatchLabel? = nil) -> DispatchHandle {
-        scope.dispatchWatched(action, of: S.self, label: label) {
+        scope.dispatchWatched(action, to: nil as StoreCore<S>?, label: label) {
             [self] action, tally, placed in
             guard let route = admit(action, tally, ThreadMark.current, placed) else { return nil }
             tally.expect(1)
@@ -149,9 +149,11 @@ extension GlobalChannel {
 final class RouteOnly<S: State>: Sendable {
     let route: any ActionRoute<S>
     let scope: Scope
+    /// The store, if it is one here, for middleware.
+    let core: StoreCore<S>?
 
-    init(route: any ActionRoute<S>, scope: Scope) {
-        (self.route, self.scope) = (route, scope)
+    init(route: any ActionRoute<S>, scope: Scope, core: StoreCore<S>? = nil) {
+        (self.route, self.scope, self.core) = (route, scope, core)
     }
 
     /// Sends an action by the route, after it has passed the scope's middleware and locks.
@@ -160,7 +162,7 @@ final class RouteOnly<S: State>: Sendable {
         guard scope.isWatched else {
             return route.submit(action, mayWait: !mark.pointee.isNeeded)
         }
-        return scope.dispatchWatched(action, of: S.self, label: nil) {
+        return scope.dispatchWatched(action, to: core, label: nil) {
             [self] action, tally, placed in
             placed()
             tally.expect(1)

@@ -34,7 +34,8 @@ public struct DispatchError: Error, Sendable, CustomStringConvertible {
         public static let notConnected = Code(rawValue: "notConnected")
         /// The action was withdrawn before it was ordered.
         public static let withdrawn = Code(rawValue: "withdrawn")
-        /// A store that a transaction read was changed before it was committed; it may be tried again.
+        /// A store that a transaction read was changed before it was committed, or a store has changed since the version
+        /// that a dispatch names; it may be tried again after another look.
         public static let conflict = Code(rawValue: "conflict")
         /// Middleware stopped the action: no store heard of it.
         public static let intercepted = Code(rawValue: "intercepted")
@@ -57,6 +58,8 @@ public struct DispatchError: Error, Sendable, CustomStringConvertible {
     public let receipt: Receipt?
     /// What caused the failure: for a refusal, the error that the check threw.
     public let reason: (any Error)?
+    /// For a ``Code/conflict`` with the version that a dispatch names: the version that the store has.
+    public let version: StoreVersion?
 
     /// Makes an error.
     ///
@@ -65,9 +68,12 @@ public struct DispatchError: Error, Sendable, CustomStringConvertible {
     ///   - message: What happened and what to do.
     ///   - receipt: The action's receipt, if it is in the log.
     ///   - reason: The cause.
+    ///   - version: The version that a store has, if that contradicts a condition.
     public init(
-        code: Code, message: String, receipt: Receipt? = nil, reason: (any Error)? = nil
+        code: Code, message: String, receipt: Receipt? = nil, reason: (any Error)? = nil,
+        version: StoreVersion? = nil
     ) {
+        self.version = version
         self.code = code
         self.message = message
         self.receipt = receipt

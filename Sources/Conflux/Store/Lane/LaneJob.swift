@@ -8,7 +8,7 @@ enum LaneJob<S: State>: @unchecked Sendable {
     case action(S.Action)
     case tracked(S.Action, Tally, order: Int)
     case run(
-        OrderedRun<S>, through: SequenceNumber, completion: @Sendable (RunReport) -> Void)
+        OrderedRun<S>, through: StoreVersion, completion: @Sendable (RunReport) -> Void)
     case look(@Sendable (_ state: S?, _ position: SequenceNumber) -> Void)
     /// Later jobs wait for this one.
     case hold(any LaneHold)
@@ -41,7 +41,7 @@ extension StoreCore {
 
     /// Commits a run, unless the store was released.
     func perform(
-        _ run: OrderedRun<S>, through: SequenceNumber,
+        _ run: OrderedRun<S>, through: StoreVersion,
         _ completion: @Sendable (RunReport) -> Void
     ) {
         if isReleased.load(ordering: .relaxed) { return completion(.closed) }
@@ -135,7 +135,7 @@ extension StoreCore {
     }
 
     /// Commits what a log has ordered, and passes over what the store has already.
-    private func commit(_ run: OrderedRun<S>, through: SequenceNumber) -> RunReport {
+    private func commit(_ run: OrderedRun<S>, through: StoreVersion) -> RunReport {
         var report = RunReport()
         var last = position
         let mark = commitMark
@@ -155,9 +155,15 @@ extension StoreCore {
             last = context.sequence
             return true
         }
-        if !report.isClosed { last = max(last, through) }
+        if !report.isClosed { last = max(last, through.sequence) }
         mark?.end(at: last)
-        lastOrdered.store(last.rawValue, ordering: .releasing)
+        note(last, through.epoch)
         return report
+    }
+
+    /// Notes how far the store is. The epoch stays the same if it is not known.
+    func note(_ last: SequenceNumber, _ epoch: Epoch) {
+        lastOrdered.store(last.rawValue, ordering: .releasing)
+        if epoch != .none { lastEpoch.store(epoch.rawValue, ordering: .releasing) }
     }
 }

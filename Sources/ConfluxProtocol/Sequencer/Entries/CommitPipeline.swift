@@ -12,7 +12,7 @@ struct CommitPipeline: Sendable {
     enum FollowUp: Sendable {
         /// Send the receipts of the batch that begins with this counter. The loads of its entries
         /// count from then on.
-        case batch(Incarnation, firstCounter: UInt64, count: UInt32, [TargetLoad])
+        case batch(Incarnation, firstCounter: UInt64, [TargetLoad])
         /// Begin the session, and welcome its node.
         case joined(Nonce)
         /// Welcome the node of a session that had left.
@@ -44,6 +44,8 @@ struct CommitPipeline: Sendable {
         var append: Append
         var timestamp: Timestamp
         var expectations: [Expectation]
+        /// See ``CommitPipeline/changes``.
+        var changes: [Target: SequenceNumber]
     }
 
     /// The commit that gathers. When it is full, the next one is begun.
@@ -53,6 +55,8 @@ struct CommitPipeline: Sendable {
     /// Their bytes.
     private var fullBytes = 0
     private var expectations: [Expectation] = []
+    /// The last entry for each target that gathers. *Use*: conditions.
+    private var changes: [Target: SequenceNumber] = [:]
     /// The commits that the log has not answered yet.
     private(set) var inFlight: InFlight?
     /// The last number given to an entry. *Invariant*: no number is given twice in a tenure.
@@ -87,15 +91,24 @@ struct CommitPipeline: Sendable {
 
     /// Gives the batch its numbers. The batch must fit: see `hasRoom`.
     mutating func admit(_ batch: Batch, from incarnation: Incarnation) {
+        let (first, loads) = (lastAdmitted.next, batch.loads())
+        for load in loads { changes[load.target] = first.advanced(by: load.last) }
         expectations.append(
             Expectation(
-                sequence: lastAdmitted.next,
-                action: .batch(
-                    incarnation, firstCounter: batch.firstCounter, count: batch.count,
-                    batch.loads())))
+                sequence: first,
+                action: .batch(incarnation, firstCounter: batch.firstCounter, loads)))
         beginCommit(for: batch.encoded.count)
         builder.append(batch, from: incarnation)
         lastAdmitted = lastAdmitted.advanced(by: UInt64(batch.count))
+    }
+
+    /// The last entry that concerns a store and is not in the log yet; zero if there is none.
+    func lastChange(of store: StoreName) -> SequenceNumber {
+        var last = SequenceNumber.zero
+        for target in [Target.store(store), .state(store.state)] {
+            last = max(last, changes[target] ?? inFlight?.changes[target] ?? .zero)
+        }
+        return last
     }
 
     /// Gives the event its number.
@@ -137,8 +150,10 @@ struct CommitPipeline: Sendable {
         full.removeAll()
         fullBytes = 0
         let append = Append(commits: commits, isForced: isForced)
-        inFlight = InFlight(append: append, timestamp: timestamp, expectations: expectations)
+        inFlight = InFlight(
+            append: append, timestamp: timestamp, expectations: expectations, changes: changes)
         expectations.removeAll(keepingCapacity: true)
+        changes = [:]
         return append
     }
 

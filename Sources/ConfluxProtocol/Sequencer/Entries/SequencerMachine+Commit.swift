@@ -50,16 +50,14 @@ extension SequencerMachine {
         var receiptsDue: [Incarnation] = []
         for expectation in landed.expectations {
             switch expectation.action {
-            case .batch(let incarnation, let counter, let count, let loads):
+            case .batch(let incarnation, let counter, let loads):
                 let epoch = tenure.epoch
                 sessions.change(incarnation) {
                     $0.commit(
                         first: counter, at: expectation.sequence, epoch: epoch,
                         timestamp: landed.timestamp)
                 }
-                note(
-                    loads, by: sessions[incarnation]?.owner,
-                    through: expectation.sequence.advanced(by: UInt64(count) - 1))
+                note(loads, by: sessions[incarnation]?.owner, from: expectation.sequence)
                 if receiptsDue.last != incarnation { receiptsDue.append(incarnation) }
             case .joined(let nonce):
                 joined(nonce, at: expectation.sequence, now: now.monotonic, into: &effects)
@@ -116,6 +114,10 @@ extension SequencerMachine {
             effects.append(.send(.receipts(Receipts(runs: runs)), to: connection))
             runs.removeAll()
         }
+        func reject(_ rejection: Rejection, into effects: inout [SequencerEffect]) {
+            flush(into: &effects)
+            effects.append(.send(.rejection(rejection), to: connection))
+        }
         for outcome in outcomes {
             switch outcome.fate {
             case .pending: preconditionFailure("a pending outcome was announced: \(outcome)")
@@ -126,13 +128,22 @@ extension SequencerMachine {
                         epoch: epoch, timestamp: timestamp))
                 if runs.count == Self.runsMax { flush(into: &effects) }
             case .rejected(let code, let message):
-                flush(into: &effects)
-                let rejection = Rejection(
-                    firstCounter: outcome.first, count: outcome.count, code: code,
-                    message: message)
-                effects.append(.send(.rejection(rejection), to: connection))
+                reject(Rejection(of: outcome, code, message), into: &effects)
+            case .conflict(let version, let message):
+                reject(Rejection(of: outcome, .conflict, message, version), into: &effects)
             }
         }
         flush(into: &effects)
+    }
+}
+
+extension Rejection {
+    fileprivate init(
+        of record: OutcomeLedger.Record, _ code: RejectionCode, _ message: String,
+        _ version: StoreVersion? = nil
+    ) {
+        self.init(
+            firstCounter: record.first, count: record.count, code: code, message: message,
+            version: version)
     }
 }

@@ -146,13 +146,14 @@ extension SequencerMachine {
             judge(batch.count, as: Fault(code: .malformed, message: error.message), of: incarnation)
             return
         }
-        if oversized.isEmpty, faults.allSatisfy({ $0 == nil }) {
+        if oversized.isEmpty, faults.allSatisfy({ $0 == nil }), !batch.hasConditions {
             for row in batch.targets { directory.see(row.target, by: principal.name) }
             admitWhole(batch, by: incarnation)
             return
         }
         var verdicts: [Fault?] = []
         verdicts.reserveCapacity(Int(batch.count))
+        var conditions = ConditionJudge(of: batch, behind: pipeline.lastAdmitted)
         batch.forEachEntry { target, payload in
             if payload.count > payloadBytesMax {
                 let text =
@@ -161,7 +162,8 @@ extension SequencerMachine {
                     + "limit, or the key's"
                 verdicts.append(Fault(code: .payloadTooLarge, message: text))
             } else {
-                verdicts.append(faults[target])
+                verdicts.append(
+                    faults[target] ?? conditions.admit(batch.targets[target], in: &self))
             }
         }
         // The actions of an atomic batch are admitted or rejected together.
@@ -217,7 +219,7 @@ extension SequencerMachine {
         sessions.change(incarnation) {
             $0.judge(count: batch.count, bytes: batch.encoded.count, fate: .pending)
         }
-        pipeline.admit(batch, from: incarnation)
+        pipeline.admit(batch.withoutConditions, from: incarnation)
     }
 
     /// Records rejections, from the ledger's next counter up to the end.
@@ -237,15 +239,19 @@ extension SequencerMachine {
 
     mutating func judge(_ count: UInt32, as fault: Fault, of incarnation: Incarnation) {
         tally.reject(count, fault.code)
-        sessions.change(incarnation) {
-            $0.judge(count: count, bytes: 0, fate: .rejected(fault.code, fault.message))
-        }
+        sessions.change(incarnation) { $0.judge(count: count, bytes: 0, fate: fault.fate) }
     }
 
     /// Why entries can't be admitted.
     struct Fault: Equatable {
         var code: RejectionCode
         var message: String
+        /// The version that contradicts a condition.
+        var version: StoreVersion?
+
+        fileprivate var fate: OutcomeLedger.Fate {
+            version.map { .conflict($0, message) } ?? .rejected(code, message)
+        }
 
         /// The actions were rejected before a restart. The log says no more about them.
         static let unrecorded = Fault(

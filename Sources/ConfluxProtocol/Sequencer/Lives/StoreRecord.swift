@@ -19,6 +19,15 @@ struct TargetLoad: Sendable, Equatable {
     /// The schema version of the state in the batch's node.
     var schemaVersion: UInt32
     var byteCount: UInt64
+    /// The place of the last of them in the batch, from 0.
+    var last: UInt64
+
+    fileprivate init(_ row: BatchTarget, byteCount: UInt64, last: UInt64) {
+        target = row.target
+        schemaVersion = row.schemaVersion
+        self.byteCount = byteCount
+        self.last = last
+    }
 }
 
 extension Batch {
@@ -27,20 +36,19 @@ extension Batch {
     /// - Complexity: O(1) if there is one target, otherwise O(*n*) in the number of entries.
     func loads() -> [TargetLoad] {
         if targets.count == 1 {
-            return [TargetLoad(targets[0], byteCount: UInt64(entries.count))]
+            return [
+                TargetLoad(targets[0], byteCount: UInt64(entries.count), last: UInt64(count) - 1)
+            ]
         }
-        var bytes = [UInt64](repeating: 0, count: targets.count)
-        forEachEntry { row, payload in bytes[row] += UInt64(payload.count) + 2 }
-        return zip(targets, bytes).compactMap { row, bytes in
-            bytes > 0 ? TargetLoad(row, byteCount: bytes) : nil
+        var rows = [(bytes: UInt64, last: UInt64)](repeating: (0, 0), count: targets.count)
+        var place: UInt64 = 0
+        forEachEntry { row, payload in
+            rows[row] = (rows[row].bytes + UInt64(payload.count) + 2, place)
+            place += 1
         }
-    }
-}
-
-extension TargetLoad {
-    fileprivate init(_ row: BatchTarget, byteCount: UInt64) {
-        self.init(
-            target: row.target, schemaVersion: row.schemaVersion, byteCount: byteCount)
+        return zip(targets, rows).compactMap { target, row in
+            row.bytes > 0 ? TargetLoad(target, byteCount: row.bytes, last: row.last) : nil
+        }
     }
 }
 

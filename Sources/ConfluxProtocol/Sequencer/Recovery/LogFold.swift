@@ -49,9 +49,8 @@ package struct LogFold: Sendable, Equatable {
         for block in commit.blocks {
             switch block {
             case .batch(let incarnation, let batch):
-                let end = sequence.advanced(by: UInt64(batch.count) - 1)
                 let owner = sessions[incarnation]?.owner
-                directory.note(batch.loads(), by: owner, through: end)
+                directory.note(batch.loads(), by: owner, from: sequence)
                 // A forgotten session has no ledger. Its actions are only history.
                 let isAscending = sessions.change(incarnation) {
                     $0.recover(

@@ -21,6 +21,8 @@ struct OutcomeLedger: Sendable, Equatable {
         case committed(SequenceNumber, Epoch, Timestamp)
         /// Not in the log, and never will be.
         case rejected(RejectionCode, String)
+        /// Not in the log, and never will be: the store has this version, which is not that of the condition.
+        case conflict(StoreVersion, String)
     }
 
     /// A run of counters with the same fate.

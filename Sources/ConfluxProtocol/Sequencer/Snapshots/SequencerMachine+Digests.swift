@@ -2,9 +2,9 @@ import ConfluxVocabulary
 
 /// Digest points, and what replicas report there (see ``Votes``).
 extension SequencerMachine {
-    /// Entries are in the log, with these loads.
-    mutating func note(_ loads: [TargetLoad], by owner: Name?, through last: SequenceNumber) {
-        directory.note(loads, by: owner, through: last)
+    /// The entries of a batch are in the log, with these loads, from a number on.
+    mutating func note(_ loads: [TargetLoad], by owner: Name?, from first: SequenceNumber) {
+        directory.note(loads, by: owner, from: first)
         for load in loads {
             switch load.target {
             case .store(let name): reviewPoint(of: name)

@@ -175,9 +175,9 @@ struct StateTable: Sendable {
     }
 
     /// Entries for the whole state are in the log.
-    mutating func add(_ load: TargetLoad, to name: Name, through last: SequenceNumber) {
+    mutating func add(_ load: TargetLoad, to name: Name, from first: SequenceNumber) {
         guard let index = records.index(forKey: name) else { return }
-        records.values[index].load.add(load.byteCount, at: last)
+        records.values[index].load.add(load.byteCount, at: first.advanced(by: load.last))
         records.values[index].raise(to: load.schemaVersion)
     }
 

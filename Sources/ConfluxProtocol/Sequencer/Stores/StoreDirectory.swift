@@ -260,15 +260,17 @@ struct StoreDirectory: Sendable {
 
     // MARK: What the log says
 
-    /// Entries are in the log, with these loads, up to a number.
-    mutating func note(_ loads: [TargetLoad], by owner: Name?, through last: SequenceNumber) {
+    /// The entries of a batch are in the log, with these loads, from a number on.
+    mutating func note(_ loads: [TargetLoad], by owner: Name?, from first: SequenceNumber) {
         for load in loads {
             switch load.target {
             case .store(let name):
-                lives.record(name) { $0.own.add(load.byteCount, at: last) }
+                lives.record(name) {
+                    $0.own.add(load.byteCount, at: first.advanced(by: load.last))
+                }
             case .state(let state):
                 see(state, by: owner)
-                states.add(load, to: state, through: last)
+                states.add(load, to: state, from: first)
             case .event: break
             }
         }

@@ -29,7 +29,7 @@ extension Batch {
     ///
     /// An atomic batch is withdrawn as a whole. Each part has only the rows of the table that it
     /// needs. So even many parts of a batch with many targets take no more than one row for each
-    /// entry. The batch must come from this side's ``BatchBuilder``, since extensions are not
+    /// entry. The batch must come from this side's ``BatchBuilder``: of extensions, only conditions are
     /// carried over.
     ///
     /// - Parameters:

@@ -15,8 +15,12 @@ enum BatchLayout {
     static let prefixBytes = countOffset + 4 + 2
     /// All fixed fields, including the length of the extensions.
     static let fixedBytes = prefixBytes + 4
-    /// A row with two names of 64 bytes.
-    static let rowBytesMax = 1 + 2 * (1 + Name.lengthMax) + 8 + 4 + 1
+    /// A row with two names of 64 bytes, and its condition.
+    static let rowBytesMax = 1 + 2 * (1 + Name.lengthMax) + 8 + 4 + 1 + conditionBytes
+    /// A condition: the number of its row, the sequence number and the epoch.
+    static let conditionBytes = 2 + 8 + 8
+    /// The tag and the length of the conditions.
+    static let conditionsHeadBytes = 2 + 4
     /// The fewest bytes of an entry: both of its numbers, and no payload.
     static let entryBytesMin = 2
 
@@ -90,7 +94,7 @@ extension Batch {
         head.reserve(BatchLayout.fixedBytes + rows.count)
         BatchLayout.writePrefix(outline, rows: targets.count, to: &head)
         head.raw(rows[...])
-        head.fixed(UInt32(0))  // no extensions
+        head.conditions(of: targets)
         let bytes = buffer.take(behind: head.bytes[...])
         self.init(
             firstCounter: outline.firstCounter, settled: outline.settled, kind: outline.kind,
@@ -137,7 +141,7 @@ extension Batch {
         }
         let extensionsBytes = Int(try reader.fixed(UInt32.self, "a batch's extensions"))
         var extensions = try reader.nested(extensionsBytes, "a batch's extensions")
-        try extensions.skipExtensions()
+        try extensions.readConditions(of: &targets)
         if outline.isVoid {
             guard reader.remaining == 0 else {
                 throw .malformed(at: reader.offset, expected: "the end of a void batch")

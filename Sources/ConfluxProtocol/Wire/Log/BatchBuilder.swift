@@ -17,6 +17,8 @@ public struct BatchBuilder: Sendable {
     /// *Use:* what an entry's row number means. *Invariant:* `rows` has them encoded, in order.
     package private(set) var targets: [BatchTarget] = []
     private var rows = FrameWriter()
+    /// *Use:* the size of the batch. *Invariant:* the bytes of the rows' conditions; 0 if there are none.
+    private var conditionsBytes = 0
     /// *Use:* the row of the last action, tried first. *Invariant:* below `targets.count`, or both 0.
     private var lastRow = 0
     private var entries = EntryBuffer()
@@ -36,7 +38,7 @@ public struct BatchBuilder: Sendable {
 
     /// How many bytes the batch has so far.
     public var byteCount: Int {
-        BatchLayout.fixedBytes + rows.bytes.count + entries.byteCount
+        BatchLayout.fixedBytes + rows.bytes.count + conditionsBytes + entries.byteCount
     }
 
     /// Whether one more action fits: its target into the table, its payload into the batch.
@@ -154,6 +156,7 @@ public struct BatchBuilder: Sendable {
         generation += 1
         targets = []
         rows.clear()
+        conditionsBytes = 0
         return batch
     }
 
@@ -175,12 +178,19 @@ public struct BatchBuilder: Sendable {
         if targets.isEmpty { rows.reserve(BatchLayout.rowBytesMax) }
         targets.append(target)
         target.write(to: &rows)
+        if target.unchangedSince != nil {
+            conditionsBytes +=
+                (conditionsBytes == 0 ? BatchLayout.conditionsHeadBytes : 0)
+                + BatchLayout.conditionBytes
+        }
         return targets.count - 1
     }
 
     private func hasRoomForRow(payloadBytes: Int) -> Bool {
         targets.count < limits.rowsPerBatchMax
-            && hasRoom(payloadBytes: payloadBytes, rowBytes: BatchLayout.rowBytesMax)
+            && hasRoom(
+                payloadBytes: payloadBytes,
+                rowBytes: BatchLayout.rowBytesMax + BatchLayout.conditionsHeadBytes)
     }
 
     private func hasRoom(payloadBytes: Int, rowBytes: Int) -> Bool {

@@ -120,6 +120,10 @@ extension Commit.Block {
                 throw .malformed(
                     at: batchAt, expected: "a batch with entries: no log has a void one")
             }
+            guard !batch.hasConditions else {
+                throw .malformed(
+                    at: batchAt, expected: "a batch without conditions: no log has one with some")
+            }
             _ = try batch.checkEntries(
                 payloadBytesMax: .max,
                 origin: batchAt + batch.entries.startIndex - batch.encoded.startIndex)

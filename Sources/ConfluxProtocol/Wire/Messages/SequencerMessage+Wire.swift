@@ -254,7 +254,7 @@ extension Rejection: WireField {
         let code = try reader.code(RejectionCode.self, "a rejection's code")
         self.init(
             firstCounter: firstCounter, count: count, code: code,
-            message: try reader.text("a rejection's message"))
+            message: try reader.text("a rejection's message"), version: try reader.readVersion())
     }
 
     func write(to writer: inout FrameWriter) {
@@ -262,6 +262,7 @@ extension Rejection: WireField {
         writer.fixed(count)
         writer.code(code)
         writer.text(message)
+        if let version { writer.version(version) }
     }
 }
 

@@ -1,0 +1,74 @@
+import ConfluxVocabulary
+
+/// Conditions of actions (rule 24). An entry with a condition is admitted only if no entry behind the version that the
+/// condition names concerns its store, those that are not in the log yet included.
+///
+/// Every entry for a store counts, even one that is refused. So a condition may fail though the state is the same, but
+/// never hold though it has changed.
+struct ConditionJudge {
+    /// The entries of the batch that were admitted so far. *Invariant*: empty for an atomic batch, whose entries stand or
+    /// fall together.
+    private var changes: [Target: SequenceNumber] = [:]
+    private var next: SequenceNumber
+    private let isAtomic: Bool
+
+    /// Begins with a batch whose turn it is.
+    ///
+    /// - Parameters:
+    ///   - batch: The batch.
+    ///   - last: The last number that was given to an entry.
+    init(of batch: Batch, behind last: SequenceNumber) {
+        (next, isAtomic) = (last.next, batch.isAtomic)
+    }
+
+    /// Judges the condition of the next entry that nothing else speaks against.
+    ///
+    /// - Parameters:
+    ///   - row: Its row.
+    ///   - machine: The sequencer. It does not change: otherwise each call would copy it.
+    /// - Returns: Why the entry can't be admitted; nil if it can.
+    mutating func admit(
+        _ row: BatchTarget, in machine: inout SequencerMachine
+    ) -> SequencerMachine.Fault? {
+        if let condition = row.unchangedSince, case .store(let name) = row.target {
+            let version = max(
+                machine.lastAdmittedChange(of: name), changes[row.target] ?? .zero,
+                changes[.state(name.state)] ?? .zero)
+            if let fault = machine.conflict(of: condition, with: version, of: name) { return fault }
+        }
+        if !isAtomic { changes[row.target] = next }
+        next = next.next
+        return nil
+    }
+}
+
+extension SequencerMachine {
+    /// The last entry that concerns a store, whether or not it is in the log yet.
+    fileprivate mutating func lastAdmittedChange(of name: StoreName) -> SequenceNumber {
+        max(
+            directory.beginnings[name] == nil
+                ? directory.stamp(of: name) : pipeline.lastAdmitted,
+            pipeline.lastChange(of: name))
+    }
+
+    /// Why a condition does not hold; nil if it does.
+    fileprivate mutating func conflict(
+        of condition: StoreVersion, with version: SequenceNumber, of name: StoreName
+    ) -> Fault? {
+        // Nobody knows a version before it is in the log.
+        let mark = HistoryMark(
+            log: tenure.log, sequence: condition.sequence,
+            epoch: condition.epoch == .none ? tenure.epoch : condition.epoch, claim: .none)
+        let text: String
+        if tenure.agreement(with: mark) < condition.sequence {
+            text = "the log has lost entry \(condition.sequence), or never had it"
+        } else if version > condition.sequence {
+            text = "\(name) has changed since \(condition.sequence): its version is \(version)"
+        } else {
+            return nil
+        }
+        return Fault(
+            code: .conflict, message: "\(text); read the store again, and then decide anew",
+            version: StoreVersion(sequence: version, epoch: tenure.epoch))
+    }
+}

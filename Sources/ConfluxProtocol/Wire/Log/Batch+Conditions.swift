@@ -1,0 +1,77 @@
+import ConfluxVocabulary
+
+// The conditions of a batch: an extension that must be understood, so that no sequencer takes an action without having
+// judged its condition.
+//
+//     conditions = 1*( u16 sequence epoch )    ; the row, from 0, ascending; the version
+
+extension Frame {
+    /// The tag of the extension that has the conditions of a batch.
+    static let conditionsTag: UInt16 = 0x8001
+}
+
+extension FrameWriter {
+    /// Writes the extensions of a batch, behind their length.
+    mutating func conditions(of targets: [BatchTarget]) {
+        let count = targets.count { $0.unchangedSince != nil }
+        guard count > 0 else { return fixed(UInt32(0)) }
+        let bytes = count * BatchLayout.conditionBytes
+        fixed(UInt32(BatchLayout.conditionsHeadBytes + bytes))
+        fixed(Frame.conditionsTag)
+        fixed(UInt32(bytes))
+        for (row, target) in targets.enumerated() {
+            guard let version = target.unchangedSince else { continue }
+            fixed(UInt16(row))
+            number(version.sequence)
+            number(version.epoch)
+        }
+    }
+}
+
+extension FrameReader {
+    /// Reads the extensions of a batch.
+    mutating func readConditions(of targets: inout [BatchTarget]) throws(WireError) {
+        while let (tag, content) = try nextExtension(knowing: Frame.conditionsTag) {
+            guard tag == Frame.conditionsTag else { continue }
+            var content = content
+            var next = 0
+            repeat {
+                let at = content.offset
+                let row = Int(try content.fixed(UInt16.self, "the row of a condition"))
+                guard row >= next, row < targets.count, case .store = targets[row].target else {
+                    throw .malformed(
+                        at: at, expected: "the row of a condition: of one store, ascending")
+                }
+                let sequence = SequenceNumber(try content.number("the number of a condition"))
+                targets[row].unchangedSince = StoreVersion(
+                    sequence: sequence, epoch: try content.epoch("the epoch of a condition"))
+                next = row + 1
+            } while content.remaining > 0
+        }
+    }
+}
+
+extension Batch {
+    /// Whether any of its entries has a condition.
+    var hasConditions: Bool { targets.contains { $0.unchangedSince != nil } }
+
+    /// The batch as it is logged: without conditions, which have been judged.
+    var withoutConditions: Batch {
+        guard hasConditions else { return self }
+        var targets = targets
+        for row in targets.indices { targets[row].unchangedSince = nil }
+        var writer = FrameWriter()
+        writer.reserve(encoded.count)
+        let outline = BatchOutline(
+            firstCounter: firstCounter, settled: settled, kind: kind, count: count)
+        BatchLayout.writePrefix(outline, rows: targets.count, to: &writer)
+        for target in targets { target.write(to: &writer) }
+        writer.fixed(UInt32(0))  // no extensions
+        let headBytes = writer.bytes.count
+        writer.raw(entries)
+        let bytes = writer.take()[...]
+        return Batch(
+            firstCounter: firstCounter, settled: settled, kind: kind, targets: targets,
+            count: count, entries: bytes.dropFirst(headBytes), encoded: bytes)
+    }
+}

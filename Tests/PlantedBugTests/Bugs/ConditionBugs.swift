@@ -1,0 +1,62 @@
+extension PlantedBug {
+    private static let file = "ConfluxProtocol/Sequencer/Entries/SequencerMachine+Conditions.swift"
+
+    /// Actions with a condition.
+    static let conditions: [PlantedBug] = [
+        PlantedBug(
+            name: "a condition is not compared", rule: 24, file: file,
+            original: """
+                } else if version > condition.sequence {
+                """,
+            planted: """
+                } else if !PLANTED, version > condition.sequence {
+                """),
+        PlantedBug(
+            name: "a condition overlooks what is not in the log yet", rule: 24, file: file,
+            original: """
+                            pipeline.lastChange(of: name))
+                """,
+            planted: """
+                            PLANTED ? .zero : pipeline.lastChange(of: name))
+                """),
+        PlantedBug(
+            name: "a condition overlooks its own batch", rule: 24, file: file,
+            original: """
+                if !isAtomic { changes[row.target] = next }
+                """,
+            planted: """
+                if !isAtomic, !PLANTED { changes[row.target] = next }
+                """),
+        PlantedBug(
+            name: "a condition of a lost history holds", rule: 24, file: file,
+            original: """
+                if tenure.agreement(with: mark) < condition.sequence {
+                """,
+            planted: """
+                if !PLANTED, tenure.agreement(with: mark) < condition.sequence {
+                """),
+        PlantedBug(
+            name: "a condition is compared before deduplication", rule: 24,
+            file: "ConfluxProtocol/Sequencer/Entries/SequencerMachine+Submit.swift",
+            original: """
+                let isPaced = batch.isVoid || pace.allows(principal, at: now)
+                """,
+            planted: """
+                let isPaced = batch.isVoid || pace.allows(principal, at: now)
+                if PLANTED, batch.hasConditions {
+                    var judge = ConditionJudge(of: batch, behind: pipeline.lastAdmitted)
+                    var fault: Fault?
+                    batch.forEachEntry { row, _ in
+                        fault = fault ?? judge.admit(batch.targets[row], in: &self)
+                    }
+                    if let fault, batch.lastCounter <= sessions[incarnation]?.ledger.lastCounter ?? 0 {
+                        let rejection = Rejection(
+                            firstCounter: batch.firstCounter, count: batch.count,
+                            code: fault.code, message: fault.message, version: fault.version)
+                        effects.append(.send(.rejection(rejection), to: connection))
+                        return
+                    }
+                }
+                """),
+    ]
+}
