@@ -55,6 +55,17 @@ struct GoldenSample: Sendable, CustomTestStringConvertible {
         return builder.finish(firstCounter: 15, settled: 7, isAtomic: true)
     }()
 
+    private static let conditionalBatch: Batch = {
+        var builder = BatchBuilder()
+        let plain = BatchTarget(target: .store(counter), schemaVersion: 1, coding: .json)
+        let conditional = BatchTarget(
+            target: .store(prefs), life: SequenceNumber(4), schemaVersion: 2, coding: .json,
+            unchangedSince: StoreVersion(sequence: SequenceNumber(17), epoch: Epoch(3)))
+        builder.append(target: plain, payload: utf8(#"{"increment":{}}"#))
+        builder.append(target: conditional, payload: utf8(#"{"remove":{"at":"/draft"}}"#))
+        return builder.finish(firstCounter: 16, settled: 7)
+    }()
+
     static let commitFrame: Bytes = {
         var builder = CommitBuilder(
             log: log, epoch: Epoch(2), predecessor: Epoch(1), first: SequenceNumber(10))
@@ -215,6 +226,7 @@ struct GoldenSample: Sendable, CustomTestStringConvertible {
             GoldenSample("close, a state", .node(.close(Close(subject: .state(prefs.state))))),
             GoldenSample("submit", .node(.submit(batch))),
             GoldenSample("submit, atomic", .node(.submit(atomicBatch))),
+            GoldenSample("submit, with a condition", .node(.submit(conditionalBatch))),
             GoldenSample(
                 "submit, void",
                 .node(.submit(.void(firstCounter: 12, count: 3, settled: 7)))),
@@ -339,6 +351,14 @@ struct GoldenSample: Sendable, CustomTestStringConvertible {
                         Rejection(
                             firstCounter: 12, count: 1, code: .unknownTarget,
                             message: "nobody hosts “county”; known: counter")))),
+            GoldenSample(
+                "rejection, of a condition",
+                .sequencer(
+                    .rejection(
+                        Rejection(
+                            firstCounter: 17, count: 1, code: .conflict,
+                            message: "document/prefs has changed since 17: its version is 18",
+                            version: StoreVersion(sequence: SequenceNumber(18), epoch: Epoch(3)))))),
             GoldenSample(
                 "expected, a gap",
                 .sequencer(.expected(Expected(counter: 12, reason: .gap)))),

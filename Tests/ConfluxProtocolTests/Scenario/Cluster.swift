@@ -362,9 +362,10 @@ struct Cluster {
     /// Dispatches texts as one batch, without delivering anything.
     mutating func submit(
         _ texts: [String], to target: String, life: SequenceNumber = .zero, from id: NodeID,
-        isAtomic: Bool = false
+        ifUnchangedSince version: StoreVersion? = nil, isAtomic: Bool = false
     ) {
-        nodes[id]?.dispatch(texts, to: target, life: life, isAtomic: isAtomic)
+        nodes[id]?.dispatch(
+            texts, to: target, life: life, ifUnchangedSince: version, isAtomic: isAtomic)
         flushInputs(of: id)
     }
 

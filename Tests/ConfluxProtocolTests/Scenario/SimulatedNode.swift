@@ -153,7 +153,8 @@ struct SimulatedNode {
     }
 
     mutating func dispatch(
-        _ texts: [String], to target: String, life: SequenceNumber = .zero, isAtomic: Bool
+        _ texts: [String], to target: String, life: SequenceNumber = .zero,
+        ifUnchangedSince version: StoreVersion? = nil, isAtomic: Bool
     ) {
         var builder = BatchBuilder()
         for text in texts {
@@ -164,7 +165,8 @@ struct SimulatedNode {
             targets[machine.nextCounter + UInt64(builder.count)] = parsed
             builder.append(
                 target: BatchTarget(
-                    target: parsed, life: life, schemaVersion: 1, coding: .json),
+                    target: parsed, life: life, schemaVersion: 1, coding: .json,
+                    unchangedSince: version),
                 payload: Array((parts.last ?? "").utf8))
         }
         inputs.append(.dispatched(machine.batch(of: &builder, isAtomic: isAtomic)))

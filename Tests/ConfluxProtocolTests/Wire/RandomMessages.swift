@@ -15,7 +15,7 @@ struct RandomMessages {
         case 0: .node(.hello(hello()))
         case 1: .node(.open(open()))
         case 2: .node(.close(Close(subject: subject())))
-        case 3: .node(.submit(below(4) == 0 ? void() : batch()))
+        case 3: .node(.submit(below(4) == 0 ? void() : flag() ? batch() : conditionalBatch()))
         case 4:
             .node(
                 .fetch(
@@ -201,7 +201,7 @@ struct RandomMessages {
     private mutating func rejection() -> Rejection {
         Rejection(
             firstCounter: start(), count: word() | 1, code: element(of: RejectionCode.self),
-            message: text())
+            message: text(), version: optional { $0.version() })
     }
 
     private mutating func confirmed() -> Confirmed {
@@ -303,6 +303,21 @@ struct RandomMessages {
         BatchTarget(
             target: target(), life: sequence(), schemaVersion: word(),
             coding: element(of: PayloadCoding.self))
+    }
+
+    /// A batch of which some rows have a condition.
+    mutating func conditionalBatch() -> Batch {
+        var builder = BatchBuilder()
+        for _ in 0...below(5) {
+            var row = batchTarget()
+            if case .store = row.target { row.unchangedSince = optional { $0.version() } }
+            builder.append(target: row, payload: bytes(20))
+        }
+        return builder.finish(firstCounter: start(), settled: number(), isAtomic: flag())
+    }
+
+    mutating func version() -> StoreVersion {
+        StoreVersion(sequence: sequence(), epoch: epoch())
     }
 
     mutating func target() -> Target {

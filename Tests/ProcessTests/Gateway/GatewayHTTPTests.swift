@@ -51,6 +51,82 @@ extension ProcessTests {
             }
         }
 
+        @Test func `of two that read the same version, one changes the store`() async throws {
+            try await withSite { site in
+                let sequencer = try await site.sequencer()
+                let gateway = try await site.gateway(of: sequencer)
+                let http = gateway.http
+                let path = "/stores/document/prefs"
+                _ = try await http.dispatch(Self.set, to: "document/prefs")
+                let read = try await http.ask("GET", path)
+                let tag = try #require(read.tag)
+                #expect(tag == read.json[key: "version"]?.description)
+                let first = try await http.ask(
+                    "POST", "\(path)/actions", body: Self.set, ["If-Match": tag])
+                #expect(first.status == 200)
+                let second = try await http.ask(
+                    "POST", "\(path)/actions", body: Self.set, ["If-Match": tag])
+                #expect(second.status == 412 && second.code == "conflict")
+                // The answer has the version that holds now, as the socket and the tool understand it, too.
+                let present = try #require(second.json[key: "version"]?.string)
+                #expect(second.tag == "\"\(present)\"")
+                let peer = try LibraryPeer(ZMQ_DEALER, gateway.ask)
+                #expect(
+                    try await peer.ask(#"{"get":"document/prefs"}"#)[key: "version"]?.string
+                        == present)
+                let asked = try await peer.ask(
+                    #"{"store":"document/prefs","dispatch":\#(Self.set),"ifUnchangedSince":"\#(present)"}"#)
+                let number = try #require(asked[key: "receipt"]?[key: "sequence"]?.number)
+                let late = try await peer.ask(
+                    #"{"store":"document/prefs","dispatch":\#(Self.set),"ifUnchangedSince":"\#(present)"}"#)
+                #expect(late[key: "error"]?[key: "code"] == "conflict")
+                let told = try await site.run(
+                    "dispatch", "document/prefs", Self.set, "--if-unchanged-since", present, "--json",
+                    "--connect", sequencer.address)
+                #expect(told.end == .exited(80))
+                let error = try object(told.output.first ?? "")[key: "error"]
+                #expect(error?[key: "code"] == "conflict")
+                let version = try #require(error?[key: "version"]?.string)
+                for version in [version, "\(number)"] {
+                    let done = try await site.run(
+                        "dispatch", "document/prefs", Self.set, "--if-unchanged-since", version,
+                        "--connect", sequencer.address)
+                    #expect(done.end == .exited(version == "\(number)" ? 80 : 0), "\(done.message)")
+                }
+                // Any version will do.
+                let any = try await http.ask(
+                    "POST", "\(path)/actions", body: Self.set, ["If-Match": "*"])
+                #expect(any.status == 200)
+                // A key repeats the answer, whatever has changed since.
+                let now = try #require(try await http.ask("GET", path).tag)
+                let keyed = ["If-Match": now, "Idempotency-Key": "k1"]
+                var receipts: [UInt64?] = []
+                for _ in 1...2 {
+                    let answer = try await http.ask(
+                        "POST", "\(path)/actions", body: Self.set, keyed)
+                    receipts.append(answer.json[key: "receipt"]?[key: "sequence"]?.number)
+                }
+                #expect(receipts[0] != nil && receipts[0] == receipts[1])
+            }
+        }
+
+        @Test func `a condition is for one action to one store`() async throws {
+            try await withSite { site in
+                for arguments in [
+                    ["counter/*", "increment"], ["counter", "-"], ["counter", "--file", "none"],
+                ] {
+                    let told = try await Tool.outcome(
+                        of: try site.start(
+                            ["dispatch"] + arguments + ["--if-unchanged-since", "3"]))
+                    #expect(told.end == .exited(64), "\(arguments)")
+                    #expect(told.message.contains("--if-unchanged-since is"), "\(told.message)")
+                }
+                let told = try await site.run(
+                    "dispatch", "counter", "increment", "--if-unchanged-since", "three")
+                #expect(told.end == .exited(64) && told.message.contains("such as 17"))
+            }
+        }
+
         @Test func `whatever is wrong with a request is a problem that says what to do`()
             async throws
         {
@@ -79,7 +155,11 @@ extension ProcessTests {
                         "POST", "\(prefs)/actions", Self.set, ["Content-Type": "text/plain"], 415,
                         "unsupportedMediaType"
                     ),
-                    ("POST", "\(prefs)/actions", Self.set, ["If-Match": "1"], 501, "unsupported"),
+                    ("POST", "\(prefs)/actions", Self.set, ["If-Match": "1"], 412, "conflict"),
+                    (
+                        "POST", "\(prefs)/actions", Self.set, ["If-Match": #"W/"17""#], 400,
+                        "invalidRequest"
+                    ),
                     (
                         "POST", "\(prefs)/actions", Self.set,
                         ["Idempotency-Key": String(repeating: "x", count: 129)], 400,

@@ -18,6 +18,8 @@ struct HTTPPeer: Sendable {
         let status: Int
         let type: String
         let json: JSONValue
+        /// The entity tag.
+        let tag: String?
 
         /// The code of a problem.
         var code: String? { json[key: "code"]?.string }
@@ -47,7 +49,8 @@ struct HTTPPeer: Sendable {
         return Answer(
             status: http.statusCode,
             type: http.value(forHTTPHeaderField: "Content-Type") ?? "",
-            json: try JSONValue(json: Array(data)))
+            json: try JSONValue(json: Array(data)),
+            tag: http.value(forHTTPHeaderField: "ETag"))
     }
 
     /// Dispatches an action.

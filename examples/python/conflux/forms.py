@@ -375,13 +375,13 @@ def octets_of(value):
     return bytes.fromhex(value) if isinstance(value, str) else bytes(value)
 
 
-def extensions(reader):
+def extensions(reader, known=None):
     """The extensions in the remaining octets, with the tag and the reader of each. One that must be
-    understood is `Unsupported`, since this version has none."""
+    understood is `Unsupported`, unless its tag is known."""
     while reader.left:
         tag = U16.read(reader)
         body = reader.part(U32.read(reader))
-        if tag >= CRITICAL_TAG:
+        if tag >= CRITICAL_TAG and tag != known:
             raise Unsupported(f"the extension {tag:#06x}")
         yield tag, body
 

@@ -44,6 +44,7 @@ REJECTION_CODE = Code(
         1: "unknownTarget", 2: "payloadTooLarge", 3: "malformed", 4: "unrecorded",
         5: "otherLife", 6: "schemaVersion", 7: "tableFull", 8: "unsupported", 9: "withdrawn",
         10: "frozen", 11: "passed", 12: "damaged", 13: "notAllowed", 14: "upgradeFailed",
+        15: "conflict",
     },
     U16,
 )
@@ -64,6 +65,8 @@ class Batch(Form):
 
     least = 27
     KINDS = ("separate", "atomic", "void")
+    CONDITIONS = 0x8001
+    CONDITION = Record(row=U16, sequence=NUMBER, epoch=NUMBER)
     ROW = Record(target=TARGET, life=NUMBER, schemaVersion=U32, coding=CODING)
     ROWS = List(ROW, ROWS_MAX, U16)
 
@@ -78,7 +81,7 @@ class Batch(Form):
         rows = self.ROWS.read(reader)
         if (self.KINDS[kind] == "void") != (not rows):
             raise Malformed("a batch has rows exactly if it has actions")
-        skip_extensions(reader.part(U32.read(reader)))
+        self.read_conditions(reader.part(U32.read(reader)), rows)
         entries = []
         while self.KINDS[kind] != "void" and len(entries) < count:
             row = VARINT.read(reader)
@@ -91,13 +94,40 @@ class Batch(Form):
             "count": count, "targets": rows, "entries": entries,
         }
 
+    def read_conditions(self, reader, rows):
+        """The versions that rows name: their entries are taken only if their store has not changed since."""
+        for tag, body in extensions(reader, self.CONDITIONS):
+            if tag != self.CONDITIONS:
+                continue
+            last = -1
+            while last < 0 or body.left:
+                condition = self.CONDITION.read(body)
+                row = condition.pop("row")
+                if not last < row < len(rows) or "/" not in rows[row]["target"] or (
+                    rows[row]["target"].endswith("/*")
+                ):
+                    raise Malformed(f"a condition of row {row}")
+                rows[row]["unchangedSince"] = condition
+                last = row
+
+    def write_conditions(self, rows, out):
+        inner = bytearray()
+        for index, row in enumerate(rows):
+            if "unchangedSince" in row:
+                self.CONDITION.write(row["unchangedSince"] | {"row": index}, inner)
+        U32.write(len(inner) + 6 if inner else 0, out)
+        if inner:
+            U16.write(self.CONDITIONS, out)
+            U32.write(len(inner), out)
+            out += inner
+
     def write(self, batch, out):
         POSITIVE.write(batch["firstCounter"], out)
         NUMBER.write(batch["settled"], out)
         U8.write(self.KINDS.index(batch["kind"]), out)
         COUNT.write(batch["count"], out)
         self.ROWS.write(batch["targets"], out)
-        U32.write(0, out)
+        self.write_conditions(batch["targets"], out)
         if batch["kind"] != "void" and len(batch["entries"]) != batch["count"]:
             raise ValueError("a batch has as many entries as it says")
         for entry in batch["entries"]:
@@ -398,33 +428,39 @@ RECEIPTS = Record(
         )
     )
 )
-REJECTION = Spans(
-    Record(firstCounter=POSITIVE, count=COUNT, code=REJECTION_CODE, message=TEXT), "firstCounter"
-)
 
 
-class Expected(Form):
-    """That a batch was discarded, and what holds it up, which an extension says for people."""
+class Extended(Form):
+    """A record, and one more member that an extension with this tag may have."""
 
-    HELD_UP = 3
-    PLACE = Record(counter=POSITIVE, reason=Choice({0: "gap", 1: "full"}))
-    least = PLACE.least
+    def __init__(self, record, tag, name, form):
+        self.record, self.tag, self.name, self.form = record, tag, name, form
+        self.least = record.least
 
     def read(self, reader):
-        value = self.PLACE.read(reader) | {"message": None}
+        value = self.record.read(reader) | {self.name: None}
         for tag, body in extensions(reader):
-            if tag == self.HELD_UP:
-                value["message"] = TEXT.read(body)
+            if tag == self.tag:
+                value[self.name] = self.form.read(body)
         return value
 
     def write(self, value, out):
-        self.PLACE.write({name: value[name] for name in ("counter", "reason")}, out)
-        if value["message"] is not None:
-            U16.write(self.HELD_UP, out)
-            Sized(TEXT).write(value["message"], out)
+        self.record.write({name: value[name] for name in value if name != self.name}, out)
+        if value[self.name] is not None:
+            U16.write(self.tag, out)
+            Sized(self.form).write(value[self.name], out)
 
 
-EXPECTED = Expected()
+#: The version is that of the store, if it contradicts a condition.
+REJECTION = Extended(
+    Spans(
+        Record(firstCounter=POSITIVE, count=COUNT, code=REJECTION_CODE, message=TEXT),
+        "firstCounter",
+    ),
+    6, "version", Record(sequence=NUMBER, epoch=NUMBER))
+#: A batch was discarded. The message says for people what holds it up.
+EXPECTED = Extended(
+    Record(counter=POSITIVE, reason=Choice({0: "gap", 1: "full"})), 3, "message", TEXT)
 CONFIRMED = Record(
     request=U64, outcome=Choice({1: ("confirmed", NUMBER), 2: ("failed", REJECTED)})
 )
