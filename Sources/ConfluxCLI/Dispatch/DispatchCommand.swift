@@ -74,7 +74,8 @@ enum DispatchCommand {
             key for seven days.
             """,
         parameters: [
-            target, action, file, wait, unchangedSince, resume, schemaVersion, unchecked, WorkerOptions.payloadMax,
+            target, action, file, wait, unchangedSince, resume, schemaVersion, unchecked,
+            WorkerOptions.payloadMax,
         ] + Connection.parameters,
         groups: [.exactlyOne(action, file)],
         examples: [
@@ -196,7 +197,8 @@ extension ValueParser where Value == SessionKey {
 extension ValueParser where Value == StoreVersion {
     /// The version of a store.
     fileprivate static var version: ValueParser<StoreVersion> {
-        ValueParser("VERSION", expecting: "a version: the number of an entry, such as 17 or 17@512") {
+        ValueParser("VERSION", expecting: "a version: the number of an entry, such as 17 or 17@512")
+        {
             StoreVersion($0)
         }
     }

@@ -88,10 +88,12 @@ enum Answer: Sendable {
         ]
     }
 
-    /// The version of the store, as a JSON string, if the answer has one.
-    var version: [UInt8]? {
-        guard case .success(let members) = self else { return nil }
-        return members.first { "\($0.key)" == "version" }?.json
+    /// The version of the store, if the answer has one. As a JSON string, it is an entity tag.
+    var tag: String? {
+        guard case .success(let members) = self,
+            let version = members.first(where: { "\($0.key)" == "version" })
+        else { return nil }
+        return try? String(utf8: version.json)
     }
 }
 

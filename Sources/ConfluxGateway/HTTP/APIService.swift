@@ -95,12 +95,10 @@ struct APIService: HTTPService {
             Desk.Inquiry(request: request) { answer in
                 switch answer {
                 case .success:
-                    let tag = answer.version.map {
-                        [("ETag", String(decoding: $0, as: UTF8.self))]
-                    }
                     exchange.answer(
                         HTTPAnswer(
-                            status: 200, type: "application/json", headers: tag ?? [],
+                            status: 200, type: "application/json",
+                            headers: answer.tag.map { [("ETag", $0)] } ?? [],
                             body: .bytes(answer.bytes())))
                 case .failure(let failure): exchange.answer(Problem(failure).answer)
                 }

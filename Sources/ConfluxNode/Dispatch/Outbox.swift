@@ -179,15 +179,6 @@ package final class Outbox: @unchecked Sendable {
         if mustWake { wake() }
     }
 
-    /// Appends an action whose payload is an array.
-    package func submit(
-        _ aim: Aim, _ payload: [UInt8], mayWait: Bool, ifUnchangedSince version: StoreVersion? = nil
-    ) -> DispatchHandle {
-        payload.withUnsafeBytes {
-            submit(aim, $0, mayWait: mayWait, ifUnchangedSince: version)
-        }
-    }
-
     private static var isInTask: Bool { withUnsafeCurrentTask { $0 != nil } }
 
     /// Waits until the outbox has room, or is closed, or the waiting task is cancelled.
@@ -379,11 +370,7 @@ package final class Outbox: @unchecked Sendable {
     }
 
     /// Whether it takes no more actions.
-    var isClosedForActions: Bool {
-        condition.lock()
-        defer { condition.unlock() }
-        return isClosed
-    }
+    var isClosedForActions: Bool { condition.withLock { isClosed } }
 
     /// Takes no more actions from now on.
     func close() {

@@ -108,6 +108,17 @@ extension OutboxRoute {
     }
 }
 
+extension Outbox {
+    /// Appends an action whose payload is an array.
+    package func submit(
+        _ aim: Aim, _ payload: [UInt8], mayWait: Bool, ifUnchangedSince version: StoreVersion? = nil
+    ) -> DispatchHandle {
+        payload.withUnsafeBytes {
+            submit(aim, $0, mayWait: mayWait, ifUnchangedSince: version)
+        }
+    }
+}
+
 /// Sends actions on condition that the store has not changed since a version.
 private final class ConditionalRoute<S: BridgedState>: ActionRoute {
     private let route: OutboxRoute<S>

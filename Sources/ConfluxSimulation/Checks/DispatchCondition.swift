@@ -28,14 +28,16 @@ extension Branch {
         guard last <= condition.version.sequence else {
             throw Violation(
                 promise: "P10",
-                message: "\(record.text) stands at \(sequence) on condition that \(condition.store) has not changed "
+                message:
+                    "\(record.text) stands at \(sequence) on condition that \(condition.store) has not changed "
                     + "since \(condition.version), and \(last) had changed it")
         }
         guard let (digest, version) = condition.seen, version == history.version else { return }
         guard history.isRight(digest, of: version, at: SequenceNumber(first.rawValue - 1)) else {
             throw Violation(
                 promise: "P10",
-                message: "\(record.text) stands at \(sequence), and \(condition.store) is not as its program saw it "
+                message:
+                    "\(record.text) stands at \(sequence), and \(condition.store) is not as its program saw it "
                     + "at \(condition.version)")
         }
     }

@@ -254,7 +254,8 @@ final class Truth {
                 else {
                     throw Violation(
                         promise: "P10",
-                        message: "\(record.text) was told that \(condition.store) has changed since "
+                        message:
+                            "\(record.text) was told that \(condition.store) has changed since "
                             + "\(condition.version), and it has not")
                 }
             } else if error.code == .withdrawn, !record.isWithdrawalAsked {

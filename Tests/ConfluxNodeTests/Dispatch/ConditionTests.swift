@@ -27,7 +27,8 @@ struct ConditionTests {
                                 written.append(next)
                             } catch {
                                 guard error.code == .conflict else { throw error }
-                                #expect(error.version.map { $0.sequence > version.sequence } == true)
+                                #expect(
+                                    error.version.map { $0.sequence > version.sequence } == true)
                                 // What contradicted may not be applied here yet.
                                 try await node.barrier()
                             }
@@ -113,8 +114,10 @@ struct ConditionTests {
         let scope = Scope()
         let all = await scope.run {
             await #expect(throws: DispatchError.self) {
-                try await Store<TallyState>.actions.dispatch(.add(1), ifUnchangedSince: local.version)
-                    .receipt()
+                try await Store<TallyState>.actions.dispatch(
+                    .add(1), ifUnchangedSince: local.version
+                )
+                .receipt()
             }
         }
         #expect(all?.message.contains("A condition is about one store") == true)
@@ -135,7 +138,8 @@ struct ConditionTests {
         let version = StoreVersion(sequence: SequenceNumber(17), epoch: Epoch(512))
         #expect("\(version)" == "17@512" && StoreVersion("17@512") == version)
         #expect(StoreVersion("17") == StoreVersion(sequence: SequenceNumber(17)))
-        for text in ["", "@", "17@", "@5", "-1", "+1", "1@2@3", "1 ", "0x1", "9223372036854775808"] {
+        for text in ["", "@", "17@", "@5", "-1", "+1", "1@2@3", "1 ", "0x1", "9223372036854775808"]
+        {
             #expect(StoreVersion(text) == nil, "\(text)")
         }
     }

@@ -75,13 +75,16 @@ extension ProcessTests {
                     try await peer.ask(#"{"get":"document/prefs"}"#)[key: "version"]?.string
                         == present)
                 let asked = try await peer.ask(
-                    #"{"store":"document/prefs","dispatch":\#(Self.set),"ifUnchangedSince":"\#(present)"}"#)
+                    #"{"store":"document/prefs","dispatch":\#(Self.set),"ifUnchangedSince":"\#(present)"}"#
+                )
                 let number = try #require(asked[key: "receipt"]?[key: "sequence"]?.number)
                 let late = try await peer.ask(
-                    #"{"store":"document/prefs","dispatch":\#(Self.set),"ifUnchangedSince":"\#(present)"}"#)
+                    #"{"store":"document/prefs","dispatch":\#(Self.set),"ifUnchangedSince":"\#(present)"}"#
+                )
                 #expect(late[key: "error"]?[key: "code"] == "conflict")
                 let told = try await site.run(
-                    "dispatch", "document/prefs", Self.set, "--if-unchanged-since", present, "--json",
+                    "dispatch", "document/prefs", Self.set, "--if-unchanged-since", present,
+                    "--json",
                     "--connect", sequencer.address)
                 #expect(told.end == .exited(80))
                 let error = try object(told.output.first ?? "")[key: "error"]

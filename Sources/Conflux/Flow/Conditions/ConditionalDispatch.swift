@@ -53,7 +53,8 @@ extension Actions where State: ReplicatedState {
         case .store:
             with(StoreCore<State>.self) { $0.dispatch(action, ifUnchangedSince: version) }
         case .all: DispatchHandle(.failed(.conditionOfMany(State.self)))
-        case .elsewhere: with(RouteOnly<State>.self) { $0.conditional(on: version).dispatch(action) }
+        case .elsewhere:
+            with(RouteOnly<State>.self) { $0.conditional(on: version).dispatch(action) }
         }
     }
 }

@@ -1,16 +1,13 @@
 import ConfluxVocabulary
 
-// The extensions of messages in version 1: the shapes of a state's actions, what holds up a batch, and the version that
-// contradicts a condition. A peer that does not know them skips them. Then actions are not checked before they are
-// sent, and wait without a reason.
+// The extensions of messages in version 1: the shapes of a state's actions, and what holds up a batch. A peer that
+// does not know them skips them. Then actions are not checked before they are sent, and wait without a reason.
 
 extension Frame {
     /// The tag of the extension that has, or asks for, the shapes of a state's actions.
     static let shapesTag: UInt16 = 1
     /// The tag of the extension that says what holds up a batch.
     static let heldUpTag: UInt16 = 3
-    /// The tag of the extension that has the version of a store.
-    static let versionTag: UInt16 = 6
 }
 
 extension FrameWriter {
@@ -41,14 +38,6 @@ extension FrameWriter {
         appendExtension(Frame.heldUpTag) { $0.text(message) }
     }
 
-    /// Writes the version of a store.
-    mutating func version(_ version: StoreVersion) {
-        appendExtension(Frame.versionTag) { writer in
-            writer.number(version.sequence)
-            writer.number(version.epoch)
-        }
-    }
-
     /// Writes a request for the shapes of a state.
     mutating func shapes(askedOf state: Name) {
         appendExtension { state.write(to: &$0) }
@@ -75,19 +64,6 @@ extension FrameReader {
             message = try content.text("what holds up a batch")
         }
         return message
-    }
-
-    /// Reads the version of a store; nil if there is none.
-    mutating func readVersion() throws(WireError) -> StoreVersion? {
-        var version: StoreVersion?
-        while let (tag, content) = try nextExtension() {
-            guard tag == Frame.versionTag else { continue }
-            var content = content
-            version = StoreVersion(
-                sequence: try content.sequence("a store's version"),
-                epoch: try content.epoch("an epoch"))
-        }
-        return version
     }
 
     /// Reads the extensions that fill the rest, and skips all but those with shapes.

@@ -7,7 +7,8 @@ import Testing
 struct ConditionScenarios {
     /// Dispatches texts to `list/shared` on condition that it has not changed since a number.
     private func dispatch(
-        _ texts: [String], since sequence: SequenceNumber?, epoch: Epoch = .none, from node: Int = 1,
+        _ texts: [String], since sequence: SequenceNumber?, epoch: Epoch = .none,
+        from node: Int = 1,
         in cluster: inout Cluster, isAtomic: Bool = false
     ) {
         cluster.submit(
@@ -189,7 +190,8 @@ struct ConditionScenarios {
         }
         let batch = builder.finish(firstCounter: 1, settled: 0)
         let parts = batch.parts(withdrawing: RangeSet(2..<3), settled: 0)
-        #expect(parts.map { $0.targets.map { $0.unchangedSince?.sequence.rawValue } } == [[1], [], [3]])
+        #expect(
+            parts.map { $0.targets.map { $0.unchangedSince?.sequence.rawValue } } == [[1], [], [3]])
         for part in parts { #expect(throws: Never.self) { try Batch.decode(part.encoded) } }
     }
 

@@ -8,6 +8,8 @@ import ConfluxVocabulary
 extension Frame {
     /// The tag of the extension that has the conditions of a batch.
     static let conditionsTag: UInt16 = 0x8001
+    /// The tag of the extension of a rejection that has the version which contradicts a condition.
+    static let versionTag: UInt16 = 6
 }
 
 extension FrameWriter {
@@ -24,6 +26,14 @@ extension FrameWriter {
             fixed(UInt16(row))
             number(version.sequence)
             number(version.epoch)
+        }
+    }
+
+    /// Writes the version of a store.
+    mutating func version(_ version: StoreVersion) {
+        appendExtension(Frame.versionTag) { writer in
+            writer.number(version.sequence)
+            writer.number(version.epoch)
         }
     }
 }
@@ -48,6 +58,19 @@ extension FrameReader {
                 next = row + 1
             } while content.remaining > 0
         }
+    }
+
+    /// Reads the version of a store; nil if there is none.
+    mutating func readVersion() throws(WireError) -> StoreVersion? {
+        var version: StoreVersion?
+        while let (tag, content) = try nextExtension() {
+            guard tag == Frame.versionTag else { continue }
+            var content = content
+            version = StoreVersion(
+                sequence: try content.sequence("a store's version"),
+                epoch: try content.epoch("an epoch"))
+        }
+        return version
     }
 }
 
