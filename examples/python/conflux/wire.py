@@ -126,7 +126,11 @@ class Batch(Form):
         NUMBER.write(batch["settled"], out)
         U8.write(self.KINDS.index(batch["kind"]), out)
         COUNT.write(batch["count"], out)
-        self.ROWS.write(batch["targets"], out)
+        plain = [
+            {name: row[name] for name in row if name != "unchangedSince"}
+            for row in batch["targets"]
+        ]
+        self.ROWS.write(plain, out)
         self.write_conditions(batch["targets"], out)
         if batch["kind"] != "void" and len(batch["entries"]) != batch["count"]:
             raise ValueError("a batch has as many entries as it says")
