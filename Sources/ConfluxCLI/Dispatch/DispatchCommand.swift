@@ -47,8 +47,8 @@ enum DispatchCommand {
     private static let unchangedSince = Option<StoreVersion?>(
         "--if-unchanged-since", parse: .version,
         summary: """
-            Dispatch the action only if the store has not changed since this version: the number that observe prints, or \
-            the version of a conflict. For one action to one store.
+            Dispatch the action only if the store has not changed since this version: the number that observe prints with \
+            the state. For one action to one store.
             """)
     private static let resume = Option<SessionKey?>(
         "--resume", parse: .sessionKey,

@@ -38,6 +38,7 @@ extension Applier {
                 for replica in stores.replicas.values
                 where target.concerns(replica.name) && hears(replica, at: sequence, recipients) {
                     skip(skipped, of: replica)
+                    pass(replica, at: sequence)
                 }
             }
         case .upgraded(let store, let life, let version, _, _):
@@ -85,14 +86,22 @@ extension Applier {
         return replica
     }
 
-    /// The store here that an event is for. Its version rises with the event, as it does at the sequencer (rule 24).
+    /// The store here that an event is for, which passes it.
     private func pass(
         _ store: StoreName, _ life: SequenceNumber, at sequence: SequenceNumber,
         _ recipients: Recipients
     ) -> Replica? {
         guard let replica = replica(store, life, at: sequence, recipients) else { return nil }
-        states[store.state]?.runner?.pass(replica)
+        pass(replica, at: sequence)
         return replica
+    }
+
+    /// Lets the version of a store rise with an event, as it does at the sequencer (rule 24).
+    private func pass(_ replica: Replica, at sequence: SequenceNumber) {
+        // A store that stopped, or begins anew, has not come to the event.
+        guard replica.progress.phase != .ended, replica.progress.phase != .empty else { return }
+        replica.lastChange = max(replica.lastChange, sequence)
+        states[replica.name.state]?.runner?.pass(replica)
     }
 
     /// Whether a store gets an event. A stopped store still gets the events of the feed, since the entry at

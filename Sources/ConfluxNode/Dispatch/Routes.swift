@@ -16,8 +16,12 @@ package final class OutboxRoute<S: BridgedState>: ActionRoute {
     /// action.)
     private let quick: QuickCoding<S.Action>
 
+    /// Whether it leads to one store.
+    private let isToOne: Bool
+
     package init(outbox: Outbox, target: Target) {
         self.outbox = outbox
+        isToOne = if case .store = target { true } else { false }
         // The store's life is not known yet. Zero means its life when the action is admitted.
         let aims = { (version: UInt32) in
             Outbox.Aim(BatchTarget(target: target, schemaVersion: version, coding: S.coding))
@@ -56,7 +60,7 @@ package final class OutboxRoute<S: BridgedState>: ActionRoute {
     }
 
     package func conditional(on version: StoreVersion) -> any ActionRoute<S> {
-        ConditionalRoute(self, version)
+        isToOne ? ConditionalRoute(self, version) : ClosedRoute(.conditionOfMany(S.self))
     }
 
     fileprivate func submit(
@@ -131,6 +135,10 @@ private final class ConditionalRoute<S: BridgedState>: ActionRoute {
     func submit(_ action: S.Action, mayWait: Bool) -> DispatchHandle {
         route.submit(action, mayWait: mayWait, ifUnchangedSince: version)
     }
+
+    func conditional(on version: StoreVersion) -> any ActionRoute<S> {
+        ConditionalRoute(route, version)
+    }
 }
 
 /// Refuses actions for a store, or a state, that the node no longer hosts. They would change it here
@@ -159,9 +167,15 @@ package final class ClosedRoute<S: State>: ActionRoute {
             reason: reason)
     }
 
+    fileprivate init(_ error: DispatchError) {
+        (isStopped, self.error) = (false, error)
+    }
+
     package func submit(_ action: S.Action, mayWait: Bool) -> DispatchHandle {
         DispatchHandle(.failed(error))
     }
+
+    package func conditional(on version: StoreVersion) -> any ActionRoute<S> { self }
 }
 
 /// Marks the node's own threads. They must not wait for room in the outbox, since they empty it.

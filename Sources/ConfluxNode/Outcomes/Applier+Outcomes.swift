@@ -46,9 +46,7 @@ extension Applier {
                     reason: RejectionReason(code: code, message: message)))
         case .conflict(let version, let message):
             .failed(
-                DispatchError(
-                    code: .conflict, message: "The sequencer did not take the action: \(message)",
-                    version: version))
+                DispatchError(code: .conflict, message: "\(message).", version: version))
         case .unknown: .failed(.outcomeUnknown)
         }
     }

@@ -63,7 +63,7 @@ class StoreRun {
 
     /// Ends a batch: tells the replica which entry it took last.
     final func end() {
-        if let replica, last != .zero { replica.lastChange = last }
+        if let replica { replica.lastChange = max(replica.lastChange, last) }
     }
 
     /// Whether the store applies the entry.

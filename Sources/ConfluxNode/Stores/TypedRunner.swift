@@ -255,7 +255,8 @@ final class TypedRunner<S: BridgedState>: EntryRunner {
                 continue
             }
             let progress = replica.progress
-            let hasEnded = progress.phase == .ended
+            // A store that stopped, or begins anew, is not up to date with the commit.
+            let hasEnded = progress.phase == .ended || progress.phase == .empty
             // A replica's position rises with every commit that concerns it.
             guard !hasEnded || !typed(run).isEmpty else { continue }
             let serial = progress.beginRun(of: commit, lanes: 1, bytes: run.bytes)

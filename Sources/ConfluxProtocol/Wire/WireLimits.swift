@@ -96,7 +96,8 @@ public struct WireLimits: Sendable, Hashable {
 
     /// The most that a batch of one entry has besides the payload: its fixed fields, one row with
     /// two names of 64 bytes, and the entry's two numbers.
-    static let batchOverheadBytes = BatchLayout.fixedBytes + BatchLayout.rowBytesMax + 2 + 5
+    static let batchOverheadBytes =
+        BatchLayout.fixedBytes + BatchLayout.conditionalRowBytesMax + 2 + 5
 
     private init(
         checkedFrameBytesMax: Int, batchBytesMax: Int, payloadBytesMax: Int, rowsPerBatchMax: Int,

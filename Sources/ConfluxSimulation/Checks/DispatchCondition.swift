@@ -24,7 +24,8 @@ extension Branch {
         in first: SequenceNumber
     ) throws(Violation) {
         guard let history = presentLife(condition.store) else { return }
-        let last = history.entries.last?.context.sequence ?? history.life
+        let last = max(
+            history.entries.last?.context.sequence ?? history.life, history.words.last ?? .zero)
         guard last <= condition.version.sequence else {
             throw Violation(
                 promise: "P10",
@@ -32,7 +33,7 @@ extension Branch {
                     "\(record.text) stands at \(sequence) on condition that \(condition.store) has not changed "
                     + "since \(condition.version), and \(last) had changed it")
         }
-        guard let (digest, version) = condition.seen, version == history.version else { return }
+        guard let (digest, version) = condition.seen else { return }
         guard history.isRight(digest, of: version, at: SequenceNumber(first.rawValue - 1)) else {
             throw Violation(
                 promise: "P10",

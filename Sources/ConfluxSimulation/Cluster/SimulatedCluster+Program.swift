@@ -117,14 +117,18 @@ extension SimulatedCluster {
         }
     }
 
-    /// The program looks at a store, and dispatches on condition that it stays as it is.
+    /// The program looks at a store, and dispatches on condition that it stays as it is; or that it is still as it was.
     private func look(at store: any SimulatedStore, on node: SimulatedNode) -> DispatchCondition? {
+        if let former = node.looks[store.name], random.chance(0.3) { return former }
         let version = store.version
         guard version.sequence > .zero else { return nil }
         var condition = DispatchCondition(store: store.name, version: version)
         // The state of a store with an executor of its own may be newer than its version.
         if !store.isLate, !node.spoilt.contains(store.name) {
             condition.seen = (Digest(of: store.encoded), store.schemaVersion)
+        }
+        if node.looks[store.name] == nil || random.chance(0.3) {
+            node.looks[store.name] = condition
         }
         return condition
     }

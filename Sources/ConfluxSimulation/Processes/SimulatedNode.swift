@@ -96,6 +96,8 @@ final class SimulatedNode {
     var leavingSince: Duration?
     /// The stores whose states were corrupted, until they are reloaded.
     var spoilt: Set<StoreName> = []
+    /// What its program saw when it looked at a store some time ago.
+    var looks: [StoreName: DispatchCondition] = [:]
     /// The highest number of a snapshot that each store got, and below, the number up to which entries were passed
     /// over.
     var restoredAt: [StoreName: SequenceNumber] = [:]

@@ -14,7 +14,7 @@ package struct CommandFailure: Error, Sendable {
     package let receipt: Receipt?
     /// The entries that the log lost, if that is the failure.
     package let lost: ClosedRange<SequenceNumber>?
-    /// The version that contradicts the condition of an action, if that is the failure.
+    /// The version that the store had instead of the one that the action names, if that is the failure.
     package let version: StoreVersion?
 
     /// Makes a failure.
@@ -24,7 +24,7 @@ package struct CommandFailure: Error, Sendable {
     ///   - code: The kind of failure; nil for the exit code's own name.
     ///   - receipt: The action's place in the log, if it is there.
     ///   - lost: The entries that the log lost, if that is the failure.
-    ///   - version: The version that contradicts the condition of an action, if that is the failure.
+    ///   - version: The version that the store had instead of the one that the action names, if that is the failure.
     ///   - message: What happened and what to do.
     package init(
         _ exitCode: ExitCode, code: String? = nil, receipt: Receipt? = nil,

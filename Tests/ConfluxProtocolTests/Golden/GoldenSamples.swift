@@ -357,7 +357,7 @@ struct GoldenSample: Sendable, CustomTestStringConvertible {
                     .rejection(
                         Rejection(
                             firstCounter: 17, count: 1, code: .conflict,
-                            message: "document/prefs has changed since 17: its version is 18",
+                            message: "document/prefs has changed since 17, and is at 18 now",
                             version: StoreVersion(sequence: SequenceNumber(18), epoch: Epoch(3)))))),
             GoldenSample(
                 "expected, a gap",

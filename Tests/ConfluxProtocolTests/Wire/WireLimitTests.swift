@@ -63,7 +63,7 @@ struct WireLimitTests {
     }
 
     @Test func `a batch that was admitted under a higher limit can be read in its commit`() throws {
-        let narrow = try WireLimits(batchBytesMax: 250, payloadBytesMax: 50)
+        let narrow = try WireLimits(batchBytesMax: 250, payloadBytesMax: 40)
         #expect(throws: WireError.self) {
             try Batch.decode(GoldenSample.batch.encoded, limits: narrow)
         }
@@ -149,7 +149,7 @@ struct WireLimitTests {
     }
 
     @Test func `a frame or a batch above the limit is refused before it is read`() throws {
-        let narrow = try WireLimits(frameBytesMax: 400, batchBytesMax: 250, payloadBytesMax: 50)
+        let narrow = try WireLimits(frameBytesMax: 400, batchBytesMax: 250, payloadBytesMax: 40)
         var frame = GoldenSample.all[0].frame
         frame += [UInt8](repeating: 0, count: 400)
         #expect(

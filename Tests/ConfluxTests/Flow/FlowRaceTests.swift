@@ -266,6 +266,8 @@ struct FlowRaceTests {
     private final class Road<S: State>: ActionRoute {
         let count = Atomic(0)
 
+        func conditional(on version: StoreVersion) -> any ActionRoute<S> { self }
+
         func submit(_ action: S.Action, mayWait: Bool) -> DispatchHandle {
             count.add(1, ordering: .relaxed)
             return DispatchHandle(.failed(.withdrawn))

@@ -9,6 +9,8 @@ private final class Road: ActionRoute {
     let submitted = Mutex<[Int]>([])
     let block = OutcomeBlock()
 
+    func conditional(on version: StoreVersion) -> any ActionRoute<S> { self }
+
     func submit(_ action: Int, mayWait: Bool) -> DispatchHandle {
         submitted.withLock { $0.append(action) }
         return DispatchHandle(block: block, index: block.reserve())

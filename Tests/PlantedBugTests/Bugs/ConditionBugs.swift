@@ -14,27 +14,44 @@ extension PlantedBug {
         PlantedBug(
             name: "a condition overlooks what is not in the log yet", rule: 24, file: file,
             original: """
-                            pipeline.lastChange(of: name))
+                : max(directory.stamp(of: name), pipeline.lastChange(of: name))
                 """,
             planted: """
-                            PLANTED ? .zero : pipeline.lastChange(of: name))
+                : max(directory.stamp(of: name), PLANTED ? .zero : pipeline.lastChange(of: name))
+                """),
+        PlantedBug(
+            name: "a condition overlooks a word that is not in the log yet", rule: 24, file: file,
+            original: """
+                return isAboutToChange
+                """,
+            planted: """
+                return !PLANTED && isAboutToChange
+                """, fault: "freeze"),
+        PlantedBug(
+            name: "a version is ahead of a state that has to be migrated", rule: 24,
+            file: "ConfluxNode/Stores/TypedRunner.swift",
+            original: """
+                progress.phase == .ended || progress.phase == .empty
+                """,
+            planted: """
+                progress.phase == .ended || !PLANTED && progress.phase == .empty
                 """),
         PlantedBug(
             name: "a condition overlooks its own batch", rule: 24, file: file,
             original: """
-                if !isAtomic { changes[row.target] = next }
+                if isAtomic { judged.insert(row) } else { changes[row.target] = next }
                 """,
             planted: """
-                if !isAtomic, !PLANTED { changes[row.target] = next }
+                if isAtomic || PLANTED { judged.insert(row) } else { changes[row.target] = next }
                 """),
         PlantedBug(
             name: "a condition of a lost history holds", rule: 24, file: file,
             original: """
-                if tenure.agreement(with: mark) < condition.sequence {
+                } else if tenure.agreement(with: mark) < condition.sequence {
                 """,
             planted: """
-                if !PLANTED, tenure.agreement(with: mark) < condition.sequence {
-                """),
+                } else if !PLANTED, tenure.agreement(with: mark) < condition.sequence {
+                """, fault: "restoreCopy", world: "mixed"),
         PlantedBug(
             name: "a condition is compared before deduplication", rule: 24,
             file: "ConfluxProtocol/Sequencer/Entries/SequencerMachine+Submit.swift",

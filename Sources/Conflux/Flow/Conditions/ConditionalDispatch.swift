@@ -3,17 +3,32 @@ import ConfluxVocabulary
 /// Dispatches that the sequencer takes only if a store has not changed.
 ///
 /// ```swift
-/// let version = hall.version                       // before the state: see `version`
-/// guard hall.price == 20 else { return }
-/// try await hall.dispatch(.reprice(30), ifUnchangedSince: version).receipt()
+/// let (price, version) = await hall.read { $0.price }
+/// if price == 20 {
+///     try await hall.dispatch(.reprice(30), ifUnchangedSince: version).receipt()
+/// }
 /// ```
 extension Store where State: ReplicatedState {
     /// The version of what this store has applied; zero before a node replicates it.
     ///
-    /// The number rises with every entry that concerns the store, even one that is refused. The state may be newer than
-    /// the version, never older. So read the version first, and then the state: a condition on it does not hold if the
-    /// state has changed in between.
+    /// The number rises with every entry that concerns the store, even one that is refused. While a store is applying
+    /// entries, its state may be newer than its version. So what you read after the version has not changed since, unless
+    /// the store begins anew in between, for example because its state was wrong. ``read(_:)`` rules that out, too.
     public var version: StoreVersion { core.version }
+
+    /// Reads the state together with its version, between two actions.
+    ///
+    /// - Parameter body: Reads what is needed. Called once, where the store applies its actions; it must not wait.
+    /// - Returns: What the function returned, and the version of the state that it saw.
+    public func read<Value: Sendable>(
+        _ body: @escaping @Sendable (Computed<State>) -> Value
+    ) async -> (value: Value, version: StoreVersion) {
+        await withCheckedContinuation { continuation in
+            core.inspect { [self] _, _ in
+                continuation.resume(returning: (body(computed), core.version))
+            }
+        }
+    }
 
     /// Dispatches an action to this store, on condition that the store has not changed.
     ///
@@ -24,10 +39,10 @@ extension Store where State: ReplicatedState {
     ///
     /// - Parameters:
     ///   - action: What happens.
-    ///   - version: The version of the state on which the action is based: ``version``, or that of a
-    ///     ``DispatchError/version`` after another look at the state.
+    ///   - version: The version of the state on which the action is based, as ``read(_:)`` returns it.
     /// - Returns: A handle to wait for the action's receipt with. If the store has changed, the receipt throws a
-    ///   ``DispatchError`` with the code ``DispatchError/Code/conflict``, and the action never takes effect.
+    ///   ``DispatchError`` with the code ``DispatchError/Code/conflict``, and the action never takes effect. This node may
+    ///   not have applied the change yet: await the node's `barrier()`, read again, and decide anew.
     @discardableResult
     public func dispatch(
         _ action: State.Action, ifUnchangedSince version: StoreVersion
@@ -84,11 +99,6 @@ extension RouteOnly {
     }
 }
 
-extension ActionRoute {
-    /// Actions that this route does not take fail all the same.
-    package func conditional(on version: StoreVersion) -> any ActionRoute<S> { self }
-}
-
 extension DispatchError {
     /// A condition on a store that no log orders.
     fileprivate static func notReplicated<S: State>(_ state: S.Type) -> DispatchError {
@@ -101,7 +111,7 @@ extension DispatchError {
     }
 
     /// A condition on all stores of a state.
-    fileprivate static func conditionOfMany<S: State>(_ state: S.Type) -> DispatchError {
+    package static func conditionOfMany<S: State>(_ state: S.Type) -> DispatchError {
         DispatchError(
             code: .rejected,
             message: """

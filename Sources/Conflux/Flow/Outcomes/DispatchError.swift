@@ -58,7 +58,8 @@ public struct DispatchError: Error, Sendable, CustomStringConvertible {
     public let receipt: Receipt?
     /// What caused the failure: for a refusal, the error that the check threw.
     public let reason: (any Error)?
-    /// For a ``Code/conflict`` with the version that a dispatch names: the version that the store has.
+    /// For a ``Code/conflict`` with the version that a dispatch names: the version that the store had when the sequencer
+    /// judged the action. This process may not have applied it yet.
     public let version: StoreVersion?
 
     /// Makes an error.
@@ -68,7 +69,7 @@ public struct DispatchError: Error, Sendable, CustomStringConvertible {
     ///   - message: What happened and what to do.
     ///   - receipt: The action's receipt, if it is in the log.
     ///   - reason: The cause.
-    ///   - version: The version that a store has, if that contradicts a condition.
+    ///   - version: The version that the store had instead of the one that the dispatch names.
     public init(
         code: Code, message: String, receipt: Receipt? = nil, reason: (any Error)? = nil,
         version: StoreVersion? = nil

@@ -92,7 +92,10 @@ struct CommitPipeline: Sendable {
     /// Gives the batch its numbers. The batch must fit: see `hasRoom`.
     mutating func admit(_ batch: Batch, from incarnation: Incarnation) {
         let (first, loads) = (lastAdmitted.next, batch.loads())
-        for load in loads { changes[load.target] = first.advanced(by: load.last) }
+        for load in loads {
+            changes[load.target] = max(
+                changes[load.target] ?? .zero, first.advanced(by: load.last))
+        }
         expectations.append(
             Expectation(
                 sequence: first,

@@ -9,6 +9,8 @@ struct ConditionJudge {
     /// The entries of the batch that were admitted so far. *Invariant*: empty for an atomic batch, whose entries stand or
     /// fall together.
     private var changes: [Target: SequenceNumber] = [:]
+    /// The rows of an atomic batch that were judged.
+    private var judged: Set<BatchTarget> = []
     private var next: SequenceNumber
     private let isAtomic: Bool
 
@@ -26,49 +28,55 @@ struct ConditionJudge {
     /// - Parameters:
     ///   - row: Its row.
     ///   - machine: The sequencer. It does not change: otherwise each call would copy it.
-    /// - Returns: Why the entry can't be admitted; nil if it can.
+    /// - Returns: Why neither the entry nor a later one of its row can be admitted; nil if the entry can.
     mutating func admit(
         _ row: BatchTarget, in machine: inout SequencerMachine
     ) -> SequencerMachine.Fault? {
-        if let condition = row.unchangedSince, case .store(let name) = row.target {
+        if let condition = row.unchangedSince, case .store(let name) = row.target,
+            !judged.contains(row)
+        {
             let version = max(
                 machine.lastAdmittedChange(of: name), changes[row.target] ?? .zero,
                 changes[.state(name.state)] ?? .zero)
             if let fault = machine.conflict(of: condition, with: version, of: name) { return fault }
         }
-        if !isAtomic { changes[row.target] = next }
+        if isAtomic { judged.insert(row) } else { changes[row.target] = next }
         next = next.next
         return nil
     }
 }
 
 extension SequencerMachine {
-    /// The last entry that concerns a store, whether or not it is in the log yet.
+    /// The last entry that concerns a store, whether or not it is in the log yet. If a store is about to begin, or to be
+    /// frozen, for example, it is the last entry of all: at least as high.
     fileprivate mutating func lastAdmittedChange(of name: StoreName) -> SequenceNumber {
-        max(
-            directory.beginnings[name] == nil
-                ? directory.stamp(of: name) : pipeline.lastAdmitted,
-            pipeline.lastChange(of: name))
+        let isAboutToChange =
+            directory.beginnings[name] != nil || directory.life(of: name)?.work.word != nil
+            || directory.skips.isPending(for: name)
+        return isAboutToChange
+            ? pipeline.lastAdmitted
+            : max(directory.stamp(of: name), pipeline.lastChange(of: name))
     }
 
     /// Why a condition does not hold; nil if it does.
     fileprivate mutating func conflict(
         of condition: StoreVersion, with version: SequenceNumber, of name: StoreName
     ) -> Fault? {
-        // Nobody knows a version before it is in the log.
         let mark = HistoryMark(
             log: tenure.log, sequence: condition.sequence,
             epoch: condition.epoch == .none ? tenure.epoch : condition.epoch, claim: .none)
         let text: String
-        if tenure.agreement(with: mark) < condition.sequence {
-            text = "the log has lost entry \(condition.sequence), or never had it"
+        if condition.sequence > tenure.last {
+            text = "The log has no entry \(condition.sequence) yet"
+        } else if tenure.agreement(with: mark) < condition.sequence {
+            text = "The log has lost entry \(condition.sequence)"
         } else if version > condition.sequence {
-            text = "\(name) has changed since \(condition.sequence): its version is \(version)"
+            text = "\(name) has changed since \(condition.sequence), and is at \(version) now"
         } else {
             return nil
         }
         return Fault(
-            code: .conflict, message: "\(text); read the store again, and then decide anew",
+            code: .conflict, message: "\(text). Read the store again, and then decide anew",
             version: StoreVersion(sequence: version, epoch: tenure.epoch))
     }
 }

@@ -162,8 +162,10 @@ extension SequencerMachine {
                     + "limit, or the key's"
                 verdicts.append(Fault(code: .payloadTooLarge, message: text))
             } else {
-                verdicts.append(
-                    faults[target] ?? conditions.admit(batch.targets[target], in: &self))
+                // Once it does not hold, a condition does not hold for the rest of the batch either.
+                faults[target] =
+                    faults[target] ?? conditions.admit(batch.targets[target], in: &self)
+                verdicts.append(faults[target])
             }
         }
         // The actions of an atomic batch are admitted or rejected together.
@@ -210,7 +212,8 @@ extension SequencerMachine {
             let first = verdicts.lazy.compactMap({ $0 }).first
         else { return nil }
         return Fault(
-            code: first.code,
+            // The version of a conflict would be that of one store of several.
+            code: first.code == .conflict ? .tableFull : first.code,
             message: "the actions of one batch were rejected in too many places to judge each by "
                 + "itself; the first: \(first.message)")
     }
@@ -246,7 +249,7 @@ extension SequencerMachine {
     struct Fault: Equatable {
         var code: RejectionCode
         var message: String
-        /// The version that contradicts a condition.
+        /// The version of the store, if a condition does not hold.
         var version: StoreVersion?
 
         fileprivate var fate: OutcomeLedger.Fate {

@@ -96,7 +96,7 @@ extension SequencerMachine {
     mutating func skipped(
         _ skip: SkippedEntry, at sequence: SequenceNumber, into effects: inout [SequencerEffect]
     ) {
-        let askers = directory.skipped(skip)
+        let askers = directory.skipped(skip, at: sequence)
         effects.append(.note(.skipped(skip.sequence, skip.target)))
         for asker in askers { confirm(sequence, to: asker, into: &effects) }
     }

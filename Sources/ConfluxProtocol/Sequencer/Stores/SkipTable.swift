@@ -79,3 +79,37 @@ extension SkipTable: Equatable {
             && left.entries.allSatisfy { left.owners[$0] == right.owners[$0] }
     }
 }
+
+/// Skips of the directory's stores.
+extension StoreDirectory {
+    /// An entry is to have no effect. The asker waits for the `skipped` entry.
+    ///
+    /// - Returns: Whether nobody asked for it before.
+    mutating func skip(_ skip: SkippedEntry, for asker: Asker, as principal: Principal) -> Bool {
+        skips.wait(
+            asker, of: principal.sharer(on: asker.connection), for: skip, by: principal.name)
+    }
+
+    /// A `skipped` entry is in the log.
+    ///
+    /// - Parameters:
+    ///   - skip: What it says.
+    ///   - sequence: Its number.
+    /// - Returns: Who waits for it.
+    mutating func skipped(_ skip: SkippedEntry, at sequence: SequenceNumber) -> [Asker] {
+        pass(skip.target, at: sequence)
+        return skips.land(skip)
+    }
+
+    /// Inserts a skipped entry from a checkpoint.
+    mutating func restore(_ skip: SkippedEntry, by owner: Name?) { skips.note(skip, by: owner) }
+
+    /// Forgets skipped entries below the floor, since nobody reads those any more. Those that are
+    /// kept aside are not forgotten.
+    mutating func forgetSkips(below floor: SequenceNumber) {
+        guard skips.entries.first.map({ $0.sequence < floor }) == true else { return }
+        var kept = skips
+        kept.keep { $0.sequence >= floor || isKeptAside($0.sequence, $0.target) }
+        skips = kept
+    }
+}

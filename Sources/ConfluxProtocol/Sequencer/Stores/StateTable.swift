@@ -181,6 +181,11 @@ struct StateTable: Sendable {
         records.values[index].raise(to: load.schemaVersion)
     }
 
+    /// An entry without an action concerns the whole state.
+    mutating func pass(_ name: Name, at sequence: SequenceNumber) {
+        records[name]?.load.add(0, at: sequence)
+    }
+
     /// Inserts the load of entries for the whole state from a checkpoint.
     mutating func restore(_ load: StoreLoad, version: UInt32, of name: Name) {
         records[name]?.load = load

@@ -11,7 +11,8 @@ struct StoreDirectory: Sendable {
     /// comes after the end of the store's present life, if there is one.
     private(set) var beginnings: [StoreName: StoreBeginning] = [:]
     private(set) var states = StateTable()
-    private(set) var skips = SkipTable()
+    /// Changed only in `SkipTable.swift`, and by ``note(_:by:at:)``.
+    var skips = SkipTable()
     /// How many lives there are, including those that are about to begin, and by which keys they were
     /// created. *Use*: to bound them.
     private(set) var stores = Shares<Name>()
@@ -306,14 +307,24 @@ struct StoreDirectory: Sendable {
                 $0.pointLoad = load
             }
         case .dropped(let name, let life): end(name, life: life)
-        case .skipped(let sequence, let target):
-            skips.note(SkippedEntry(sequence: sequence, target: target), by: owner)
+        case .skipped(let skipped, let target):
+            skips.note(SkippedEntry(sequence: skipped, target: target), by: owner)
+            pass(target, at: sequence)
         case .created(let name, let schemaVersion, let initial):
             insert(
                 StoreRecord(
                     life: sequence, schemaVersion: schemaVersion, initial: initial, creator: owner),
                 named: name)
         case .claim, .joined, .visited, .left, .forgotten: break
+        }
+    }
+
+    /// An entry without an action concerns stores.
+    mutating func pass(_ target: Target, at sequence: SequenceNumber) {
+        switch target {
+        case .store(let name): lives.record(name) { $0.own.add(0, at: sequence) }
+        case .state(let state): states.pass(state, at: sequence)
+        case .event: break
         }
     }
 
@@ -361,29 +372,5 @@ struct StoreDirectory: Sendable {
     /// Whether so many entries for a whole state were logged that its stores must be examined.
     mutating func isReviewDue(_ state: Name, bytesMin: UInt64) -> Bool {
         states.isReviewDue(state, bytesMin: bytesMin)
-    }
-
-    // MARK: Skips
-
-    /// An entry is to have no effect. The asker waits for the `skipped` entry.
-    ///
-    /// - Returns: Whether nobody asked for it before.
-    mutating func skip(_ skip: SkippedEntry, for asker: Asker, as principal: Principal) -> Bool {
-        skips.wait(
-            asker, of: principal.sharer(on: asker.connection), for: skip, by: principal.name)
-    }
-
-    /// A `skipped` entry is in the log.
-    ///
-    /// - Returns: Who waits for it.
-    mutating func skipped(_ skip: SkippedEntry) -> [Asker] { skips.land(skip) }
-
-    /// Forgets skipped entries below the floor, since nobody reads those any more. Those that are
-    /// kept aside are not forgotten.
-    mutating func forgetSkips(below floor: SequenceNumber) {
-        guard skips.entries.first.map({ $0.sequence < floor }) == true else { return }
-        var kept = skips
-        kept.keep { $0.sequence >= floor || isKeptAside($0.sequence, $0.target) }
-        skips = kept
     }
 }

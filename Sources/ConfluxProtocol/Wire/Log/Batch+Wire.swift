@@ -15,12 +15,14 @@ enum BatchLayout {
     static let prefixBytes = countOffset + 4 + 2
     /// All fixed fields, including the length of the extensions.
     static let fixedBytes = prefixBytes + 4
-    /// A row with two names of 64 bytes, and its condition.
-    static let rowBytesMax = 1 + 2 * (1 + Name.lengthMax) + 8 + 4 + 1 + conditionBytes
+    /// A row with two names of 64 bytes.
+    static let rowBytesMax = 1 + 2 * (1 + Name.lengthMax) + 8 + 4 + 1
     /// A condition: the number of its row, the sequence number and the epoch.
     static let conditionBytes = 2 + 8 + 8
     /// The tag and the length of the conditions.
     static let conditionsHeadBytes = 2 + 4
+    /// A row with the only condition of its batch.
+    static let conditionalRowBytesMax = rowBytesMax + conditionsHeadBytes + conditionBytes
     /// The fewest bytes of an entry: both of its numbers, and no payload.
     static let entryBytesMin = 2
 

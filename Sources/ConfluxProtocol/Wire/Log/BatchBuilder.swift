@@ -189,8 +189,7 @@ public struct BatchBuilder: Sendable {
     private func hasRoomForRow(payloadBytes: Int) -> Bool {
         targets.count < limits.rowsPerBatchMax
             && hasRoom(
-                payloadBytes: payloadBytes,
-                rowBytes: BatchLayout.rowBytesMax + BatchLayout.conditionsHeadBytes)
+                payloadBytes: payloadBytes, rowBytes: BatchLayout.conditionalRowBytesMax)
     }
 
     private func hasRoom(payloadBytes: Int, rowBytes: Int) -> Bool {

@@ -69,7 +69,7 @@ extension LogFold {
             let sequence = try reader.sequence("the number of an entry")
             let target = try Target(reading: &reader)
             let owner = try reader.optional(Name.self, "a key's name")
-            directory.note(.skipped(sequence, target), by: owner, at: last)
+            directory.restore(SkippedEntry(sequence: sequence, target: target), by: owner)
         }
     }
 

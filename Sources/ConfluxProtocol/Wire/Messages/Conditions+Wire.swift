@@ -8,7 +8,7 @@ import ConfluxVocabulary
 extension Frame {
     /// The tag of the extension that has the conditions of a batch.
     static let conditionsTag: UInt16 = 0x8001
-    /// The tag of the extension of a rejection that has the version which contradicts a condition.
+    /// The tag of the extension of a rejection that has the version of the store.
     static let versionTag: UInt16 = 6
 }
 

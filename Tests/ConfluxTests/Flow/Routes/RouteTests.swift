@@ -21,6 +21,8 @@ struct RouteTests {
 
         func open() { gate.signal() }
 
+        func conditional(on version: StoreVersion) -> any ActionRoute<S> { self }
+
         func submit(_ action: Int, mayWait: Bool) -> DispatchHandle {
             arrivals.continuation.yield(action)
             if mayWait {
@@ -106,6 +108,8 @@ struct RouteTests {
     private final class Echo: ActionRoute {
         typealias S = TallyState
         private let queue = DispatchQueue(label: "echo")
+
+        func conditional(on version: StoreVersion) -> any ActionRoute<S> { self }
 
         func submit(_ action: Int, mayWait: Bool) -> DispatchHandle {
             let tally = Tally()
