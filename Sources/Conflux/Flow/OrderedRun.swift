@@ -20,6 +20,9 @@ package final class OrderedRun<S: State>: @unchecked Sendable {
     /// How many actions were appended.
     @exclusivity(unchecked) package private(set) var count = 0
 
+    /// The bytes of the actions' payloads.
+    @exclusivity(unchecked) package var payloadBytes = 0
+
     /// See ``isFinished``.
     private let finished = Atomic(false)
 
@@ -91,7 +94,7 @@ package final class OrderedRun<S: State>: @unchecked Sendable {
     /// Empties it for the next use, and keeps its room. Contexts hold no reference, so nothing is freed of them.
     package func clear() {
         dropActions()
-        (head, count) = (0, 0)
+        (head, count, payloadBytes) = (0, 0, 0)
         finished.store(false, ordering: .relaxed)
     }
 

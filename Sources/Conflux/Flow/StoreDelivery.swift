@@ -195,9 +195,7 @@ extension StoreCore where S: ReplicatedState {
             commitMark = mark
             note(position, epoch)
             versionInForce.store(version, ordering: .releasing)
-            scope.middleware.tell(of: self) { middleware in
-                (middleware as? any CommitObserver)?.didRestore(snapshot, of: S.self, at: position)
-            }
+            follower?.didBegin(state, position)
             completion(true)
         }
     }

@@ -11,7 +11,7 @@ import Synchronization
 /// ``position``.
 ///
 /// Safe on any thread. No lock is held while user code runs.
-// Sendable: `state`, `mutations` and `commitMark` are used only by the thread that serves the lane;
+// Sendable: `state`, `mutations`, `commitMark` and `follower` are used only by the thread that serves the lane;
 // `line`, `route` and `keeper` only under the lane's mutex.
 package final class StoreCore<S: State>: Lane, @unchecked Sendable {
     /// Unmanaged, so that commits count no references. Valid as long as `keeper` is set, which it
@@ -33,6 +33,8 @@ package final class StoreCore<S: State>: Lane, @unchecked Sendable {
     package let versionInForce = Atomic<Int>(0)
     /// Records which ordered action is being committed. Used only where `state` is.
     var commitMark: CommitMark?
+    /// Sees what a log gives to the store. Used only where `state` is.
+    var follower: RunFollower<S>?
     /// What is in the line. Guarded by the lane's mutex.
     private var line = LaneLine<LaneJob<S>>()
     /// The route that dispatches take instead. Guarded by the lane's mutex. The machine's

@@ -30,8 +30,56 @@ struct ServedRecord: Sendable {
     let place: RecordPlace
     /// How many actions it includes. Under load, a change may include several.
     let actionCount: Int
+    fileprivate var content: Content
+
+    fileprivate enum Content: Sendable {
+        case bytes([UInt8])
+        /// An action that becomes JSON once somebody wants it.
+        case action(any ActionBodies, Int)
+    }
+
+    init(
+        kind: Kind, first: SequenceNumber, place: RecordPlace, actionCount: Int, body: [UInt8]
+    ) {
+        (self.kind, self.first, self.place, self.actionCount) = (kind, first, place, actionCount)
+        content = .bytes(body)
+    }
+
+    /// Makes the record of an action.
+    ///
+    /// - Parameters:
+    ///   - kind: Whether it was refused.
+    ///   - place: Its place.
+    ///   - bodies: Has the action.
+    ///   - index: Which of its actions it is.
+    init(_ kind: Kind, _ place: RecordPlace, of bodies: any ActionBodies, at index: Int) {
+        (self.kind, self.first, self.place) = (kind, place.sequence, place)
+        actionCount = 1
+        content = .action(bodies, index)
+    }
+
     /// JSON in UTF-8.
-    fileprivate(set) var body: [UInt8]
+    var body: [UInt8] {
+        switch content {
+        case .bytes(let bytes): bytes
+        case .action(let bodies, let index): bodies.body(at: index)
+        }
+    }
+
+    /// About how many bytes it keeps.
+    fileprivate var byteCount: Int {
+        switch content {
+        case .bytes(let bytes): bytes.count
+        case .action(let bodies, _): bodies.byteCountEach
+        }
+    }
+}
+
+/// Actions that can be written as JSON. All readers share what is written.
+protocol ActionBodies: AnyObject, Sendable {
+    /// About how many bytes each takes.
+    var byteCountEach: Int { get }
+    func body(at index: Int) -> [UInt8]
 }
 
 /// The newest records of one kind, oldest first.
@@ -60,12 +108,12 @@ struct RecordRing: Sendable {
     mutating func append(_ record: ServedRecord) {
         records.append(record)
         end += 1
-        byteCount += record.body.count
+        byteCount += record.byteCount
         while records.count - dropped > Self.countMax || byteCount > Self.bytesMax {
             floor = records[dropped].place.sequence
-            byteCount -= records[dropped].body.count
+            byteCount -= records[dropped].byteCount
             // Its memory is needed now, and its place is removed with many others.
-            records[dropped].body = []
+            records[dropped].content = .bytes([])
             dropped += 1
         }
         if dropped > Self.countMax {

@@ -53,7 +53,7 @@ final class ServedStore<S: ReplicatedState>: AnyServedStore {
     /// What the lane gives to the queue.
     fileprivate enum Step: Sendable {
         case loaded(S.Snapshot, SequenceNumber)
-        case committed(ActionContext, S.Action, refusal: String?, S.Snapshot?)
+        case run(CommittedRun<S>)
         /// Several actions, of which nothing is kept but the last one's context.
         case skipped(ActionContext, count: Int)
         case copied(S.Snapshot)
@@ -64,6 +64,8 @@ final class ServedStore<S: ReplicatedState>: AnyServedStore {
 
     fileprivate struct Steps {
         var waiting: [Step] = []
+        /// How many actions are among them.
+        var actionCount = 0
         /// The copies among the steps that the queue has not dealt with.
         var copyCount = 0
         /// Whether actions wait for a copy that nobody has asked for yet.
@@ -130,53 +132,71 @@ final class ServedStore<S: ReplicatedState>: AnyServedStore {
         catalog = ActionCatalog.derived(of: S.Action.self, bytesMax: WireLimits.shapesBytesMax)
         queue = DispatchQueue(label: "conflux-gateway-\(name)")
         reader = Reader()
-        store.core.scope.use(Watch(following: self), for: store)
-        // What the lane has before this is in the copy, and everything after it is shown to the watch. An action between
-        // the two is in both, and the number of the copy tells.
-        store.core.inspect { [weak self] state, position in
-            guard let self, let state else { return }
-            add(.loaded(state.snapshot, position), hasCopy: true)
-        }
+        let gathering = Gathering(of: self)
+        store.core.follow(
+            with: RunFollower(
+                didCommit: { gathering.add($0, $1, $2, $3) },
+                didEndRun: { gathering.end(payloadBytes: $0) },
+                didBegin: { gathering.begin($0, at: $1) }))
     }
 
     // MARK: In the lane
 
-    private struct Watch: CommitObserver {
-        weak let served: ServedStore?
+    /// Gathers what the lane does.
+    private final class Gathering {
+        private weak let served: ServedStore?
+        private let coder: ActionCoder<S.Action>
+        private var run: CommittedRun<S>
+        /// How many copies may be made in this run; nil before the first action.
+        private var copiesLeft: Int?
 
-        init(following served: ServedStore) { self.served = served }
-
-        func didCommit<Other: State>(_ commit: CommittedAction<Other>, refusal: (any Error)?) {
-            guard let served, let commit = commit as? CommittedAction<S> else { return }
-            served.committed(commit, refusal)
+        init(of served: ServedStore) {
+            self.served = served
+            coder = served.actionCoder
+            run = CommittedRun(coder)
         }
 
-        func didRestore<Other: ReplicatedState>(
-            _ snapshot: Other.Snapshot, of state: Other.Type, at position: SequenceNumber
+        func add(
+            _ action: S.Action, _ context: ActionContext, _ refusal: (any Error)?, _ state: S
         ) {
-            guard let served, let snapshot = snapshot as? S.Snapshot else { return }
-            served.add(.loaded(snapshot, position), hasCopy: true)
+            let left = copiesLeft ?? served?.copiesLeft ?? 0
+            run.append(action, context, refusal, left > 0 ? { state.snapshot } : nil)
+            copiesLeft = refusal == nil ? max(0, left - 1) : left
+        }
+
+        func end(payloadBytes: Int) {
+            guard run.count > 0 else { return }
+            run.payloadBytes = payloadBytes
+            served?.add(run)
+            run = CommittedRun(coder)
+            copiesLeft = nil
+        }
+
+        func begin(_ state: S, at position: SequenceNumber) {
+            served?.add(.loaded(state.snapshot, position), hasCopy: true)
         }
     }
 
-    private func committed(_ commit: CommittedAction<S>, _ refusal: (any Error)?) {
-        let reason = refusal.map { "\($0)" }
-        let mayCopy = steps.withLock { $0.copyCount < GatewayBounds.copiesMax }
-        let copy = mayCopy && refusal == nil ? commit.snapshot : nil
-        add(
-            .committed(commit.context, commit.action, refusal: reason, copy),
-            hasCopy: copy != nil, isOwed: copy == nil && refusal == nil)
+    private var copiesLeft: Int {
+        GatewayBounds.copiesMax - steps.withLock { $0.copyCount }
     }
 
-    private func add(_ step: Step, hasCopy: Bool = false, isOwed: Bool = false) {
+    private func add(_ run: CommittedRun<S>) {
+        let mustDrain = steps.withLock { steps in
+            steps.add(run)
+            defer { steps.isDraining = true }
+            return !steps.isDraining
+        }
+        if mustDrain { queue.async { self.drain() } }
+    }
+
+    private func add(_ step: Step, hasCopy: Bool = false) {
         let mustDrain = steps.withLock { steps in
             if hasCopy {
                 steps.copyCount += 1
                 steps.isOwed = false
-            } else if isOwed {
-                steps.isOwed = true
             }
-            steps.append(step)
+            steps.waiting.append(step)
             defer { steps.isDraining = true }
             return !steps.isDraining
         }
@@ -188,7 +208,7 @@ final class ServedStore<S: ReplicatedState>: AnyServedStore {
     private func drain() {
         while true {
             let batch = steps.withLock { steps in
-                defer { steps.waiting = [] }
+                defer { (steps.waiting, steps.actionCount) = ([], 0) }
                 if steps.waiting.isEmpty { steps.isDraining = false }
                 return steps.waiting
             }
@@ -211,11 +231,9 @@ final class ServedStore<S: ReplicatedState>: AnyServedStore {
     private func take(_ step: Step) {
         switch step {
         case .loaded(let snapshot, let position): load(snapshot, position)
-        case .committed(let context, let action, let refusal, let copy):
-            note(context, action, refusal)
-            if let copy { encode(copy) }
+        case .run(let run): note(run)
         case .skipped(let context, let count):
-            guard isNew(context) else { break }
+            guard isNew(context.sequence) else { break }
             reader.pending.records = nil
             add(context, count)
         case .copied(let snapshot): encode(snapshot)
@@ -231,7 +249,7 @@ final class ServedStore<S: ReplicatedState>: AnyServedStore {
     }
 
     private func load(_ snapshot: S.Snapshot, _ position: SequenceNumber) {
-        defer { steps.withLock { $0.copyCount -= 1 } }
+        defer { forgetCopy() }
         if reader.isLoaded {
             // The entries after the snapshot, for which there may be receipts, come again.
             reader.reloadCount += 1
@@ -270,10 +288,10 @@ final class ServedStore<S: ReplicatedState>: AnyServedStore {
         }
     }
 
-    /// Whether an action is in no copy yet. The first one may have it already.
-    private func isNew(_ context: ActionContext) -> Bool {
+    /// Whether an action is in no copy yet.
+    private func isNew(_ sequence: SequenceNumber) -> Bool {
         guard reader.isLoaded else { return false }
-        return records.present.state.map { context.sequence > $0.position } ?? true
+        return records.present.state.map { sequence > $0.position } ?? true
     }
 
     private func add(_ context: ActionContext, _ count: Int) {
@@ -284,32 +302,38 @@ final class ServedStore<S: ReplicatedState>: AnyServedStore {
         reader.pending.last = context
     }
 
-    private func note(_ context: ActionContext, _ action: S.Action, _ refusal: String?) {
-        guard isNew(context) else { return }
-        add(context, refusal == nil ? 1 : 0)
-        guard reader.pending.records != nil else { return }
-        do throws(CodingFailure) {
-            let bytes = try actionCoder.encode(action, as: .json)
-            let body =
-                refusal.map { reason in
-                    #"{"action":"#.utf8 + bytes
-                        + #","reason":\#(JSONValue.string(reason))}"#.utf8
-                } ?? bytes
-            let record = ServedRecord(
-                kind: refusal == nil ? .action : .refused, first: context.sequence,
-                place: place(context), actionCount: 1, body: Array(body))
-            if reader.pending.count == 0 {
-                records.add([record], nil, nil)
-            } else {
-                reader.pending.records?.append(record)
+    private func note(_ run: CommittedRun<S>) {
+        guard let last = run.contexts.last else { return }
+        // The entries of a run are of one commit.
+        let epoch = epochs.epoch(of: last.sequence)
+        var copies = run.copies[...]
+        for (index, context) in run.contexts.enumerated() where isNew(context.sequence) {
+            let isRefused = run.refusals[index] != nil
+            add(context, isRefused ? 0 : 1)
+            if reader.pending.records != nil {
+                let record = ServedRecord(
+                    isRefused ? .refused : .action,
+                    RecordPlace(
+                        sequence: context.sequence, epoch: epoch, timestamp: context.timestamp,
+                        origin: context.origin), of: run, at: index)
+                if reader.pending.count == 0 {
+                    records.add([record], nil, nil)
+                } else {
+                    reader.pending.records?.append(record)
+                }
             }
-        } catch {
-            reader.pending.records = nil
+            guard let copy = copies.first, copy.index == index else { continue }
+            copies.removeFirst()
+            encode(copy.snapshot)
         }
+        // Those of actions that are in an earlier copy.
+        for _ in copies { forgetCopy() }
     }
 
+    private func forgetCopy() { steps.withLock { $0.copyCount -= 1 } }
+
     private func encode(_ snapshot: S.Snapshot) {
-        defer { steps.withLock { $0.copyCount -= 1 } }
+        defer { forgetCopy() }
         let pending = reader.pending
         guard let last = pending.last, let first = pending.first else { return }
         let place = place(last)
@@ -369,20 +393,22 @@ final class ServedStore<S: ReplicatedState>: AnyServedStore {
 }
 
 extension ServedStore.Steps {
-    /// Adds a step. If too many wait, actions without a copy are counted, and nothing else of them is kept.
-    mutating func append(_ step: ServedStore.Step) {
-        guard waiting.count >= GatewayBounds.stepsMax,
-            case .committed(let context, _, let refusal, nil) = step
-        else {
-            waiting.append(step)
+    /// Adds a run. If too many actions wait, they are counted, and nothing else of them is kept.
+    mutating func add(_ run: CommittedRun<S>) {
+        guard let last = run.contexts.last else { return }
+        guard actionCount + run.count <= GatewayBounds.stepsMax || actionCount == 0 else {
+            isOwed = isOwed || run.committedCount > 0
+            if case .skipped(_, let former)? = waiting.last {
+                waiting[waiting.count - 1] = .skipped(last, count: former + run.committedCount)
+            } else {
+                waiting.append(.skipped(last, count: run.committedCount))
+            }
             return
         }
-        let count = refusal == nil ? 1 : 0
-        if case .skipped(_, let former)? = waiting.last {
-            waiting[waiting.count - 1] = .skipped(context, count: former + count)
-        } else {
-            waiting.append(.skipped(context, count: count))
-        }
+        actionCount += run.count
+        copyCount += run.copies.count
+        if run.committedCount > 0 { isOwed = run.isOwed }
+        waiting.append(.run(run))
     }
 }
 

@@ -125,6 +125,7 @@ final class TypedRun<S: BridgedState>: StoreRun {
     /// Appends an action that the store takes.
     func append(_ action: S.Action, _ place: EntryPlace, payloadBytes: Int) {
         bytes += payloadBytes + StoreProgress.actionBytes
+        taken.payloadBytes += payloadBytes
         taken.append(action, context(of: place))
     }
 
@@ -208,6 +209,7 @@ final class TypedRun<S: BridgedState>: StoreRun {
         guard count > 0 else { return }
         last = taken.context(at: taken.count - 1).sequence
         bytes += payloadBytes + count * StoreProgress.actionBytes
+        taken.payloadBytes += payloadBytes
     }
 
     @inline(__always)

@@ -195,28 +195,7 @@ final class MiddlewareTable: Sendable {
 }
 
 /// Middleware that observes commits and no dispatches.
-package protocol CommitObserver: Middleware {
-    /// A snapshot was put into the store, in its lane.
-    ///
-    /// - Parameters:
-    ///   - snapshot: The state's content.
-    ///   - state: The state's type.
-    ///   - position: The number of the last action that it contains.
-    func didRestore<S: ReplicatedState>(
-        _ snapshot: S.Snapshot, of state: S.Type, at position: SequenceNumber)
-}
-
-extension CommitObserver {
-    /// Does nothing.
-    package func didRestore<S: ReplicatedState>(
-        _ snapshot: S.Snapshot, of state: S.Type, at position: SequenceNumber
-    ) {}
-}
-
-extension CommittedAction where State: ReplicatedState {
-    /// The state's content. *Use*: in the lane, while the commit is observed.
-    package var snapshot: State.Snapshot { core.state.takeUnretainedValue().snapshot }
-}
+protocol CommitObserver: Middleware {}
 
 /// A state that records what its last commit did. Used only in its store's lane.
 protocol ChangeKeeping: AnyObject {

@@ -138,7 +138,7 @@ extension StoreCore {
     private func commit(_ run: OrderedRun<S>, through: StoreVersion) -> RunReport {
         var report = RunReport()
         var last = position
-        let mark = commitMark
+        let (mark, follower) = (commitMark, follower)
         run.takeEach { index, action, context in
             if isReleased.load(ordering: .relaxed) {
                 report.isClosed = true
@@ -147,14 +147,22 @@ extension StoreCore {
             report.completed = index + 1
             guard context.sequence > last else { return true }
             mark?.begin(context.sequence)
+            var refusal: (any Error)?
             do {
                 try perform(action) { context }
             } catch {
                 report.refusals.append(RunReport.Refusal(index: index, error: error))
+                refusal = error
+            }
+            if let follower {
+                state._withUnsafeGuaranteedRef {
+                    follower.didCommit(action, context, refusal, $0)
+                }
             }
             last = context.sequence
             return true
         }
+        follower?.didEndRun(run.payloadBytes)
         if !report.isClosed { last = max(last, through.sequence) }
         mark?.end(at: last)
         note(last, through.epoch)
