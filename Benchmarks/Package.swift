@@ -51,6 +51,7 @@ let package = Package(
                 .product(name: "Conflux", package: "conflux"),
                 .product(name: "ConfluxBuiltins", package: "conflux"),
                 .product(name: "ConfluxEtcd", package: "conflux"),
+                .product(name: "ConfluxGateway", package: "conflux"),
                 .product(name: "ConfluxNode", package: "conflux"),
                 .product(name: "ConfluxSequencer", package: "conflux"),
             ] + (hasPeers ? ["CPeers"] : []) + (hasEtcd ? ["CEtcdPartner"] : [])

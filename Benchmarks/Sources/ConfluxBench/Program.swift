@@ -4,6 +4,9 @@ import Foundation
 struct Program {
     static func main() async {
         let words = Array(CommandLine.arguments.dropFirst())
+        if ProcessInfo.processInfo.environment[GatewayRoles.programVariable] != nil {
+            await GatewayRoles.runGateway()
+        }
         if words.count == 2, words[0] == Role.option {
             await play(words[1])
             return
@@ -98,11 +101,12 @@ struct Program {
                 try await LedgerRoles.node(address: address, table)
             case .listener(let feed): try await LedgerRoles.listener(feed: feed)
             case .decoder: try await LedgerRoles.decoder()
-            case .counter(let place, let count):
-                try await GatewayRoles.counter(at: place, count: count)
+            case .counter(let place, let count, let isByHand):
+                try await GatewayRoles.counter(at: place, count: count, isByHand: isByHand)
             case .publisher(let count): try GatewayRoles.publisher(count: count)
-            case .follower(let address, let isGateway, let count):
-                try GatewayRoles.follower(address: address, isGateway: isGateway, count: count)
+            case .follower(let address, let topic, let isGateway, let count):
+                try GatewayRoles.follower(
+                    address: address, topic: topic, isGateway: isGateway, count: count)
             case .asker(let address, let count, let window):
                 try GatewayRoles.asker(address: address, count: count, window: window)
             case .partnerSequencer(let path, let zeroedBytes, let subscribers):

@@ -1,11 +1,35 @@
 import CPartner
+import Conflux
 import ConfluxBuiltins
+import ConfluxGateway
 import ConfluxNode
 import Foundation
+
+/// A counter whose actions have a coding by hand.
+struct HandCounter: Model {
+    static let name = "hand"
+    static let coding = PayloadCoding.compact
+    var count = 0
+
+    mutating func apply(_ action: HandAction, _ context: ActionContext) {
+        switch action {
+        case .increment: count += 1
+        case .decrement: count -= 1
+        case .add(let amount): count += amount
+        }
+    }
+}
 
 /// The clients of a gateway, in C, and what is dispatched and published for them.
 enum GatewayRoles {
     static let topic = "counter/shared"
+    static let handTopic = "hand/shared"
+    /// Makes this program a gateway.
+    static let programVariable = "CONFLUX_BENCH_GATEWAY"
+
+    static func runGateway() async -> Never {
+        await Gateway.main("conflux-bench", states: [HostedState(HandCounter.self)])
+    }
     private static let request = #"{"store":"counter","dispatch":{"increment":{}}}"#
 
     private static func check(_ failure: Int32, _ attempt: String) throws {
@@ -15,7 +39,14 @@ enum GatewayRoles {
     }
 
     /// A node that increments the counter as fast as possible.
-    static func counter(at place: Place, count: Int) async throws {
+    static func counter(at place: Place, count: Int, isByHand: Bool) async throws {
+        guard !isByHand else {
+            return try await NodeRoles.produce(at: place, ModelState<HandCounter>.self) { actions in
+                var last: DispatchHandle?
+                for _ in 0..<count { last = actions.dispatch(.increment) }
+                return last
+            }
+        }
         try await NodeRoles.produce(at: place, CounterState.self) { actions in
             var last: DispatchHandle?
             for _ in 0..<count { last = actions.dispatch(.increment) }
@@ -39,7 +70,7 @@ enum GatewayRoles {
     }
 
     /// Subscribes, and reports when the first action came, when the last one, and in how many messages.
-    static func follower(address: String, isGateway: Bool, count: Int) throws {
+    static func follower(address: String, topic: String, isGateway: Bool, count: Int) throws {
         var (first, last, messages) = (UInt64(0), UInt64(0), UInt64(0))
         try check(
             gateway_follow(

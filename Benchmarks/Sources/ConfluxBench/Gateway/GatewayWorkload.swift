@@ -6,18 +6,38 @@ struct GatewayWorkload {
     let streamCount: Int
     let latencyCount: Int
 
+    /// The state that is published.
+    private enum Published: CaseIterable {
+        /// With a coding by hand, by a gateway of its own.
+        case hand
+        /// That of `conflux gateway`, in JSON by `Codable`.
+        case counter
+
+        var what: String { self == .hand ? "coding by hand" : "JSON by Codable" }
+        var topic: String { self == .hand ? GatewayRoles.handTopic : GatewayRoles.topic }
+    }
+
     /// How many requests of a DEALER have no answer.
     private static let window = 4_096
 
     func measure(_ settings: Settings) throws -> [Row] {
-        var rates: [Side: [Double]] = [:]
+        var rates: [Published: [Double]] = [:]
+        var plain: [Double] = []
         var dispatched: [Double] = []
         var times: [Durability: [Side: [[UInt64]]]] = [:]
         for round in 0..<settings.rounds {
             for side in settings.sides(of: round) {
                 settings.note("gateway, round \(round + 1), \(side)")
-                try Cluster.run(in: settings.folder) {
-                    rates[side, default: []].append(try publish(side, in: $0))
+                if side == .conflux {
+                    for state in Published.allCases {
+                        try Cluster.run(in: settings.folder) {
+                            rates[state, default: []].append(try publish(state, in: $0))
+                        }
+                    }
+                } else {
+                    try Cluster.run(in: settings.folder) {
+                        plain.append(try publishPlainly(in: $0))
+                    }
                 }
                 for durability in Durability.allCases {
                     try Cluster.run(in: settings.folder) {
@@ -28,14 +48,17 @@ struct GatewayWorkload {
             }
             try Cluster.run(in: settings.folder) { dispatched.append(try dispatch(in: $0)) }
         }
-        let rows = [
-            Row(
-                "gateway", "1 subscriber, small changes; partner: plain PUB and SUB, same parts",
-                "actions/s", rates[.conflux] ?? [], rates[.partner] ?? [], isHigherBetter: true),
-            Row(
-                "gateway", "dispatch by DEALER, \(Self.window) in flight, memory", "actions/s",
-                alone: dispatched),
-        ]
+        let rows =
+            Published.allCases.map {
+                Row(
+                    "gateway",
+                    "1 subscriber, small changes, \($0.what); partner: plain PUB and SUB, same parts",
+                    "actions/s", rates[$0] ?? [], plain, isHigherBetter: true)
+            } + [
+                Row(
+                    "gateway", "dispatch by DEALER, \(Self.window) in flight, memory", "actions/s",
+                    alone: dispatched)
+            ]
         return rows
             + Durability.allCases.flatMap { durability in
                 [(0.5, "p50"), (0.99, "p99")].map { share, rank in
@@ -51,37 +74,45 @@ struct GatewayWorkload {
     }
 
     private func withGateway<Result>(
-        _ durability: Durability, in cluster: Cluster,
+        _ durability: Durability, _ state: Published = .counter, in cluster: Cluster,
         _ body: (String, ConfluxProgram) throws -> Result
     ) throws -> Result {
         let (sequencer, addresses) = try cluster.startSequencer(
             .conflux, durability, zeroedBytes: 0, subscribers: 1)
         try sequencer.awaitReady()
-        let gateway = try ConfluxProgram(
-            "gateway", "--connect", addresses[0], "--store", "counter",
-            "--publish", Cluster.loopback, "--ask", Cluster.loopback)
+        let options = ["--connect", addresses[0], "--publish", Cluster.loopback]
+        let gateway =
+            state == .hand
+            ? try ConfluxProgram(as: GatewayRoles.programVariable, options)
+            : try ConfluxProgram(
+                ["gateway", "--store", "counter", "--ask", Cluster.loopback] + options)
         defer { gateway.end() }
         return try body(addresses[0], gateway)
     }
 
-    private func publish(_ side: Side, in cluster: Cluster) throws -> Double {
-        guard side == .conflux else {
-            let publisher = try cluster.start(.publisher(count: streamCount))
-            guard case .listening(let addresses) = try publisher.next() else {
-                throw BenchError("the publisher does not listen")
-            }
-            let follower = try cluster.start(
-                .follower(address: addresses[0], isGateway: false, count: streamCount))
-            try publisher.awaitReady()
-            try publisher.go()
-            return try rate(of: follower)
+    private func publishPlainly(in cluster: Cluster) throws -> Double {
+        let publisher = try cluster.start(.publisher(count: streamCount))
+        guard case .listening(let addresses) = try publisher.next() else {
+            throw BenchError("the publisher does not listen")
         }
-        return try withGateway(.memory, in: cluster) { address, gateway in
+        let follower = try cluster.start(
+            .follower(
+                address: addresses[0], topic: GatewayRoles.topic, isGateway: false,
+                count: streamCount))
+        try publisher.awaitReady()
+        try publisher.go()
+        return try rate(of: follower)
+    }
+
+    private func publish(_ state: Published, in cluster: Cluster) throws -> Double {
+        try withGateway(.memory, state, in: cluster) { address, gateway in
             let follower = try cluster.start(
                 .follower(
-                    address: gateway.address("publish"), isGateway: true, count: streamCount))
+                    address: gateway.address("publish"), topic: state.topic, isGateway: true,
+                    count: streamCount))
             try follower.awaitReady()
-            let producer = try cluster.start(.counter(at: Place(address), count: streamCount))
+            let producer = try cluster.start(
+                .counter(at: Place(address), count: streamCount, isByHand: state == .hand))
             try producer.awaitReady()
             try producer.go()
             return try rate(of: follower)

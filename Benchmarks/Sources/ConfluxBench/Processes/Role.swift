@@ -39,11 +39,11 @@ enum Role: Codable, Sendable {
     /// Decodes and applies, and does nothing else.
     case decoder
     /// A node that increments a counter, for the subscribers of a gateway.
-    case counter(at: Place, count: Int)
+    case counter(at: Place, count: Int, isByHand: Bool)
     /// A plain publisher, with which the gateway is compared.
     case publisher(count: Int)
     /// A plain subscriber of either.
-    case follower(address: String, isGateway: Bool, count: Int)
+    case follower(address: String, topic: String, isGateway: Bool, count: Int)
     /// A plain client that increments the counter by a gateway.
     case asker(address: String, count: Int, window: Int)
     /// The same hops over plain libzmq, with the log at a path, or without a log.

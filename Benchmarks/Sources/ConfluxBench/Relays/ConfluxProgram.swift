@@ -8,13 +8,39 @@ final class ConfluxProgram {
     private let command: String
 
     /// Starts a command, and waits until it is ready.
-    init(_ arguments: String...) throws {
+    convenience init(_ arguments: String...) throws { try self.init(arguments) }
+
+    /// Starts a command, and waits until it is ready.
+    convenience init(_ arguments: [String]) throws {
         guard let program = ProcessInfo.processInfo.environment["CONFLUX_PROGRAM"] else {
             throw BenchError("CONFLUX_PROGRAM names no program: use script/bench")
         }
-        command = "conflux \(arguments[0])"
+        try self.init(program, "conflux \(arguments[0])", arguments)
+    }
+
+    /// Starts this program as one of its own kind, and waits until it is ready.
+    ///
+    /// - Parameters:
+    ///   - variable: The variable that says so.
+    ///   - arguments: Its command line.
+    convenience init(as variable: String, _ arguments: [String]) throws {
+        guard let program = Bundle.main.executablePath else {
+            throw BenchError("this program has no path")
+        }
+        try self.init(program, "the gateway", arguments, variable: variable)
+    }
+
+    private init(
+        _ program: String, _ command: String, _ arguments: [String], variable: String? = nil
+    ) throws {
+        self.command = command
         process.executableURL = URL(fileURLWithPath: program)
         process.arguments = arguments + ["--json"]
+        if let variable {
+            process.environment = ProcessInfo.processInfo.environment.merging([variable: "1"]) {
+                $1
+            }
+        }
         let output = Pipe()
         process.standardOutput = output
         try process.run()
