@@ -41,7 +41,7 @@ extension SimulatedCluster {
     private func drawFault() -> MigrationFault {
         random.pick([
             .throwing, .differing(process: 0), .differing(process: 0), .differing(process: 0),
-            .differing(process: 0), .killing, .hanging,
+            .differing(process: 0), .differing(process: 0), .killing, .killing, .hanging,
         ])
     }
 

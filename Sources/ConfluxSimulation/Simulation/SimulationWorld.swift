@@ -99,7 +99,7 @@ extension SimulationPlan {
     mutating func drawPrograms(of seed: UInt64) {
         var random = SimulationRandom(seed: seed ^ 0x6a09_e667_f3bc_c909)
         rollback = random.chance(0.4) ? 0.2 : 0
-        badMigration = random.pick([0, 0.3, 0.6, 0.8])
+        badMigration = random.pick([0, 0.5, 0.7, 0.9])
         policies = random.chance(0.3) ? 0.3 : 0
         migrationPatience = random.pick([.milliseconds(500), .seconds(2), .seconds(5)])
         bringsFormerProgram = random.chance(0.5)
