@@ -27,7 +27,7 @@ package struct RunFollower<S: State> {
 extension StoreCore {
     /// Lets a follower see the present state, and everything after it. The store has one follower, or none.
     package func follow(with follower: RunFollower<S>) {
-        // Handed over to the lane once.
+        // Used by the thread that serves the lane alone, to which it is handed over here.
         nonisolated(unsafe) let follower = follower
         inspect { [self] state, position in
             guard let state else { return }

@@ -23,6 +23,7 @@ final class ConfluxProgram {
     /// - Parameters:
     ///   - variable: The variable that says so.
     ///   - arguments: Its command line.
+    /// - Throws: Why it does not start.
     convenience init(as variable: String, _ arguments: [String]) throws {
         guard let program = Bundle.main.executablePath else {
             throw BenchError("this program has no path")
