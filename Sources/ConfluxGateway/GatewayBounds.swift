@@ -4,9 +4,11 @@ import ConfluxVocabulary
 enum GatewayBounds {
     /// Copies of a store's state that wait to be encoded. *At the bound* later actions share a copy, and so a change.
     static let copiesMax = 16
-    /// Steps of a store that wait for its queue. *At the bound* the actions among them are counted and not kept: those who
-    /// follow actions get the state.
+    /// Actions of a store that wait for its queue. *At the bound* further ones are counted and not kept: those who follow
+    /// actions get the state.
     static let stepsMax = 8_192
+    /// Actions of a store that are kept together: all of them as long as one is. *At the bound* others begin.
+    static let runMax = 256
     /// Requests without an answer, which the keys share. *At the bound* a further one is refused.
     static let requestsMax = 65_536
     /// Sessions under way for dispatches with a key of their own, which the askers share. *At the bound* a further one is

@@ -78,6 +78,13 @@ struct RecordTests {
         #expect(news.changes?.count == 1 && news.actions == nil)
         #expect(read(records, after: SequenceNumber(6), isActions: true) == nil)
         #expect(read(records, after: SequenceNumber(6), isActions: false)?.count == 1)
+        // So were refused ones, and nothing changed.
+        records.skip(through: SequenceNumber(12))
+        let former = news
+        news = records.news(since: news.cursor)
+        #expect(news.changes?.isEmpty == true && news.actions == nil)
+        #expect(news.state?.position == SequenceNumber(12))
+        #expect(news.state?.place.sequence == former.state?.place.sequence)
         // Another history: its numbers may be lower, and those of the former one are unknown.
         records.load(state(3))
         #expect(records.news(since: news.cursor).changes == nil)
@@ -111,6 +118,47 @@ struct RecordTests {
         }
         for number in 9...16 as ClosedRange<UInt64> { #expect(since(number) == nil, "\(number)") }
         #expect(since(17) == 3)
+    }
+
+    /// A level, which may be no number that JSON has.
+    private struct Level: Model {
+        static let name = "level"
+        static let coding = PayloadCoding.compact
+        enum Action: Codable, Sendable { case set(Double) }
+        struct Refusal: Error {}
+        var level = 0.0
+
+        mutating func apply(_ action: Action, _ context: ActionContext) {}
+    }
+
+    @Test func `an action becomes JSON once somebody reads it, and all readers share it`() {
+        let run = CommittedRun<ModelState<Level>>(
+            ActionCoder(sizeBytesMax: 1 << 20), payloadBytesEach: 9)
+        for (number, level) in [1.5, .infinity, 2].enumerated() {
+            run.append(
+                .set(level), ActionContext(sequence: SequenceNumber(UInt64(number + 1))),
+                number == 2 ? Level.Refusal() : nil)
+        }
+        #expect(run.count == 3 && run.committedCount == 2)
+        var ring = RecordRing(after: .zero)
+        for (index, context) in run.contexts.enumerated() {
+            ring.append(
+                ServedRecord(
+                    run.refusals[index] == nil ? .action : .refused,
+                    RecordPlace(sequence: context.sequence), of: run, at: index))
+        }
+        let bodies = ring.records(from: 0)?.map { String(decoding: $0.body, as: UTF8.self) }
+        #expect(
+            bodies == [
+                #"{"set":{"_0":1.5}}"#, "null",
+                #"{"action":{"set":{"_0":2.0}},"reason":"Refusal()"}"#,
+            ])
+        let first = run.body(at: 0)
+        #expect(
+            first.withUnsafeBufferPointer { $0.baseAddress }
+                == run.body(at: 0).withUnsafeBufferPointer { $0.baseAddress })
+        run.forget(0)
+        #expect(run.body(at: 0) == first)
     }
 
     @Test func `the epoch of an entry is known between two entries that were delivered`() {

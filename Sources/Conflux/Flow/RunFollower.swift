@@ -5,22 +5,25 @@ import ConfluxVocabulary
 /// It has functions for one type of state: to call a generic one of middleware for each action takes longer than to
 /// commit a small action.
 package struct RunFollower<S: State> {
-    /// An ordered action was committed; or refused, with the error that the state's check threw. Gets the state after it,
-    /// which must not escape.
+    /// A run of ordered actions begins. Gets how many there are, at most, and the bytes of their payloads.
+    package let willBeginRun: (_ count: Int, _ payloadBytes: Int) -> Void
+    /// An action was committed; or refused, with the error that the state's check threw. Gets the state after it, which
+    /// must not escape.
     package let didCommit: (S.Action, ActionContext, (any Error)?, S) -> Void
-    /// The run of the last actions has ended. Gets the bytes of their payloads.
-    package let didEndRun: (_ payloadBytes: Int) -> Void
+    /// The run has ended.
+    package let didEndRun: () -> Void
     /// The store begins with a state: a snapshot was put in, or the follower begins to follow. Gets the state, which must
     /// not escape, and the number of the last entry that it contains.
     package let didBegin: (S, SequenceNumber) -> Void
 
     /// Makes a follower. All functions are called in the store's lane.
     package init(
+        willBeginRun: @escaping (_ count: Int, _ payloadBytes: Int) -> Void,
         didCommit: @escaping (S.Action, ActionContext, (any Error)?, S) -> Void,
-        didEndRun: @escaping (_ payloadBytes: Int) -> Void,
-        didBegin: @escaping (S, SequenceNumber) -> Void
+        didEndRun: @escaping () -> Void, didBegin: @escaping (S, SequenceNumber) -> Void
     ) {
-        (self.didCommit, self.didEndRun, self.didBegin) = (didCommit, didEndRun, didBegin)
+        (self.willBeginRun, self.didCommit) = (willBeginRun, didCommit)
+        (self.didEndRun, self.didBegin) = (didEndRun, didBegin)
     }
 }
 

@@ -50,6 +50,29 @@ extension JSONValue {
         }
     }
 
+    /// Parses an object, one member of which is wanted as it is written.
+    ///
+    /// - Parameters:
+    ///   - bytes: The text in UTF-8.
+    ///   - key: The key of that member.
+    /// - Returns: The other members, and that member in canonical bytes, if there is one; nil if it is no object.
+    /// - Throws: What was expected, and at which byte.
+    package static func members(
+        of bytes: [UInt8], besides key: String
+    ) throws(CodingFailure) -> (others: JSONObject, member: [UInt8]?)? {
+        try pool.withTape { (tape) throws(CodingFailure) in
+            try JSONReader.read(bytes[...], into: tape, sizeBytesMax: 1 << 30)
+            guard tape.nodes[0].kind == .object else { return nil }
+            let member = tape.member(of: 0, key: key)
+            var others = JSONObject()
+            for child in tape.children(of: 0) where child != member {
+                others[tape.key(of: child)] = tape.jsonValue(at: child)
+            }
+            guard let member else { return (others, nil) }
+            return (others, try tape.canonicalBytes(of: member))
+        }
+    }
+
     private static let pool = TapePool()
 
     /// Parses JSON, equally strictly.

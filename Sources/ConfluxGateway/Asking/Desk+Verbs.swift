@@ -110,14 +110,14 @@ extension Desk {
     }
 
     private func dispatch(
-        _ action: JSONValue, to store: any AnyServedStore,
+        _ action: [UInt8], to store: any AnyServedStore,
         ifUnchangedSince version: StoreVersion?, _ key: String?, _ ticket: UInt64,
         _ timeout: Duration, _ principal: Principal
     ) throws(CommandFailure) {
         let post = post
         var (target, payload): (BatchTarget, [UInt8])
         do throws(CodingFailure) {
-            (target, payload) = try store.submission(of: try action.canonicalBytes())
+            (target, payload) = try store.submission(of: action)
         } catch {
             throw CommandFailure(
                 .invalidInput, code: "invalidAction",

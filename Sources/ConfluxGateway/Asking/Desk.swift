@@ -159,21 +159,21 @@ final class Desk {
                 "A request has one part, behind the parts that name its way back and an empty one. This one has "
                     + "\(rest.count).")
         }
-        let object: JSONObject
+        let (object, action): (JSONObject, [UInt8]?)
         do throws(CodingFailure) {
-            guard let members = try JSONValue(json: body).object else {
+            guard let members = try JSONValue.members(of: body, besides: Request.actionKey) else {
                 return refuse(
                     "invalidRequest", "A request is one JSON object, for example {\"stores\":true}."
                 )
             }
-            object = members
+            (object, action) = members
         } catch {
             return refuse("invalidRequest", "The request is not JSON: \(error.message).")
         }
         let id = object["id"]
         let request: Request
         do throws(RequestFault) {
-            request = try Request(object)
+            request = try Request(object, dispatching: action)
         } catch {
             return refuse("invalidRequest", "The request can't be read: \(error.message).", id)
         }

@@ -21,7 +21,8 @@ struct Request {
         /// The state; with `mayWait`, also once an entry is applied that the log does not have yet.
         case get(StoreName, atLeast: SequenceNumber?, mayWait: Bool)
         case since(StoreName, SequenceNumber, isActions: Bool)
-        case dispatch(StoreName, JSONValue, key: String?, ifUnchangedSince: StoreVersion?)
+        /// The action is canonical JSON.
+        case dispatch(StoreName, [UInt8], key: String?, ifUnchangedSince: StoreVersion?)
         case stores
         case actions(StoreName)
     }
@@ -31,11 +32,16 @@ struct Request {
 
     init(_ verb: Verb, timeout: Duration) { (self.verb, self.timeout) = (verb, timeout) }
 
+    /// The key of the action in a dispatch.
+    static let actionKey = "dispatch"
+
     /// Reads a request.
     ///
-    /// - Parameter object: The request.
+    /// - Parameters:
+    ///   - object: The request, without the action that it dispatches.
+    ///   - action: The action in canonical JSON; nil if there is none.
     /// - Throws: What is wrong with it, and what to do.
-    init(_ object: JSONObject) throws(RequestFault) {
+    init(_ object: JSONObject, dispatching action: [UInt8]?) throws(RequestFault) {
         var reader = RequestReader(object)
         let milliseconds = try reader.number("timeout").map { Int64(clamping: $0) }
         let timeout = milliseconds.map { Duration.milliseconds($0) } ?? GatewayBounds.timeout
@@ -46,7 +52,18 @@ struct Request {
         }
         self.timeout = timeout
         _ = reader.take("id")
-        if let store = try reader.store("get") {
+        if let action {
+            guard let store = try reader.store("store") else {
+                throw RequestFault(#"a dispatch needs its "store""#)
+            }
+            let key = try reader.text("key")
+            guard key.map({ (1...Self.keyBytesMax).contains($0.utf8.count) }) ?? true else {
+                throw RequestFault("\"key\" has 1 to \(Self.keyBytesMax) bytes")
+            }
+            verb = .dispatch(
+                store, action, key: key,
+                ifUnchangedSince: try reader.version("ifUnchangedSince"))
+        } else if let store = try reader.store("get") {
             if let since = try reader.number("since") {
                 let form = try reader.text("as") ?? "changes"
                 guard ["changes", "actions"].contains(form) else {
@@ -58,17 +75,6 @@ struct Request {
                     store, atLeast: try reader.number("atLeast").map { SequenceNumber($0) },
                     mayWait: true)
             }
-        } else if let action = reader.take("dispatch") {
-            guard let store = try reader.store("store") else {
-                throw RequestFault(#"a dispatch needs its "store""#)
-            }
-            let key = try reader.text("key")
-            guard key.map({ (1...Self.keyBytesMax).contains($0.utf8.count) }) ?? true else {
-                throw RequestFault("\"key\" has 1 to \(Self.keyBytesMax) bytes")
-            }
-            verb = .dispatch(
-                store, action, key: key,
-                ifUnchangedSince: try reader.version("ifUnchangedSince"))
         } else if let store = try reader.store("actions") {
             verb = .actions(store)
         } else if let value = reader.take("stores") {

@@ -80,7 +80,7 @@ struct APIService: HTTPService {
         _ key: String?, _ timeout: Duration, _ exchange: HTTPExchange
     ) {
         do throws(CodingFailure) {
-            let action = try JSONValue(json: body)
+            let action = try JSONValue(json: body).canonicalBytes()
             answer(
                 Request(
                     .dispatch(store, action, key: key, ifUnchangedSince: version), timeout: timeout),

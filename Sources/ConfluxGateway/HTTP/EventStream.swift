@@ -93,10 +93,11 @@ final class EventStream: HTTPStream, @unchecked Sendable {
             place = found.place
             for record in records {
                 place?.advance(by: 1)
+                let body = record.body
                 add(
-                    record.kind.rawValue, record.place, actions: record.actionCount, record.body,
+                    record.kind.rawValue, record.place, actions: record.actionCount, body,
                     to: &pieces)
-                byteCount += record.body.count
+                byteCount += body.count
                 if byteCount >= Self.partBytesMax { break }
             }
             return .bytes(pieces)

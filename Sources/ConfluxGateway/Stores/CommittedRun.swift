@@ -2,50 +2,36 @@ import Conflux
 import ConfluxVocabulary
 import Synchronization
 
-/// The actions of one commit that a store has dealt with, and copies of its state after some of them.
+/// Consecutive actions that a store has dealt with, of one commit.
 ///
 /// The lane fills it, and then it is handed over. Actions become JSON only if somebody follows actions.
 // Sendable: the lane alone changes it, before it is handed over; `written` is guarded.
 final class CommittedRun<S: ReplicatedState>: ActionBodies, @unchecked Sendable {
-    private(set) var actions: [S.Action] = []
+    private var actions: [S.Action] = []
     private(set) var contexts: [ActionContext] = []
     /// Why some of them were refused, by their index.
     private(set) var refusals: [Int: String] = [:]
-    /// The state after some of them that were not refused, with their indices, ascending.
-    private(set) var copies: [(index: Int, snapshot: S.Snapshot)] = []
-    var payloadBytes = 0
+    private var reasonBytes = 0
+    /// About how many bytes an action's payload has.
+    private let payloadBytesEach: Int
     private let coder: ActionCoder<S.Action>
     private let written = Mutex<[Int: [UInt8]]>([:])
 
     /// About how many bytes an action takes besides its payload.
     private static var actionBytes: Int { 128 }
 
-    init(_ coder: ActionCoder<S.Action>) { self.coder = coder }
+    init(_ coder: ActionCoder<S.Action>, payloadBytesEach: Int) {
+        (self.coder, self.payloadBytesEach) = (coder, payloadBytesEach)
+    }
 
     var count: Int { contexts.count }
     var committedCount: Int { contexts.count - refusals.count }
 
-    /// Whether the last action that was not refused has no copy.
-    var isOwed: Bool {
-        guard let last = contexts.indices.last(where: { refusals[$0] == nil }) else { return false }
-        return copies.last?.index != last
-    }
-
-    /// Appends an action.
-    ///
-    /// - Parameters:
-    ///   - action: The action.
-    ///   - context: Its place.
-    ///   - refusal: Why it was refused, if it was.
-    ///   - copy: Copies the state after it; nil to make no copy.
-    func append(
-        _ action: S.Action, _ context: ActionContext, _ refusal: (any Error)?,
-        _ copy: (() -> S.Snapshot)?
-    ) {
+    func append(_ action: S.Action, _ context: ActionContext, _ refusal: (any Error)?) {
         if let refusal {
-            refusals[count] = "\(refusal)"
-        } else if let copy {
-            copies.append((count, copy()))
+            let reason = "\(refusal)"
+            refusals[count] = reason
+            reasonBytes += reason.utf8.count
         }
         actions.append(action)
         contexts.append(context)
@@ -53,9 +39,9 @@ final class CommittedRun<S: ReplicatedState>: ActionBodies, @unchecked Sendable 
 
     // MARK: Bodies
 
-    var byteCountEach: Int { payloadBytes / max(1, count) + Self.actionBytes }
+    var byteCountEach: Int { payloadBytesEach + reasonBytes / max(1, count) + Self.actionBytes }
 
-    /// The action; with the reason, if it was refused. `null` stands for an action that can't be written as JSON.
+    /// The action; with the reason, if it was refused. `null` stands for an action that has no form in JSON.
     func body(at index: Int) -> [UInt8] {
         written.withLock { written in
             if let body = written[index] { return body }
@@ -69,4 +55,6 @@ final class CommittedRun<S: ReplicatedState>: ActionBodies, @unchecked Sendable 
             return body
         }
     }
+
+    func forget(_ index: Int) { written.withLock { $0[index] = nil } }
 }

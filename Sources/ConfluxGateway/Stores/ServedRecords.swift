@@ -73,6 +73,12 @@ struct ServedRecord: Sendable {
         case .action(let bodies, _): bodies.byteCountEach
         }
     }
+
+    /// Frees its body.
+    fileprivate mutating func empty() {
+        if case .action(let bodies, let index) = content { bodies.forget(index) }
+        content = .bytes([])
+    }
 }
 
 /// Actions that can be written as JSON. All readers share what is written.
@@ -80,6 +86,8 @@ protocol ActionBodies: AnyObject, Sendable {
     /// About how many bytes each takes.
     var byteCountEach: Int { get }
     func body(at index: Int) -> [UInt8]
+    /// Nobody will ask for a body any more.
+    func forget(_ index: Int)
 }
 
 /// The newest records of one kind, oldest first.
@@ -113,7 +121,7 @@ struct RecordRing: Sendable {
             floor = records[dropped].place.sequence
             byteCount -= records[dropped].byteCount
             // Its memory is needed now, and its place is removed with many others.
-            records[dropped].content = .bytes([])
+            records[dropped].empty()
             dropped += 1
         }
         if dropped > Self.countMax {
@@ -241,6 +249,16 @@ final class ServedRecords: Sendable {
             }
             if let change { content.changes.append(change) }
             if let state { content.state = state }
+        }
+    }
+
+    /// Actions were refused up to a number, and are missing.
+    func skip(through position: SequenceNumber) {
+        content.withLock { content in
+            guard content.ending == nil, content.state != nil else { return }
+            content.state?.position = position
+            content.highest = max(content.highest, position)
+            content.actions = RecordRing(after: position, index: content.actions.end + 1)
         }
     }
 

@@ -25,10 +25,13 @@ final class ServedStore<S: ReplicatedState>: AnyServedStore {
     private let queue: DispatchQueue
     private let reader: Reader
 
+    typealias Copy = (index: Int, snapshot: S.Snapshot)
+
     /// What the lane gives to the queue.
-    fileprivate enum Step: Sendable {
+    enum Step: Sendable {
         case loaded(S.Snapshot, SequenceNumber)
-        case run(CommittedRun<S>)
+        /// With copies of the state after some of the actions that were not refused, by their indices.
+        case run(CommittedRun<S>, copies: [Copy])
         /// Several actions, of which nothing is kept but the last one's context.
         case skipped(ActionContext, count: Int)
         case copied(S.Snapshot)
@@ -110,62 +113,28 @@ final class ServedStore<S: ReplicatedState>: AnyServedStore {
         let gathering = Gathering(of: self)
         store.core.follow(
             with: RunFollower(
-                didCommit: { gathering.add($0, $1, $2, $3) },
-                didEndRun: { gathering.end(payloadBytes: $0) },
+                willBeginRun: { gathering.beginRun(count: $0, payloadBytes: $1) },
+                didCommit: { gathering.add($0, $1, $2, $3) }, didEndRun: { gathering.endRun() },
                 didBegin: { gathering.begin($0, at: $1) }))
     }
 
     // MARK: In the lane
 
-    /// Gathers what the lane does.
-    private final class Gathering {
-        private weak let served: ServedStore?
-        private let coder: ActionCoder<S.Action>
-        private var run: CommittedRun<S>
-        /// How many copies may be made in this run; nil before the first action.
-        private var copiesLeft: Int?
-
-        init(of served: ServedStore) {
-            self.served = served
-            coder = served.actionCoder
-            run = CommittedRun(coder)
-        }
-
-        func add(
-            _ action: S.Action, _ context: ActionContext, _ refusal: (any Error)?, _ state: S
-        ) {
-            let left = copiesLeft ?? served?.copiesLeft ?? 0
-            run.append(action, context, refusal, left > 0 ? { state.snapshot } : nil)
-            copiesLeft = refusal == nil ? max(0, left - 1) : left
-        }
-
-        func end(payloadBytes: Int) {
-            guard run.count > 0 else { return }
-            run.payloadBytes = payloadBytes
-            served?.add(run)
-            run = CommittedRun(coder)
-            copiesLeft = nil
-        }
-
-        func begin(_ state: S, at position: SequenceNumber) {
-            served?.add(.loaded(state.snapshot, position), hasCopy: true)
-        }
-    }
-
-    private var copiesLeft: Int {
+    /// How many copies may be made now.
+    var copiesLeft: Int {
         GatewayBounds.copiesMax - steps.withLock { $0.copyCount }
     }
 
-    private func add(_ run: CommittedRun<S>) {
+    func add(_ run: CommittedRun<S>, _ copies: [Copy], isOwed: Bool) {
         let mustDrain = steps.withLock { steps in
-            steps.add(run)
+            steps.add(run, copies, isOwed: isOwed)
             defer { steps.isDraining = true }
             return !steps.isDraining
         }
         if mustDrain { queue.async { self.drain() } }
     }
 
-    private func add(_ step: Step, hasCopy: Bool = false) {
+    func add(_ step: Step, hasCopy: Bool = false) {
         let mustDrain = steps.withLock { steps in
             if hasCopy {
                 steps.copyCount += 1
@@ -206,11 +175,14 @@ final class ServedStore<S: ReplicatedState>: AnyServedStore {
     private func take(_ step: Step) {
         switch step {
         case .loaded(let snapshot, let position): load(snapshot, position)
-        case .run(let run): note(run)
+        case .run(let run, let copies): note(run, copies)
         case .skipped(let context, let count):
-            guard isNew(context.sequence) else { break }
             reader.pending.records = nil
             add(context, count)
+            if reader.pending.count == 0 {
+                records.skip(through: context.sequence)
+                reader.pending = Pending()
+            }
         case .copied(let snapshot): encode(snapshot)
         case .mark(let body): reader.marks.append(body)
         case .caughtUp: reader.reloadCount -= 1
@@ -263,12 +235,6 @@ final class ServedStore<S: ReplicatedState>: AnyServedStore {
         }
     }
 
-    /// Whether an action is in no copy yet.
-    private func isNew(_ sequence: SequenceNumber) -> Bool {
-        guard reader.isLoaded else { return false }
-        return records.present.state.map { sequence > $0.position } ?? true
-    }
-
     private func add(_ context: ActionContext, _ count: Int) {
         reader.pending.position = context.sequence
         guard count > 0 else { return }
@@ -277,12 +243,12 @@ final class ServedStore<S: ReplicatedState>: AnyServedStore {
         reader.pending.last = context
     }
 
-    private func note(_ run: CommittedRun<S>) {
+    private func note(_ run: CommittedRun<S>, _ copies: [Copy]) {
         guard let last = run.contexts.last else { return }
         // The entries of a run are of one commit.
         let epoch = epochs.epoch(of: last.sequence)
-        var copies = run.copies[...]
-        for (index, context) in run.contexts.enumerated() where isNew(context.sequence) {
+        var copies = copies[...]
+        for (index, context) in run.contexts.enumerated() {
             let isRefused = run.refusals[index] != nil
             add(context, isRefused ? 0 : 1)
             if reader.pending.records != nil {
@@ -297,12 +263,9 @@ final class ServedStore<S: ReplicatedState>: AnyServedStore {
                     reader.pending.records?.append(record)
                 }
             }
-            guard let copy = copies.first, copy.index == index else { continue }
-            copies.removeFirst()
-            encode(copy.snapshot)
+            guard copies.first?.index == index else { continue }
+            encode(copies.removeFirst().snapshot)
         }
-        // Those of actions that are in an earlier copy.
-        for _ in copies { forgetCopy() }
     }
 
     private func forgetCopy() { steps.withLock { $0.copyCount -= 1 } }
@@ -369,10 +332,10 @@ final class ServedStore<S: ReplicatedState>: AnyServedStore {
 
 extension ServedStore.Steps {
     /// Adds a run. If too many actions wait, they are counted, and nothing else of them is kept.
-    mutating func add(_ run: CommittedRun<S>) {
+    mutating func add(_ run: CommittedRun<S>, _ copies: [ServedStore.Copy], isOwed: Bool) {
         guard let last = run.contexts.last else { return }
-        guard actionCount + run.count <= GatewayBounds.stepsMax || actionCount == 0 else {
-            isOwed = isOwed || run.committedCount > 0
+        guard actionCount + run.count <= GatewayBounds.stepsMax else {
+            self.isOwed = self.isOwed || run.committedCount > 0
             if case .skipped(_, let former)? = waiting.last {
                 waiting[waiting.count - 1] = .skipped(last, count: former + run.committedCount)
             } else {
@@ -381,8 +344,8 @@ extension ServedStore.Steps {
             return
         }
         actionCount += run.count
-        copyCount += run.copies.count
-        if run.committedCount > 0 { isOwed = run.isOwed }
-        waiting.append(.run(run))
+        copyCount += copies.count
+        if run.committedCount > 0 { self.isOwed = isOwed }
+        waiting.append(.run(run, copies: copies))
     }
 }

@@ -125,7 +125,6 @@ final class TypedRun<S: BridgedState>: StoreRun {
     /// Appends an action that the store takes.
     func append(_ action: S.Action, _ place: EntryPlace, payloadBytes: Int) {
         bytes += payloadBytes + StoreProgress.actionBytes
-        taken.payloadBytes += payloadBytes
         taken.append(action, context(of: place))
     }
 
@@ -209,7 +208,6 @@ final class TypedRun<S: BridgedState>: StoreRun {
         guard count > 0 else { return }
         last = taken.context(at: taken.count - 1).sequence
         bytes += payloadBytes + count * StoreProgress.actionBytes
-        taken.payloadBytes += payloadBytes
     }
 
     @inline(__always)
@@ -228,6 +226,7 @@ final class TypedRun<S: BridgedState>: StoreRun {
     func give(through: StoreVersion, _ serial: UInt64, to reports: LaneReports) {
         let (taken, failures) = (taken, failures)
         guard let core else { preconditionFailure("the run of no store") }
+        taken.payloadBytes = bytes - taken.count * StoreProgress.actionBytes
         core.deliver(taken, through: through) { report in
             guard !report.refusals.isEmpty || !failures.isEmpty else {
                 return reports.add(.ran(serial: serial, []))

@@ -139,6 +139,7 @@ extension StoreCore {
         var report = RunReport()
         var last = position
         let (mark, follower) = (commitMark, follower)
+        follower?.willBeginRun(run.count, run.payloadBytes)
         run.takeEach { index, action, context in
             if isReleased.load(ordering: .relaxed) {
                 report.isClosed = true
@@ -162,7 +163,7 @@ extension StoreCore {
             last = context.sequence
             return true
         }
-        follower?.didEndRun(run.payloadBytes)
+        follower?.didEndRun()
         if !report.isClosed { last = max(last, through.sequence) }
         mark?.end(at: last)
         note(last, through.epoch)
