@@ -6,7 +6,7 @@ enum GatewayBounds {
     static let copiesMax = 16
     /// Actions of a store that wait for its queue. *At the bound* further ones are counted and not kept: those who follow
     /// actions get the state.
-    static let stepsMax = 8_192
+    static let actionsMax = 8_192
     /// Actions of a store that are kept together: all of them as long as one is. *At the bound* others begin.
     static let runMax = 256
     /// Requests without an answer, which the keys share. *At the bound* a further one is refused.

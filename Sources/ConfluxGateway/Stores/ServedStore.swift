@@ -334,7 +334,7 @@ extension ServedStore.Steps {
     /// Adds a run. If too many actions wait, they are counted, and nothing else of them is kept.
     mutating func add(_ run: CommittedRun<S>, _ copies: [ServedStore.Copy], isOwed: Bool) {
         guard let last = run.contexts.last else { return }
-        guard actionCount + run.count <= GatewayBounds.stepsMax else {
+        guard actionCount + run.count <= GatewayBounds.actionsMax else {
             self.isOwed = self.isOwed || run.committedCount > 0
             if case .skipped(_, let former)? = waiting.last {
                 waiting[waiting.count - 1] = .skipped(last, count: former + run.committedCount)

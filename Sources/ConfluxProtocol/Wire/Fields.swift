@@ -135,10 +135,9 @@ extension FrameReader {
 }
 
 extension FixedFieldWriter {
-    mutating func number(_ value: UInt64) {
-        assert(value <= UInt64(Int64.max), "\(value) is above what a peer accepts")
-        fixed(value)
-    }
+    /// Writes a number. No log has one above 2⁶³ − 1, and no peer accepts one, so any higher one that a program makes up
+    /// is written as that.
+    mutating func number(_ value: UInt64) { fixed(min(value, UInt64(Int64.max))) }
 
     mutating func number(_ value: some RawRepresentable<UInt64>) {
         number(value.rawValue)

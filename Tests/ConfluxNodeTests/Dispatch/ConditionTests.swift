@@ -134,6 +134,33 @@ struct ConditionTests {
         }
     }
 
+    @Test func `a number that no log can have is answered, and disturbs no other action`()
+        async throws
+    {
+        try await withWorld { world in
+            let node = try await world.node("alpha")
+            let store = try await node.store(TallyState.self)
+            let highest = StoreVersion(
+                sequence: SequenceNumber(.max), epoch: Epoch(.max))
+            let before = store.actions.dispatch(.add(1))
+            let impossible = store.dispatch(.add(2), ifUnchangedSince: highest)
+            let behind = store.actions.dispatch(.add(4))
+            let error = await #expect(throws: DispatchError.self) {
+                try await impossible.receipt()
+            }
+            #expect(error?.code == .conflict)
+            _ = try await before.receipt()
+            _ = try await behind.receipt()
+            #expect(store.computed.count == 5)
+            // The same number in another request.
+            await #expect(throws: NodeError.self) {
+                try await node.skip(SequenceNumber(.max), for: Target("tally/shared")!)
+            }
+            _ = try await store.actions.dispatch(.add(8)).receipt()
+            await node.close()
+        }
+    }
+
     @Test func `the text of a version is its number and its epoch`() {
         let version = StoreVersion(sequence: SequenceNumber(17), epoch: Epoch(512))
         #expect("\(version)" == "17@512" && StoreVersion("17@512") == version)

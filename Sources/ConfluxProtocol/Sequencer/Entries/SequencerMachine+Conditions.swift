@@ -27,7 +27,7 @@ struct ConditionJudge {
     ///
     /// - Parameters:
     ///   - row: Its row.
-    ///   - machine: The sequencer. It does not change: otherwise each call would copy it.
+    ///   - machine: The sequencer, which does not change. It is passed in place, so that no call copies it.
     /// - Returns: Why neither the entry nor a later one of its row can be admitted; nil if the entry can.
     mutating func admit(
         _ row: BatchTarget, in machine: inout SequencerMachine
