@@ -178,7 +178,7 @@ final class GatewayService: WorkerService {
                 let thread = GatewayThread(
                     mailbox: mailbox, waker: waker, publisher: publisher, desk: desk,
                     authenticator: state.authenticator, keys: keys,
-                    stores: state.stores.map(\.name), busyPollMax: settings.busyPollMax,
+                    stores: state.stores.map(\.name),
                     report: { Self.tell($0, environment) })
                 state.thread = try NamedThread("conflux-gateway") { thread.run() }
                 state.isServing = true

@@ -29,9 +29,6 @@ final class GatewayThread: @unchecked Sendable {
     private var authenticator: Authenticator?
     private let stores: [StoreName]
     private var keys: GatewayKeys?
-    /// How long a wait for requests and outcomes polls before it sleeps.
-    private let busyPollMax: Duration
-    private var polling = BriefPolling()
     private let report: (Report) -> Void
     /// How often the publisher's socket was to be made anew, and could not; 0 if that is not due.
     private var renewals = 0
@@ -41,7 +38,7 @@ final class GatewayThread: @unchecked Sendable {
     init(
         mailbox: Mailbox<Message>, waker: Waker, publisher: Publisher?, desk: Desk?,
         authenticator: Authenticator?, keys: GatewayKeys?, stores: [StoreName],
-        busyPollMax: Duration, report: @escaping (Report) -> Void
+        report: @escaping (Report) -> Void
     ) {
         self.mailbox = mailbox
         self.waker = waker
@@ -50,7 +47,6 @@ final class GatewayThread: @unchecked Sendable {
         self.authenticator = authenticator
         self.keys = keys
         self.stores = stores
-        self.busyPollMax = busyPollMax
         self.report = report
     }
 
@@ -113,13 +109,7 @@ final class GatewayThread: @unchecked Sendable {
             .map { zmq_pollitem_t(socket: $0, fd: 0, events: Int16(ZMQ_POLLIN), revents: 0) }
         items.append(
             zmq_pollitem_t(socket: nil, fd: waker.readEnd, events: Int16(ZMQ_POLLIN), revents: 0))
-        let count = Int32(items.count)
-        let busyMax = desk == nil ? .zero : busyPollMax
-        let found =
-            timeout == 0
-            ? 0 : polling.poll(for: busyMax, since: now) { zmq_poll(&items, count, 0) }
-        if found == 0 { _ = zmq_poll(&items, count, Int(timeout)) }
-        polling.end(now, busyMax: busyMax)
+        _ = zmq_poll(&items, Int32(items.count), Int(timeout))
         _ = waker.endSleep(isSignalled: items.last?.revents != 0)
     }
 }
