@@ -13,7 +13,7 @@ struct HostedStoresTests {
     }
     private let name = state.stores[0]
     private let node = SimulatedNode(
-        slot: 0, process: 1, role: .member, settings: ReplicaSettings(name: nil, role: .member),
+        slot: 0, process: 1, kind: .worker, settings: ReplicaSettings(name: nil, role: .member),
         nonce: Nonce.none, limits: .standard, outboxBytesMax: 1 << 20, shelf: EncodingShelf(),
         inPlaceBytesMax: .max, openBytesMax: 1 << 20, waitingOutcomesMax: 1_024,
         program: Program(states: [state]),

@@ -130,12 +130,9 @@ enum DispatchCommand {
             environment, target: arguments[target], wait: arguments[wait],
             isStream: arguments[action].map { $0 == "-" } ?? true)
         var input: DispatchFeed.Input
-        let role: Hello.Role
         if let text = arguments[action], text != "-" {
             do throws(CommandFailure) {
                 input = .payload(try encoder.payload(Array(text.utf8)))
-                // A single action needs no joined node.
-                role = .visitor
             } catch {
                 report.failed(line: 1, error)
                 return report.finish(isComplete: true)
@@ -143,13 +140,12 @@ enum DispatchCommand {
         } else {
             let path = arguments[file] ?? "-"
             input = .lines(try LineReader(path: path, lineBytesMax: encoder.lineBytesMax))
-            role = .member
         }
         var settings = NodeSettings()
         settings.payloadBytesMax = payloadBytesMax
         let key = arguments[resume]
         let connection = try await Connection.open(
-            environment, as: role, settings: settings, key: key)
+            environment, as: .member, settings: settings, key: key)
         let resumption = key == nil ? nil : await connection.core.resumption()
         guard key == nil || resumption != nil else {
             throw CommandFailure(

@@ -12,14 +12,10 @@ final class EntryPrinter: Sendable {
         var last: SequenceNumber?
         /// The names of the keys of the sessions that it remembers.
         var owners: [Incarnation: Name] = [:]
-        /// The visits among these sessions, oldest first. *Invariant*: at most `visitsMax`.
-        var visits: [Incarnation] = []
         /// The last number that was passed.
         var passed = SequenceNumber.zero
     }
 
-    /// The most visits whose keys it remembers.
-    private static let visitsMax = 4_096
     /// Take each line, and end each commit that is followed.
     private let add: @Sendable ([UInt8]) -> Void
     private let flush: @Sendable () -> Void
@@ -130,14 +126,6 @@ final class EntryPrinter: Sendable {
         state.withLock { state in
             switch event {
             case .joined(_, _, .none, _): state.owners[Incarnation(sequence.rawValue)] = owner
-            case .visited where owner != nil:
-                let incarnation = Incarnation(sequence.rawValue)
-                state.owners[incarnation] = owner
-                state.visits.append(incarnation)
-                // Visits have no end in the log.
-                if state.visits.count > Self.visitsMax {
-                    state.owners[state.visits.removeFirst()] = nil
-                }
             case .forgotten(let incarnation): state.owners[incarnation] = nil
             default: break
             }

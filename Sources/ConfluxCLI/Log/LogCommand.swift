@@ -50,7 +50,7 @@ enum LogCommand {
         "log", summary: "Show the log: actions, and the log's own events.",
         discussion: """
             Shows entries in their order: actions, and the log's own events. Events about \
-            sessions are claim, joined, left, forgotten and visited. Events about stores are \
+            sessions are claim, joined, left and forgotten. Events about stores are \
             created, upgraded, frozen, thawed and dropped. At a digestPoint, replicas compare \
             their states. A skipped event removes an entry's effect. The command reads through \
             the sequencer, and makes no entries.

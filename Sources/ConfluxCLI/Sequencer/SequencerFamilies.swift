@@ -84,9 +84,6 @@ struct SequencerFamilies {
         let tally = metrics.tally
         return [
             .counter(
-                "conflux_sequencer_visits_total", "Nodes that dispatched without joining.",
-                tally.visits),
-            .counter(
                 "conflux_sequencer_rejections_total", "Actions rejected.", label: "reason",
                 RejectionCode.allCases.map { ("\($0)", tally.rejections[$0] ?? 0) }),
             .counter(

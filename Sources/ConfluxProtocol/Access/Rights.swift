@@ -134,7 +134,7 @@ public struct Principal: Sendable, Hashable {
             case .reload, .handOver: deniedAdministration
             case .status, .shapes, .sequencers, .alive: nil
             }
-        case .submit, .visit, .fetch, .close, .progress, .answer, .barrier, .digest, .snapshot,
+        case .submit, .fetch, .close, .progress, .answer, .barrier, .digest, .snapshot,
             .migrated, .leaving, .bye:
             nil
         }

@@ -24,7 +24,7 @@ extension SequencerMachine {
                     Answer(
                         number: question.number, isLast: true, node: nil,
                         body: .failed(.notAllowed, message: text)))
-            case .hello, .close, .submit, .visit, .fetch, .progress, .answer, .barrier, .load,
+            case .hello, .close, .submit, .fetch, .progress, .answer, .barrier, .load,
                 .digest, .snapshot, .migrated, .leaving, .bye:
                 .bye(Bye(code: .notAllowed, message: text))
             }

@@ -135,8 +135,7 @@ public enum LogEvent: Sendable, Equatable {
     /// incarnation, no session began: the node of that session, which had left, is present again. A
     /// keyed session outlives the bye of its process (rule 11).
     case joined(nonce: Nonce, name: Name?, rejoining: Incarnation, isKeyed: Bool)
-    /// A visit began: the session of a node that dispatches without joining. The entry's number is
-    /// the session's incarnation (rule 42).
+    /// Former programs began the session of a single dispatch with it. It has no effect.
     case visited(nonce: Nonce)
     /// A node's presence ended; its session is still remembered.
     case left(Incarnation)

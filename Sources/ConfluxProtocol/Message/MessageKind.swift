@@ -24,7 +24,6 @@ public enum MessageKind: UInt8, Hashable, Sendable, CaseIterable {
     case activity = 0x11
     case bye = 0x12
     case freeze = 0x13
-    case visit = 0x14
     case migrated = 0x15
     case leaving = 0x16
 

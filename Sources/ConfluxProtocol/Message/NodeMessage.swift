@@ -12,8 +12,6 @@ public enum NodeMessage: Sendable, Equatable {
     case drop(Drop)
     /// Consecutive actions of this node.
     case submit(Batch)
-    /// Consecutive actions of a node that dispatches without joining.
-    case visit(Visit)
     /// Asks for commits that the feed did not bring.
     case fetch(Fetch)
     /// How far this node has applied the log. It is also a sign of life.
@@ -78,8 +76,6 @@ public struct Hello: Sendable, Equatable {
         case member = 0
         /// Only reads: it has no session and makes no entries.
         case observer = 1
-        /// Dispatches without joining, and reads. Its first ``Visit`` begins its session.
-        case visitor = 2
     }
 
     /// Makes a hello.

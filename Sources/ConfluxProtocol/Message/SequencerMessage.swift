@@ -56,7 +56,7 @@ public struct Welcome: Sendable, Equatable {
     public var log: LogID
     /// The nonce of this tenure's claim.
     public var claim: Nonce
-    /// The session's incarnation; `Incarnation.none` for an observer or a visitor.
+    /// The session's incarnation; `Incarnation.none` for an observer.
     public var incarnation: Incarnation
     /// The last committed number.
     public var last: SequenceNumber

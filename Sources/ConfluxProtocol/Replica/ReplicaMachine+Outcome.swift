@@ -6,7 +6,7 @@ extension ReplicaMachine {
     mutating func pump(at now: Duration, into effects: inout [ReplicaEffect]) {
         guard phase == .joined else { return }
         while let batch = submissions.next(at: now) {
-            effects.append(.send(submission(of: batch)))
+            effects.append(.send(.submit(batch)))
         }
     }
 
@@ -18,7 +18,7 @@ extension ReplicaMachine {
     ) {
         let urgent = submissions.withdraw(counters)
         guard phase == .joined else { return }
-        for batch in urgent { effects.append(.send(submission(of: batch))) }
+        for batch in urgent { effects.append(.send(.submit(batch))) }
         pump(at: now, into: &effects)
     }
 

@@ -117,14 +117,9 @@ extension ReplicaMachine {
                 loseKeyedSession(into: &effects)
                 return
             }
-            if settings.role == .visitor, former != nil {
-                loseVisit(into: &effects)
-                return
-            }
             forgetSession(into: &effects)
             if isKeyed { resume(welcome) }
         }
-        if settings.role == .visitor { visit(welcome) }
         // A sequencer may be replaced before its absence is noticed, and its bye may be lost.
         let isOtherTenure = former?.claim != welcome.claim || epoch != self.epoch
         // What waits behind a hole is no part of the node's history, so nothing shows that the log still has it. If
@@ -253,10 +248,6 @@ extension ReplicaMachine {
             guard phase == .joined else { return }
             greet(at: now, into: &effects)
         case .forgotten:
-            guard settings.role != .visitor else {
-                loseVisit(into: &effects)
-                return
-            }
             guard awaited(bye.request) != nil else { return }
             guard !isKeyed else {
                 loseKeyedSession(into: &effects)

@@ -64,8 +64,6 @@ public struct ReplicaMachine: Sendable {
     var session: SessionToken?
     /// The last welcome. *Invariant*: nil until the first.
     var welcome: Welcome?
-    /// The number behind which this visitor's session begins; nil for other roles, and before a welcome (rule 42).
-    var visitSince: SequenceNumber?
     /// The epoch of the last welcome. Nothing of any other epoch is applied (rule 4).
     public internal(set) var epoch = Epoch.none
     /// The highest number that was applied, receipted, confirmed, restored or passed over, with the tenure in which

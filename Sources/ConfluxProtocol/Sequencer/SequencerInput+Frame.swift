@@ -33,10 +33,10 @@ extension SequencerInput {
                 return .received(.bye(bye), by: header.speaker, from: connection)
             }
             // If the counters can be read, the actions are rejected, and their node continues.
-            let (visit, outline) = try Frame.outline(ofSubmit: frame)
+            let outline = try Frame.outline(ofSubmit: frame)
             let code = failure.byeCode == .unsupported ? RejectionCode.unsupported : .malformed
             return .unreadableSubmit(
-                outline, code, message: failure.message, visit: visit, by: header.speaker,
+                outline, code, message: failure.message, by: header.speaker,
                 from: connection, as: principal)
         } catch {
             return .unreadable(failure.byeCode, message: failure.message, from: connection)

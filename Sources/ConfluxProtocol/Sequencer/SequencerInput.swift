@@ -58,10 +58,9 @@ public enum SequencerInput: Sendable {
     /// A message arrived. The speaker is from its header; the principal is the connection's.
     case received(
         NodeMessage, by: Speaker, from: ConnectionID, as: Principal = .anybody)
-    /// A submit arrived whose counters can be read. The rest can't be read, or must not be. This
-    /// may also be a visit, which then names its session.
+    /// A submit arrived whose counters can be read. The rest can't be read, or must not be.
     case unreadableSubmit(
-        BatchOutline, RejectionCode, message: String, visit: Visit.Session? = nil, by: Speaker,
+        BatchOutline, RejectionCode, message: String, by: Speaker,
         from: ConnectionID, as: Principal = .anybody)
     /// A connection has ended. The shell MUST report this for every connection that it received a
     /// message from, after its last message. It may report it more than once.

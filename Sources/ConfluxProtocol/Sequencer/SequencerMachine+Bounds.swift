@@ -1,9 +1,7 @@
 extension SequencerMachine {
     /// The current level and the limit of everything that could grow.
     package var bounds: [Bound] {
-        // This table is normally full after enough visits, so its level tells a monitor nothing.
-        let visits = Bound("visitsMax", sessions.visitCount, of: settings.visitsMax)
-        return sessions.all.reduce(into: ownBounds + [visits]) { bounds, session in
+        sessions.all.reduce(into: ownBounds) { bounds, session in
             var levels = SessionLevels()
             levels.add(session.ledger)
             bounds += self.bounds(of: levels)

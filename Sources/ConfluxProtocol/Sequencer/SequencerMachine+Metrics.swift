@@ -8,8 +8,6 @@ public struct SequencerTally: Sendable, Hashable {
     public internal(set) var commits: UInt64 = 0
     /// Bytes of these commits.
     public internal(set) var commitBytes: UInt64 = 0
-    /// Visits: nodes that dispatched without joining.
-    public internal(set) var visits: UInt64 = 0
     /// Actions rejected, by reason.
     public internal(set) var rejections: [RejectionCode: UInt64] = [:]
     /// Batches discarded for now, by reason. Their nodes resubmit them.
@@ -80,7 +78,7 @@ extension SequencerMachine {
         }
         return SequencerGauges(
             epoch: tenure.epoch, last: tenure.last, floor: tenure.floor, liveCount: live,
-            awayCount: sessions.count - sessions.visitCount - live,
+            awayCount: sessions.count - live,
             observerCount: connections.observers.total,
             storeCount: directory.storeCount, stoppedReplicaCount: stopped,
             isSlow: admission.isSlow, isLogNearlyFull: isLogNearlyFull,

@@ -171,11 +171,11 @@ public struct SequencerMachine: Sendable {
             received(
                 message, by: speaker, from: connection, as: principal, at: now, into: &effects)
         case .unreadableSubmit(
-            let outline, let code, let message, let visit, let speaker, let connection,
+            let outline, let code, let message, let speaker, let connection,
             let principal):
             guard phase == .serving else { return }
             reject(
-                outline, as: Fault(code: code, message: message), of: visit, by: speaker,
+                outline, as: Fault(code: code, message: message), by: speaker,
                 on: connection, as: principal, at: now.monotonic, into: &effects)
         case .disconnected(let connection): disconnected(connection)
         case .unreadable(let code, let message, let connection):
@@ -278,12 +278,6 @@ public struct SequencerMachine: Sendable {
             submit(
                 batch, by: incarnation, on: connection, as: principal, at: now.monotonic,
                 into: &effects)
-        case (.visit(let visit), .observer):
-            self.visit(
-                visit, on: connection, as: principal, at: now.monotonic, into: &effects)
-        case (.visit, .member):
-            let bye = Bye(code: .unsupported, message: "a member submits; only a visitor visits")
-            effects.append(.send(.bye(bye), to: connection))
         case (.progress(let progress), .member(let incarnation)):
             self.progress(progress, of: incarnation)
         case (.answer(let answer), .member(let incarnation)):

@@ -33,10 +33,7 @@ public struct SequencerSettings: Sendable, Hashable {
     /// The most sessions remembered for one key, unless its rights set another number. For a new
     /// session, the key's own session that left first is forgotten.
     public var sessionsPerKeyMax: Int = 1_000
-    /// The most visits remembered, at most ``visitsMost``. For a new visit, the oldest is
-    /// forgotten.
-    public var visitsMax: Int = 4_096
-    /// The most connections of observers and visitors, which the keys share.
+    /// The most connections of observers, which the keys share.
     public var observersMax: Int = 1_000
     /// The most stores, which the keys that create them share.
     public var storesMax: Int = 20_000
@@ -142,9 +139,6 @@ public struct SequencerSettings: Sendable, Hashable {
     /// their entries fit into one commit, together with what nodes submitted.
     public static let sessionsMost = 10_000
 
-    /// The highest value of ``visitsMax``: as many as a checkpoint holds.
-    public static let visitsMost = VisitQueue.most
-
     /// What is wrong with the settings, in words; nil if nothing is.
     public var fault: String? {
         if batchBytesMax < payloadBytesMax + 4_096 {
@@ -158,9 +152,6 @@ public struct SequencerSettings: Sendable, Hashable {
         if commitBytesMax > 48 << 20 { return "commitBytesMax must be at most 48 MiB" }
         if sessionsMax > Self.sessionsMost {
             return "sessionsMax must be at most \(Self.sessionsMost)"
-        }
-        if !(1...Self.visitsMost).contains(visitsMax) {
-            return "visitsMax must be 1 to \(Self.visitsMost)"
         }
         if beatInterval <= .zero || silenceMax < beatInterval * 3 {
             return "silenceMax must be at least three times beatInterval, which must be positive"

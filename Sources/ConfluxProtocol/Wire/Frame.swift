@@ -138,7 +138,7 @@ public enum Frame {
 public struct Speaker: Sendable, Hashable {
     /// The sender's tenure. A node names the tenure of its welcome; none before the first.
     public var epoch: Epoch
-    /// A node's session, as its welcome named it; none before the first welcome, for an observer or a visitor, and
+    /// A node's session, as its welcome named it; none before the first welcome, for an observer, and
     /// for the sequencer.
     public var session: Incarnation
 

@@ -29,8 +29,6 @@ final class Branch {
     private var names: [Incarnation: Name?] = [:]
     private var nonces: [Incarnation: Nonce] = [:]
     private var forgotten: Set<Incarnation> = []
-    /// The visits. Their nodes don't know their incarnations.
-    private var visits: Set<Incarnation> = []
     /// The index of the last action of each process.
     private var lastIndexes: [Int: Int] = [:]
     private let states: [Name: SimulatedState]
@@ -201,16 +199,11 @@ final class Branch {
             present[incarnation] = name
             names[incarnation] = name
             nonces[incarnation] = nonce
-        case .visited(let nonce):
-            let incarnation = Incarnation(sequence.rawValue)
-            names[incarnation] = .some(nil)
-            nonces[incarnation] = nonce
-            visits.insert(incarnation)
         case .left(let incarnation): present[incarnation] = nil
         case .forgotten(let incarnation):
             present[incarnation] = nil
             forgotten.insert(incarnation)
-        case .claim: break
+        case .claim, .visited: break
         case .upgraded(let name, let life, let version, let base, let digest):
             try upgrade(name, life: life, to: version, from: base, digest, at: sequence)
         case .frozen(let name, let life, _):
@@ -302,7 +295,7 @@ final class Branch {
             let row = batch.targets[entry.target]
             let key = DispatchRecord.Key(
                 session: DispatchRecord.Session(
-                    log: log, incarnation: visits.contains(incarnation) ? .none : incarnation,
+                    log: log, incarnation: incarnation,
                     nonce: nonces[incarnation] ?? .none),
                 counter: counter)
             guard let record = recordOf(sequence, key) else {

@@ -45,9 +45,6 @@ public enum Mark: String, Sendable, Hashable, CaseIterable {
     case nameAsked, nameTaken, stoppedInHandshake
     case historyLost, staleSequencer, challenged, superseded
 
-    // Visits (rule 42)
-    case visited, visitRepeated, visitForgotten
-
     // Submission (rules 9, 14, 27)
     case receipt, rejected, refused, unknownOutcome, unrecorded, conditionHeld, conflict
     case expectedGap, expectedFull, deduplicated, resubmitted, batchOfSeveral

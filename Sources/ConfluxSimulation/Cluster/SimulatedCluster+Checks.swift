@@ -34,9 +34,6 @@ extension SimulatedCluster {
             case .nameTaken: marks.hit(.nameTaken)
             case .tableFull: marks.hit(.tableFull)
             case .forgotten:
-                if connections[connection].flatMap({ nodes[$0.node.process] })?.role == .visitor {
-                    marks.hit(.visitForgotten)
-                }
                 if let session = named[connection], sequencer.machine.epoch == disk.epoch {
                     try truth.forgot(session.incarnation, of: session.log)
                 }
@@ -95,8 +92,7 @@ extension SimulatedCluster {
                 try checkUpgrade(of: name, life: life, from: base)
                 let entries = truth.branch.history(of: name, life: life)?.entries
                 if let last = entries?.last?.context.sequence, last > base { marks.hit(.replayed) }
-            case .visited: marks.hit(.visited)
-            case .claim, .joined, .frozen, .thawed, .skipped: break
+            case .claim, .joined, .visited, .frozen, .thawed, .skipped: break
             }
         }
     }
@@ -107,9 +103,6 @@ extension SimulatedCluster {
         switch message {
         case .submit(let batch):
             try observe(batch, from: node)
-        case .visit(let visit):
-            if visit.batch.firstCounter < node.submittedBelow { marks.hit(.visitRepeated) }
-            try observe(visit.batch, from: node)
         case .digest, .snapshot: break
         case .migrated(let migrated): note(migrated, of: node)
         case .fetch(let fetch):

@@ -166,7 +166,7 @@ extension SimulatedCluster {
     }
 
     private func reopen() throws(Violation) {
-        guard let node = pick(nodes.keys).flatMap({ nodes[$0] }), node.role == .member,
+        guard let node = pick(nodes.keys).flatMap({ nodes[$0] }), node.kind == .worker,
             !node.isPaused
         else { return }
         if !node.stores.isEmpty, random.chance(0.2) {

@@ -34,14 +34,14 @@ extension SimulatedCluster {
         if !node.pending.isEmpty || !node.unplaced.isEmpty { return "actions have no outcome" }
         if !node.opening.isEmpty { return "stores are being opened" }
         if let wait = whatIsWaitedFor(on: node) { return "somebody waits there \(wait)" }
-        // A visitor follows nothing.
-        if node.role != .visitor, node.machine.live != last {
+        // Who only dispatches follows nothing.
+        if node.kind != .dispatcher, node.machine.live != last {
             return "it is at \(String(describing: node.machine.live))"
         }
         if !node.jobs.isEmpty || node.areTellsScheduled || !node.late.isIdle {
             return "it has not applied everything"
         }
-        if node.role == .member, node.machine.applied != last { return "it has not applied all" }
+        if node.kind == .worker, node.machine.applied != last { return "it has not applied all" }
         for store in node.stores where node.applier.place(of: store.name)?.hasCaughtUp != true {
             return "\(store.name) has not caught up"
         }

@@ -6,15 +6,15 @@ import ConfluxProtocol
 extension SimulatedCluster {
     func startNode(_ slot: Int) throws(Violation) {
         guard !nodes.values.contains(where: { $0.slot == slot }) else { return }
-        let role = plan.role(of: slot)
+        let kind = plan.kind(of: slot)
         // One in four has no name, which takes another path through the sequencer's tables. Two nodes may get
         // the same name by mistake: the second one ends, and is started again.
         let named = strikes(plan.nameClash) ? (slot + 1) % plan.nodes : slot
-        let name = role == .member && slot % 4 != 3 ? Name("node-\(named)") : nil
+        let name = kind == .worker && slot % 4 != 3 ? Name("node-\(named)") : nil
         let process = takeProcess()
         let node = SimulatedNode(
-            slot: slot, process: process, role: role,
-            settings: plan.replicaSettings(name: name, role: role),
+            slot: slot, process: process, kind: kind,
+            settings: plan.replicaSettings(name: name, role: kind.role),
             nonce: .random(using: &random), limits: plan.outboxLimits,
             outboxBytesMax: plan.hasSmallBounds ? 2_048 : 1 << 20,
             shelf: EncodingShelf(bytesMax: plan.keeping.encodingsBytesMax),
@@ -28,9 +28,9 @@ extension SimulatedCluster {
         trace.note(now, "\(node.text) starts")
         try handle(.start, node)
         schedule(.connect(process: node.process), after: latency)
-        if role == .observer { try handle(.follow(from: SequenceNumber(1)), node) }
-        if role == .member { for state in node.states { bridge(state, on: node) } }
-        if role != .observer {
+        if kind == .observer { try handle(.follow(from: SequenceNumber(1)), node) }
+        if kind == .worker { for state in node.states { bridge(state, on: node) } }
+        if kind != .observer {
             schedule(.dispatch(process: node.process), after: plan.dispatchEvery)
         }
         try turn(node)

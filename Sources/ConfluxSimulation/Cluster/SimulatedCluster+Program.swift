@@ -18,8 +18,8 @@ extension SimulatedCluster {
                             .milliseconds(100) + plan.latency.upperBound * 12)))
         }
         guard !node.isLeaving, isBusy else { return }
-        guard node.role == .member else {
-            try visit(node)
+        guard node.kind == .worker else {
+            try dispatchAndLeave(node)
             return
         }
         askSkips(node)
@@ -36,8 +36,8 @@ extension SimulatedCluster {
         try turn(node)
     }
 
-    /// A visitor dispatches one or a few actions, and leaves.
-    private func visit(_ node: SimulatedNode) throws(Violation) {
+    /// A program that only dispatches sends one or a few actions, and leaves.
+    private func dispatchAndLeave(_ node: SimulatedNode) throws(Violation) {
         let burst = isHostile && random.chance(0.3) ? random.int(in: 2...8) : 1
         for _ in 0..<burst { dispatchOne(node) }
         if random.chance(0.1) { try withdraw(node) }
@@ -88,7 +88,7 @@ extension SimulatedCluster {
         let isBad = strikes(plan.badAction)
         if isBad {
             handle = dispatchBadly(node)
-        } else if node.role == .visitor {
+        } else if node.kind == .dispatcher {
             let state = random.pick(node.states)
             let store = random.chance(0.7) ? random.pick(state.stores) : nil
             handle = state.submit(store, node.outbox, place, &random)

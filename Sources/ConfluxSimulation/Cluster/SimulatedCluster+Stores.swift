@@ -116,7 +116,7 @@ extension SimulatedCluster {
         marks.hit(.poisoned)
         trace.note(now, "processes die of \(at) in \(name)")
         deaths.append(Death(store: name, life: history.life, log: disk.id, at: at))
-        for node in nodes.keys.sorted().compactMap({ nodes[$0] }) where node.role == .member {
+        for node in nodes.keys.sorted().compactMap({ nodes[$0] }) where node.kind == .worker {
             if random.chance(0.7) {
                 crash(node)
             } else if random.chance(0.5) {

@@ -7,10 +7,22 @@ import Synchronization
 
 /// A node's process: the production machine, outbox, applier and stores, without threads.
 final class SimulatedNode {
+    /// What its program is for.
+    enum Kind {
+        /// It bridges states, and opens stores.
+        case worker
+        /// It reads the log.
+        case observer
+        /// It dispatches, and has no store.
+        case dispatcher
+
+        var role: Hello.Role { self == .observer ? .observer : .member }
+    }
+
     /// The slot, in which another process starts after a crash.
     let slot: Int
     let process: Int
-    let role: Hello.Role
+    let kind: Kind
     var machine: ReplicaMachine
     let scope = Scope()
     let outbox: Outbox
@@ -132,14 +144,14 @@ final class SimulatedNode {
     }
 
     init(
-        slot: Int, process: Int, role: Hello.Role, settings: ReplicaSettings, nonce: Nonce,
+        slot: Int, process: Int, kind: Kind, settings: ReplicaSettings, nonce: Nonce,
         limits: WireLimits, outboxBytesMax: Int, shelf: EncodingShelf, inPlaceBytesMax: Int,
         openBytesMax: Int, waitingOutcomesMax: Int,
         program: Program, deaths: [Death], clock: @escaping () -> Duration
     ) {
         self.slot = slot
         self.process = process
-        self.role = role
+        self.kind = kind
         self.program = program
         self.deaths = deaths
         machine = ReplicaMachine(settings: settings, nonce: nonce)

@@ -68,7 +68,7 @@ extension SimulatedCluster {
     }
 
     func isOld(_ node: SimulatedNode) -> Bool {
-        plan.upgradeEvery != nil && node.role == .member
+        plan.upgradeEvery != nil && node.kind == .worker
             && (node.program.release != release || node.program.fault?.kind != releaseFault?.kind)
     }
 

@@ -12,10 +12,6 @@ extension NodeMessage {
         case .close(let close): "close \(close.subject)"
         case .submit(let batch):
             "submit \(batch.firstCounter)…\(batch.lastCounter), settled \(batch.settled)"
-        case .visit(let visit):
-            "visit since \(visit.session.since): "
-                + "\(visit.batch.firstCounter)…\(visit.batch.lastCounter), "
-                + "settled \(visit.session.settled)"
         case .fetch(let fetch): "fetch from \(fetch.from)"
         case .progress(let progress):
             "progress \(progress.applied), settled \(progress.settled)"

@@ -53,7 +53,7 @@ public struct Simulation: Sendable {
         var planning = random.fork()
         var drawn = SimulationPlan(drawnFrom: &planning, world: world ?? SimulationWorld(of: seed))
         drawn.drawDamage(of: seed)
-        drawn.drawVisitors(of: seed)
+        drawn.drawDispatchers(of: seed)
         drawn.drawPrograms(of: seed)
         self.plan = plan ?? drawn
     }

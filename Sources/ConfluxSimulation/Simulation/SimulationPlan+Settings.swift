@@ -23,12 +23,11 @@ extension SimulationPlan {
         if let feedCommitBytesMax { settings.feedCommitBytesMax = feedCommitBytesMax }
         keeping.set(&settings)
         if hasSmallBounds {
-            settings.sessionsMax = nodes + 1
+            settings.sessionsMax = nodes + dispatchers + 1
             settings.lagEntriesMax = 20
             settings.slowdownMax = .seconds(2)
             settings.slowBytesPerBeat = 1_000
-            settings.observersMax = max(1, observers + visitors)
-            settings.visitsMax = 2
+            settings.observersMax = max(1, observers)
             settings.unsettledOutcomesMax = 4
             settings.questionsMax = 1
             // Nodes that ask at the same intervals must not keep each other out for ever.

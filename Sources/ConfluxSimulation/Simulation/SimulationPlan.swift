@@ -32,8 +32,8 @@ public struct SimulationPlan: Sendable, Hashable {
     var handOverEvery: Duration?
     /// How many nodes only follow.
     public var observers = 0
-    /// How many processes dispatch a little without joining, and leave.
-    public var visitors = 0
+    /// How many processes only dispatch, a little, and leave.
+    public var dispatchers = 0
     /// How long faults happen.
     public var faultsFor: Duration = .seconds(10)
     /// After how many steps faults end in any case: another seed finds more than a longer run.
@@ -189,11 +189,11 @@ public struct SimulationPlan: Sendable, Hashable {
     var isShared: Bool { sequencers > 1 }
 
     /// How many processes run at a time.
-    var slots: Int { nodes + observers + visitors }
+    var slots: Int { nodes + observers + dispatchers }
 
-    /// The role of the process in a slot.
-    func role(of slot: Int) -> Hello.Role {
-        slot < nodes ? .member : slot < nodes + observers ? .observer : .visitor
+    /// What the process in a slot is for.
+    func kind(of slot: Int) -> SimulatedNode.Kind {
+        slot < nodes ? .worker : slot < nodes + observers ? .observer : .dispatcher
     }
 
     /// Whether the log may lose entries that it acknowledged.

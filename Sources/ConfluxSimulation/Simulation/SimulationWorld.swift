@@ -89,10 +89,10 @@ extension SimulationPlan {
         damageEvery = Self.often(&random, 0.15)
     }
 
-    /// Draws visitors, likewise.
-    mutating func drawVisitors(of seed: UInt64) {
+    /// Draws processes that only dispatch, likewise.
+    mutating func drawDispatchers(of seed: UInt64) {
         var random = SimulationRandom(seed: seed ^ 0x3c79_ac49_2ba7_b653)
-        visitors = random.chance(0.25) ? random.int(in: 1...3) : 0
+        dispatchers = random.chance(0.25) ? random.int(in: 1...3) : 0
     }
 
     /// Draws what is wrong with newer programs, likewise.

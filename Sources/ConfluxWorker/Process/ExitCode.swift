@@ -22,7 +22,7 @@ package enum ExitCode: Int32, Error, Sendable, CaseIterable {
     /// The keys don't fit, or the key does not permit the request: see the sequencer's file of
     /// authorised keys.
     case notPermitted = 77
-    /// An action or another request was rejected: it is not in the log. Only the entry that records its node's visit may be.
+    /// An action or another request was rejected: it is not in the log.
     case rejected = 80
     /// An action was refused: it is in the log, and changed nothing.
     case refused = 81

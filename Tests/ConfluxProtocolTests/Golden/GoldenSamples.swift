@@ -127,9 +127,6 @@ struct GoldenSample: Sendable, CustomTestStringConvertible {
                 "hello, an observer's", epoch: 0, session: 0,
                 .node(.hello(Hello(request: 1, nonce: nonce, name: alpha, role: .observer)))),
             GoldenSample(
-                "hello, a visitor's", epoch: 0, session: 0,
-                .node(.hello(Hello(request: 1, nonce: nonce, name: nil, role: .visitor)))),
-            GoldenSample(
                 "hello, with shapes", epoch: 0, session: 0,
                 .node(
                     .hello(
@@ -230,14 +227,6 @@ struct GoldenSample: Sendable, CustomTestStringConvertible {
             GoldenSample(
                 "submit, void",
                 .node(.submit(.void(firstCounter: 12, count: 3, settled: 7)))),
-            GoldenSample(
-                "visit", session: 0,
-                .node(
-                    .visit(
-                        Visit(
-                            session: Visit.Session(
-                                nonce: nonce, since: SequenceNumber(9), settled: 7),
-                            batch: batch)))),
             GoldenSample(
                 "fetch",
                 .node(

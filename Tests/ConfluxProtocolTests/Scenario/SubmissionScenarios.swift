@@ -215,7 +215,7 @@ struct SubmissionScenarios {
             return
         }
         let message = try Frame.decodeNodeMessage(frame[...])
-        let outline = try Frame.outline(ofSubmit: frame[...]).batch
+        let outline = try Frame.outline(ofSubmit: frame[...])
         let connection = ConnectionID(rawValue: 1)
         let stale = cluster.speaker(connection, epoch: Epoch.none)
         let session = cluster.sequencer?.sessions[stale.session]
@@ -244,7 +244,7 @@ struct SubmissionScenarios {
         cluster.dispatch(["1"], to: "list/*", from: 1)
         cluster.submit(["2", "3"], to: "list/*", from: 1)
         guard case .toSequencer(_, let frame) = cluster.queue.removeLast(),
-            let outline = try? Frame.outline(ofSubmit: frame[...]).batch
+            let outline = try? Frame.outline(ofSubmit: frame[...])
         else {
             Issue.record("no submit")
             return

@@ -250,10 +250,6 @@ struct Narration {
         case .submit(let batch):
             "submit \(Self.range(batch.firstCounter, batch.count))"
                 + (batch.isAtomic ? ", atomic" : "") + ", settled \(batch.settled)"
-        case .visit(let visit):
-            "visit since \(visit.session.since): "
-                + Self.range(visit.batch.firstCounter, visit.batch.count)
-                + ", settled \(visit.session.settled)"
         case .fetch(let fetch): "fetch \(fetch.request): from \(fetch.from)"
         case .progress(let progress):
             "progress: applied \(progress.applied), settled \(progress.settled)"

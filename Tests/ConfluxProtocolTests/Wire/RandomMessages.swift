@@ -63,14 +63,7 @@ struct RandomMessages {
         case 27: .sequencer(.snapshotRequest(snapshotRequest()))
         case 28: .sequencer(.divergence(divergence()))
         case 29: .sequencer(.reload(Reload(place: place())))
-        case 30:
-            .node(
-                .visit(
-                    Visit(
-                        session: Visit.Session(
-                            nonce: identifier(), since: sequence(), settled: number()),
-                        batch: batch())))
-        case 31: .sequencer(.redirect(Redirect(request: random.next(), address: text())))
+        case 30: .sequencer(.redirect(Redirect(request: random.next(), address: text())))
         default: .feed(.commit(commit()))
         }
     }

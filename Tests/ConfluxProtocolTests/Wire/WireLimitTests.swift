@@ -167,7 +167,7 @@ struct WireLimitTests {
         var frame = Frame.encode(.submit(GoldenSample.batch) as NodeMessage, by: .unwelcomed)
         frame.removeSubrange((Frame.size + 4 + 21)...)
         #expect(throws: WireError.self) { try Frame.decodeNodeMessage(frame[...]) }
-        let outline = try Frame.outline(ofSubmit: frame[...]).batch
+        let outline = try Frame.outline(ofSubmit: frame[...])
         #expect(outline.firstCounter == 8)
         #expect(outline.settled == 7)
         #expect(outline.count == 4)

@@ -262,7 +262,7 @@ HELLO = Record(
     request=U64,
     nonce=ID,
     name=Optional(NAMED),
-    role=Choice({0: "member", 1: "observer", 2: "visitor"}),
+    role=Choice({0: "member", 1: "observer"}),
     process=Optional(ID),
     session=Optional(Record(log=ID, incarnation=NUMBER)),
     history=Optional(HISTORY),
@@ -274,7 +274,6 @@ OPEN = Record(
 )
 CLOSE = Record(subject=SUBJECT)
 SUBMIT = Sized(BATCH)
-VISIT = Record(session=Record(nonce=ID, since=NUMBER, settled=NUMBER), batch=SUBMIT)
 FETCH = Record(
     ("request", U64), ("from", NUMBER), ("limitBytes", U32), ("acknowledged", U64))
 PROGRESS = Record(applied=NUMBER, settled=NUMBER, stopped=List(PLACE))
@@ -504,7 +503,6 @@ KINDS = {
     0x11: Kind("activity", "node", None),
     0x12: Kind("bye", "node", BYE),
     0x13: Kind("freeze", "node", FREEZE),
-    0x14: Kind("visit", "node", VISIT),
     0x15: Kind("migrated", "node", MIGRATED),
     0x16: Kind("leaving", "node", LEAVING),
     0x41: Kind("welcome", "sequencer", WELCOME),

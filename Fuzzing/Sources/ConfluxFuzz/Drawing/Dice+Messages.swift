@@ -14,15 +14,7 @@ extension Dice {
                     request: request(known), subject: subject(), versions: versions(),
                     events: list(upTo: 2) { $0.name() }, initial: state()))
         case 4: .close(Close(subject: subject()))
-        case 5: .submit(batch(known))
-        case 6:
-            flag()
-                ? .submit(batch(known))
-                : .visit(
-                    Visit(
-                        session: Visit.Session(
-                            nonce: nonce(), since: sequence(known),
-                            settled: number(near: known.counters)), batch: batch(known)))
+        case 5, 6: .submit(batch(known))
         case 7:
             .fetch(
                 Fetch(
@@ -79,7 +71,7 @@ extension Dice {
     mutating func hello(_ known: Surroundings) -> Hello {
         Hello(
             request: UInt64(1 + below(4)), nonce: nonce(), name: optional { $0.name() },
-            role: below(5) == 0 ? (flag() ? .observer : .visitor) : .member,
+            role: below(5) == 0 ? .observer : .member,
             process: below(4) == 0 ? nonce() : nil,
             session: optional {
                 SessionToken(log: $0.log(known), incarnation: $0.incarnation(known))

@@ -84,7 +84,6 @@ struct PretendedSequencer {
         case .hello(let hello): [answer(hello)] + told(from: 1, through: UInt64(outcomes.count))
         case .open(let open): [answer(open)]
         case .submit(let batch): judge(batch, rejecting: isRejected)
-        case .visit(let visit): judge(visit.batch, rejecting: isRejected)
         case .fetch(let fetch):
             [
                 .entries(

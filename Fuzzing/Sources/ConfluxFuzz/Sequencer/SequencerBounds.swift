@@ -60,8 +60,7 @@ extension SequencerMachine {
                 }, "\(session.incarnation) bridges what is not known")
             require(session.presence == .live, "\(session.incarnation) has left, and hosts")
         }
-        // A visit is reached on the connection of its last message.
-        guard session.presence != .visit, let connection = session.connection else { return }
+        guard let connection = session.connection else { return }
         require(session.presence == .live, "\(session.incarnation) has left and is connected")
         require(
             connections[connection] == .member(session.incarnation),

@@ -352,8 +352,6 @@ struct SequencerRun {
             for run in receipts.runs { log.check(run, of: owner) }
         case .rejection(let rejection):
             guard let owner = owners[connection] else { fail("a rejection for nobody") }
-            // The rejection does not say to which visit it belongs.
-            guard owner != .none else { break }
             // An unreadable batch may claim to have any number of entries.
             let counters =
                 rejection.firstCounter..<rejection.firstCounter + UInt64(rejection.count)

@@ -29,8 +29,6 @@ struct CommitPipeline: Sendable {
         case left(Incarnation)
         /// Forget the session.
         case forgotten(Incarnation)
-        /// Count the visit.
-        case visited
     }
 
     /// A follow-up, and the number of the first entry that it belongs to.

@@ -77,7 +77,6 @@ extension SequencerMachine {
                 effects.append(.note(.left(incarnation, name: name)))
             case .forgotten(let incarnation):
                 sessions.remove(incarnation)
-            case .visited: tally.visits += 1
             }
         }
         passFences(at: now, into: &effects)

@@ -101,20 +101,11 @@ extension SequencerMachine {
 
     /// Rejects a batch of which only the counters can be read.
     mutating func reject(
-        _ batch: BatchOutline, as fault: Fault, of visit: Visit.Session?, by speaker: Speaker,
+        _ batch: BatchOutline, as fault: Fault, by speaker: Speaker,
         on connection: ConnectionID, as principal: Principal, at now: Duration,
         into effects: inout [SequencerEffect]
     ) {
-        let incarnation: Incarnation
-        switch (peer(speaker, on: connection, at: now), visit) {
-        case (.member(let member), nil): incarnation = member
-        case (.observer, let visit?):
-            guard
-                let begun = beginVisit(
-                    visit, bytes: 0, on: connection, as: principal, into: &effects)
-            else { return }
-            incarnation = begun
-        default:
+        guard case .member(let incarnation) = peer(speaker, on: connection, at: now) else {
             refuse(connection, into: &effects)
             return
         }

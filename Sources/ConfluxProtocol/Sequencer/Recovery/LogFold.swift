@@ -72,6 +72,7 @@ package struct LogFold: Sendable, Equatable {
         _ event: LogEvent, by owner: Name?, at sequence: SequenceNumber
     ) {
         switch event {
+        case .visited: break
         case .claim(let epoch, let nonce):
             claims.remember(ClaimTable.Claim(epoch: epoch, nonce: nonce, first: sequence))
         case .joined(let nonce, let name, let rejoining, let isKeyed):
@@ -83,10 +84,6 @@ package struct LogFold: Sendable, Equatable {
             } else {
                 sessions.revive(rejoining, at: .zero)
             }
-        case .visited(let nonce):
-            sessions.begin(
-                Session(visit: Incarnation(sequence.rawValue), nonce: nonce, owner: owner),
-                keeping: VisitQueue.most)
         case .left(let incarnation):
             sessions.leave(incarnation, at: .zero)
         case .forgotten(let incarnation):

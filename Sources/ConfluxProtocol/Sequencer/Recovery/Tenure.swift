@@ -144,7 +144,6 @@ extension SequencerMachine {
         tenure.marks = recovery.fold.marks
         checkpoints = recovery.checkpoint.map { [$0] } ?? []
         sessions = recovery.fold.sessions
-        sessions.keepVisits(settings.visitsMax)
         directory = recovery.fold.directory
     }
 

@@ -7,7 +7,7 @@ struct ConnectionTable: Sendable {
     enum Peer: Sendable, Equatable {
         /// A session's present connection.
         case member(Incarnation)
-        /// A connection that only reads, or that visits.
+        /// A connection that only reads.
         case observer
 
         /// The session that its welcome named.

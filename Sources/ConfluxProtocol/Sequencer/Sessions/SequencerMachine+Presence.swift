@@ -209,7 +209,7 @@ extension SequencerMachine {
             case .left
             where now - session.quietSince > keptFor(session) && !session.isReturning:
                 forget(incarnation)
-            case .live, .left, .visit: break
+            case .live, .left: break
             }
         }
     }

@@ -76,7 +76,7 @@ extension SequencerMachine {
             // Log, incarnation and nonce find the session. If one of them differs, the session is
             // forgotten.
             guard token.log == tenure.log, let found = sessions[token.incarnation],
-                found.nonce == hello.nonce, found.presence != .visit
+                found.nonce == hello.nonce
             else {
                 let text = "the session is not remembered; join again"
                 refuse(hello, .forgotten, text, to: connection, into: &effects)
@@ -88,13 +88,6 @@ extension SequencerMachine {
                 let found = sessions.incarnation(of: hello.nonce).flatMap({ sessions[$0] })
             else {
                 begin(hello, from: connection, at: now, into: &effects)
-                return
-            }
-            // No node may join with the nonce of a visit.
-            guard found.presence != .visit else {
-                refuse(
-                    hello, .forgotten, "the nonce is a visit's; join with another one",
-                    to: connection, into: &effects)
                 return
             }
             session = found

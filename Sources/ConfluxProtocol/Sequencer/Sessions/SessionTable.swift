@@ -9,11 +9,9 @@ struct Session: Sendable, Equatable {
         case live
         /// A `left` entry ended the node's presence.
         case left
-        /// The node was never present: it dispatches without joining (rule 42).
-        case visit
     }
 
-    /// The number of its first `joined` entry, or of its `visited` entry.
+    /// The number of its first `joined` entry.
     let incarnation: Incarnation
     /// The random number of its process, or the value derived from its session key. It is the other
     /// half of the session's identity (rule 8).
@@ -50,13 +48,6 @@ struct Session: Sendable, Equatable {
     var greeting: UInt64 = 0
     /// The number up to which its replicas have applied.
     var applied = SequenceNumber.zero
-
-    /// A visit (rule 42).
-    init(visit incarnation: Incarnation, nonce: Nonce, owner: Name?) {
-        self.init(
-            incarnation: incarnation, nonce: nonce, name: nil, owner: owner, isKeyed: false,
-            presence: .visit, quietSince: .zero)
-    }
 
     init(
         incarnation: Incarnation, nonce: Nonce, name: Name?, owner: Name?, isKeyed: Bool,
@@ -96,22 +87,18 @@ struct SessionTable: Sendable, Equatable {
 
     /// How many sessions are ending.
     private var endingCount = 0
-    /// How many sessions each key has. Ending ones and visits do not count; reserved ones do.
+    /// How many sessions each key has. Ending ones do not count; reserved ones do.
     /// *Invariant*: no count is 0.
     private var ownerCounts: [Name: Int] = [:]
     /// The sessions that are away, ordered by how long.
     private var away = AwaySessions()
-    /// The visits.
-    private var visits = VisitQueue()
 
     var count: Int { sessions.count }
-    /// How many sessions are visits.
-    var visitCount: Int { visits.count }
-    /// How many sessions will be left once those that are ending are gone, without visits.
-    var lastingCount: Int { sessions.count - endingCount - visits.count }
+    /// How many sessions will be left once those that are ending are gone.
+    var lastingCount: Int { sessions.count - endingCount }
     var incarnations: [Incarnation] { sessions.keys.sorted() }
     var all: some Collection<Session> { sessions.values }
-    /// How many sessions a key has. Ending ones and visits do not count; reserved ones do.
+    /// How many sessions a key has. Ending ones do not count; reserved ones do.
     func count(of owner: Name) -> Int { ownerCounts[owner] ?? 0 }
 
     subscript(incarnation: Incarnation) -> Session? {
@@ -136,7 +123,6 @@ struct SessionTable: Sendable, Equatable {
     mutating func restore(_ session: Session, isHolder: Bool) -> Bool {
         sessions[session.incarnation] = session
         if session.isAway { away.append(session) }
-        if session.presence == .visit { visits.append(session.incarnation) }
         count(1, session)
         byNonce[session.nonce] = session.incarnation
         guard let name = session.name, isHolder else { return true }
@@ -158,13 +144,6 @@ struct SessionTable: Sendable, Equatable {
     mutating func endReservation(for owner: Name?) { count(-1, of: owner) }
 
     mutating func insert(_ session: Session) {
-        // A nonce finds only one session. A sequencer may remember fewer visits than the fold of
-        // the log. So it may have accepted the nonce of a visit that it has forgotten and the fold
-        // has not.
-        if let former = byNonce[session.nonce], sessions[former]?.presence == .visit {
-            visits.remove(former)
-            remove(former)
-        }
         sessions[session.incarnation] = session
         count(1, session)
         byNonce[session.nonce] = session.incarnation
@@ -172,7 +151,7 @@ struct SessionTable: Sendable, Equatable {
     }
 
     private mutating func count(_ change: Int, _ session: Session) {
-        if session.presence != .visit { count(change, of: session.owner) }
+        count(change, of: session.owner)
     }
 
     private mutating func count(_ change: Int, of owner: Name?) {
@@ -191,7 +170,7 @@ struct SessionTable: Sendable, Equatable {
 
     /// The node of a session that had left is present again, and holds its name again.
     mutating func revive(_ incarnation: Incarnation, at now: Duration) {
-        guard var session = sessions[incarnation], session.presence != .visit else { return }
+        guard var session = sessions[incarnation] else { return }
         away.remove(session)
         session.isReturning = false
         session.presence = .live
@@ -214,33 +193,6 @@ struct SessionTable: Sendable, Equatable {
         away.remove(session)
         if byNonce[session.nonce] == incarnation { byNonce[session.nonce] = nil }
         if let name = session.name, byName[name] == incarnation { byName[name] = nil }
-    }
-
-    // MARK: Visits
-
-    /// The last visit that was forgotten. Every visit that began later is remembered.
-    var forgottenVisit: Incarnation { visits.forgotten }
-
-    /// Begins a visit, and forgets as many older ones as needed.
-    mutating func begin(_ visit: Session, keeping most: Int) {
-        insert(visit)
-        visits.append(visit.incarnation)
-        keepVisits(most)
-    }
-
-    /// Forgets the oldest visits above this number.
-    mutating func keepVisits(_ most: Int) {
-        while visits.count > most { remove(visits.forgetFirst()) }
-    }
-
-    /// A checkpoint says that the visits up to this one were forgotten.
-    mutating func forgetVisits(through incarnation: Incarnation) {
-        visits.forget(through: incarnation)
-    }
-
-    /// Everything for the session is sent to this connection from now on.
-    mutating func reach(_ incarnation: Incarnation, by connection: ConnectionID) {
-        sessions[incarnation]?.connection = connection
     }
 
     // MARK: Presence
@@ -274,7 +226,7 @@ struct SessionTable: Sendable, Equatable {
 
     /// The session's node is no longer present.
     mutating func leave(_ incarnation: Incarnation, at now: Duration) {
-        guard var session = sessions[incarnation], session.presence != .visit else { return }
+        guard var session = sessions[incarnation] else { return }
         session.connection = nil
         session.presence = .left
         session.quietSince = now

@@ -280,8 +280,7 @@ extension SequencerMachine {
         func bytes(of store: StoreName) -> Int {
             bytes(of: store.state) + bytes(of: store.instance)
         }
-        let sessionBytes = sessions.all.lazy.filter { $0.presence != .visit }.reduce(0) {
-            sum, session in
+        let sessionBytes = sessions.all.reduce(0) { sum, session in
             let hosting = directory.hosting[session.incarnation]
             let storeBytes = hosting?.stores.reduce(0) { $0 + bytes(of: $1) } ?? 0
             let stateBytes = hosting?.states.reduce(0) { $0 + bytes(of: $1) } ?? 0
@@ -299,7 +298,7 @@ extension SequencerMachine {
         return SequencerStatus(
             log: tenure.log, epoch: tenure.epoch, last: tenure.last, floor: tenure.floor,
             checkpoint: checkpoints.last ?? .zero,
-            sessions: sessions.filter { !$0.isEnding && $0.presence != .visit }.map { session in
+            sessions: sessions.filter { !$0.isEnding }.map { session in
                 let hosting = directory.hosting[session.incarnation]
                 return SessionStatus(
                     incarnation: session.incarnation, name: session.name, owner: session.owner,

@@ -20,14 +20,14 @@ import ConfluxVocabulary
 //     globals    = u32 *( name sequence bytes version )  ; ascending; the highest schema version
 //     skips      = u32 *( sequence target optional-name ); ascending; who had it skipped
 //
-// `presence` is 0 for live, 1 for left, and 2 for a visit. The extension 1, if present, is the incarnation of the
-// last visit that was forgotten. The extension 1 of a session or a store is the name of the key that opened or created
-// it. Version 4 is the first with the keys that stores, states and skips count for.
+// `presence` is 0 for live, and 1 for left. A session with 2 is of a former program, and is forgotten. The extension 1
+// of a session or a store is the name of the key that opened or created it. Version 4 is the first with the keys that stores, states and skips count for.
 
 extension LogFold {
     private static let magic: [UInt8] = [0x43, 0x46, 0x43, 0x50]
     private static let version: UInt8 = 4
-    private static let forgottenVisitTag: UInt16 = 1
+    /// The presence of a session that began with a `visited` entry.
+    private static let formerPresence: UInt8 = 2
     /// A checkpoint is no frame, so the remaining bytes alone bound its counts.
     static let countMax = Int(Int32.max)
 
@@ -61,10 +61,6 @@ extension LogFold {
             writer.measured { life.record.write(name, to: &$0) }
         }
         writeLoads(to: &writer)
-        if sessions.forgottenVisit != .none {
-            writer.fixed(Self.forgottenVisitTag)
-            writer.measured { $0.number(sessions.forgottenVisit) }
-        }
         return writer.take()
     }
 
@@ -97,16 +93,7 @@ extension LogFold {
             try readStore(&reader)
         }
         try readLoads(&reader)
-        try readForgottenVisit(&reader)
-    }
-
-    private mutating func readForgottenVisit(_ reader: inout FrameReader) throws(WireError) {
-        while let (tag, body) = try reader.nextExtension() {
-            guard tag == Self.forgottenVisitTag else { continue }
-            var body = body
-            sessions.forgetVisits(through: try body.incarnation("a visit that was forgotten"))
-        }
-        sessions.keepVisits(VisitQueue.most)
+        try reader.skipExtensions()
     }
 
     private mutating func readClaims(_ reader: inout FrameReader) throws(WireError) {
@@ -132,7 +119,11 @@ extension LogFold {
         let incarnation = try nested.incarnation("an incarnation")
         let nonce = try nested.identifier("a process's nonce")
         let name = try nested.optional(Name.self, "a node's name")
-        let presence = try nested.alternative(Session.Presence.self, "a session's presence")
+        let code = try nested.fixed(UInt8.self, "a session's presence")
+        guard code != Self.formerPresence else { return }
+        guard let presence = Session.Presence(rawValue: code) else {
+            throw .malformed(at: at, expected: "a session's presence")
+        }
         let isHolder = try nested.flag("whether the session holds its name")
         let isKeyed = try nested.flag("whether the session is keyed")
         let lastCounter = try nested.number("the last counter")

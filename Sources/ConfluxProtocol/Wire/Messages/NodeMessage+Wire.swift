@@ -31,8 +31,6 @@ extension Frame {
         case .drop(let drop): writer.frame(drop, .drop, speaker)
         case .submit(let batch):
             writer.frame(batch, .submit, speaker, bodyBytes: 4 + batch.encoded.count)
-        case .visit(let visit):
-            writer.frame(visit, .visit, speaker, bodyBytes: 36 + visit.batch.encoded.count)
         case .fetch(let fetch): writer.frame(fetch, .fetch, speaker)
         case .progress(let progress): writer.frame(progress, .progress, speaker)
         case .question(let question): writer.frame(question, .question, speaker)
@@ -76,7 +74,6 @@ extension Frame {
         case .close: message = .close(try Close(reading: &reader))
         case .drop: message = .drop(try Drop(reading: &reader))
         case .submit: message = .submit(try Batch(reading: &reader))
-        case .visit: message = .visit(try Visit(reading: &reader))
         case .fetch: message = .fetch(try Fetch(reading: &reader))
         case .progress: message = .progress(try Progress(reading: &reader))
         case .question: message = .question(try Question(reading: &reader))
@@ -97,20 +94,17 @@ extension Frame {
         return (message, header)
     }
 
-    /// Reads the fixed fields of a submitted batch, and the session of a visit. They are enough to
-    /// reject the batch by its counters, even if the rest can't be read.
+    /// Reads the fixed fields of a submitted batch. They are enough to reject the batch by its
+    /// counters, even if the rest can't be read.
     ///
-    /// - Throws: ``WireError`` if the frame is neither, or ends within these fields.
+    /// - Throws: ``WireError`` if the frame is none, or ends within these fields.
     public static func outline(
         ofSubmit frame: Bytes
-    ) throws(WireError) -> (visit: Visit.Session?, batch: BatchOutline) {
+    ) throws(WireError) -> BatchOutline {
         var (reader, header) = try opened(frame, limits: .standard)
-        guard header.kind == .submit || header.kind == .visit else {
-            throw header.unsupported("a submit")
-        }
-        let visit = header.kind == .visit ? try Visit.Session(reading: &reader) : nil
+        guard header.kind == .submit else { throw header.unsupported("a submit") }
         _ = try reader.fixed(UInt32.self, "a batch's length")
-        return (visit, try BatchOutline(reading: &reader))
+        return try BatchOutline(reading: &reader)
     }
 }
 
@@ -147,36 +141,6 @@ extension Hello: WireField {
         writer.list(bridged)
         writer.shapes(of: bridged)
         writer.versions(hosted.map(\.versions))
-    }
-}
-
-extension Visit: WireField {
-    static let bytesMin = Session.bytesMin + Batch.bytesMin
-
-    init(reading reader: inout FrameReader) throws(WireError) {
-        let session = try Session(reading: &reader)
-        self.init(session: session, batch: try Batch(reading: &reader))
-    }
-
-    func write(to writer: inout FrameWriter) {
-        session.write(to: &writer)
-        batch.write(to: &writer)
-    }
-}
-
-extension Visit.Session: WireField {
-    static let bytesMin = 16 + 8 + 8
-
-    init(reading reader: inout FrameReader) throws(WireError) {
-        let nonce = try reader.identifier("a process's nonce")
-        let since = try reader.sequence("the number that a visit begins behind")
-        self.init(nonce: nonce, since: since, settled: try reader.number("the settled counter"))
-    }
-
-    func write(to writer: inout FrameWriter) {
-        writer.identifier(nonce)
-        writer.number(since)
-        writer.number(settled)
     }
 }
 

@@ -4,8 +4,8 @@ import Testing
 
 extension ProcessTests {
     /// Processes that dispatch one action.
-    struct VisitTests {
-        @Test func `an action costs two entries, and the sequencer prints nothing about it`()
+    struct DispatchSessionTests {
+        @Test func `an action costs three entries, and leaves no session behind`()
             async throws
         {
             try await withSite { site in
@@ -20,7 +20,7 @@ extension ProcessTests {
                 }
                 let added = try await kinds(site, sequencer).dropFirst(before.count)
                 #expect(
-                    Array(added) == ["visited", "action", "visited", "action", "visited", "action"])
+                    Array(added) == (1...3).flatMap { _ in ["joined", "action", "forgotten"] })
 
                 let status = try await site.run(
                     "status", "--json", "--connect", sequencer.address)
@@ -32,8 +32,8 @@ extension ProcessTests {
                 let events = try await sequencer.child.output.all().compactMap {
                     try object($0)[key: "event"]?.string
                 }
-                #expect(events.filter { $0 == "joined" }.count == 1)
-                #expect(!events.contains("left"))
+                #expect(events.filter { $0 == "joined" }.count == 4)
+                #expect(events.filter { $0 == "left" }.count == 3)
             }
         }
 
