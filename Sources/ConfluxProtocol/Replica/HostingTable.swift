@@ -88,6 +88,25 @@ struct HostingTable: Sendable {
         }
     }
 
+    func checkInvariants() throws(BrokenInvariant) {
+        var (wants, asks) = (0, 0)
+        for (subject, hosting) in all {
+            let request = hosting.open.request
+            switch hosting.phase {
+            case .wanted:
+                wants += 1
+                try hold(wanted[request] == subject, "\(subject) is wanted")
+            case .asked:
+                asks += 1
+                try hold(asked[request] == subject, "\(subject) is asked for")
+            case .loading, .opened: break
+            }
+            guard let vote = hosting.vote else { continue }
+            try hold(hosting.phase.life == vote.place.life, "a vote for another life of \(subject)")
+        }
+        try hold(wants == wanted.count && asks == asked.count, "a request for what is not hosted")
+    }
+
     var count: Int { all.count }
     var subjects: some Collection<HostingSubject> { all.keys }
     /// Whether the answer to an open is due.

@@ -43,6 +43,11 @@ extension SimulatedCluster {
         var effects: [ReplicaEffect] = []
         let buffered = node.machine.bufferedBytes
         node.machine.handle(input, at: moment(), into: &effects)
+        do throws(BrokenInvariant) {
+            try node.machine.checkInvariants()
+        } catch {
+            throw Violation(promise: "invariant", message: "\(node.text): \(error)")
+        }
         if case .fed = input, buffered > 0, node.machine.bufferedBytes == 0,
             !effects.contains(where: { if case .deliver(.commit) = $0 { true } else { false } })
         {

@@ -173,6 +173,12 @@ extension SimulatedCluster {
         var effects: [SequencerEffect] = []
         sequencer.machine.handle(
             input, at: moment(of: sequencer), into: &effects)
+        do throws(BrokenInvariant) {
+            try sequencer.machine.checkInvariants()
+        } catch {
+            throw Violation(
+                promise: "invariant", message: "sequencer \(sequencer.process): \(error)")
+        }
         if case .received(.fetch, _, _, _) = input, effects.isEmpty { marks.hit(.fetchWaited) }
         for effect in effects {
             try carryOut(effect, sequencer)

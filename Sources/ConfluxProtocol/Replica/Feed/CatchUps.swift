@@ -73,6 +73,23 @@ struct CatchUps: Sendable {
         beginNext()
     }
 
+    func checkInvariants(below live: SequenceNumber?) throws(BrokenInvariant) {
+        try recent.checkInvariants()
+        try hold(runners.count <= Self.runnersMax, "\(runners.count) runners")
+        try hold(
+            waiting.isEmpty || runners.count == Self.runnersMax,
+            "subjects wait, and a runner is free")
+        try hold(outstandingBytes >= 0, "\(outstandingBytes) bytes are under way")
+        let members = runners.flatMap(\.members) + waiting.map(\.subject)
+        try hold(Set(members).count == members.count, "a subject is in two places: \(members)")
+        for runner in runners {
+            try runner.fetched.checkInvariants()
+            try hold(!runner.members.isEmpty, "a runner has no members")
+            try hold(
+                runner.end <= live ?? .zero, "\(runner.end) is above \(String(describing: live))")
+        }
+    }
+
     /// Gives runners to waiting subjects, as long as there is room.
     mutating func beginNext() {
         while runners.count < Self.runnersMax, !waiting.isEmpty {

@@ -56,6 +56,17 @@ struct CommitBuffer: Sendable {
         return item
     }
 
+    func checkInvariants() throws(BrokenInvariant) {
+        let kept = items[head...].compactMap { $0 }
+        try hold(kept.count == items.count - head, "a commit is missing")
+        for (former, item) in zip(kept, kept.dropFirst()) {
+            try hold(
+                former.commit.first < item.commit.first, "\(item.commit.first) is out of order")
+        }
+        let bytes = kept.reduce(0) { $0 + $1.byteCount }
+        try hold(bytes == byteCount, "\(bytes) bytes, and \(byteCount) are counted")
+    }
+
     /// Drops the oldest commits until no more than this many bytes are kept.
     mutating func shrink(to bytesMax: Int) {
         var count = 0

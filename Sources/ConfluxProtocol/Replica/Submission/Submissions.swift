@@ -77,6 +77,27 @@ struct Submissions: Sendable {
     /// How many actions have no outcome.
     var unsettledCount: UInt64 { nextCounter - 1 - settled }
 
+    func checkInvariants() throws(BrokenInvariant) {
+        try hold(
+            head <= nextToSend && nextToSend <= batches.count, "\(nextToSend) of \(batches.count)")
+        let open = batches[head...]
+        let bytes = open.reduce(0) { $0 + $1.encoded.count }
+        try hold(bytes == unsettledBytes, "\(bytes) bytes, and \(unsettledBytes) are counted")
+        try hold(settled < nextCounter, "\(settled) is settled, and \(nextCounter) is next")
+        for (former, batch) in zip(open, open.dropFirst()) {
+            try hold(
+                batch.firstCounter == former.lastCounter + 1, "a gap behind \(former.lastCounter)")
+        }
+        guard let first = open.first, let last = open.last else {
+            return try hold(settled + 1 == nextCounter, "actions after \(settled) are gone")
+        }
+        try hold(
+            first.firstCounter <= settled + 1 && settled < first.lastCounter,
+            "\(settled) is settled, and \(first.firstCounter)…\(first.lastCounter) is open")
+        try hold(
+            last.lastCounter + 1 == nextCounter, "\(nextCounter) is next after \(last.lastCounter)")
+    }
+
     /// Makes the next batch to add, of a builder's actions.
     func batch(of builder: inout BatchBuilder, isAtomic: Bool) -> Batch {
         builder.finish(firstCounter: nextCounter, settled: reported, isAtomic: isAtomic)
@@ -131,6 +152,8 @@ struct Submissions: Sendable {
         }
         batches = kept
         nextToSend = sent
+        // Part of the first batch may have been settled, and is a batch of its own now.
+        dropSettled()
         return urgent
     }
 
@@ -233,6 +256,11 @@ struct Submissions: Sendable {
         guard first == settled + 1, first + UInt64(count) <= nextCounter else { return false }
         settled += UInt64(count)
         (lastPause, probe) = (nil, nil)
+        dropSettled()
+        return true
+    }
+
+    private mutating func dropSettled() {
         while head < batches.count, batches[head].lastCounter <= settled {
             unsettledBytes -= batches[head].encoded.count
             head += 1
@@ -243,7 +271,6 @@ struct Submissions: Sendable {
             nextToSend -= head
             head = 0
         }
-        return true
     }
 
     /// The session is gone. What has no outcome will never have a known one, and counters begin

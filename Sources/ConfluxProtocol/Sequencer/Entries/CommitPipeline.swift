@@ -142,6 +142,17 @@ struct CommitPipeline: Sendable {
         builder = builder.following
     }
 
+    func checkInvariants() throws(BrokenInvariant) {
+        let bytes = full.reduce(0) { $0 + $1.byteCount }
+        try hold(bytes == fullBytes, "\(bytes) bytes are full, and \(fullBytes) are counted")
+        let waiting = ((inFlight?.expectations ?? []) + expectations).map(\.sequence)
+        try hold(
+            zip(waiting, waiting.dropFirst()).allSatisfy { $0 < $1 }, "follow-ups of \(waiting)")
+        try hold(
+            waiting.last.map { $0 <= lastAdmitted } ?? true, "a follow-up above \(lastAdmitted)")
+        try hold(changes.values.allSatisfy { $0 <= lastAdmitted }, "a change above \(lastAdmitted)")
+    }
+
     /// Launches what has gathered, unless an append is under way.
     mutating func launch(timestamp: Timestamp, isForced: Bool) -> Append? {
         guard inFlight == nil, !builder.isEmpty else { return nil }

@@ -38,6 +38,34 @@ struct LifeTable: Sendable {
 
     subscript(name: StoreName) -> StoreLife? { _read { yield lives[name] } }
 
+    /// The indexes are what the work of the lives says.
+    func checkInvariants() throws(BrokenInvariant) {
+        var (readies, opens, uploads) = (0, 0, Shares<Sharer>())
+        for (name, life) in lives {
+            let place = life.work.place
+            if place.isReady { readies += 1 }
+            if place.deadline != nil { opens += 1 }
+            try hold(place.isReady == ready.contains(name), "\(name) is ready: \(place.isReady)")
+            try hold((place.deadline != nil) == open.contains(name), "\(name) has a deadline")
+            try hold(place.isComplete == complete.contains(name), "\(name) has all votes")
+            try hold(place.isRising == rising.contains(name), "\(name) rises: \(place.isRising)")
+            switch place.upload {
+            case .waiting(let sharer):
+                try hold(waiting[sharer]?.contains(name) == true, "\(name) has no turn")
+            case .active(let sharer):
+                uploads.add(of: sharer)
+                try hold(active.contains(name), "\(name) is uploaded")
+            case nil: try hold(!active.contains(name), "\(name) is not uploaded")
+            }
+        }
+        try hold(readies == ready.count && opens == open.count, "a store that is gone has a place")
+        try hold(
+            complete.union(rising).union(active).isSubset(of: Set(lives.keys)), "a life is gone")
+        try hold(uploads == shares, "\(uploads) are uploaded, and \(shares) are counted")
+        try hold(
+            Set(turns) == Set(waiting.keys) && turns.count == waiting.count, "turns of \(turns)")
+    }
+
     mutating func insert(_ record: StoreRecord, named name: StoreName) {
         remove(name)
         lives[name] = StoreLife(record: record)

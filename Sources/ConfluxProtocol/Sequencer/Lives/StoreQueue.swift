@@ -18,6 +18,8 @@ struct StoreQueue: Sendable {
     var count: Int { tickets.count }
     var isEmpty: Bool { tickets.isEmpty }
 
+    func contains(_ name: StoreName) -> Bool { tickets[name] != nil }
+
     /// The next store.
     var first: StoreName? { head < line.count ? line[head].name : nil }
 

@@ -21,6 +21,15 @@ struct ClaimTable: Sendable, Equatable {
         if claims.count > Self.countMax { claims.removeFirst() }
     }
 
+    func checkInvariants() throws(BrokenInvariant) {
+        try hold(claims.count <= Self.countMax, "\(claims.count) claims")
+        for (former, claim) in zip(claims, claims.dropFirst()) {
+            try hold(
+                former.epoch < claim.epoch && former.first < claim.first, "\(claim) after \(former)"
+            )
+        }
+    }
+
     /// The highest number up to which a history agrees with the log that ends at `last`.
     ///
     /// A log that lost its tail gives the lost numbers again in a later epoch. A log that lost its

@@ -27,6 +27,11 @@ struct ConnectionTable: Sendable {
 
     var all: some Collection<ConnectionID> { peers.keys }
 
+    func checkInvariants() throws(BrokenInvariant) {
+        let count = peers.values.count { $0.peer == .observer }
+        try hold(observers.total == count, "\(count) observers, and \(observers.total) are counted")
+    }
+
     mutating func insert(_ connection: ConnectionID, as peer: Peer, of sharer: Sharer) {
         remove(connection)
         if peer == .observer { observers.add(of: sharer) }

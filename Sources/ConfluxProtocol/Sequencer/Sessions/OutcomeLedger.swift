@@ -210,6 +210,21 @@ struct OutcomeLedger: Sendable, Equatable {
         return found
     }
 
+    func checkInvariants() throws(BrokenInvariant) {
+        try hold(settled <= announced && announced <= lastCounter, "\(self) is out of order")
+        var (end, pending) = (UInt64(0), 0)
+        for record in openRecords {
+            try hold(
+                record.first > end, "\(record) overlaps the one before it, which ends at \(end)")
+            try hold(record.last > settled && record.last <= lastCounter, "\(record) in \(self)")
+            try hold(record.fate != .pending || record.first > announced, "\(record) is announced")
+            if record.fate == .pending { pending += record.bytes }
+            end = record.last
+        }
+        try hold(
+            pending == pendingBytes, "\(pendingBytes) pending bytes, and records with \(pending)")
+    }
+
     /// The index of the first record that ends above this counter.
     private func firstIndex(after counter: UInt64) -> Int {
         var low = head

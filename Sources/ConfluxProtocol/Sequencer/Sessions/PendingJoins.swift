@@ -37,6 +37,15 @@ struct PendingJoins: Sendable {
 
     subscript(nonce: Nonce) -> PendingJoin? { joins[nonce] }
 
+    func checkInvariants() throws(BrokenInvariant) {
+        for (name, nonce) in nonces {
+            try hold(joins[nonce]?.name == name, "\(nonce) does not join as \(name)")
+        }
+        let count = joins.values.reduce(0) { $0 + $1.hello.countedNames }
+        try hold(
+            names.total == count, "the hellos have \(count) names, and \(names.total) are counted")
+    }
+
     /// Whether a process other than the one with this nonce joins under a name.
     func awaits(_ name: Name, except nonce: Nonce) -> Bool {
         nonces[name].map { $0 != nonce } ?? false

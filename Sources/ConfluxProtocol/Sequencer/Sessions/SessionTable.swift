@@ -244,6 +244,39 @@ struct SessionTable: Sendable, Equatable {
         }
     }
 
+    // MARK: Invariants
+
+    /// - Parameter reserved: How many places each key has reserved.
+    func checkInvariants(reserved: [Name: Int]) throws(BrokenInvariant) {
+        var (ending, awayCount, owned) = (0, 0, reserved)
+        for (incarnation, session) in sessions {
+            try session.ledger.checkInvariants()
+            try hold(session.incarnation == incarnation, "\(incarnation) is \(session.incarnation)")
+            try hold(
+                byNonce[session.nonce] == incarnation, "\(incarnation) is not found by its nonce")
+            if session.isEnding { ending += 1 }
+            if session.isAway { awayCount += 1 }
+            if let owner = session.owner, !session.isEnding { owned[owner, default: 0] += 1 }
+            try hold(
+                session.presence == .live || session.connection == nil,
+                "\(incarnation) has left and is connected")
+            guard session.presence == .live, !session.isEnding, let name = session.name else {
+                continue
+            }
+            try hold(
+                byName[name] == incarnation, "\(incarnation) is live, and another one is \(name)")
+        }
+        try hold(byNonce.count == sessions.count, "a nonce finds a session that is gone")
+        try hold(
+            byName.allSatisfy { sessions[$0.value]?.name == $0.key },
+            "a name finds another's session")
+        try hold(ending == endingCount, "\(endingCount) sessions end, and \(ending) are marked")
+        try hold(
+            awayCount == away.count, "\(away.count) sessions are away, and \(awayCount) have left")
+        try hold(
+            owned == ownerCounts, "the keys have \(owned) sessions, and \(ownerCounts) are counted")
+    }
+
     // MARK: Outcomes
 
     /// Changes the outcomes of a session.
@@ -285,6 +318,7 @@ private struct AwaySessions: Sendable, Equatable {
     /// *Invariant*: no queue is empty.
     private var byOwner: [Name: ArrivalQueue<Incarnation>] = [:]
 
+    var count: Int { all.count }
     var first: Incarnation? { all.first }
 
     func first(of owner: Name) -> Incarnation? { byOwner[owner]?.first }

@@ -21,6 +21,9 @@ struct HostingIndex: Sendable {
         nodes.lazy.filter { !$0.value.stores.isEmpty }.map(\.key)
     }
 
+    /// Everybody who hosts or bridges something.
+    var incarnations: some Sequence<Incarnation> { nodes.keys }
+
     mutating func add(_ store: StoreName, of incarnation: Incarnation) {
         nodes[incarnation, default: Node()].stores.insert(store)
         nodes[incarnation]?.stopped.remove(store)

@@ -92,6 +92,21 @@ struct StateTable: Sendable {
 
     subscript(name: Name) -> StateRecord? { records[name] }
 
+    func checkInvariants() throws(BrokenInvariant) {
+        let seen = records.values.count(where: \.isSeen)
+        try hold(seen == seenCount, "\(seen) states are seen, and \(seenCount) are counted")
+        try hold(shares.total == count, "\(count) states, and \(shares.total) are counted")
+        let bytes = records.values.reduce(0) {
+            $0 + $1.shapes.values.reduce(0) { $0 + $1.bytes.count }
+        }
+        try hold(
+            shapesBytes.total == bytes,
+            "\(bytes) bytes of shapes, and \(shapesBytes.total) are counted")
+        for (name, record) in records {
+            try hold(record.isSeen || !record.bridges.isEmpty, "nobody knows \(name)")
+        }
+    }
+
     /// The newest schema version that an action for the whole state may have; nil if nobody knows the state.
     func schemaVersion(of name: Name) -> UInt32? {
         // In place: a record has several tables.

@@ -1,0 +1,31 @@
+import ConfluxVocabulary
+
+extension SequencerMachine {
+    /// Checks what its parts promise, and what holds between them.
+    package mutating func checkInvariants() throws(BrokenInvariant) {
+        var reserved: [Name: Int] = [:]
+        var newcomers = 0
+        for nonce in joining.keys where sessions.incarnation(of: nonce) == nil {
+            newcomers += 1
+            if let owner = joining[nonce]?.hello.owner?.name { reserved[owner, default: 0] += 1 }
+        }
+        try sessions.checkInvariants(reserved: reserved)
+        try connections.checkInvariants()
+        try joining.checkInvariants()
+        try directory.checkInvariants()
+        try pipeline.checkInvariants()
+        try tenure.claims.checkInvariants()
+        guard phase == .serving else { return }
+        for session in sessions.all {
+            if directory.hosting[session.incarnation] != nil {
+                try hold(session.presence == .live, "\(session.incarnation) has left, and hosts")
+            }
+            guard let connection = session.connection else { continue }
+            try hold(
+                connections[connection] == .member(session.incarnation),
+                "\(session.incarnation) is reached by another's connection")
+        }
+        guard let deadline = nextDeadline else { return }
+        try hold(deadline <= publishedAt + settings.beatInterval, "the beat is late")
+    }
+}
