@@ -1,5 +1,7 @@
 extension ReplicaMachine {
     /// Checks what its parts promise, and what holds between them.
+    ///
+    /// - Throws: What does not hold.
     package func checkInvariants() throws(BrokenInvariant) {
         try submissions.checkInvariants()
         try buffer.checkInvariants()

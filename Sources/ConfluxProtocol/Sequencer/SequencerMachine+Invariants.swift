@@ -2,6 +2,8 @@ import ConfluxVocabulary
 
 extension SequencerMachine {
     /// Checks what its parts promise, and what holds between them.
+    ///
+    /// - Throws: What does not hold.
     package mutating func checkInvariants() throws(BrokenInvariant) {
         var reserved: [Name: Int] = [:]
         var newcomers = 0

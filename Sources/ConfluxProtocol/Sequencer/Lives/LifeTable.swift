@@ -39,6 +39,8 @@ struct LifeTable: Sendable {
     subscript(name: StoreName) -> StoreLife? { _read { yield lives[name] } }
 
     /// The indexes are what the work of the lives says.
+    ///
+    /// - Throws: What does not hold.
     func checkInvariants() throws(BrokenInvariant) {
         var (readies, opens, uploads) = (0, 0, Shares<Sharer>())
         for (name, life) in lives {

@@ -247,6 +247,7 @@ struct SessionTable: Sendable, Equatable {
     // MARK: Invariants
 
     /// - Parameter reserved: How many places each key has reserved.
+    /// - Throws: What does not hold.
     func checkInvariants(reserved: [Name: Int]) throws(BrokenInvariant) {
         var (ending, awayCount, owned) = (0, 0, reserved)
         for (incarnation, session) in sessions {
