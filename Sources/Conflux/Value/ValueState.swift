@@ -170,21 +170,16 @@ public final class ValueState<Value: Sendable, Action>: ValueHolder, @unchecked 
         }
     }
 
-    /// Exchanges the value with another one, and runs a function under the lock. Called in the
-    /// lane. The function touches no store, except through this function.
-    func exchange(_ other: inout Value, then next: () -> Void) {
-        value.withLock { value in
-            version.add(1, ordering: .relaxed)
-            swap(&value, &other)
-            next()
-        }
+    /// Exchanges the value with another one, and notifies nobody. Called in the lane.
+    func exchange(_ other: inout Value) {
+        change { swap(&$0, &other) }
     }
 
     /// Replaces the value, and notifies the observers. Called in the lane.
     func replace(_ other: Value) {
         // Released outside the lock: freeing the old value may be slow.
         var other = other
-        change { swap(&$0, &other) }
+        exchange(&other)
         tell()
     }
 
