@@ -58,39 +58,6 @@ extension StoreCore {
         }
     }
 
-    /// Calls a function once when the store is released; at once, if it has been.
-    ///
-    /// - Parameter hook: Called on the releasing thread, holding no lock.
-    /// - Returns: The token for ``forgetClose(_:)``; nil if the hook was called.
-    @discardableResult
-    package func whenClosed(_ hook: @escaping @Sendable () -> Void) -> Int? {
-        let token = hooks.withLock { $0.add(hook, at: .closed) }
-        if token == nil { hook() }
-        return token
-    }
-
-    /// Calls a function once when nothing changes the store any more: it is released, or its node no longer
-    /// hosts it. Called in the lane, holding no lock, behind everything that the lane has to do at that time.
-    ///
-    /// - Parameter hook: Called at once, or as soon as the lane is free, if nothing changes the store now.
-    /// - Returns: The token for ``forgetClose(_:)``; nil if the store is over.
-    func whenOver(_ hook: @escaping @Sendable () -> Void) -> Int? {
-        let token = hooks.withLock { $0.add(hook, at: .over) }
-        if token == nil { inspect { _, _ in hook() } }
-        return token
-    }
-
-    /// Calls a function once when the store is released and a commit that was under way has
-    /// ended; at once, if that has happened.
-    ///
-    /// - Parameter hook: Called holding no lock.
-    /// - Returns: The token for ``forgetClose(_:)``; nil if the hook was called.
-    func whenEnded(_ hook: @escaping @Sendable () -> Void) -> Int? {
-        let token = hooks.withLock { $0.add(hook, at: .ended) }
-        if token == nil { hook() }
-        return token
-    }
-
     /// Says whether anything will change the store, behind everything that is in the line. A node says that nothing
     /// will, when it no longer hosts the store. Then the asynchronous sequences that observe it end.
     ///
@@ -100,46 +67,6 @@ extension StoreCore {
             for hook in hooks.withLock({ $0.watch(isOver: isOver) }) { hook() }
             state?.watchSources(isOver: isOver)
         }
-    }
-
-    /// Ends a registration when the store is released, unless it is ended before.
-    ///
-    /// - Returns: A disposable that ends it, and leaves nothing behind in the store.
-    func ending(_ registration: AnyDisposable) -> AnyDisposable {
-        let token = whenClosed { registration.dispose() }
-        return AnyDisposable { [weak self] in
-            registration.dispose()
-            if let token { self?.forgetClose(token) }
-        }
-    }
-
-    /// Ends a registration that concerns two stores when either is released, unless it is ended before.
-    ///
-    /// - Returns: A disposable that ends it, and leaves nothing behind in the stores.
-    func ending<Other: State>(
-        _ registration: AnyDisposable, with other: StoreCore<Other>
-    ) -> AnyDisposable {
-        let tokens = AtomicReference<(mine: Int?, its: Int?)>((nil, nil))
-        let end = AnyDisposable { [weak self, weak other] in
-            registration.dispose()
-            let (mine, its) = tokens.value
-            if let mine { self?.forgetClose(mine) }
-            if let its { other?.forgetClose(its) }
-        }
-        tokens.value = (whenClosed { end.dispose() }, other.whenClosed { end.dispose() })
-        // One of the two stores may have been released before its token was stored.
-        if end.isDisposed {
-            let (mine, its) = tokens.value
-            if let mine { forgetClose(mine) }
-            if let its { other.forgetClose(its) }
-        }
-        return end
-    }
-
-    /// Forgets a function that was to be called when the store is released.
-    package func forgetClose(_ token: Int) {
-        // Released outside the lock: what it captured may run user code.
-        _ = hooks.withLock { $0.remove(token) }
     }
 }
 

@@ -190,7 +190,7 @@ public struct Signal<Value> {
     }
 
     /// The same values. Observers that need to know it learn when nothing changes a store any more.
-    func ending(with lane: any ListenedLane) -> Signal {
+    func ending(with lane: Lane) -> Signal {
         .of { [source] observation, send in
             let production = source(observation, send)
             guard let end = observation.sourceEnd, let token = lane.whenOver(end) else {

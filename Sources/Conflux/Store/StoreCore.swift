@@ -35,8 +35,6 @@ package final class StoreCore<S: State>: Lane, @unchecked Sendable {
     var commitMark: CommitMark?
     /// Sees what a log gives to the store. Used only where `state` is.
     var follower: RunFollower<S>?
-    /// What to call when the store ends, in one way or another.
-    let hooks = Mutex(StoreHooks())
     package let scope: Scope
     /// The route that dispatches take instead. Guarded by the lane's mutex. The machine's
     /// `isRouted` says whether there is one.
@@ -89,7 +87,7 @@ package final class StoreCore<S: State>: Lane, @unchecked Sendable {
         // counted.
         nonisolated(unsafe) var state: S?
         control.withLock { _ in state = keeper }
-        return (state as? any ObservedValue)?.anyContent
+        return (state as? any ValueReading)?.anyContent
     }
 
     /// Commits an action as the thread that serves the lane, and reports how it ended.
@@ -132,66 +130,5 @@ package final class StoreCore<S: State>: Lane, @unchecked Sendable {
         // Released outside the lock: freeing what the state has may run user code.
         control.withLock { _ in swap(&self.keeper, &keeper) }
         for hook in hooks.withLock({ $0.takeEnded() }) { hook() }
-    }
-}
-
-/// What is to be called when a store ends, by its tokens.
-struct StoreHooks {
-    typealias Hook = @Sendable () -> Void
-
-    /// A way to end.
-    enum End {
-        /// The store is released.
-        case closed
-        /// The last commit has ended, and no other can come.
-        case ended
-        /// Nothing changes the store any more: with `ended`, or before.
-        case over
-    }
-
-    private var hooks: [Int: (end: End, hook: Hook)] = [:]
-    private var count = 0
-    private var isClosed = false
-    private var hasEnded = false
-    /// Whether nothing changes the store any more, although it was not released.
-    private var isOver = false
-
-    var isEmpty: Bool { hooks.isEmpty }
-
-    /// Adds a function.
-    ///
-    /// - Returns: Its token; nil if the end has come.
-    mutating func add(_ hook: @escaping Hook, at end: End) -> Int? {
-        switch end {
-        case .closed where isClosed, .ended where hasEnded, .over where hasEnded || isOver:
-            return nil
-        case .closed, .ended, .over: break
-        }
-        count += 1
-        hooks[count] = (end, hook)
-        return count
-    }
-
-    mutating func remove(_ token: Int) -> Hook? { hooks.removeValue(forKey: token)?.hook }
-
-    mutating func takeClosed() -> [Hook] {
-        isClosed = true
-        return take(.closed)
-    }
-
-    mutating func takeEnded() -> [Hook] {
-        hasEnded = true
-        return take(.ended) + take(.over)
-    }
-
-    mutating func watch(isOver: Bool) -> [Hook] {
-        self.isOver = isOver
-        return isOver ? take(.over) : []
-    }
-
-    private mutating func take(_ end: End) -> [Hook] {
-        let taken = hooks.filter { $0.value.end == end }
-        for token in taken.keys { hooks[token] = nil }
-        return taken.values.map(\.hook)
     }
 }

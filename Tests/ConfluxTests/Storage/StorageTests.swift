@@ -194,7 +194,7 @@ struct StorageTests {
         scope.chain().change(storage) { $0.count = 2 }.change(storage) { $0.count = 3 }.react()
         let chain = [
             "will dispatch at 1", "will dispatch at 1", "will commit at 1", "will commit at 1",
-            "observer", "1 to 2", "did commit at 3", "2 to 3", "did commit at 3",
+            "observer", "1 to 2", "did commit at 2", "2 to 3", "did commit at 3",
         ]
         #expect(notes.lines.values == alone + chain)
         // A class state may be accessed only in its lane, so middleware doesn't get its value.

@@ -99,9 +99,9 @@ final class ChangeWatch: Sendable {
         findings.withLock { $0.unknown += 1 }
         let former = AtomicReference<(any Sendable)?>(nil)
         return (
-            { state, _ in former.value = (state as? any ObservedValue)?.anyContent },
+            { state, _ in former.value = (state as? any ValueReading)?.anyContent },
             { [self] state, _ in
-                let new = (state as? any ObservedValue)?.anyContent
+                let new = (state as? any ValueReading)?.anyContent
                 // A released store has changed nothing that anybody sees.
                 end(isChanged: state != nil && !Self.isSame(former.value, new))
             }

@@ -99,14 +99,15 @@ public struct CommittedAction<State: Conflux.State> {
     let core: StoreCore<State>
     /// The dispatcher's label, if it dispatched in this process.
     public let label: DispatchLabel?
+    /// The value that the action left, if the store may have another value by now.
+    package internal(set) var result: (any Sendable)?
 
     /// The store, with the identifier that it has now.
     public var store: StoreIdentity { StoreIdentity(core) }
 
     /// The store's value, if it holds a model or is a storage: before the commit in
-    /// ``Middleware/willCommit(_:)``, and after it elsewhere; in a chain, before and after the whole chain. It is
-    /// nil if the state is a class of your own.
-    public var value: (any Sendable)? { core.value }
+    /// ``Middleware/willCommit(_:)``, and after it elsewhere. It is nil if the state is a class of your own.
+    public var value: (any Sendable)? { result ?? core.value }
 }
 
 extension CommittedAction: Sendable where State.Action: Sendable {}

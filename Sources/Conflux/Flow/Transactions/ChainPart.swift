@@ -79,7 +79,8 @@ final class StoreChainPart<S: ValueHolder>: ChainPart, @unchecked Sendable {
             // Middleware may have been registered after the actions passed it.
             let ticket = passing.indices.contains(index) ? passing[index].ticket : nil
             let commit = CommittedAction(
-                id: ticket?.id, action: action, context: context, core: core, label: ticket?.label)
+                id: ticket?.id, action: action, context: context, core: core, label: ticket?.label,
+                result: middleware.isEmpty ? nil : copy)
             return (commit, changes ?? [])
         }
         if isChanged { other = copy }
@@ -89,7 +90,11 @@ final class StoreChainPart<S: ValueHolder>: ChainPart, @unchecked Sendable {
     }
 
     func tellBefore() {
-        for (commit, _) in commits { middleware.tell(of: core) { $0.willCommit(commit) } }
+        for (commit, _) in commits {
+            var commit = commit
+            commit.result = nil
+            middleware.tell(of: core) { $0.willCommit(commit) }
+        }
     }
 
     func exchange() {

