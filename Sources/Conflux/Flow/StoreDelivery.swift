@@ -19,9 +19,12 @@ extension StoreCore {
         _ run: OrderedRun<S>, through: StoreVersion = StoreVersion(sequence: .zero),
         completion: @escaping @Sendable (RunReport) -> Void
     ) {
-        enqueue(.run(run, through: through, completion: completion)) {
-            perform(run, through: through, completion)
-        }
+        // To make the job takes longer than a small run.
+        enqueue(
+            .work { [self] isOpen in
+                isOpen ? perform(run, through: through, completion) : completion(.closed)
+            }
+        ) { perform(run, through: through, completion) }
     }
 
     /// Puts ordered actions that are in memory already into the lane.
@@ -39,56 +42,20 @@ extension StoreCore {
     package func inspect(
         _ body: @escaping @Sendable (_ state: S?, _ position: SequenceNumber) -> Void
     ) {
-        let job = LaneJob<S>.look(body)
-        enqueue(job) { perform(job) }
+        enqueue(look(body)) {
+            body(isReleased.load(ordering: .relaxed) ? nil : state.takeUnretainedValue(), position)
+        }
     }
 
     /// Runs a function that changes the state in the lane, as soon as no lock pauses the flow.
     /// Drops it if the store is released before, or changes only through a route.
     func runPastGate(_ body: @escaping @Sendable () -> Void) {
         scope.pass { [self] placed in
-            let job = LaneJob<S>.look { state, _ in
-                if state != nil { body() }
-            }
             var place = Reservation()
-            place.place(job, in: self, ThreadMark.current)
+            place.place(.work { if $0 { body() } }, in: self, ThreadMark.current)
             placed()
             place.serve(ThreadMark.current)
         }
-    }
-
-    /// Calls a function once when the store is released; at once, if it has been.
-    ///
-    /// - Parameter hook: Called on the releasing thread, holding no lock.
-    /// - Returns: The token for ``forgetClose(_:)``; nil if the hook was called.
-    @discardableResult
-    package func whenClosed(_ hook: @escaping @Sendable () -> Void) -> Int? {
-        register(hook, in: \.closeHooks, unless: \.isClosed)
-    }
-
-    /// Calls a function once when the store is released and a commit that was under way has
-    /// ended; at once, if that has happened.
-    ///
-    /// - Parameter hook: Called holding no lock.
-    /// - Returns: The token for ``forgetClose(_:)``; nil if the hook was called.
-    func whenEnded(_ hook: @escaping @Sendable () -> Void) -> Int? {
-        register(hook, in: \.endHooks, unless: \.hasEnded)
-    }
-
-    /// Calls a function once when nothing changes the store any more: it is released, or its node no longer
-    /// hosts it. Called in the lane, holding no lock, behind everything that the lane has to do at that time.
-    ///
-    /// - Parameter hook: Called at once, or as soon as the lane is free, if nothing changes the store now.
-    /// - Returns: The token for ``forgetClose(_:)``; nil if the store is over.
-    func whenOver(_ hook: @escaping @Sendable () -> Void) -> Int? {
-        let token = control.withLock { control -> Int? in
-            if control.isOver || control.machine.hasEnded { return nil }
-            control.closeHookCount += 1
-            control.overHooks[control.closeHookCount] = hook
-            return control.closeHookCount
-        }
-        if token == nil { inspect { _, _ in hook() } }
-        return token
     }
 
     /// Says whether anything will change the store, behind everything that is in the line. A node says that nothing
@@ -97,75 +64,8 @@ extension StoreCore {
     /// - Parameter isOver: Whether nothing will change it.
     package func watch(isOver: Bool) {
         inspect { [self] state, _ in
-            let hooks = control.withLock { control -> [Int: @Sendable () -> Void] in
-                control.isOver = isOver
-                guard isOver else { return [:] }
-                defer { control.overHooks = [:] }
-                return control.overHooks
-            }
-            for hook in hooks.values { hook() }
+            for hook in hooks.withLock({ $0.watch(isOver: isOver) }) { hook() }
             state?.watchSources(isOver: isOver)
-        }
-    }
-
-    private func register(
-        _ hook: @escaping @Sendable () -> Void,
-        in hooks: WritableKeyPath<Control, [Int: @Sendable () -> Void]>,
-        unless isOver: KeyPath<LaneMachine, Bool>
-    ) -> Int? {
-        let token = control.withLock { control -> Int? in
-            if control.machine[keyPath: isOver] { return nil }
-            control.closeHookCount += 1
-            control[keyPath: hooks][control.closeHookCount] = hook
-            return control.closeHookCount
-        }
-        if token == nil { hook() }
-        return token
-    }
-
-    /// Ends a registration when the store is released, unless it is ended before.
-    ///
-    /// - Returns: A disposable that ends it, and leaves nothing behind in the store.
-    func ending(_ registration: AnyDisposable) -> AnyDisposable {
-        let token = whenClosed { registration.dispose() }
-        return AnyDisposable { [weak self] in
-            registration.dispose()
-            if let token { self?.forgetClose(token) }
-        }
-    }
-
-    /// Ends a registration that concerns two stores when either is released, unless it is ended before.
-    ///
-    /// - Returns: A disposable that ends it, and leaves nothing behind in the stores.
-    func ending<Other: State>(
-        _ registration: AnyDisposable, with other: StoreCore<Other>
-    ) -> AnyDisposable {
-        let tokens = AtomicReference<(mine: Int?, its: Int?)>((nil, nil))
-        let end = AnyDisposable { [weak self, weak other] in
-            registration.dispose()
-            let (mine, its) = tokens.value
-            if let mine { self?.forgetClose(mine) }
-            if let its { other?.forgetClose(its) }
-        }
-        tokens.value = (whenClosed { end.dispose() }, other.whenClosed { end.dispose() })
-        // One of the two stores may have been released before its token was stored.
-        if end.isDisposed {
-            let (mine, its) = tokens.value
-            if let mine { forgetClose(mine) }
-            if let its { other.forgetClose(its) }
-        }
-        return end
-    }
-
-    /// Forgets a function that was to be called when the store is released.
-    package func forgetClose(_ token: Int) {
-        // Taken out under the lock and released outside it: releasing what it captured may run user code.
-        _ = control.withLock { control in
-            (
-                control.closeHooks.removeValue(forKey: token),
-                control.endHooks.removeValue(forKey: token),
-                control.overHooks.removeValue(forKey: token)
-            )
         }
     }
 }

@@ -253,14 +253,14 @@ public final class Archived: Disposable, Sendable {
     ///   - value: What is kept.
     ///   - lane: Its lane.
     ///   - isInside: Whether this is called in the lane.
-    func begin<Root: Sendable>(
-        _ value: any ObservedValue<Root>, in lane: any ListenedLane, isInside: Bool
+    func begin<Value, Action>(
+        _ value: ValueState<Value, Action>, in lane: Lane, isInside: Bool
     ) {
-        let observer = PartObserver<Root, Void>(.init({ _ in }, isSame: { _, _ in false })) {
-            [weak self] _, old, _ in
-            if old != nil { self?.changed() }
+        let observation = LateDisposable()
+        let watch: @Sendable () -> Void = { [weak self] in
+            observation.become(value.add(Observation()) { _ in self?.changed() })
         }
-        let observation = observer.begin(at: value, in: isInside ? nil : lane)
+        if isInside { watch() } else { lane.run(watch) }
         let token = lane.whenEnded { [weak self] in self?.dispose() }
         let end = AnyDisposable {
             observation.dispose()

@@ -52,32 +52,29 @@ public final class AnyDisposable: Disposable {
     }
 }
 
-/// A disposable that gets to know later what it disposes.
+/// A disposable that gets to know later what it disposes. It ends an observation, too.
 final class LateDisposable: Disposable {
-    private struct Content {
-        var isDisposed = false
-        var other: (any Disposable)?
+    private let observation: Observation
+    private let other = Mutex<(any Disposable)?>(nil)
+
+    init(of observation: Observation = Observation()) {
+        self.observation = observation
     }
 
-    private let state = Mutex(Content())
-
-    var isDisposed: Bool { state.withLock { $0.isDisposed } }
+    var isDisposed: Bool { !observation.isActive }
 
     /// Takes what is to be disposed, and disposes it at once if this was disposed before.
     func become(_ other: any Disposable) {
-        let isLate = state.withLock { state in
-            if !state.isDisposed { state.other = other }
-            return state.isDisposed
+        let isInTime = self.other.withLock { present in
+            if observation.isActive { present = other }
+            return observation.isActive
         }
-        if isLate { other.dispose() }
+        if !isInTime { other.dispose() }
     }
 
     func dispose() {
-        let other = state.withLock { state in
-            state.isDisposed = true
-            return state.other.take()
-        }
-        other?.dispose()
+        observation.end()
+        other.withLock { $0.take() }?.dispose()
     }
 }
 

@@ -190,7 +190,7 @@ public struct Signal<Value> {
     }
 
     /// The same values. Observers that need to know it learn when nothing changes a store any more.
-    func ending(with lane: any ListenedLane) -> Signal {
+    func ending(with lane: Lane) -> Signal {
         .of { [source] observation, send in
             let production = source(observation, send)
             guard let end = observation.sourceEnd, let token = lane.whenOver(end) else {
@@ -215,9 +215,17 @@ public struct Signal<Value> {
     public func observe(on executor: Executor) -> Signal {
         if executor.isImmediate { return self }
         return .of { [source] observation, send in
-            let mailbox = Mailbox(executor: executor, observation: observation, send: send)
-            observation.passEnd { mailbox.post(end: $0) }
-            return source(observation) { mailbox.post($0) }
+            let line = Lane(executor: executor, scope: nil, waitingMax: .max)
+            @Sendable func post(_ body: @escaping @Sendable () -> Void) {
+                line.putInLine(.work { _ in body() }, ThreadMark.current)
+            }
+            observation.passEnd { post($0) }
+            // The observer chose where it is called, and each value is with one thread at a time.
+            nonisolated(unsafe) let send = send
+            return source(observation) { value in
+                nonisolated(unsafe) let value = value
+                post { if observation.isActive { send(value) } }
+            }
         }
     }
 }

@@ -22,14 +22,13 @@ public final class Sink<Value> {
     /// Sends a value to all current observers.
     ///
     /// Observers run on this thread, in the order in which they began, before this returns. If
-    /// another thread is sending, or this is called by an observer of this sink, the value waits
-    /// its turn: the thread that is sending delivers it, or this one does as soon as the other has
-    /// delivered its own values. Observers run in the scope and under the ``FlowLock`` of this call in either
-    /// case.
+    /// another thread is sending, this one waits its turn, for as long as the other one makes progress, and for
+    /// a second at most otherwise. If this is called by an observer, of this sink or of anything else, and the sink is
+    /// busy, the value is delivered when the present one has been. Observers run in the scope and under the
+    /// ``FlowLock`` of this call in either case.
     ///
-    /// At most 1,024 values wait. At that bound, and for their turn, threads wait for a second at
-    /// most, and then leave their values to the sending thread. A thread that is itself delivering
-    /// something never waits. If such threads send too many values, a queue delivers them.
+    /// At most 1,024 values wait. At that bound, threads wait for a second at most. A thread that is itself
+    /// delivering something never waits.
     ///
     /// - Parameter value: What to send.
     @inlinable

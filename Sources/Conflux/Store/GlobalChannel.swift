@@ -155,7 +155,7 @@ package final class GlobalChannel<S: State>: @unchecked Sendable {
             dispatchWatched(action)
             return
         }
-        let places = reserve(mark, isPast: false, nil) { _ in .action(action) }
+        let places = reserve(mark, isPast: false, nil) { core, _ in core.job(action) }
         switch places.placement {
         case .kept:
             places.serve(mark, in: scope) { _, lane in
@@ -188,7 +188,7 @@ package final class GlobalChannel<S: State>: @unchecked Sendable {
         _ action: S.Action, _ mark: UnsafeMutablePointer<ThreadMark>
     ) -> DispatchHandle {
         let tally = Tally()
-        let places = reserve(mark, isPast: false, tally) { .tracked(action, tally, order: $0) }
+        let places = reserve(mark, isPast: false, tally) { $0.job(action, tally, order: $1) }
         switch places.placement {
         case .kept, .closed: serve(places, action, tally, mark)
         case .paused: return dispatchWatched(action)
@@ -215,7 +215,7 @@ package final class GlobalChannel<S: State>: @unchecked Sendable {
         nonisolated(unsafe) let (mine, thread) = (action, mark)
         let places = scope.order.reservingInState { isOrdered in
             reserve(thread, isPast: true, isOrdered: isOrdered, tally) {
-                .tracked(mine, tally, order: $0)
+                $0.job(mine, tally, order: $1)
             }
         }
         if places.placement == .routed {
@@ -256,7 +256,7 @@ package final class GlobalChannel<S: State>: @unchecked Sendable {
     @inline(__always)
     private func reserve(
         _ mark: UnsafeMutablePointer<ThreadMark>, isPast: Bool, isOrdered: Bool = false,
-        _ tally: Tally?, _ job: (_ order: Int) -> LaneJob<S>
+        _ tally: Tally?, _ job: (StoreCore<S>, _ order: Int) -> LaneJob
     ) -> Reservation {
         registry.withLock { registry in
             if registry.isRouted { return Reservation(.routed) }
@@ -269,14 +269,18 @@ package final class GlobalChannel<S: State>: @unchecked Sendable {
                 for order in scope.order.sorted(lanes) {
                     let hold = scope.order.hold(for: lanes[order])
                     if hold == nil, places.enter(lanes[order], order, mark) { continue }
-                    place(job(order), order, in: lanes[order], behind: hold, &places, tally, mark)
+                    place(
+                        job(Self.core(lanes[order]), order), order, in: lanes[order], behind: hold,
+                        &places, tally, mark)
                 }
                 return places
             }
             var order = 0
             lanes.forEachBorrowed { lane in
                 if !places.enter(lane, order, mark) {
-                    place(job(order), order, in: lane, behind: nil, &places, tally, mark)
+                    place(
+                        job(Self.core(lane), order), order, in: lane, behind: nil, &places, tally,
+                        mark)
                 }
                 order += 1
             }
@@ -286,10 +290,10 @@ package final class GlobalChannel<S: State>: @unchecked Sendable {
 
     @inline(never)
     private func place(
-        _ job: LaneJob<S>, _ order: Int, in lane: Lane, behind hold: (any LaneHold)?,
+        _ job: LaneJob, _ order: Int, in lane: Lane, behind hold: (any LaneHold)?,
         _ places: inout Reservation, _ tally: Tally?, _ mark: UnsafeMutablePointer<ThreadMark>
     ) {
-        if places.place(job, in: Self.core(lane), behind: hold, mark) != .kept {
+        if places.place(job, in: lane, behind: hold, mark) != .kept {
             tally?.report(.failed(.passedOver(S.self)), order: order)
         }
     }

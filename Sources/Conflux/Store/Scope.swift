@@ -55,7 +55,7 @@ public final class Scope: Sendable {
     let order = StoreOrder()
     /// Finds stores by their identifiers.
     let names = StoreNames()
-    /// The scope's serial undertakings.
+    /// The scope's serial undertakings, except those of locks' holders.
     let series = FlowSeries()
     /// The dispatches in modes that have not ended.
     let backlog = Backlog()
@@ -163,13 +163,13 @@ public final class Scope: Sendable {
         rest.count()
     }
 
-    /// Calls a function once when all that was dispatched here before, in any mode, is
-    /// committed with all that follows from it, and no lock pauses the flow. What observers
+    /// Calls a function once when all that was dispatched here, in any mode, is committed, and no lock
+    /// pauses the flow. What is dispatched in a mode meanwhile counts, too. What observers
     /// dispatch may still be under way.
     ///
     /// - Parameter body: Gets whether any store was still busy then.
     package func whenSettled(_ body: @escaping @Sendable (_ wasBusy: Bool) -> Void) {
-        backlog.whenEnded { [self] in
+        backlog.whenEmpty { [self] in
             gate.pass(holding: nil) { [self] _ in whenStill(body) }
         }
     }

@@ -32,7 +32,7 @@ extension State {
     /// Says whether anything will change the state, to the properties that send values. Called in the lane.
     func watchSources(isOver: Bool) {
         // A value has no such properties, and its observers ask the lane.
-        if self is any ObservedValue { return }
+        if self is any ValueReading { return }
         var mirror: Mirror? = Mirror(reflecting: self)
         while let present = mirror {
             for property in present.children {

@@ -20,7 +20,7 @@ extension StoreCore {
 
     @inline(never)
     private func dispatchBehind(_ action: S.Action, _ mark: UnsafeMutablePointer<ThreadMark>) {
-        let place = reserve(.action(action), mark, isPast: false)
+        let place = reserve(job(action), mark, isPast: false)
         switch place.placement {
         case .kept: place.serve(mark)
         case .paused: dispatchWatched(action)
@@ -56,7 +56,7 @@ extension StoreCore {
         }
         let tally = Tally()
         tally.expect(1)
-        let place = reserve(.tracked(action, tally, order: 0), mark, isPast: false)
+        let place = reserve(job(action, tally), mark, isPast: false)
         switch place.placement {
         case .kept: place.serve(mark)
         case .paused: return dispatchWatched(action, label: label())
@@ -86,7 +86,7 @@ extension StoreCore {
             runEntered(mark) { tally.report(commitTracked(action, tally.ticket), order: 0) }
             return nil
         }
-        let place = reserve(.tracked(action, tally, order: 0), mark, isPast: true)
+        let place = reserve(job(action, tally), mark, isPast: true)
         if place.placement == .routed {
             guard let route = currentRoute else { return admit(action, tally, mark, placed) }
             placed()
@@ -105,7 +105,7 @@ extension StoreCore {
 
     /// Keeps a place in the line, behind what the store has to wait for.
     func reserve(
-        _ job: LaneJob<S>, _ mark: UnsafeMutablePointer<ThreadMark>, isPast: Bool
+        _ job: LaneJob, _ mark: UnsafeMutablePointer<ThreadMark>, isPast: Bool
     ) -> Reservation {
         // Used by this thread alone.
         nonisolated(unsafe) let thread = mark

@@ -35,8 +35,7 @@ package final class StoreCore<S: State>: Lane, @unchecked Sendable {
     var commitMark: CommitMark?
     /// Sees what a log gives to the store. Used only where `state` is.
     var follower: RunFollower<S>?
-    /// What is in the line. Guarded by the lane's mutex.
-    private var line = LaneLine<LaneJob<S>>()
+    package let scope: Scope
     /// The route that dispatches take instead. Guarded by the lane's mutex. The machine's
     /// `isRouted` says whether there is one.
     var route: AnyKeptRoute?
@@ -58,6 +57,7 @@ package final class StoreCore<S: State>: Lane, @unchecked Sendable {
         keeper = state
         commitment = Self.commitment(of: mutations)
         self.seed = seed
+        self.scope = scope
         super.init(
             executor: executor, scope: scope, waitingMax: waitingMax ?? LaneLimits.waitingMax)
     }
@@ -87,36 +87,7 @@ package final class StoreCore<S: State>: Lane, @unchecked Sendable {
         // counted.
         nonisolated(unsafe) var state: S?
         control.withLock { _ in state = keeper }
-        return (state as? any ObservedValue)?.anyContent
-    }
-
-    /// Puts a job behind what is in line. Called under the lane's mutex.
-    func append(
-        _ job: LaneJob<S>, to control: inout Control, _ mark: UnsafeMutablePointer<ThreadMark>
-    ) {
-        var hold: (any LaneHold)?
-        if case .hold(let waited) = job { hold = waited }
-        control.machine.append(job, waitingFor: hold, to: &line, by: mark.thread)
-    }
-
-    override func whenDone(_ body: @escaping @Sendable () -> Void) -> Bool {
-        control.withLock { control in
-            let machine = control.machine
-            guard machine.isBusy || machine.waitingCount > 0, !machine.isClosed else {
-                return false
-            }
-            append(.look { _, _ in body() }, to: &control, ThreadMark.current)
-            return true
-        }
-    }
-
-    override func putFirst(_ body: @escaping @Sendable () -> Void) {
-        let isClosed = control.withLock { control in
-            if control.machine.isClosed { return true }
-            control.machine.putFirst(.look { _, _ in body() }, in: &line)
-            return false
-        }
-        if isClosed { body() }
+        return (state as? any ValueReading)?.anyContent
     }
 
     /// Commits an action as the thread that serves the lane, and reports how it ended.
@@ -126,64 +97,6 @@ package final class StoreCore<S: State>: Lane, @unchecked Sendable {
         var outcome: Outcome?
         runEntered(mark) { outcome = commitTracked(action, ticket) }
         return outcome ?? .failed(.storeClosed(S.self))
-    }
-
-    // MARK: The line
-
-    override func serveLine() -> Bool {
-        // The first job is last.
-        var jobs: [LaneJob<S>] = []
-        var isAhead = false
-        let woken = control.withLock { control in
-            isAhead = control.machine.take(&jobs, from: &line)
-            return control.room.free(at: control.machine.waitingCount)
-        }
-        for place in woken { place.open() }
-        if !isAhead { jobs.reverse() }
-        while let job = jobs.popLast() {
-            if case .hold(let hold) = job, !isReleased.load(ordering: .relaxed),
-                control.withLock({ $0.machine.wait(for: hold, before: &jobs, in: &line) })
-            {
-                return hold.arrive(self) && takeUp(after: hold)
-            }
-            perform(job)
-        }
-        if jobs.capacity <= LaneLimits.keptCapacityMax {
-            control.withLock { _ in line.reuse(&jobs) }
-        }
-        return true
-    }
-
-    /// Does a node's job, at once if the lane is immediate and free, or else behind what is in line. Never waits, and
-    /// takes no route.
-    ///
-    /// - Parameters:
-    ///   - job: The job, made only if it goes into the line: to make one takes longer than a small job.
-    ///   - perform: Does the job at once.
-    func enqueue(_ job: @autoclosure () -> LaneJob<S>, perform: () -> Void) {
-        let mark = ThreadMark.outsideModels
-        if isImmediate, control.withLock({ $0.machine.enterIfFree(by: mark.thread) }) {
-            var isDone = true
-            scope.runLane(mark) {
-                isDone = runEnteredInScope { FlowLock.holding(nil, perform) }
-            }
-            if !isDone { goOn(mark) }
-            return
-        }
-        putInLine(job(), mark)
-    }
-
-    // A function of its own, since only here the size of a job has to be known.
-    @inline(never)
-    private func putInLine(_ job: LaneJob<S>, _ mark: UnsafeMutablePointer<ThreadMark>) {
-        // Written under the lock and read after it, by this thread alone.
-        nonisolated(unsafe) var duty: LaneMachine.Duty?
-        control.withLock { control in
-            if control.machine.isClosed { return }
-            append(job, to: &control, mark)
-            duty = control.machine.claim()
-        }
-        if let duty { serve(duty, mark) } else { drop(job) }
     }
 
     /// Sends further dispatches to this store to a route, or, with nil, to the store itself. A
@@ -204,26 +117,18 @@ package final class StoreCore<S: State>: Lane, @unchecked Sendable {
 
     /// Ends the store: from now on nothing is committed, not even what is in line.
     package func close() {
-        isReleased.store(true, ordering: .relaxed)
-        // Written under the lock and read after it, by this thread alone.
-        nonisolated(unsafe) var (hold, dropped): ((any LaneHold)?, [LaneJob<S>]) = (nil, [])
-        let (woken, hooks) = control.withLock { control in
-            (hold, dropped) = control.machine.close(&line)
-            defer { control.closeHooks = [:] }
-            return (control.room.free(at: 0), control.closeHooks)
-        }
+        let hooks = hooks.withLock { $0.takeClosed() }
+        closeLine()
         scope.channel(of: S.self).remove(self)
-        for place in woken { place.open() }
-        hold?.abandon(self)
-        for job in dropped { drop(job) }
-        for hook in hooks.values { hook() }
+        for hook in hooks { hook() }
         setRoute(nil)
         endIfClosed()
     }
 
-    override func release() {
+    override func didEnd() {
         var keeper: S?
         // Released outside the lock: freeing what the state has may run user code.
         control.withLock { _ in swap(&self.keeper, &keeper) }
+        for hook in hooks.withLock({ $0.takeEnded() }) { hook() }
     }
 }

@@ -95,6 +95,7 @@ struct ThreadMark {
 
 extension UnsafeMutablePointer<ThreadMark> {
     /// Identifies the thread, for comparisons.
+    @inlinable
     var thread: UInt { UInt(bitPattern: self) }
 
     /// Runs a function on this thread, while others' dispatches depend on the thread.

@@ -23,39 +23,52 @@ extension Change: Equatable where Value: Equatable {}
 
 /// The changes of a store's value, or of a part of it, as ``Store/changes(of:)`` returns them.
 public struct ValueChanges<Root: Sendable, Value: Sendable>: AsyncSequence, Sendable {
-    private let subject: PartObserver<Root, Value>.Subject
-    private let first: PartObserver<Root, Value>.Version
-    private let value: any ObservedValue<Root>
-    private let lane: any ListenedLane
+    /// Begins to read, with the changes since the sequence was made.
+    private let begin: @Sendable (ChangeReader<Value>) -> AtEnd
+    private let isSame: @Sendable (Value, Value) -> Bool
 
-    init(
-        _ lane: any ListenedLane, _ value: any ObservedValue<Root>,
-        _ subject: PartObserver<Root, Value>.Subject
-    ) {
-        self.lane = lane
-        self.value = value
-        self.subject = subject
-        first = subject.read(value)
+    init<State: ValueHolder>(
+        of store: Store<State>, _ part: @escaping @Sendable (Root) -> Value,
+        isSame: @escaping @Sendable (Value, Value) -> Bool
+    ) where State.Value == Root {
+        self.isSame = isSame
+        let (core, state) = (store.core, store.computed.state._state)
+        let first = state.readVersion(part)
+        begin = { reader in
+            let last = Mutex(first)
+            // Called in the lane, or after its end.
+            let look: @Sendable (ValueState<Root, State.Action>) -> Void = { state in
+                let new = (value: part(state.held), version: state.version)
+                let old = last.withLock { $0 }
+                if new.version == old.version || isSame(old.value, new.value) { return }
+                // The replaced value is released outside the lock: that may run user code.
+                var replaced = new
+                last.withLock { swap(&$0, &replaced) }
+                reader.add(Change(old: old.value, new: new.value))
+            }
+            let subscription = LateDisposable()
+            core.run {
+                subscription.become(state.add(Observation(), look))
+                look(state)
+            }
+            let token = core.whenOver {
+                // The first look may have been dropped, and so may the notification of the last commit.
+                look(state)
+                reader.finish()
+            }
+            return AtEnd {
+                subscription.dispose()
+                if let token { core.forgetClose(token) }
+            }
+        }
     }
 
     /// Begins to read, with the changes since the sequence was made.
     ///
     /// - Returns: An iterator over the changes. Two tasks must not use it at once.
     public func makeAsyncIterator() -> AsyncStream<Change<Value>>.Iterator {
-        let reader = ChangeReader(isSame: subject.isSame)
-        let observer = PartObserver(subject, since: first) { _, old, new in
-            if let old { reader.add(Change(old: old, new: new)) }
-        }
-        let registration = observer.begin(at: value, in: lane)
-        let token = lane.whenOver { [value] in
-            // The first look may have been dropped, and so may the notification of the last commit.
-            observer.look(at: value)
-            reader.finish()
-        }
-        let end = AtEnd { [lane] in
-            registration.dispose()
-            if let token { lane.forgetClose(token) }
-        }
+        let reader = ChangeReader(isSame: isSame)
+        let end = begin(reader)
         let changes = AsyncStream(unfolding: {
             defer { withExtendedLifetime(end) {} }
             return await reader.next()

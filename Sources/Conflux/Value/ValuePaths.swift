@@ -1,4 +1,4 @@
-extension Store where State: ValueHolder, State.Value: Encodable {
+extension ReadableStore where State.Value: Encodable {
     /// The changes at a place in the value, each with the old and the new value there.
     ///
     /// ```swift
@@ -22,15 +22,15 @@ extension Store where State: ValueHolder, State.Value: Encodable {
     public func changes(at pointer: JSONPointer) -> Signal<Change<JSONValue?>> {
         let isInternal = pointer.tokens.contains { $0.hasPrefix("_") }
         let pointer = isInternal ? nil : pointer
-        // Encoded outside the value's lock, since encoding runs user code.
-        let subject = PartObserver<State.Value, EncodedPart>.Subject { value in
-            let (root, version) = value.readVersion { $0 }
-            return (EncodedPart(root, at: pointer), version)
-        } isSame: { old, new in
-            new.isUnknown || old.value == new.value
-        }
-        return signal(of: subject) { _, old, new in
-            old.map { Change(old: $0.value, new: new.value) }
+        return _store.looking { send in
+            var last: EncodedPart?
+            return { state in
+                let new = EncodedPart(state.held, at: pointer)
+                guard let old = last else { return last = new }
+                if new.isUnknown || old.value == new.value { return }
+                last = new
+                send(Change(old: old.value, new: new.value))
+            }
         }
     }
 }

@@ -18,8 +18,8 @@ public protocol ValueHolder: State {
 /// A lock is held while the value is read or changed, so that reading is cheap and legal on any thread.
 /// Observers are called outside the lock, by the thread that serves the store's lane.
 public final class ValueState<Value: Sendable, Action>: ValueHolder, @unchecked Sendable {
-    // Sendable: the value is under its lock, `changes` is used only in the lane, and the rest is
-    // immutable or atomic.
+    // Sendable: the value is changed in the lane and under its lock, `changes` is used only in the lane, and the
+    // rest is immutable or atomic.
 
     /// Changes a value by an action, or throws why the action is refused.
     ///
@@ -37,21 +37,22 @@ public final class ValueState<Value: Sendable, Action>: ValueHolder, @unchecked 
     // These two come first, so that they are at the same place whatever the value is.
     private let registrar = ObservationRegistrar()
     private let probe = TrackingProbe.shared
-    @usableFromInline let value: Mutex<Value>
+    /// Changed in the lane and under the lock. So it is read in the lane, or under the lock.
+    @exclusivity(unchecked) @usableFromInline var held: Value
+    @usableFromInline let lock = Mutex(())
     /// How often the value was changed; raised under the lock.
-    private let version = Atomic<UInt64>(0)
+    private let changeCount = Atomic<UInt64>(0)
     private let reduction: Reduction
     /// *Use*: what the last commit did, for middleware. Used only in the lane.
     private var changes: [StorageChange] = []
     /// The activities that the store sends.
     let activities = Sink<any Sendable>()
-    private let observers = Mutex(IdentityList<any ValueObserver<Value>>())
-    /// *Use*: a commit without observers takes no lock.
-    private let hasObservers = Atomic(false)
+    /// Observers of the value, which look at it in the lane after each change.
+    let looks = Broadcaster<Void, Void>(holding: ())
     private let tracking: ValueTracking<Value>
 
     init(_ value: Value, _ reduction: Reduction) {
-        self.value = Mutex(value)
+        held = value
         self.reduction = reduction
         tracking = ValueTracking(registrar)
     }
@@ -76,12 +77,23 @@ public final class ValueState<Value: Sendable, Action>: ValueHolder, @unchecked 
         if mark.pointee.isInModel { ThreadMark.trapInModel() }
         mark.pointee.isInModel = true
         defer { mark.pointee.isInModel = false }
-        return value.withLock { value in
+        return lock.withLock { _ in
             // A part of the value is Sendable, as the value is, even if the part's type doesn't say
             // so.
-            nonisolated(unsafe) let part = body(value)
+            nonisolated(unsafe) let part = body(held)
             return part
         }
+    }
+
+    /// The whole value. Safe on any thread.
+    var content: Value { readVersion { $0 }.value }
+
+    /// How often the value was changed.
+    var version: UInt64 { changeCount.load(ordering: .relaxed) }
+
+    /// A part of the value, and how often the value had been changed then. Safe on any thread.
+    func readVersion<Part>(_ part: (Value) -> Part) -> (value: Part, version: UInt64) {
+        _read { (part($0), version) }
     }
 
     /// The thread's mark, which says whether it tracks what it reads.
@@ -129,17 +141,7 @@ public final class ValueState<Value: Sendable, Action>: ValueHolder, @unchecked 
     func commit(_ action: Action, _ context: ActionContext) throws -> [StorageChange] {
         switch reduction {
         case .inPlace(let reduce):
-            let refusal = change { value -> (any Error)? in
-                do {
-                    _ = try reduce(&value, action, context)
-                    return nil
-                } catch {
-                    return error
-                }
-            } if: {
-                $0 == nil
-            }
-            if let refusal { throw refusal }
+            try change { _ = try reduce(&$0, action, context) }
             tell()
             return []
         case .onCopy(let reduce):
@@ -151,40 +153,27 @@ public final class ValueState<Value: Sendable, Action>: ValueHolder, @unchecked 
         }
     }
 
-    /// Changes the value under the lock, and notifies nobody.
-    ///
-    /// - Parameters:
-    ///   - body: Changes it.
-    ///   - isChange: Whether the body has changed the value, given what it returned.
-    /// - Returns: What the body returns.
-    private func change<Result: Sendable>(
-        _ body: (inout Value) -> Result, if isChange: (Result) -> Bool = { _ in true }
-    ) -> Result {
+    /// Changes the value under the lock, and notifies nobody. If the body throws, it has changed nothing.
+    private func change(_ body: (inout Value) throws -> Void) rethrows {
         let mark = ThreadMark.outsideModels
         mark.pointee.isInModel = true
         defer { mark.pointee.isInModel = false }
-        return value.withLock { value in
-            let result = body(&value)
-            if isChange(result) { version.add(1, ordering: .relaxed) }
-            return result
+        try lock.withLock { _ in
+            try body(&held)
+            changeCount.add(1, ordering: .relaxed)
         }
     }
 
-    /// Exchanges the value with another one, and runs a function under the lock. Called in the
-    /// lane. The function touches no store, except through this function.
-    func exchange(_ other: inout Value, then next: () -> Void) {
-        value.withLock { value in
-            version.add(1, ordering: .relaxed)
-            swap(&value, &other)
-            next()
-        }
+    /// Exchanges the value with another one, and notifies nobody. Called in the lane.
+    func exchange(_ other: inout Value) {
+        change { swap(&$0, &other) }
     }
 
     /// Replaces the value, and notifies the observers. Called in the lane.
     func replace(_ other: Value) {
         // Released outside the lock: freeing the old value may be slow.
         var other = other
-        change { swap(&$0, &other) }
+        exchange(&other)
         tell()
     }
 
@@ -192,31 +181,22 @@ public final class ValueState<Value: Sendable, Action>: ValueHolder, @unchecked 
 
     /// Notifies the observers that the value may have changed. Called in the lane.
     func tell() {
-        guard hasObservers.load(ordering: .acquiring) else { return }
-        for observer in observers.withLock({ $0.slots }) { observer?.look(at: self) }
+        if looks.isObserved { looks.send((), holding: ()) }
     }
 }
 
-extension ValueState: ObservedValue {
-    func readVersion<Part: Sendable>(_ part: (Value) -> Part) -> (value: Part, version: UInt64) {
-        _read { (part($0), version.load(ordering: .relaxed)) }
-    }
+/// A state that is a value, whatever its type. It may be read on any thread.
+protocol ValueReading: AnyObject {
+    var anyContent: any Sendable { get }
+}
 
-    func add(_ observer: any ValueObserver<Value>) {
-        observers.withLock { observers in
-            observers.append(observer, as: ObjectIdentifier(observer))
-            hasObservers.store(true, ordering: .releasing)
-        }
-    }
+extension ValueState: ValueReading {
+    var anyContent: any Sendable { content }
+}
 
-    func remove(_ observer: any ValueObserver<Value>) {
-        // The observer is released outside the lock: that may run user code.
-        _ = observers.withLock { observers in
-            let removed = observers.remove(ObjectIdentifier(observer))
-            hasObservers.store(!observers.isEmpty, ordering: .releasing)
-            return removed
-        }
-    }
+extension Equatable {
+    /// Whether a value of any type is of this type and equal.
+    func equals(_ other: Any) -> Bool { other as? Self == self }
 }
 
 extension ValueState: ChangeKeeping {

@@ -62,15 +62,15 @@ final class TrackingProbe: Observable, Sendable {
 /// A store that nobody tracks has nothing to do. A tracker ends with a change, and then tracks anew
 /// what it reads. A part that was not read between two of its changes is forgotten.
 final class ValueTracking<Root: Sendable>: Observable, Sendable {
-    private struct Part {
-        let observer: any ValueObserver<Root>
+    private struct TrackedPart {
+        let observer: any Disposable
         /// Whether it was read since its last change.
         var isRead = true
     }
 
     // Sendable: key paths are immutable.
     private struct Parts: @unchecked Sendable {
-        var parts: [PartialKeyPath<Root>: Part] = [:]
+        var parts: [PartialKeyPath<Root>: TrackedPart] = [:]
     }
 
     private let registrar: ObservationRegistrar
@@ -84,57 +84,51 @@ final class ValueTracking<Root: Sendable>: Observable, Sendable {
     private var root: Root { preconditionFailure("a tracked part is read of its store") }
 
     /// Tracks a part that is read next.
-    func track<Part>(_ keyPath: KeyPath<Root, Part>, of value: any ObservedValue<Root>) {
-        // Made first, so that it has the part as it was before the read.
-        let observer = observer(of: keyPath)
-        observer.look(at: value)
-        registrar.access(self, keyPath: path(keyPath))
+    func track<Part, Action>(_ keyPath: KeyPath<Root, Part>, of state: ValueState<Root, Action>) {
         // Key paths are immutable.
         nonisolated(unsafe) let keyPath = keyPath
-        let isNew = content.withLock { content in
-            if content.parts[keyPath] != nil {
-                content.parts[keyPath]?.isRead = true
-                return false
-            }
-            content.parts[keyPath] = .init(observer: observer)
-            return true
+        let isWhole = keyPath as AnyKeyPath == \Root.self
+        let part: (Root) -> ComparedPart<Part> = { root in
+            ComparedPart(value: isWhole ? nil : root[keyPath: keyPath] as? any Equatable)
         }
-        if isNew { value.add(observer) }
+        let isKnown = content.withLock { content in
+            content.parts[keyPath]?.isRead = true
+            return content.parts[keyPath] != nil
+        }
+        registrar.access(self, keyPath: path(keyPath))
+        if isKnown { return }
+        // The part as it is before the read.
+        var last = state._read(part)
+        let observer = state.add(Observation()) { [unowned self] state in
+            let new = part(state.held)
+            if last.isSame(as: new) { return }
+            last = new
+            changed(keyPath)
+        }
+        let known = content.withLock { content in
+            let known = content.parts[keyPath]?.observer
+            if known == nil { content.parts[keyPath] = TrackedPart(observer: observer) }
+            return known
+        }
+        // Another thread has tracked it meanwhile.
+        if known != nil { observer.dispose() }
     }
 
     private func path<Part>(_ keyPath: KeyPath<Root, Part>) -> KeyPath<ValueTracking, Part> {
         (\ValueTracking.root).appending(path: keyPath)
     }
 
-    private func observer<Part>(
-        of keyPath: KeyPath<Root, Part>
-    ) -> PartObserver<Root, ComparedPart<Part>> {
+    private func changed<Part>(_ keyPath: KeyPath<Root, Part>) {
         // Key paths are immutable.
         nonisolated(unsafe) let keyPath = keyPath
-        let isWhole = keyPath as AnyKeyPath == \Root.self
-        let subject = PartObserver<Root, ComparedPart<Part>>.Subject { root in
-            ComparedPart(value: isWhole ? nil : root[keyPath: keyPath] as? any Equatable)
-        } isSame: {
-            $0.isSame(as: $1)
-        }
-        return PartObserver(subject) { [unowned self] value, old, _ in
-            if old != nil { changed(keyPath, of: value) }
-        }
-    }
-
-    private func changed<Part>(
-        _ keyPath: KeyPath<Root, Part>, of value: any ObservedValue<Root>
-    ) {
-        // Key paths are immutable.
-        nonisolated(unsafe) let keyPath = keyPath
-        let forgotten = content.withLock { content in
+        let forgotten = content.withLock { content -> (any Disposable)? in
             if content.parts[keyPath]?.isRead == true {
                 content.parts[keyPath]?.isRead = false
-                return nil as ValueTracking.Part?
+                return nil
             }
-            return content.parts.removeValue(forKey: keyPath)
+            return content.parts.removeValue(forKey: keyPath)?.observer
         }
-        if let forgotten { value.remove(forgotten.observer) }
+        forgotten?.dispose()
         registrar.withMutation(of: self, keyPath: path(keyPath)) {}
     }
 }

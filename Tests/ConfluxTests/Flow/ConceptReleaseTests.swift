@@ -54,7 +54,6 @@ struct ConceptReleaseTests {
             scope.chain().dispatch(.add(amount: 1), to: stock).abort()
             // A chain that is neither reacted to nor aborted.
             _ = scope.chain().dispatch(.add(amount: 1), to: stock)
-            _ = try await scope.transaction { $0.read(stock).left }
         },
         Use("locks") { scope, stock, _ in
             try await scope.withLock { _ in try await stock.dispatch(.add(amount: 1)).receipt() }

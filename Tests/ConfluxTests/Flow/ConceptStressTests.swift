@@ -108,10 +108,8 @@ struct ConceptStressTests {
             count.addedEverywhere += 1
             count.numbers += 1
         case 6:
-            try await scope.transaction { transaction in
-                let number = transaction.read(world.numbers)
-                transaction.change(world.numbers) { $0.replace(number + 1) }
-            }
+            try await scope.chain().change(world.numbers) { $0.replace($0.value + 1) }.react()
+                .receipt()
             count.numbers += 1
         case 7:
             try await scope.send(LoggedIn(user: "\(random.next())")).receipt()

@@ -149,7 +149,7 @@ struct FlowPromiseTests {
         let scope = scope
         let store = scope.run { tallyStore() }
         let lock = scope.lock()
-        let count = FlowGate.parkedMax + 3_000
+        let count = FlowGate.parkedMax + 2
         await withCheckedContinuation { continuation in
             Thread {
                 for number in 1...count { scope.dispatch(number, to: store) }

@@ -115,7 +115,7 @@ struct FlowRaceTests {
             scope.channel(of: TallyState.self).withLanes { _ in
                 isIn.signal()
                 goOn.wait()
-                places.place(.action(3), in: store.core, ThreadMark.current)
+                places.place(store.core.job(3), in: store.core, ThreadMark.current)
             }
             places.serve(ThreadMark.current)
             isDone.signal()
@@ -293,7 +293,7 @@ struct FlowRaceTests {
             let other = scope.run { tallyStore() }
             try scope.order(store, after: other)
         }
-        #expect(store.core.control.withLock { $0.closeHooks.count } == 0)
+        #expect(store.core.hooks.withLock { $0.isEmpty })
     }
 
     // MARK: Values
@@ -323,41 +323,6 @@ struct FlowRaceTests {
         var iterator = changes?.makeAsyncIterator()
         #expect(await iterator?.next() == Change(old: 0, new: 5))
         #expect(await iterator?.next() == nil)
-    }
-
-    @Test func `a transaction reads the actions that two tasks add to it`() async throws {
-        let storage = scope.run { Storage(0) }
-        let chain = scope.chain()
-        #expect(chain.read(storage) == 0)
-        let (isIn, goOn) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
-        let isFirst = Atomic(true)
-        let isDone = DispatchSemaphore(value: 0)
-        Thread {
-            chain.change(storage) { draft in
-                if isFirst.exchange(false, ordering: .relaxed) {
-                    isIn.signal()
-                    goOn.wait()
-                }
-                draft.replace(draft.value + 1)
-            }
-            isDone.signal()
-        }.start()
-        isIn.wait()
-        chain.change(storage) { $0.replace($0.value + 10) }
-        goOn.signal()
-        isDone.wait()
-        #expect(chain.read(storage) == 11)
-        try await chain.react().receipt()
-        #expect(storage.value == 11)
-    }
-
-    @Test func `a refused action is no conflict for a transaction`() async throws {
-        let stock = scope.run { ModelStore<Stock>() }
-        let chain = scope.chain()
-        #expect(chain.read(stock).left == 0)
-        stock.dispatch(.take(amount: 5))
-        try await chain.dispatch(.add(amount: 1), to: stock).react().receipt()
-        #expect(stock.left == 1)
     }
 
     @Test func `a transaction that does not change a storage notifies no observer`() async throws {

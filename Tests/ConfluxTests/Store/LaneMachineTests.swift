@@ -45,7 +45,7 @@ struct LaneWorld: ExploredWorld {
         case closes
     }
 
-    fileprivate enum Job: Hashable {
+    fileprivate enum Job: Hashable, Sendable {
         case number(Int)
         case turn(Int)
         case hold(Int)
@@ -88,8 +88,7 @@ struct LaneWorld: ExploredWorld {
     }
 
     private let roles: [Role]
-    private var machine: LaneMachine
-    private var line = LaneLine<Job>()
+    private var machine: LaneMachine<Job>
     private var participants: [Participant]
     private var phases: [Int: Phase] = [:]
     private var isReleased = false
@@ -131,7 +130,7 @@ struct LaneWorld: ExploredWorld {
     var key: Key {
         let hold = machine.hold.flatMap { Self.numbers[ObjectIdentifier($0)] }
         return Key(
-            participants: participants, jobs: [line.waiting, line.ahead], phases: phases,
+            participants: participants, jobs: [machine.waiting, machine.ahead], phases: phases,
             flags: [
                 machine.isBusy, machine.isClosed, machine.hasEnded, machine.hasServerJob,
                 machine.isHandingOver, machine.handsOverAgain, isReleased,
@@ -283,8 +282,7 @@ struct LaneWorld: ExploredWorld {
             case .number: nil
             case .turn(let number), .hold(let number): number
             }
-        machine.append(
-            job, waitingFor: hold.flatMap { Self.holds[$0] }, to: &line, by: UInt(index + 1))
+        machine.append(job, waitingFor: hold.flatMap { Self.holds[$0] }, by: UInt(index + 1))
         standing += 1
         if let hold, phases[hold] == nil { phases[hold] = .open }
     }
@@ -308,7 +306,7 @@ struct LaneWorld: ExploredWorld {
         participants[index].doing = isIdle ? .claiming : .idle
     }
 
-    private mutating func follow(_ duty: LaneMachine.Duty, _ index: Int) {
+    private mutating func follow(_ duty: LaneMachine<Job>.Duty, _ index: Int) {
         switch duty {
         case .none: participants[index].doing = .ending
         case .serve: participants[index].doing = .draining
@@ -331,7 +329,7 @@ struct LaneWorld: ExploredWorld {
 
     private mutating func take(_ index: Int) {
         var jobs: [Job] = []
-        if !machine.take(&jobs, from: &line) { jobs.reverse() }
+        machine.take(&jobs)
         standing -= jobs.count
         participants[index].doing = .working(jobs)
     }
@@ -348,7 +346,7 @@ struct LaneWorld: ExploredWorld {
                 break
             }
             let (rest, number) = (jobs, jobs.count)
-            guard machine.wait(for: Self.holds[hold]!, before: &jobs, in: &line) else {
+            guard machine.wait(for: Self.holds[hold]!, before: &jobs) else {
                 abandon(hold)
                 for job in rest.reversed() { drop(job) }
                 jobs = []
@@ -382,7 +380,7 @@ struct LaneWorld: ExploredWorld {
     }
 
     private mutating func close(_ index: Int) {
-        let (hold, jobs) = machine.close(&line)
+        let (hold, jobs) = machine.close()
         standing = 0
         if let hold, let number = Self.numbers[ObjectIdentifier(hold)] {
             phases[number] = .over

@@ -31,14 +31,6 @@ extension Store where State: ValueHolder {
         computed.state._state.activities.send(value: activity)
     }
 
-    /// The activities of one type.
-    ///
-    /// - Parameter type: The type; others are passed over.
-    /// - Returns: A signal that doesn't keep the store alive.
-    public func activities<Activity: Sendable>(of type: Activity.Type) -> Signal<Activity> {
-        computed.state._state.activities.signal.compactMap { $0 as? Activity }.ending(with: core)
-    }
-
     /// Runs a function for this store, and notifies middleware.
     ///
     /// The function may commit later. The context that it gets doesn't keep the store alive.
@@ -100,6 +92,17 @@ extension Store where State: ValueHolder {
         core.scope.middleware.tell(of: core) { middleware in
             middleware.willPerform(label, for: StoreIdentity(core))
         }
+    }
+}
+
+extension ReadableStore {
+    /// The activities of one type.
+    ///
+    /// - Parameter type: The type; others are passed over.
+    /// - Returns: A signal that doesn't keep the store alive.
+    public func activities<Activity: Sendable>(of type: Activity.Type) -> Signal<Activity> {
+        _store.computed.state._state.activities.signal.compactMap { $0 as? Activity }
+            .ending(with: _store.core)
     }
 }
 

@@ -118,13 +118,13 @@ private final class TypedEventPart<S: State>: EventPart, @unchecked Sendable {
         _ mark: UnsafeMutablePointer<ThreadMark>
     ) {
         let core = GlobalChannel<S>.core(lane)
-        let job = LaneJob<S>.tracked(action, tally, order: index)
+        let job = core.job(action, tally, order: index)
         let hold = states.scope.order.hold(for: lane)
         let looks = watch?.looks()
-        if let looks { places.place(.look(looks.before), in: core, behind: hold, mark) }
+        if let looks { places.place(core.look(looks.before), in: core, behind: hold, mark) }
         let hasPlace =
             places.place(job, in: core, behind: looks == nil ? hold : nil, mark) == .kept
-        if let looks, !hasPlace || places.place(.look(looks.after), in: core, mark) != .kept {
+        if let looks, !hasPlace || places.place(core.look(looks.after), in: core, mark) != .kept {
             looks.after(nil, .zero)
         }
         if !hasPlace { tally.report(.failed(.passedOver(S.self)), order: index) }

@@ -25,7 +25,7 @@ extension Scope {
     func lockHere<S: ValueHolder>(dispatching action: S.Action, to store: Store<S>) -> FlowLock
     where S.Value: Equatable {
         precondition(store.core.scope === self, "\(S.self)'s store belongs to another scope")
-        let lock = lockForOthers()
+        let lock = lock()
         lock.run { _ = store.core.dispatchWatched(action, watch: ChangeWatch(lock)) }
         return lock
     }
@@ -53,7 +53,7 @@ extension Scope {
         function: StaticString = #function, line: UInt = #line
     ) throws(StoreError) -> FlowLock {
         for channel in eventChannels { try channel.checkLock(sending: event) }
-        let lock = lockForOthers()
+        let lock = lock()
         let label = DispatchLabel(name, file: file, function: function, line: line)
         lock.run { _ = send(event, label, watch: ChangeWatch(lock)) }
         return lock
@@ -99,9 +99,9 @@ final class ChangeWatch: Sendable {
         findings.withLock { $0.unknown += 1 }
         let former = AtomicReference<(any Sendable)?>(nil)
         return (
-            { state, _ in former.value = (state as? any ObservedValue)?.anyContent },
+            { state, _ in former.value = (state as? any ValueReading)?.anyContent },
             { [self] state, _ in
-                let new = (state as? any ObservedValue)?.anyContent
+                let new = (state as? any ValueReading)?.anyContent
                 // A released store has changed nothing that anybody sees.
                 end(isChanged: state != nil && !Self.isSame(former.value, new))
             }

@@ -51,20 +51,6 @@ package final class FlowGate: Sendable {
     /// Whether a lock has been taken and not released.
     func isHeld(_ id: UInt64) -> Bool { state.withLock { $0.machine.isHeld(id) } }
 
-    /// Whether a dispatch by the current code would wait for a lock that the same code has taken.
-    ///
-    /// - Parameter holder: The lock under which it is dispatched, if any.
-    /// - Returns: Whether it would wait for itself.
-    func isPausedByCaller(holding holder: UInt64?) -> Bool {
-        guard isClosed else { return false }
-        // Dropped outside the mutex: dropping the last reference to a lock releases the lock.
-        let locks = state.withLock { state in
-            state.machine.locks.prefix { $0.id != holder }.map { state.locks[$0.id]?.lock }
-        }
-        let caller = FlowLock.Caller.current
-        return locks.contains { $0?.taker == caller }
-    }
-
     /// Runs a dispatch now, or as soon as nothing pauses it.
     ///
     /// - Parameters:
@@ -82,14 +68,7 @@ package final class FlowGate: Sendable {
             return (true, nil)
         }
         if mayPass { return run(job) }
-        wait(in: place)
-    }
-
-    private func wait(in place: Latch?) {
-        guard let place, !place.wait(for: Room.stillnessMax) else {
-            return
-        }
-        state.withLock { $0.room.widen(at: $0.machine.parkedCount) }
+        place?.wait(for: Room.stillnessMax)
     }
 
     /// Runs a dispatch that is counted. The count ends when the dispatch has its place.

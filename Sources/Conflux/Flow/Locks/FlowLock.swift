@@ -1,5 +1,3 @@
-import Dispatch
-import Foundation
 import Synchronization
 
 /// Pauses the flow of a scope: while it is held, only actions that its holder dispatches reach a
@@ -33,12 +31,8 @@ public final class FlowLock: Sendable {
     let series = FlowSeries()
     private var gate: FlowGate { scope.gate }
 
-    /// The code that took the lock, if nobody else is meant to release it.
-    let taker: Caller?
-
-    fileprivate init(_ scope: Scope, _ reference: Reference, by taker: Caller?) {
+    fileprivate init(_ scope: Scope, _ reference: Reference) {
         self.scope = scope
-        self.taker = taker
         let gate = scope.gate
         id = gate.number()
         // Set before anybody else has the reference.
@@ -104,51 +98,14 @@ public final class FlowLock: Sendable {
     /// end the wait.
     ///
     /// A task that has taken an older lock by ``Scope/lock()`` and waits here for its own release waits for
-    /// ever, unless other code releases that lock. Since other code may, the wait is not refused. A debug
-    /// build warns on standard error after 30 seconds of such a wait, and keeps waiting.
+    /// ever, unless other code releases that lock.
     public func inForce() async {
-        let isOver = AtomicReference(false)
-        defer { isOver.value = true }
-        #if DEBUG
-            if gate.isPausedByCaller(holding: id) {
-                let seconds = Self.ownWaitSecondsMax.load(ordering: .relaxed)
-                DispatchQueue.global().asyncAfter(deadline: .now() + .seconds(seconds)) {
-                    if !isOver.value { Self.warnOfOwn(seconds) }
-                }
-            }
-        #endif
         await withCheckedContinuation { continuation in
             // Passes as the holder's: behind what an older lock pauses, and what the holder still
             // has parked.
             gate.pass(holding: id) { [scope] _ in
                 scope.whenStill { _ in continuation.resume() }
             }
-        }
-    }
-
-    /// How many seconds a task may wait for a lock of its own before a debug build warns. The time
-    /// is long, since other tasks may be slow to release the lock.
-    package static let ownWaitSecondsMax = Atomic(30)
-
-    private static func warnOfOwn(_ seconds: Int) {
-        let message = """
-            Conflux: a task has waited \(seconds) seconds for a lock, behind an older one that the task itself has \
-            taken by lock() and that nobody has released. Run code inside the older lock's run, or release that \
-            first.
-
-            """
-        try? FileHandle.standardError.write(contentsOf: Data(message.utf8))
-    }
-
-    /// Identifies code: a task, or a thread that runs no task. Another task may later have the
-    /// identity of one that has ended. So this is a hint, and no proof.
-    struct Caller: Equatable {
-        private let task: Int?
-        private let thread: UInt?
-
-        static var current: Caller {
-            let task = withUnsafeCurrentTask { $0?.hashValue }
-            return Caller(task: task, thread: task == nil ? ThreadMark.current.thread : nil)
         }
     }
 
@@ -175,12 +132,7 @@ extension Scope {
     ///
     /// - Returns: The lock. It is held as long as this object is referenced.
     public func lock() -> FlowLock {
-        FlowLock(self, FlowLock.Reference(), by: .current)
-    }
-
-    /// Takes a lock that other code is meant to release, or that is sure to be released.
-    func lockForOthers() -> FlowLock {
-        FlowLock(self, FlowLock.Reference(), by: nil)
+        FlowLock(self, FlowLock.Reference())
     }
 
     /// Runs code while the flow of this scope is paused for all others.
@@ -211,7 +163,7 @@ extension Scope {
             await held.inForce()
             return try await body(held)
         }
-        let lock = lockForOthers()
+        let lock = lock()
         defer { lock.release() }
         await lock.inForce()
         return try await lock.run(isolation: isolation) { try await body(lock) }

@@ -7,13 +7,9 @@ public enum DispatchMode: Sendable, Hashable, CaseIterable {
     case async
     /// The call returns when the action has ended.
     ///
-    /// It fails with ``DispatchError/Code/wouldBlock``, and dispatches nothing, where it would wait
-    /// for the calling thread:
-    /// - inside a commit or an observer;
-    /// - in the completion of a dispatch in another mode;
-    /// - outside of ``FlowLock/run(_:)``, while a lock pauses the flow that the same thread or task
-    ///   took by ``Scope/lock()``. Threads and tasks are known by their addresses in memory. When
-    ///   one has ended, another may get its address, and is refused, too, as long as such a lock is held.
+    /// Inside a commit, an observer, or the completion of a dispatch in another mode, the call would wait
+    /// for the calling thread. There it fails with ``DispatchError/Code/wouldBlock``, and dispatches nothing.
+    /// Don't call it while a lock that the same code is to release pauses the flow.
     ///
     /// A thread of the store's queue, or of the main queue, runs what stores have given to that
     /// queue while it waits, since the queue itself can't. This works if the executor is
@@ -22,11 +18,8 @@ public enum DispatchMode: Sendable, Hashable, CaseIterable {
     /// inside another queue's `sync`, on a queue that the store's queue targets, or while code of
     /// yours waits for the thread. There the call waits for ever.
     case sync
-    /// It is enqueued behind all earlier dispatches in this mode, with all that follows from them.
-    /// What the completion of a dispatch dispatches, in any mode, or begins as an operation follows
-    /// from that dispatch; so does what follows from that in turn. Those of them that are in this
-    /// mode form a series of their own. If one of these has to wait for anything else, it waits for
-    /// none of the others, and none of them waits for it.
+    /// It is enqueued when all earlier dispatches in this mode have ended, and their completions have
+    /// returned. What a completion dispatches in this mode comes behind those that wait already.
     case serial
     /// It is committed on the main queue, whatever the store's executor is; at once if called there, the
     /// store is on `.immediate` and nothing is under way. It is rejected for a store that a node replicates: that
@@ -81,56 +74,42 @@ extension Scope {
         let core = store.core
         // Other threads only compare it.
         nonisolated(unsafe) let mark = ThreadMark.outsideModels
-        if mode == .sync, let error = reasonNotToWait(mark) {
-            let handle = DispatchHandle(.failed(error))
-            if let next { handle.whenEnded { next($0.result) } }
+        if mode == .sync, !mark.pointee.mayWait {
+            let handle = DispatchHandle(.failed(.wouldBlock))
+            next?(.failure(.wouldBlock))
             return handle
         }
-        let undertaking = Undertaking(in: self, after: others, isSerial: mode == .serial)
-        let generation = backlog.begin(undertaking, as: Cascade.generation(in: self))
-        let tell: @Sendable (Outcome) -> Void = { outcome in
-            guard let next else { return }
-            FlowLock.$held.withValue(undertaking.held) {
-                Cascade.tell(in: undertaking.cascade, generation, of: self) { next(outcome.result) }
-            }
-        }
-        let send: @Sendable () -> Void = {
-            let handle = FlowLock.$held.withValue(undertaking.held) {
-                switch mode {
-                case .mainThread: core.dispatchOnMain(action, label: label)
-                case .async, .serial, .sync: core.dispatchTracked(action, label: label)
+        backlog.begin()
+        let handle = undertake(after: others, isSerial: mode == .serial) { [self] end in
+            let held = FlowLock.held
+            let send: @Sendable () -> Void = { [self] in
+                let handle = FlowLock.$held.withValue(held) {
+                    mode == .mainThread
+                        ? core.dispatchOnMain(action, label: label)
+                        : core.dispatchTracked(action, label: label)
+                }
+                handle.whenEnded { [self] outcome in
+                    FlowLock.$held.withValue(held) {
+                        // If this is not the waiting thread, others' dispatches may need it.
+                        if mode == .sync, ThreadMark.current == mark {
+                            next?(outcome.result)
+                        } else {
+                            ThreadMark.current.neededByOthers { next?(outcome.result) }
+                        }
+                    }
+                    end(outcome)
+                    backlog.end()
                 }
             }
-            handle.whenEnded { outcome in
-                // If this is not the waiting thread, others' dispatches may need it.
-                if mode == .sync, ThreadMark.current == mark {
-                    tell(outcome)
-                } else {
-                    ThreadMark.current.neededByOthers { tell(outcome) }
-                }
-                undertaking.end(outcome)
-                self.backlog.end(undertaking, of: generation)
-            }
+            // An action that takes a route is not committed here anyway. This thread may wait for the
+            // route's room.
+            if mode == .serial || mode == .async && !core.isRouted { later(send) } else { send() }
         }
-        switch mode {
-        // An action that takes a route is not committed here anyway. This thread may wait for the
-        // route's room.
-        case .async where core.isRouted: undertaking.whenReady(send)
-        case .async, .serial: undertaking.whenReady { self.later(send) }
-        case .mainThread: undertaking.whenReady(send)
-        case .sync:
-            undertaking.whenReady(send)
-            WorkQueue.wait(
-                for: undertaking.handle, on: [core.executor.queue, main.queue].compactMap { $0 })
+        if mode == .sync {
+            WorkQueue.wait(for: handle, on: [core.executor.queue, main.queue].compactMap { $0 })
         }
         backlog.waitForRoom()
-        return undertaking.handle
-    }
-
-    /// Why this thread must not wait for an action; nil if it may.
-    private func reasonNotToWait(_ mark: UnsafeMutablePointer<ThreadMark>) -> DispatchError? {
-        if !mark.pointee.mayWait { return .wouldBlock }
-        return gate.isPausedByCaller(holding: FlowLock.held(in: self)?.id) ? .ownLock : nil
+        return handle
     }
 
     /// Runs a function in this scope on the scope's queue, behind what the queue was given before.
@@ -152,9 +131,8 @@ extension StoreCore {
             // Actions may be committed on another thread: that is the contract of `State.Action`.
             nonisolated(unsafe) let action = action
             let excursion = Excursion(to: scope.main) { [self] isThere in
-                let job = LaneJob<S>.tracked(action, tally, order: 0)
-                guard isThere else { return drop(job) }
-                scope.runLane(ThreadMark.current) { perform(job) }
+                guard case .work(let commit) = job(action, tally) else { return }
+                scope.runLane(ThreadMark.current) { commit(isThere) }
             }
             let mark = ThreadMark.current
             let place = reserve(.hold(excursion), mark, isPast: true)

@@ -1,3 +1,5 @@
+import ConfluxVocabulary
+
 extension Scope {
     /// Runs an asynchronous function. Dispatches and operations that depend on it can wait for its
     /// handle.
@@ -6,9 +8,6 @@ extension Scope {
     /// let fetch = scope.perform { await cache.fill() }
     /// scope.dispatch(.show, to: screen, after: fetch)
     /// ```
-    ///
-    /// If you call this in the completion of a dispatch in mode ``DispatchMode/serial``, the
-    /// function belongs to that dispatch's cascade, with all that it dispatches until it ends.
     ///
     /// - Parameters:
     ///   - others: What it waits for: dispatches of any kind, and other operations.
@@ -19,36 +18,35 @@ extension Scope {
     public func perform(
         after others: DispatchHandle..., body: @escaping @Sendable () async -> Void
     ) -> DispatchHandle {
-        start(Undertaking(in: self, after: others, isSerial: false, isOperation: true), body)
+        perform(after: others, isSerial: false, body)
     }
 
     /// Runs an asynchronous function after all earlier ones of this kind, and after all dispatches in
-    /// mode ``DispatchMode/serial`` with all that follows from them.
-    ///
-    /// Its dispatches and operations follow from it until it ends: later serial work waits for
-    /// them, too. So the function may wait for all of them, but not for its own handle.
+    /// mode ``DispatchMode/serial``. Later ones wait for it, so it must not wait for any of them.
     ///
     /// - Parameter body: Called once, in this scope, in a task of its own.
     /// - Returns: The operation's handle, like that of ``perform(after:body:)``.
     @discardableResult
     public func performSerially(_ body: @escaping @Sendable () async -> Void) -> DispatchHandle {
-        start(Undertaking(in: self, after: [], isSerial: true, isOperation: true), body)
+        perform(after: [], isSerial: true, body)
     }
 
-    /// The series of what is dispatched here in mode `serial`.
-    var currentSeries: FlowSeries { FlowLock.held(in: self)?.series ?? series }
-
-    private func start(
-        _ undertaking: Undertaking, _ body: @escaping @Sendable () async -> Void
+    private func perform(
+        after others: [DispatchHandle], isSerial: Bool, _ body: @escaping @Sendable () async -> Void
     ) -> DispatchHandle {
-        undertaking.whenReady {
+        undertake(after: others, isSerial: isSerial) { end in
+            // The task inherits the lock.
             Task {
-                await FlowLock.$held.withValue(undertaking.held) {
-                    await self.run { await Cascade.run(in: undertaking.cascade, of: self, body) }
-                }
-                undertaking.end(.ended)
+                await self.run { await body() }
+                end(.committed(.ofNothing))
             }
         }
-        return undertaking.handle
+    }
+}
+
+extension Receipt {
+    /// The receipt of something that commits nothing itself.
+    static var ofNothing: Receipt {
+        Receipt(log: nil, epoch: .none, sequence: .zero, timestamp: WallClock.now)
     }
 }

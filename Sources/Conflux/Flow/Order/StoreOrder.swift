@@ -237,7 +237,7 @@ extension StoreError {
     }
 }
 
-extension Lane {
+extension StoreCore {
     /// Whether the store waits for another one, or another one for it, by ``Scope/order(_:after:)``.
     package var isOrdered: Bool { scope.order.concerns(self) }
 }

@@ -34,8 +34,7 @@ public struct DispatchError: Error, Sendable, CustomStringConvertible {
         public static let notConnected = Code(rawValue: "notConnected")
         /// The action was withdrawn before it was ordered.
         public static let withdrawn = Code(rawValue: "withdrawn")
-        /// A store that a transaction read was changed before it was committed, or a store has changed since the version
-        /// that a dispatch names; it may be tried again after another look.
+        /// The store has changed since the version that a dispatch names; it may be tried again after another look.
         public static let conflict = Code(rawValue: "conflict")
         /// Middleware stopped the action: no store heard of it.
         public static let intercepted = Code(rawValue: "intercepted")
@@ -166,14 +165,6 @@ public struct DispatchError: Error, Sendable, CustomStringConvertible {
             be. Dispatch it again if it is wanted after all.
             """)
 
-    /// A store that the transaction read has changed.
-    static let conflict = DispatchError(
-        code: .conflict,
-        message: """
-            A store that the transaction read was changed before the commit, so the transaction \
-            has no effect. Read again, and run it again.
-            """)
-
     /// A store can't take part in a transaction.
     static let cannotTakePart = DispatchError(
         code: .rejected,
@@ -196,15 +187,6 @@ public struct DispatchError: Error, Sendable, CustomStringConvertible {
         message: """
             A dispatch in mode sync from inside a commit or an observer would wait for itself, so it was \
             not made. Dispatch in another mode there.
-            """)
-
-    /// A synchronous dispatch while the caller's own lock pauses the flow.
-    static let ownLock = DispatchError(
-        code: .wouldBlock,
-        message: """
-            A dispatch in mode sync would wait for a lock that this thread, or this task, has taken by \
-            lock() and not released, so it was not made. Dispatch inside the lock's run, release the \
-            lock first, or dispatch in another mode.
             """)
 
     /// - Parameters:

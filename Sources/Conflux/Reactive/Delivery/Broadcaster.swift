@@ -1,20 +1,206 @@
+import ConfluxThreads
 import Synchronization
 
-/// Delivers values to observers, each once, all in one order; ``Deliverer`` explains how.
+/// The line in which the values of a sink or a variable reach their observers: each value once, all in one
+/// order, with no lock held while observers run.
 ///
-/// - `Held` is what the lock guards, too: the latest value of a variable, nothing for a sink.
+/// A thread that sends enters the lane and calls the observers. If another thread is in there, it takes its
+/// turn, as a thread does that dispatches to a busy store (``DispatchTurn``). A thread that is itself inside of an
+/// observer leaves its value in the line.
+///
+/// **Invariants.**
+/// 1. Only the thread that serves the lane calls observers, in the order in which the values were sent.
+///    So no observer is called twice at the same time.
+/// 2. A value reaches those who observed when it was sent, except those disposed since.
+/// 3. Observers run in the scope and under the flow lock of the thread that sent the value
+///    (``SenderContext``), whichever thread delivers it. For a first value, these are those of the
+///    observing thread. Other task-local values stay with their threads.
+/// 4. Observing and disposing take constant time, and sending copies no list of observers.
+///
+/// **The list.** Observers are linked in the order in which they began, and numbered. The thread that delivers
+/// follows the list without a lock, up to the newest number at the time of sending. Other threads
+/// only append meanwhile; what is disposed meanwhile is unlinked after the delivery.
+///
+/// **First values.** An observer of a variable gets its first value on the observing thread, and later
+/// values must not overtake that one. So they wait for that thread (``EarlyValues``).
+///
+/// Nothing here is generic, since generic code that isn't specialized takes several times as long.
+/// ``Broadcaster`` knows the values.
 @usableFromInline
-final class Broadcaster<Value, Held>: Deliverer, @unchecked Sendable {
-    // Sendable: the deliverer's lock guards it.
+class ObserverLane: Lane, @unchecked Sendable {
+    // Sendable: the lane's mutex guards these. It also excludes overlapping accesses.
+    @exclusivity(unchecked) @usableFromInline final var list = ObserverList()
+    /// *Use*: observers that were disposed during a delivery.
+    @exclusivity(unchecked) @usableFromInline final var disposed: [Observer] = []
+    /// Whether nothing will be sent any more, as far as is known.
+    @exclusivity(unchecked) private final var isOver = false
+
+    /// How many values may wait for those who deliver before sending threads wait with them.
+    static var waitingMax: Int { 1024 }
+
+    init() {
+        super.init(executor: .immediate, scope: nil, waitingMax: Self.waitingMax)
+    }
+
+    deinit {
+        for observer in list.unlinkAll() { observer.forget() }
+    }
+
+    /// Runs a function under the lane's mutex.
+    @inlinable
+    final func locked<Result>(_ body: () -> Result) -> Result {
+        control.withLock { _ in
+            // Only this thread has the result.
+            nonisolated(unsafe) let result = body()
+            return result
+        }
+    }
+
+    /// Whether there are observers. Read without the mutex.
+    final var isObserved: Bool { list.count.load(ordering: .acquiring) > 0 }
+
+    // MARK: Sending
+
+    /// What a sender finds.
+    @usableFromInline
+    enum Turn {
+        case nobodyObserves
+        case delivers(Link, upTo: Int, UnsafeMutablePointer<ThreadMark>)
+        case othersDeliver
+    }
+
+    /// Enters the lane if it is free and there are observers.
+    ///
+    /// - Parameter hold: Called under the mutex, unless others deliver.
+    @inlinable
+    final func begin(_ hold: () -> Void) -> Turn {
+        control.withLock { control in
+            nonisolated(unsafe) var turn = Turn.nobodyObserves
+            if let first = list.first {
+                let mark = ThreadMark.current
+                guard control.machine.enterIfFree(by: mark.thread) else { return .othersDeliver }
+                mark.pointee.lanes += 1
+                turn = .delivers(first, upTo: list.number, mark)
+            }
+            hold()
+            return turn
+        }
+    }
+
+    /// Leaves the lane that this thread has entered.
+    @inlinable
+    final func end(_ mark: UnsafeMutablePointer<ThreadMark>) {
+        mark.pointee.lanes -= 1
+        noteDelivery()
+        let isDone = control.withLock { control in
+            disposed.isEmpty && control.machine.leaveEntered()
+        }
+        if isDone { return }
+        forgetDisposed()
+        if !control.withLock({ $0.machine.leaveEntered() }) { goOn(mark) }
+    }
+
+    /// Unlinks and releases the observers that were disposed. Called by the thread that serves the lane.
+    @usableFromInline
+    final func forgetDisposed() {
+        for observer in locked({ unlinkDisposed() }) { observer.forget() }
+    }
+
+    /// Delivers a value in its turn.
+    ///
+    /// - Parameters:
+    ///   - hold: Called under the mutex when the value gets its place.
+    ///   - tell: Calls the observers from one on, up to a number, with the value.
+    @usableFromInline
+    final func deliverInTurn(
+        holding hold: () -> Void, _ tell: @escaping (Link, _ number: Int) -> Void
+    ) {
+        let (mark, sender) = (ThreadMark.current, SenderContext.current)
+        // The value is handed from thread to thread, and used by one at a time.
+        nonisolated(unsafe) let tell = tell
+        func job() -> LaneJob {
+            hold()
+            let number = list.number
+            return .work { [self] _ in
+                noteDelivery()
+                guard let first = locked({ list.first }) else { return }
+                sender.run { tell(first, number) }
+                forgetDisposed()
+            }
+        }
+        var places = Reservation()
+        places.place(job(), in: self, mark)
+        places.serve(mark)
+    }
+
+    /// Says that the lane moves.
+    @inlinable
+    final func noteDelivery() {
+        count.store(count.load(ordering: .relaxed) &+ 1, ordering: .relaxed)
+    }
+
+    // MARK: Observing
+
+    /// Appends an observer.
+    ///
+    /// - Parameters:
+    ///   - observer: Called with the values sent from now on.
+    ///   - read: Called under the mutex, to read what belongs to this moment.
+    final func append(_ observer: Observer, _ read: () -> Void = {}) {
+        let others = locked {
+            read()
+            list.append(observer)
+            return (list.nextInTurn(), list.nextInTurn())
+        }
+        others.0?.disposeIfOrphaned()
+        others.1?.disposeIfOrphaned()
+        // A new observer learns it if nothing will be sent.
+        if let end = observer.observation.sourceEnd, locked({ isOver }) { end() }
+    }
+
+    /// Says whether anything will be sent. If nothing will, observers that need to know it learn that.
+    final func watch(isOver: Bool) {
+        let hooks = locked {
+            self.isOver = isOver
+            return isOver ? list.observers.compactMap(\.observation.sourceEnd) : []
+        }
+        for hook in hooks { hook() }
+    }
+
+    /// Unlinks an observer, now or behind the delivery that may be calling it.
+    final func remove(_ observer: Observer) {
+        let unlinked = control.withLock { control in
+            if observer.isLinked { disposed.append(observer) }
+            observer.isLinked = false
+            return control.machine.isBusy ? [] : unlinkDisposed()
+        }
+        for observer in unlinked { observer.forget() }
+    }
+
+    /// Unlinks the observers that were disposed during a delivery. Called under the mutex, outside of deliveries.
+    @usableFromInline
+    final func unlinkDisposed() -> [Observer] {
+        defer { disposed = [] }
+        return disposed.map { list.unlink($0) }
+    }
+}
+
+/// The lane of a sink's or a variable's observers.
+///
+/// - `Held` is what the mutex guards, too: the latest value of a variable, nothing for a sink.
+@usableFromInline
+final class Broadcaster<Value, Held>: ObserverLane, @unchecked Sendable {
+    // Sendable: the lane's mutex guards it.
     @exclusivity(unchecked) @usableFromInline var current: Held
 
     init(holding held: Held) {
         current = held
+        super.init()
     }
 
     /// What is held.
     @inlinable
-    var held: Held { locked { _ in current } }
+    var held: Held { locked { current } }
 
     /// Holds something, and delivers a value to all current observers.
     ///
@@ -25,23 +211,14 @@ final class Broadcaster<Value, Held>: Deliverer, @unchecked Sendable {
     func send(_ value: Value, holding held: Held) {
         // Holds the former value after the exchange. It is released last, outside the lock.
         var exchanged = held
-        while true {
-            switch takeRole({ exchange(&exchanged) }) {
-            case .nobodyObserves: return
-            case .delivers(let first, let number, let mark):
-                return asDeliverer(mark) {
-                    if let obstacle = tell(value, from: first, upTo: number) {
-                        goOn(mark, from: obstacle, upTo: number) {
-                            self.tell(value, from: $0, upTo: $1)
-                        }
-                    } else if !endRole() {
-                        goOn(mark)
-                    }
-                }
-            case .othersDeliver:
-                let isLeft = leave(
-                    { self.tell(value, from: $0, upTo: $1) }, { exchange(&exchanged) })
-                if isLeft { return }
+        switch begin({ exchange(&exchanged) }) {
+        case .nobodyObserves: break
+        case .delivers(let first, let number, let mark):
+            tell(value, from: first, upTo: number)
+            end(mark)
+        case .othersDeliver:
+            deliverInTurn(holding: { exchange(&exchanged) }) {
+                self.tell(value, from: $0, upTo: $1)
             }
         }
     }
@@ -54,23 +231,16 @@ final class Broadcaster<Value, Held>: Deliverer, @unchecked Sendable {
     }
 
     /// Calls the observers with a value: from one on, up to a number.
-    ///
-    /// - Returns: The observer at which this stopped, since it is in its first value; nil at the
-    ///   end.
     @inlinable
-    func tell(_ value: Value, from first: Link, upTo number: Int) -> Link? {
-        var link = first
-        while true {
+    func tell(_ value: Value, from first: Link, upTo number: Int) {
+        var link: Link? = first
+        while let present = link {
             // The list keeps its observers during a delivery.
-            let (isObstacle, next) = link._withUnsafeGuaranteedRef { observer -> (Bool, Link?) in
-                if observer.number > number { return (false, nil) }
-                if observer.isStarting { return (true, nil) }
+            link = present._withUnsafeGuaranteedRef { observer -> Link? in
+                if observer.number > number { return nil }
                 unsafeDowncast(observer, to: FunctionObserver<Value>.self).receive(value)
-                return (false, observer.next.load(ordering: .acquiring))
+                return observer.next.load(ordering: .acquiring)
             }
-            if isObstacle { return link }
-            guard let next else { return nil }
-            link = next
         }
     }
 
@@ -81,9 +251,8 @@ final class Broadcaster<Value, Held>: Deliverer, @unchecked Sendable {
     ///   - send: The function.
     /// - Returns: A disposable that ends it.
     func add(_ observation: Observation, _ send: @escaping (Value) -> Void) -> any Disposable {
-        let observer = FunctionObserver(observation, send, of: self, isStarting: false)
-        append(observer) {}
-        tellIfOver(observation)
+        let observer = FunctionObserver(observation, send, of: self)
+        append(observer)
         return observer
     }
 }
@@ -98,11 +267,13 @@ extension Broadcaster where Held == Value {
     func addWithFirstValue(
         _ observation: Observation, _ send: @escaping (Value) -> Void
     ) -> any Disposable {
-        let observer = FunctionObserver(observation, send, of: self, isStarting: true)
-        var first: Value?
-        append(observer) { first = current }
-        deliverFirst(observer) { if let first { observer.receive(first) } }
-        tellIfOver(observation)
+        let early = EarlyValues<Value>()
+        let observer = FunctionObserver(observation, send, of: self, early)
+        append(observer) { early.begin(with: current) }
+        let mark = ThreadMark.current
+        mark.pointee.lanes += 1
+        early.deliverAll(to: observer)
+        mark.pointee.lanes -= 1
         return observer
     }
 }

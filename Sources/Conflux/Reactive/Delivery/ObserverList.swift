@@ -1,34 +1,26 @@
+import ConfluxThreads
 import Synchronization
 
 /// An observer: a link of the list, and the disposable that ends the observation.
 ///
-/// The deliverer's lock guards the variables, unless their comments say otherwise. That also
+/// The lane's mutex guards the variables, unless their comments say otherwise. That also
 /// excludes overlapping accesses, so that no check is needed.
 @usableFromInline
 class Observer: Disposable, @unchecked Sendable {
     @usableFromInline final let observation: Observation
     /// *Invariant*: set before the observer is linked.
     @exclusivity(unchecked) @usableFromInline final fileprivate(set) var number = 0
-    /// *Use*: set under the lock, read by the deliverer without it.
+    /// *Use*: set under the lock, read without it by the thread that delivers.
     @usableFromInline final let next = Atomic<Link?>(nil)
     @exclusivity(unchecked) final fileprivate var previous: Link?
     /// Whether it hasn't been removed.
     @exclusivity(unchecked) final var isLinked = true
-    @usableFromInline final let starting: Atomic<Bool>
-    private weak let deliverer: Deliverer?
+    private weak let lane: ObserverLane?
 
-    init(_ observation: Observation, of deliverer: Deliverer, isStarting: Bool) {
+    init(_ observation: Observation, of lane: ObserverLane) {
         self.observation = observation
-        self.deliverer = deliverer
-        starting = Atomic(isStarting)
+        self.lane = lane
     }
-
-    /// Whether the first value hasn't returned, so that other values must wait. Becomes false once,
-    /// under the deliverer's lock.
-    @inlinable
-    final var isStarting: Bool { starting.load(ordering: .acquiring) }
-
-    final func start() { starting.store(false, ordering: .releasing) }
 
     @usableFromInline
     final var isDisposed: Bool { !observation.isActive }
@@ -36,7 +28,7 @@ class Observer: Disposable, @unchecked Sendable {
     @usableFromInline
     final func dispose() {
         observation.end()
-        deliverer?.remove(self)
+        lane?.remove(self)
     }
 
     final func disposeIfOrphaned() {
@@ -47,28 +39,94 @@ class Observer: Disposable, @unchecked Sendable {
     func forget() {}
 }
 
-/// A function that is called with values. Only the deliverer's thread reads it, and it changes only
-/// when no deliverer sees it any more.
+/// A function that is called with values. Only the thread that delivers reads it, and it changes only
+/// when no such thread sees it any more.
 @usableFromInline
 final class FunctionObserver<Value>: Observer, @unchecked Sendable {
     @exclusivity(unchecked) @usableFromInline var send: ((Value) -> Void)?
+    /// Values that must wait for the first one; nil if there is no first value.
+    private let early: EarlyValues<Value>?
+    /// Whether the first value hasn't returned.
+    @usableFromInline let isStarting: Atomic<Bool>
 
     init(
-        _ observation: Observation, _ send: @escaping (Value) -> Void, of deliverer: Deliverer,
-        isStarting: Bool
+        _ observation: Observation, _ send: @escaping (Value) -> Void, of lane: ObserverLane,
+        _ early: EarlyValues<Value>? = nil
     ) {
         self.send = send
-        super.init(observation, of: deliverer, isStarting: isStarting)
+        self.early = early
+        isStarting = Atomic(early != nil)
+        super.init(observation, of: lane)
+    }
+
+    /// Calls the function, unless the observation has ended, or leaves the value to the thread that is calling it
+    /// with the first one.
+    @inlinable
+    func receive(_ value: Value) {
+        if isStarting.load(ordering: .acquiring), isKept(value) { return }
+        receiveNow(value)
     }
 
     /// Calls the function, unless the observation has ended.
     @inlinable
-    func receive(_ value: Value) {
+    func receiveNow(_ value: Value) {
         if observation.isActive { send?(value) } else { dispose() }
     }
 
+    @usableFromInline
+    func isKept(_ value: Value) -> Bool { early?.keep(value) ?? false }
+
     override func forget() {
         send = nil
+    }
+}
+
+/// The first value of an observer, and those that are sent before the observer has returned from it.
+final class EarlyValues<Value>: Sendable {
+    // Sendable: each value is with one thread at a time.
+    private struct Content: @unchecked Sendable {
+        var values: [(value: Value, sender: SenderContext)] = []
+        var isOver = false
+    }
+
+    private let content = Mutex(Content())
+    private let end = Latch()
+
+    /// Sets the first value.
+    func begin(with value: Value) {
+        let first = (value, SenderContext.current)
+        content.withLock { $0.values = [first] }
+    }
+
+    /// Keeps a value for the thread that delivers the first one. At the bound it waits for that thread, for a
+    /// second at most.
+    ///
+    /// - Returns: Whether it was kept; false if there is no such thread any more.
+    func keep(_ value: Value) -> Bool {
+        let sent = (value, SenderContext.current)
+        let (isKept, isAtBound) = content.withLock { content in
+            if !content.isOver { content.values.append(sent) }
+            return (!content.isOver, content.values.count > ObserverLane.waitingMax)
+        }
+        if isKept, isAtBound { end.wait(for: Room.stillnessMax) }
+        return isKept
+    }
+
+    /// Delivers all values, on this thread.
+    func deliverAll(to observer: FunctionObserver<Value>) {
+        while true {
+            let values = content.withLock { content in
+                let taken = content
+                content.values = []
+                if taken.values.isEmpty {
+                    content.isOver = true
+                    observer.isStarting.store(false, ordering: .releasing)
+                }
+                return taken
+            }.values
+            if values.isEmpty { return end.open() }
+            for (value, sender) in values { sender.run { observer.receiveNow(value) } }
+        }
     }
 }
 
@@ -78,10 +136,12 @@ typealias Link = Unmanaged<Observer>
 
 /// Observers in the order in which they began.
 ///
-/// The deliverer's lock guards it. The deliverer follows `Observer.next` without the lock: others
+/// The lane's mutex guards it. The thread that delivers follows `Observer.next` without it: others
 /// only append meanwhile.
 @usableFromInline
-struct ObserverList {
+struct ObserverList: ~Copyable {
+    /// How many there are. Changed under the mutex.
+    let count = Atomic(0)
     /// *Invariant*: each observer in the list has one more reference, which the list owns.
     @usableFromInline private(set) var first: Link?
     private var last: Link?
@@ -93,6 +153,7 @@ struct ObserverList {
     mutating func append(_ observer: Observer) {
         let link = Link.passRetained(observer)
         number += 1
+        count.add(1, ordering: .releasing)
         observer.number = number
         observer.previous = last
         if let last {
@@ -107,6 +168,7 @@ struct ObserverList {
     ///
     /// - Returns: The observer, with the reference that the list owned.
     mutating func unlink(_ observer: Observer) -> Observer {
+        count.subtract(1, ordering: .releasing)
         let link = Link.passUnretained(observer)
         let next = observer.next.load(ordering: .relaxed)
         if let previous = observer.previous?.takeUnretainedValue() {

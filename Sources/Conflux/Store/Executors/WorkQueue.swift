@@ -10,27 +10,9 @@ import Synchronization
 /// **Design.** What executors give to a queue is in a list here, too. A thread of the queue that
 /// has to wait runs what is in the list in the meantime (``wait(for:on:)``), in the order of the queue.
 final class WorkQueue: Sendable {
-    /// A function that was given to the queue. The list's mutex guards it.
-    // Sendable: for that reason.
-    private final class Work: @unchecked Sendable {
-        private var body: (@Sendable () -> Void)?
-
-        init(_ body: @escaping @Sendable () -> Void) {
-            self.body = body
-        }
-
-        var isTaken: Bool { body == nil }
-
-        /// Returns the function to the first caller, and nil to all others.
-        func take() -> (@Sendable () -> Void)? {
-            defer { body = nil }
-            return body
-        }
-    }
-
     private struct Content {
-        /// The first of these has not begun. Some of those behind it may have begun.
-        var works = Line<Work>()
+        /// What has not begun.
+        var works = Line<@Sendable () -> Void>()
         /// *Use*: the queue's threads that wait.
         var waiting: [DispatchSemaphore] = []
     }
@@ -80,37 +62,21 @@ final class WorkQueue: Sendable {
     ///   - body: Called once, on the queue.
     ///   - queue: The queue, which isn't kept here.
     func add(_ body: @escaping @Sendable () -> Void, to queue: DispatchQueue) {
-        let work = Work(body)
         let waiting = content.withLock { content in
-            content.works.append(work)
+            content.works.append(body)
             // Under the lock, so that the list has the queue's order.
-            queue.async { self.run(work) }
+            queue.async { _ = self.runNext() }
             return content.waiting.last
         }
         waiting?.signal()
-    }
-
-    private func run(_ work: Work) {
-        let body = content.withLock { content in
-            let body = work.take()
-            while content.works.first?.isTaken == true { _ = content.works.removeFirst() }
-            return body
-        }
-        body?()
     }
 
     /// Runs the oldest function that has not begun.
     ///
     /// - Returns: Whether there was one.
     private func runNext() -> Bool {
-        let body = content.withLock { content -> (@Sendable () -> Void)? in
-            while let work = content.works.removeFirst() {
-                if let body = work.take() { return body }
-            }
-            return nil
-        }
-        guard let body else { return false }
-        Cascade.outside { Scope.outside { FlowLock.holding(nil, body) } }
+        guard let body = content.withLock({ $0.works.removeFirst() }) else { return false }
+        Scope.outside { FlowLock.holding(nil, body) }
         return true
     }
 

@@ -30,6 +30,7 @@ final class DispatchTurn: LaneHold {
 
     private let phase = Atomic(Phase.awake)
     private let turn = Latch()
+    var isTurn: Bool { true }
 
     func arrive(_ lane: Lane) -> Bool {
         let isAwake = change(.awake, to: .reached)
@@ -71,24 +72,5 @@ final class DispatchTurn: LaneHold {
         phase.compareExchange(
             expected: former, desired: new, ordering: .acquiringAndReleasing
         ).exchanged
-    }
-}
-
-extension Lane {
-    /// Tries repeatedly, for a short while, to enter a lane that another thread serves.
-    ///
-    /// - Returns: Whether it has entered.
-    final func enterSoon(_ mark: UnsafeMutablePointer<ThreadMark>) -> Bool {
-        guard mark.pointee.mayWait else { return false }
-        for look in 1...LaneLimits.looksMax {
-            ThreadMark.pause()
-            guard look % LaneLimits.looksPerTry == 0 else { continue }
-            switch enter(mark) {
-            case .free: return true
-            case .busy: break
-            case .behind, .paused, .closed: return false
-            }
-        }
-        return false
     }
 }

@@ -1,178 +1,34 @@
-import ConfluxVocabulary
-import Synchronization
-
-/// A job of a store's lane. The lane does its jobs one after the other.
-// Sendable: a job is handed from one thread to another and used by one at a time. Actions may be
-// committed on another thread: that is the contract of `State.Action`.
-enum LaneJob<S: State>: @unchecked Sendable {
-    case action(S.Action)
-    case tracked(S.Action, Tally, order: Int)
-    case run(
-        OrderedRun<S>, through: StoreVersion, completion: @Sendable (RunReport) -> Void)
-    case look(@Sendable (_ state: S?, _ position: SequenceNumber) -> Void)
+/// A job of a lane. The lane does its jobs one after the other.
+@usableFromInline
+enum LaneJob: Sendable {
+    /// Something to do. With false it reports that the store was released before its turn.
+    case work(@Sendable (_ isOpen: Bool) -> Void)
     /// Later jobs wait for this one.
     case hold(any LaneHold)
-
-    /// Whether the dispatching thread may take its turn for it.
-    var isAction: Bool {
-        switch self {
-        case .action, .tracked: true
-        case .run, .look, .hold: false
-        }
-    }
 }
 
-/// How jobs are done. Called by the thread that serves the lane.
-extension StoreCore {
-    func perform(_ job: LaneJob<S>) {
-        if isReleased.load(ordering: .relaxed) { return drop(job) }
-        switch job {
-        case .action(let action): _ = commit(action)
-        case .tracked(let action, let tally, let order):
-            FlowLock.holding(tally.ticket?.lock) {
-                tally.report(commitTracked(action, tally.ticket), order: order)
-            }
-        case .run(let run, let through, let completion):
-            perform(run, through: through, completion)
-        case .look(let body): body(state.takeUnretainedValue(), position)
-        case .hold(let hold): preconditionFailure("\(hold) is not performed but waited for")
-        }
-    }
+/// Something in a lane's line that the lane waits for. What stands behind it comes after it.
+///
+/// For each lane that it was put into, a hold gets exactly one of ``arrive(_:)`` and
+/// ``abandon(_:)``, or both, if the store is released while the lane waits. In that case, `abandon`
+/// may come before `arrive`.
+@usableFromInline
+protocol LaneHold: AnyObject, Sendable {
+    /// Whether it waits for the thread whose action comes next, and for nothing else.
+    var isTurn: Bool { get }
 
-    /// Commits a run, unless the store was released.
-    func perform(
-        _ run: OrderedRun<S>, through: StoreVersion,
-        _ completion: @Sendable (RunReport) -> Void
-    ) {
-        if isReleased.load(ordering: .relaxed) { return completion(.closed) }
-        completion(commit(run, through: through))
-        run.finish()
-    }
-
-    /// Reports that the store was released before the job's turn.
-    func drop(_ job: LaneJob<S>) {
-        switch job {
-        case .action: break
-        case .tracked(_, let tally, let order):
-            tally.report(.failed(.storeClosed(S.self)), order: order)
-        case .run(_, _, let completion): completion(.closed)
-        case .look(let body): body(nil, position)
-        case .hold(let hold): hold.abandon(self)
-        }
-    }
-
-    /// Commits an action under the next number of the store's own count.
+    /// The lane has done all that stands before the hold. Called by the thread that serves it,
+    /// holding no lock.
     ///
-    /// - Returns: Why the action was refused, if it was.
-    @inline(__always)
-    func commit(_ action: S.Action) -> (any Error)? {
-        let number = nextNumber()
-        do {
-            try perform(action) {
-                ActionContext(sequence: number, timestamp: WallClock.now, origin: nil, seed: seed)
-            }
-            return nil
-        } catch {
-            return error
-        }
-    }
+    /// - Returns: Whether the lane continues at once. If not, it waits until ``Lane/resume(_:)``,
+    ///   which may be called before this returns.
+    func arrive(_ lane: Lane) -> Bool
 
-    func commitTracked(_ action: S.Action, _ ticket: DispatchTicket?) -> Outcome {
-        let context = ActionContext(
-            sequence: nextNumber(), timestamp: WallClock.now, origin: nil, seed: seed)
-        let receipt = Receipt(
-            log: nil, epoch: .none, sequence: context.sequence, timestamp: context.timestamp)
-        do {
-            try perform(action, ticket) { context }
-            return .committed(receipt)
-        } catch {
-            return .failed(.refused(error, receipt: receipt))
-        }
-    }
+    /// The lane's store was released: the lane will not arrive, or no longer waits. Called on any
+    /// thread, holding no lock.
+    func abandon(_ lane: Lane)
+}
 
-    @inline(__always)
-    private func perform(
-        _ action: S.Action, _ ticket: DispatchTicket? = nil, context: () -> ActionContext
-    ) throws {
-        if scope.middleware.observesCommits { return try performWatched(action, ticket, context()) }
-        try state._withUnsafeGuaranteedRef { state in
-            try commitment(action, state, context)
-        }
-    }
-
-    @inline(never)
-    private func performWatched(
-        _ action: S.Action, _ ticket: DispatchTicket?, _ context: ActionContext
-    ) throws {
-        try state._withUnsafeGuaranteedRef { state in
-            try scope.middleware.watch(action, of: self, ticket, context, in: state) {
-                try commitment(action, state, { context })
-            }
-        }
-    }
-
-    /// The contexts of the next actions, which the caller then counts by ``count(_:)``. Called in
-    /// the lane.
-    func contexts(count: Int, at timestamp: Timestamp) -> [ActionContext] {
-        let last = self.count.load(ordering: .relaxed)
-        return (0..<UInt64(count)).map { index in
-            ActionContext(
-                sequence: SequenceNumber(last + 1 + index), timestamp: timestamp, origin: nil,
-                seed: seed)
-        }
-    }
-
-    /// Counts actions that were committed. Called in the lane.
-    func count(_ actions: Int) {
-        count.store(count.load(ordering: .relaxed) + UInt64(actions), ordering: .relaxed)
-    }
-
-    @inline(__always)
-    private func nextNumber() -> SequenceNumber {
-        let number = count.load(ordering: .relaxed) + 1
-        count.store(number, ordering: .relaxed)
-        return SequenceNumber(number)
-    }
-
-    /// Commits what a log has ordered, and passes over what the store has already.
-    private func commit(_ run: OrderedRun<S>, through: StoreVersion) -> RunReport {
-        var report = RunReport()
-        var last = position
-        let (mark, follower) = (commitMark, follower)
-        follower?.willBeginRun(run.count, run.payloadBytes)
-        run.takeEach { index, action, context in
-            if isReleased.load(ordering: .relaxed) {
-                report.isClosed = true
-                return false
-            }
-            report.completed = index + 1
-            guard context.sequence > last else { return true }
-            mark?.begin(context.sequence)
-            var refusal: (any Error)?
-            do {
-                try perform(action) { context }
-            } catch {
-                report.refusals.append(RunReport.Refusal(index: index, error: error))
-                refusal = error
-            }
-            if let follower {
-                state._withUnsafeGuaranteedRef {
-                    follower.didCommit(action, context, refusal, $0)
-                }
-            }
-            last = context.sequence
-            return true
-        }
-        follower?.didEndRun()
-        if !report.isClosed { last = max(last, through.sequence) }
-        mark?.end(at: last)
-        note(last, through.epoch)
-        return report
-    }
-
-    /// Notes how far the store is. The epoch stays the same if it is not known.
-    func note(_ last: SequenceNumber, _ epoch: Epoch) {
-        lastOrdered.store(last.rawValue, ordering: .releasing)
-        if epoch != .none { lastEpoch.store(epoch.rawValue, ordering: .releasing) }
-    }
+extension LaneHold {
+    @usableFromInline var isTurn: Bool { false }
 }

@@ -1,9 +1,7 @@
-/// Decides which thread serves the line of one store, and when. What is in the line is in a
-/// ``LaneLine``. The machine is free of the state's type, so that an uncontended dispatch touches
-/// no generic data.
+/// Decides which thread serves one line of jobs, and when.
 ///
 /// A pure machine: its functions are told what happens, and return what the calling thread does
-/// next. The ``Lane`` keeps it under a mutex, and acts on what it returns.
+/// next. A ``Lane`` keeps it under a mutex, and acts on what it returns.
 ///
 ///     free ──enter, claim──▶ busy, a thread serves ──line empty──▶ free
 ///                        wait ▼ ▲ takeUp
@@ -11,8 +9,9 @@
 ///
 /// **Invariants.** At most one thread serves. While the lane is free, nothing is in the line,
 /// except what a thread is about to ``claim()`` it for. What is put into the line is taken out
-/// once: by the thread that serves it, or by ``close(_:)``.
-struct LaneMachine {
+/// once: by the thread that serves it, or by ``close()``.
+@usableFromInline
+struct LaneMachine<Job: Sendable>: Sendable {
     /// What a thread that put a job into the line has to do next: nothing, since another thread
     /// serves the line; serve it; or hand it to the executor.
     enum Duty { case none, serve, handOver }
@@ -44,12 +43,17 @@ struct LaneMachine {
     let isImmediate: Bool
     /// Whether dispatches go to a route instead.
     var isRouted = false
-    private(set) var isBusy = false
-    private(set) var isClosed = false
+    @usableFromInline var isBusy = false
+    @usableFromInline private(set) var isClosed = false
     /// Whether the lane has come to rest for good.
     private(set) var hasEnded = false
+    private(set) var waiting: [Job] = []
+    /// Jobs that come before `waiting`, the first one last: kept behind a hold, or put first.
+    private(set) var ahead: [Job] = []
+    /// The emptied storage of the jobs that were done last, to be used again.
+    private var spare: [Job] = []
     /// How many jobs are in the line.
-    private(set) var waitingCount = 0
+    @usableFromInline private(set) var waitingCount = 0
     /// What the lane waits for. *Invariant*: while there is a hold, the lane is busy and no thread
     /// serves it, except the one that is just leaving.
     private(set) var hold: (any LaneHold)?
@@ -57,7 +61,7 @@ struct LaneMachine {
     /// that the lane waits for.
     private(set) var holdCount = 0
     /// The thread that serves the line, or served it last.
-    private(set) var server: UInt = 0
+    @usableFromInline var server: UInt = 0
     /// Whether that thread has to continue: it has put a job into the line, or stopped at a hold.
     private(set) var hasServerJob = false
     /// Whether a thread is inside the executor's `execute`.
@@ -82,7 +86,7 @@ struct LaneMachine {
     }
 
     /// Makes a thread the one that serves the lane, if the lane is free.
-    @inline(__always)
+    @inlinable
     mutating func enterIfFree(by thread: UInt) -> Bool {
         guard !isBusy, waitingCount == 0 else { return false }
         isBusy = true
@@ -94,7 +98,7 @@ struct LaneMachine {
     ///
     /// - Returns: Whether the thread may go. If not, it has to drain the line, or to ``leave()`` it
     ///   if an executor drains it.
-    @inline(__always)
+    @inlinable
     mutating func leaveEntered() -> Bool {
         guard waitingCount == 0, !isClosed else { return false }
         isBusy = false
@@ -114,18 +118,16 @@ struct LaneMachine {
     var mayTakeTurns: Bool { isImmediate && holdCount == 0 }
 
     /// Puts a job behind what is in line; with its hold, if the job is one.
-    mutating func append<Job>(
-        _ job: Job, waitingFor hold: (any LaneHold)?, to line: inout LaneLine<Job>, by thread: UInt
-    ) {
-        line.waiting.append(job)
+    mutating func append(_ job: Job, waitingFor hold: (any LaneHold)? = nil, by thread: UInt) {
+        waiting.append(job)
         waitingCount += 1
         if server == thread { hasServerJob = true }
-        if let hold, !(hold is DispatchTurn) { holdCount += 1 }
+        if let hold, !hold.isTurn { holdCount += 1 }
     }
 
     /// Puts a job before what is in line, while the lane waits for something.
-    mutating func putFirst<Job>(_ job: Job, in line: inout LaneLine<Job>) {
-        line.ahead.append(job)
+    mutating func putFirst(_ job: Job) {
+        ahead.append(job)
         waitingCount += 1
         hasServerJob = true
     }
@@ -151,31 +153,29 @@ struct LaneMachine {
         hasServerJob = true
     }
 
-    /// Takes out what is in the line: what was kept behind a hold, the first job last, or else all.
-    ///
-    /// - Returns: Whether it was kept behind a hold.
-    mutating func take<Job>(_ jobs: inout [Job], from line: inout LaneLine<Job>) -> Bool {
-        let isAhead = !line.ahead.isEmpty
-        if isAhead {
-            swap(&line.ahead, &jobs)
+    /// Takes out what is in the line, the first job last: what was kept behind a hold, or else all.
+    mutating func take(_ jobs: inout [Job]) {
+        if ahead.isEmpty {
+            swap(&waiting, &jobs)
+            swap(&waiting, &spare)
+            jobs.reverse()
         } else {
-            swap(&line.waiting, &jobs)
-            swap(&line.waiting, &line.spare)
+            swap(&ahead, &jobs)
         }
         waitingCount -= jobs.count
-        return isAhead
     }
+
+    /// Keeps the storage of jobs that are done.
+    mutating func reuse(_ jobs: inout [Job]) { swap(&spare, &jobs) }
 
     /// Makes the lane wait for a hold, and keeps the jobs behind it, the first job last. They are
     /// moved, never copied: otherwise a line of holds would take quadratic time.
     ///
     /// - Returns: Whether it waits; false if it is closed.
-    mutating func wait<Job>(
-        for hold: any LaneHold, before rest: inout [Job], in line: inout LaneLine<Job>
-    ) -> Bool {
+    mutating func wait(for hold: any LaneHold, before rest: inout [Job]) -> Bool {
         if isClosed { return false }
         waitingCount += rest.count
-        swap(&line.ahead, &rest)
+        swap(&ahead, &rest)
         hasServerJob = true
         self.hold = hold
         return true
@@ -187,7 +187,7 @@ struct LaneMachine {
     mutating func takeUp(after hold: any LaneHold) -> Bool {
         guard self.hold === hold else { return false }
         self.hold = nil
-        if !(hold is DispatchTurn) { holdCount -= 1 }
+        if !hold.isTurn { holdCount -= 1 }
         return true
     }
 
@@ -219,14 +219,13 @@ struct LaneMachine {
     /// Closes the lane.
     ///
     /// - Returns: What it waited for, and what stood in line, in order. None of it is done any more.
-    mutating func close<Job>(
-        _ line: inout LaneLine<Job>
-    ) -> (hold: (any LaneHold)?, dropped: [Job]) {
+    mutating func close() -> (hold: (any LaneHold)?, dropped: [Job]) {
+        let dropped = ahead.reversed() + waiting
         defer {
             if hold != nil { isBusy = false }
-            (isClosed, hold, waitingCount, line) = (true, nil, 0, LaneLine())
+            (isClosed, hold, waitingCount, ahead, waiting) = (true, nil, 0, [], [])
         }
-        return (hold, line.ahead.reversed() + line.waiting)
+        return (hold, dropped)
     }
 
     /// Ends the lane if it is closed and nobody serves it.
@@ -236,19 +235,5 @@ struct LaneMachine {
         guard isClosed, !isBusy, !hasEnded else { return false }
         hasEnded = true
         return true
-    }
-}
-
-/// The jobs of a lane. The ``LaneMachine`` changes it, and knows how many there are.
-struct LaneLine<Job> {
-    fileprivate(set) var waiting: [Job] = []
-    /// Jobs that come before `waiting`, the first one last: kept behind a hold, or put first.
-    fileprivate(set) var ahead: [Job] = []
-    /// The emptied storage of the jobs that were done last, to be used again.
-    fileprivate(set) var spare: [Job] = []
-
-    /// Keeps the storage of jobs that are done.
-    mutating func reuse(_ jobs: inout [Job]) {
-        swap(&spare, &jobs)
     }
 }

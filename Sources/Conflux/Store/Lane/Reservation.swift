@@ -12,7 +12,7 @@ import ConfluxThreads
 /// (``place(_:in:behind:isPast:_:)``).
 struct Reservation {
     /// Whether there are places at all. ``place(_:in:behind:isPast:_:)`` returns it for one of several.
-    var placement: LaneMachine.Placement
+    var placement: Lane.Machine.Placement
     /// The lanes that may be entered.
     private(set) var lanes: [Lane]
     /// Which of the first 64 lanes the thread serves; the first lane has the lowest bit.
@@ -23,7 +23,7 @@ struct Reservation {
     private var rooms: [(room: Latch, lane: Lane)] = []
 
     @inline(__always)
-    init(entering lanes: [Lane] = [], _ placement: LaneMachine.Placement = .kept) {
+    init(entering lanes: [Lane] = [], _ placement: Lane.Machine.Placement = .kept) {
         self.lanes = lanes
         self.placement = placement
     }
@@ -43,36 +43,38 @@ struct Reservation {
         return true
     }
 
-    /// Keeps a place in a store's line: with a turn before it, if the thread may wait for that.
+    /// Keeps a place in a lane's line: with a turn before it, if the thread may wait for that.
     ///
     /// - Parameters:
-    ///   - job: The job.
-    ///   - core: The store.
+    ///   - job: The job, made under the lane's mutex if there is a place.
+    ///   - lane: The lane.
     ///   - hold: What the lane has to wait for first.
     ///   - isPast: Whether the job has passed the gate.
     ///   - mark: The thread's mark.
     /// - Returns: Whether there is a place, or why there is none.
     @discardableResult
-    mutating func place<S: State>(
-        _ job: LaneJob<S>, in core: StoreCore<S>, behind hold: (any LaneHold)? = nil,
-        isPast: Bool = true, _ mark: UnsafeMutablePointer<ThreadMark>
-    ) -> LaneMachine.Placement {
-        core.control.withLock { control in
-            let placement = control.machine.placement(
-                isPaused: !isPast && core.scope.gate.isClosed)
+    mutating func place(
+        _ job: @autoclosure () -> LaneJob, in lane: Lane, behind hold: (any LaneHold)? = nil,
+        isPast: Bool = true,
+        _ mark: UnsafeMutablePointer<ThreadMark>
+    ) -> Lane.Machine.Placement {
+        let (thread, mayWait) = (mark.thread, mark.pointee.mayWait)
+        return lane.control.withLock { control in
+            let placement = control.machine.placement(isPaused: !isPast && lane.isPaused)
             guard placement == .kept else { return placement }
-            if !control.machine.isBusy { idle.append(core) }
-            if let hold { core.append(.hold(hold), to: &control, mark) }
-            if mark.pointee.mayWait, job.isAction, control.machine.mayTakeTurns {
+            if !control.machine.isBusy { idle.append(lane) }
+            if let hold { lane.append(.hold(hold), to: &control, by: thread) }
+            let job = job()
+            if mayWait, case .work = job, control.machine.mayTakeTurns {
                 let turn = DispatchTurn()
-                turns.append((turn, core))
-                core.append(.hold(turn), to: &control, mark)
+                turns.append((turn, lane))
+                lane.append(.hold(turn), to: &control, by: thread)
             }
-            core.append(job, to: &control, mark)
-            if mark.pointee.mayWait,
+            lane.append(job, to: &control, by: thread)
+            if mayWait,
                 let room = control.room.place(behind: control.machine.waitingCount)
             {
-                rooms.append((room, core))
+                rooms.append((room, lane))
             }
             return .kept
         }

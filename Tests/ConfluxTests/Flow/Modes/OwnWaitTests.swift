@@ -108,37 +108,7 @@ struct OwnWaitTests {
         #expect(seen.values == Array(0..<20))
     }
 
-    // MARK: The caller's own lock
-
-    @Test func `sync is refused where the caller's own lock pauses the flow`() async throws {
-        let store = scope.run { tallyStore() }
-        let lock = scope.lock()
-        let refused = scope.dispatch(1, to: store, mode: .sync)
-        let error = await #expect(throws: DispatchError.self) { try await refused.receipt() }
-        #expect(error?.code == .wouldBlock)
-        #expect(error?.message.contains("inside the lock's run") == true)
-        lock.run { _ = scope.dispatch(2, to: store, mode: .sync) }
-        lock.release()
-        scope.dispatch(3, to: store, mode: .sync)
-        #expect(store.computed.numbers == [2, 3])
-    }
-
-    @Test func `sync on a thread is refused where that thread's lock pauses the flow`() {
-        let scope = scope
-        let store = scope.run { tallyStore() }
-        let ends = Seen<DispatchError.Code?>()
-        onThreads(1) { _ in
-            let (older, younger) = (scope.lock(), scope.lock())
-            younger.run {
-                scope.dispatch(1, to: store, mode: .sync) { result in
-                    if case .failure(let error) = result { ends.add(error.code) }
-                }
-            }
-            older.release()
-            younger.release()
-        }
-        #expect(ends.values == [.wouldBlock] && store.computed.numbers.isEmpty)
-    }
+    // MARK: Locks
 
     @Test func `mode sync waits for a lock that another thread has taken`() async {
         let scope = scope
@@ -159,28 +129,6 @@ struct OwnWaitTests {
         #expect(store.computed.numbers == [1])
     }
 
-    @Test func `withLock warns of an older lock of the same task, and keeps waiting`() async {
-        let result = await #expect(
-            processExitsWith: .success, observing: [\.standardErrorContent]
-        ) {
-            FlowLock.ownWaitSecondsMax.store(0, ordering: .relaxed)
-            let scope = Scope()
-            let lock = scope.lock()
-            let (errors, original) = (Pipe(), dup(STDERR_FILENO))
-            dup2(errors.fileHandleForWriting.fileDescriptor, STDERR_FILENO)
-            Thread {
-                // The older lock is released only after the warning was printed.
-                let warning = errors.fileHandleForReading.availableData
-                dup2(original, STDERR_FILENO)
-                try? FileHandle.standardError.write(contentsOf: warning)
-                lock.release()
-            }.start()
-            await scope.withLock { _ in }
-        }
-        let text = String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
-        #expect(text.contains("Run code inside the older lock's run"))
-    }
-
     @Test func `withLock waits for a lock of the same task that another one releases`() async {
         let scope = scope
         let lock = scope.lock()
@@ -191,22 +139,5 @@ struct OwnWaitTests {
         }()
         await scope.withLock { _ in #expect(isReleased.value == true) }
         await released
-    }
-
-    // MARK: The caller's own operation
-
-    @Test func `a serial operation may wait for what it dispatches in series`() async throws {
-        let scope = scope
-        let store = scope.run { tallyStore() }
-        let operation = scope.performSerially {
-            _ = try? await scope.dispatch(1, to: store, mode: .serial).receipt()
-            await scope.performSerially {
-                _ = try? await scope.dispatch(2, to: store, mode: .serial).receipt()
-            }.end()
-            // The operation doesn't wait for this dispatch, but later undertakings do.
-            scope.dispatch(3, to: store, mode: .serial)
-        }
-        try await scope.dispatch(4, to: store, mode: .serial).receipt()
-        #expect(operation.hasEnded && store.computed.numbers == [1, 2, 3, 4])
     }
 }

@@ -1,0 +1,111 @@
+/// A part of a value with its name, for one observation.
+@usableFromInline
+struct ObservedPart<State: ValueHolder> {
+    let name: PartialKeyPath<State.Value>
+    /// Compares the part with what it was when this was called before. False at the first time. Called in the lane.
+    let hasChanged: (ValueState<State.Value, State.Action>) -> Bool
+
+    @usableFromInline
+    init(
+        _ name: PartialKeyPath<State.Value>,
+        _ hasChanged: @escaping (ValueState<State.Value, State.Action>) -> Bool
+    ) {
+        (self.name, self.hasChanged) = (name, hasChanged)
+    }
+
+    @inlinable
+    init<Part: Equatable & Sendable>(_ part: any KeyPath<State.Value, Part> & Sendable) {
+        var last: Part?
+        self.init(part) { state in
+            let new = state.held[keyPath: part]
+            defer { last = new }
+            return last.map { $0 != new } ?? false
+        }
+    }
+}
+
+extension Store where State: ValueHolder {
+    @usableFromInline typealias Look = (ValueState<State.Value, State.Action>) -> Void
+
+    /// A signal of what is found in the value: when an observation begins, between two actions, and then after
+    /// each action that was applied.
+    ///
+    /// - Parameter begin: Called for each observation. It gets the function that sends, and returns the function that
+    ///   looks, which is called in the lane, holding no lock.
+    /// - Returns: A signal that doesn't keep the store alive.
+    @usableFromInline
+    func looking<Sent>(_ begin: @escaping (_ send: @escaping (Sent) -> Void) -> Look) -> Signal<Sent> {
+        let (core, state) = (core, computed.state._state)
+        return .of { observation, send in
+            // Used in the lane alone.
+            nonisolated(unsafe) let look = begin(send)
+            let subscription = LateDisposable(of: observation)
+            core.run { [weak subscription] in
+                // Not weak if somebody can still dispose of it, and the owner may be the only one who ends it.
+                guard observation.isActive else { return }
+                let observer = state.add(observation, look)
+                subscription?.become(observer)
+                if observation.isActive { look(state) }
+            }
+            return subscription
+        }.ending(with: core)
+    }
+
+    /// Observes some parts.
+    @usableFromInline
+    func observe(
+        _ parts: [ObservedPart<State>], _ object: AnyObject?,
+        _ body: @escaping @isolated(any) @Sendable (State.Value) -> Void
+    ) -> any Disposable {
+        let call = vouching(for: body, as: (@Sendable (State.Value) -> Void).self)
+        return changes(of: parts, named: false).begin(Observation(owner: object), on: body.isolation) {
+            call($0.0)
+        }
+    }
+
+    /// Observes some parts, with the names of those that an action changed.
+    @usableFromInline
+    func observe(
+        _ parts: [ObservedPart<State>], _ object: AnyObject?,
+        _ body:
+            @escaping @isolated(any) @Sendable (State.Value, Set<PartialKeyPath<State.Value>>) ->
+            Void
+    ) -> any Disposable {
+        let call = vouching(
+            for: body,
+            as: (@Sendable (State.Value, Set<PartialKeyPath<State.Value>>) -> Void).self)
+        return changes(of: parts, named: true).begin(Observation(owner: object), on: body.isolation) {
+            call($0.0, $0.1)
+        }
+    }
+
+    /// The value after each action that changed one of some parts, with the names of those that it changed. To be
+    /// observed once.
+    private func changes(
+        of parts: [ObservedPart<State>], named isNamed: Bool
+    ) -> Signal<(State.Value, Set<PartialKeyPath<State.Value>>)> {
+        looking { send in
+            var isFirst = true
+            return { state in
+                var (hasChanged, names) = (parts.isEmpty, Set<PartialKeyPath<State.Value>>())
+                for part in parts where part.hasChanged(state) {
+                    hasChanged = true
+                    if isNamed { names.insert(part.name) }
+                }
+                if hasChanged, !isFirst { send((state.held, names)) }
+                isFirst = false
+            }
+        }
+    }
+}
+
+extension ValueState {
+    /// Has a function called in the lane after each change.
+    func add(
+        _ observation: Observation, _ look: @escaping (ValueState) -> Void
+    ) -> any Disposable {
+        // The state holds its observers, which must not hold the state. It lives while it calls them.
+        let state = Unmanaged.passUnretained(self)
+        return looks.add(observation) { state._withUnsafeGuaranteedRef(look) }
+    }
+}
