@@ -3,8 +3,8 @@ import ConfluxVocabulary
 /// Counts the useless messages of each key, and decides which keys are barred for them (rule 45).
 ///
 /// A message is useless if its sender goes beyond what it may: a batch above its key's rate or out of order, a fetch
-/// or a load while too many answers on its connection are unacknowledged, a message without a session or a right, one
-/// hello after another. Each such message costs everybody processor time, however soon it is refused. A node that
+/// or a load while too many of its connection wait or too much waits to be sent there, a message without a session or
+/// a right, one hello after another. Each such message costs everybody processor time, however soon it is refused. A node that
 /// obeys the protocol sends few of them: it probes with one batch after each pause.
 ///
 /// Each key has a bucket. A useless message adds to it, and it drains at ``drainPerSecond``. A key whose bucket
