@@ -57,7 +57,7 @@ public enum NodeEvent: Sendable, Equatable {
     case upgradeFailed(StoreName, schemaVersion: Int, message: String)
     /// Replicas of a store differ; this node's replica may be one of them (rule 22).
     case diverged(StateDivergence)
-    /// A problem of the crash journal that the operator should know: a damaged one was set aside,
+    /// A problem of the crash journal that the operator should know: a damaged one begins anew,
     /// or it has no place for a store.
     case crashJournal(message: String)
     /// A bridged state could not be bridged again after its history was lost. Global dispatches of

@@ -202,7 +202,7 @@ public final class Sequencer: Sendable {
             }
             let serving = Handover(
                 try ServingThread(
-                    machine: SequencerMachine(settings: settings, secret: .random()),
+                    machine: SequencerMachine(settings: settings),
                     router: router, feed: feed,
                     waker: waker, answers: answers, jobs: jobs, appender: appender, reads: reads,
                     pace: pace, isMemory: storage.isMemory,

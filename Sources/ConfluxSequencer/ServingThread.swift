@@ -274,7 +274,8 @@ final class ServingThread {
             guard let principal = access.principal(of: router.key(of: route)) else { return }
             take(
                 .frame(
-                    frame, limits: machine.limits, from: ConnectionID(route), as: principal),
+                    frame, limits: machine.limits, from: ConnectionID(route), as: principal,
+                    isBehind: !router.hasRoomForAnswers(to: route)),
                 from: route)
         case .malformed(let route, let frames):
             let text = "a message has one frame, not \(frames)"
@@ -361,14 +362,9 @@ final class ServingThread {
         do throws(ZeroMQError) {
             // A message is lost if the queue is full or its receiver may no longer receive it. That is safe
             // for every message: the receiver asks again, sends another hello, or times out.
-            var outcome = SendOutcome.unreachable
-            if let principal = access.principal(of: router.key(of: route)) {
-                let visible = principal.rights.visible(message)
-                outcome = try router.send(Frame.encode(visible, epoch: machine.epoch), to: route)
-            }
-            if outcome != .sent, let tag = message.deliveryTag {
-                perform(.answerLost(tag, to: connection))
-            }
+            guard let principal = access.principal(of: router.key(of: route)) else { return }
+            let visible = principal.rights.visible(message)
+            _ = try router.send(Frame.encode(visible, epoch: machine.epoch), to: route)
         } catch {
             cutOff(error)
         }

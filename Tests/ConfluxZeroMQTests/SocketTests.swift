@@ -127,10 +127,16 @@ import Testing
         let stalled = try pair.greet()
         let frame = [UInt8](repeating: 0, count: 1 << 20)
         var sent = 0
-        while sent < 1_000, try pair.router.send(frame, to: stalled) == .sent { sent += 1 }
+        var sentWithRoom = 0
+        while sent < 1_000, try pair.router.send(frame, to: stalled) == .sent {
+            sent += 1
+            if pair.router.hasRoomForAnswers(to: stalled) { sentWithRoom += 1 }
+        }
         // The first frames went into the system's buffers, and some reached the stalled peer.
         #expect((64..<200).contains(sent))
         #expect(pair.router.levels.queueBytes.level < 66 << 20)
+        // There was no room for long answers before the queue was full.
+        #expect((20..<sent - 20).contains(sentWithRoom))
 
         let healthy = try ClientSocket(.dealer, settings: settings)
         try healthy.connect(pair.endpoint)
@@ -141,6 +147,7 @@ import Testing
             return
         }
         #expect(try pair.router.send(frame, to: other) == .sent)
+        #expect(pair.router.hasRoomForAnswers(to: other))
         let heard = try wait(for: healthy, serving: pair.router) { try healthy.message() }
         #expect(heard == frame[...])
     }

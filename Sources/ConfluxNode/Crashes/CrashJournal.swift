@@ -25,7 +25,7 @@ import Foundation
 /// - A number within one life of a store in one log, for one program. If another program opens the
 ///   file, counting begins anew: its reducer may be fixed.
 /// - If stores have their own executors, several may be applying when the process dies. The death
-///   counts for each of them, and the message says so.
+///   counts for each of them.
 ///
 /// It is confined to the thread that applies. Lanes write their own words.
 package final class CrashJournal {
@@ -35,14 +35,15 @@ package final class CrashJournal {
     package static let crashesMax = 2
 
     private struct Place {
-        var index: Int
+        var slot: CrashSlot
         weak var record: CrashRecord?
     }
 
     private let file: CrashJournalFile
-    private var places: [StoreName: Place] = [:]
+    /// By the identity of a store's life.
+    private var places: [UInt64: Place] = [:]
     /// Free slots; the last element is the lowest slot.
-    private var free: [Int] = []
+    private var free: [CrashSlot] = []
     private var warning: String?
 
     /// Opens or makes a journal, and counts the recorded crashes.
@@ -57,7 +58,17 @@ package final class CrashJournal {
     ) throws(NodeError) {
         file = try CrashJournalFile(path, slotCount: slotCount)
         warning = file.warning
-        open(slotCount, program)
+        for index in (0..<slotCount).reversed() {
+            let slot = file.slot(index)
+            if file.program == program { slot.countCrash() } else { slot.forgetCrashes() }
+            if slot.identity == 0 || slot.crashes == nil {
+                slot.take(for: 0)
+                free.append(slot)
+            } else {
+                places[slot.identity] = Place(slot: slot)
+            }
+        }
+        file.program = program
     }
 
     /// Makes a journal in memory for simulations, as processes leave it that died of these entries too
@@ -69,55 +80,35 @@ package final class CrashJournal {
             store: StoreName, life: SequenceNumber, log: LogID, at: SequenceNumber
         )]
     ) {
-        let slotCount = deaths.count + 16
-        file = CrashJournalFile(inMemory: slotCount)
+        file = CrashJournalFile(inMemory: deaths.count + 16)
+        free = (deaths.count..<file.slotCount).map { file.slot($0) }
         for (index, death) in deaths.enumerated() {
             let slot = file.slot(index)
-            slot.take(
-                for: CrashSlot.Identity(store: death.store, life: death.life, log: death.log))
+            let identity = Self.identity(of: death.store, death.life, death.log)
+            slot.take(for: identity)
             for _ in 0..<Self.crashesMax {
                 slot.decoding.begin(death.at)
-                slot.countCrash(company: 1)
+                slot.countCrash()
             }
+            places[identity] = Place(slot: slot)
         }
-        open(slotCount, file.program)
     }
 
-    private func open(_ slotCount: Int, _ program: UInt64) {
-        var used: [(index: Int, slot: CrashSlot)] = []
-        for index in (0..<slotCount).reversed() {
-            let slot = file.slot(index)
-            guard case .used(let identity) = slot.content, places[identity.store] == nil else {
-                slot.clear()
-                free.append(index)
-                continue
-            }
-            places[identity.store] = Place(index: index)
-            used.append((index, slot))
-        }
-        if file.program == program {
-            let company = used.count { $0.slot.interrupted != nil }
-            for (_, slot) in used { slot.countCrash(company: company) }
-        } else {
-            for (_, slot) in used {
-                slot.forgetWork()
-                slot.forgetCrashes()
-            }
-            file.program = program
-        }
+    /// Numbers have a meaning only within one life of a store in one log.
+    private static func identity(
+        of store: StoreName, _ life: SequenceNumber, _ log: LogID
+    ) -> UInt64 {
+        // Zero means that the slot is free.
+        max(1, Checksum.hash("\(log) \(life) \(store)"))
     }
 
     /// Identifies the program of this process by the size and the time of its file.
     package static let presentProgram: UInt64 = {
-        var hasher = ChecksumHasher()
-        if let path = Bundle.main.executablePath,
+        guard let path = Bundle.main.executablePath,
             let facts = try? FileManager.default.attributesOfItem(atPath: path)
-        {
-            let size = (facts[.size] as? NSNumber)?.uint64Value ?? 0
-            let time = (facts[.modificationDate] as? Date)?.timeIntervalSince1970 ?? 0
-            withUnsafeBytes(of: (size, time.bitPattern)) { hasher.update($0) }
-        }
-        return hasher.finish()
+        else { return 1 }
+        let time = (facts[.modificationDate] as? Date)?.timeIntervalSince1970
+        return Checksum.hash("\(facts[.size] as? NSNumber ?? 0) \(time ?? 0)")
     }()
 
     /// Takes the warning about the file for the operator; it is given once.
@@ -134,25 +125,22 @@ package final class CrashJournal {
     func record(
         of store: StoreName, life: SequenceNumber, log: LogID, at sequence: SequenceNumber
     ) -> CrashRecord? {
-        guard let index = places[store]?.index ?? freeIndex() else { return nil }
-        let slot = file.slot(index)
-        let identity = CrashSlot.Identity(store: store, life: life, log: log)
-        if slot.content != .used(identity) { slot.take(for: identity) }
+        let identity = Self.identity(of: store, life, log)
+        guard let slot = places[identity]?.slot ?? freeSlot() else { return nil }
+        if slot.identity != identity { slot.take(for: identity) }
         if case .entry(let entry)? = slot.crashes?.work, entry <= sequence { slot.forgetCrashes() }
         let record = CrashRecord(slot, store: store, file)
-        places[store] = Place(index: index, record: record)
+        places[identity] = Place(slot: slot, record: record)
         return record
     }
 
     /// Finds a slot for another store. It may take that of a store that is not hosted and never crashed.
-    private func freeIndex() -> Int? {
-        if let index = free.popLast() { return index }
-        let unused = places.first {
-            $0.value.record == nil && file.slot($0.value.index).crashes == nil
-        }
-        guard let (store, place) = unused else { return nil }
-        places[store] = nil
-        return place.index
+    private func freeSlot() -> CrashSlot? {
+        if let slot = free.popLast() { return slot }
+        let unused = places.first { $0.value.record == nil && $0.value.slot.crashes == nil }
+        guard let (identity, place) = unused else { return nil }
+        places[identity] = nil
+        return place.slot
     }
 
     /// Releases the file for another owner. A lane that still works for an ended node may continue to record: its
@@ -163,9 +151,7 @@ package final class CrashJournal {
 
     /// Forgets all deaths after the history was lost: the same numbers may mean other entries from now on.
     func forgetHistory() {
-        for place in places.values where place.record != nil {
-            file.slot(place.index).forgetCrashes()
-        }
+        for place in places.values where place.record != nil { place.slot.forgetCrashes() }
     }
 }
 
@@ -185,39 +171,29 @@ final class CrashRecord: Sendable {
     fileprivate init(_ slot: CrashSlot, store: StoreName, _ file: CrashJournalFile) {
         self.slot = slot
         self.file = file
-        let crashes = slot.crashes
         var (suspect, poison) = (SequenceNumber.zero, nil as (at: SequenceNumber, message: String)?)
         var fatalMigration: (from: UInt32, message: String)?
-        switch crashes?.work {
-        case .entry(let sequence): suspect = sequence
-        case .migration, nil: break
-        }
-        if let crashes, crashes.isPoison {
-            let company =
-                crashes.company < 2
-                ? ""
-                : """
-                 Other stores were at work when it ended last (\(crashes.company - 1)), and one of those \
-                may have been the cause.
+        let count = slot.crashes?.count ?? 0
+        let isFatal = count >= CrashJournal.crashesMax
+        let retry = "To have this program try once more, remove \(file.path) first."
+        switch slot.crashes?.work {
+        case .entry(let sequence):
+            suspect = sequence
+            let message = """
+                \(store) stopped before entry \(sequence): this program ended \(count) times \
+                in a row while it applied that entry. Skip it in every process with \
+                `conflux log skip \(sequence)`, or run a program that can apply it, and start this \
+                process again. \(retry)
                 """
-            let retry = "To have this program try once more, remove \(file.path) first."
-            switch crashes.work {
-            case .entry(let sequence):
-                let message = """
-                    \(store) stopped before entry \(sequence): this program ended \(crashes.count) times \
-                    in a row while it applied that entry.\(company) Skip it in every process with \
-                    `conflux log skip \(sequence)`, or run a program that can apply it, and start this \
-                    process again. \(retry)
-                    """
-                poison = (sequence, message)
-            case .migration(let version):
-                let message = """
-                    \(store) is not migrated from schema version \(version): this program ended \
-                    \(crashes.count) times in a row while it migrated it.\(company) Run a program that can \
-                    migrate it; conflux upgrade --check tells. \(retry)
-                    """
-                fatalMigration = (version, message)
-            }
+            if isFatal { poison = (sequence, message) }
+        case .migration(let version):
+            let message = """
+                \(store) is not migrated from schema version \(version): this program ended \
+                \(count) times in a row while it migrated it. Run a program that can \
+                migrate it; conflux upgrade --check tells. \(retry)
+                """
+            if isFatal { fatalMigration = (version, message) }
+        case nil: break
         }
         (self.suspect, self.poison, self.fatalMigration) = (suspect, poison, fatalMigration)
         isPoisoned = poison != nil

@@ -2,67 +2,53 @@ import Conflux
 import ConfluxVocabulary
 import Synchronization
 
-/// One store's part of a crash journal: 256 bytes of the mapped file.
+/// One store's part of a crash journal: eight words of the mapped file, two of them unused.
 ///
-///       0  the number of the entry that is being applied; 0 while none is
-///       8  the number of the entry that is being decoded; 0 while none is
-///      16  at what a process died last: the number of an entry, or what stands at 248; 0 for nothing
-///      24  how often in a row it died there
-///      32  how many stores were at work when it died there, this one included
-///      40  the log's id (two words)
-///      56  the store's life
-///      64  the digest of what stands from 40 to 64, and of the name; 0 while the slot is free
-///      72  the length of the store's name
-///      80  the name
-///     248  the schema version of the state that is being migrated, with the highest bit set; 0 while none is
-///
-/// Words have the machine's byte order: the file is read on the machine that wrote it. The next process
-/// reads the first five and the last, however this one ends. Each of them is stored on its own.
-// Sendable: a place in mapped memory. Words that several threads use are atomic. The identity is
-// written only while nobody has the slot.
+/// Words have the machine's byte order: the file is read on the machine that wrote it. The next process reads them,
+/// however this one ends. Each of them is stored on its own.
+// Sendable: a place in mapped memory, whose words are atomic.
 struct CrashSlot: @unchecked Sendable {
-    static let bytes = 256
+    static let bytes = 64
 
     private enum Word: Int {
-        case applying = 0
-        case decoding = 8
-        case crashNumber = 16
-        case crashCount = 24
-        case companyCount = 32
-        case logHigh = 40
-        case logLow = 48
-        case life = 56
-        case digest = 64
-        case nameLength = 72
-        case migrating = 248
+        /// What identifies the store's life; 0 while the slot is free.
+        case identity
+        /// The entry that is being applied, the one that is being decoded, and the migration under way; 0 for none.
+        case applying, decoding, migrating
+        /// What a process died of last, and how often in a row; 0 for nothing.
+        case crashWork, crashCount
     }
 
-    private static let identityOffset = 40
-    private static let nameOffset = 80
-    private static let nameBytesMax = Word.migrating.rawValue - nameOffset
+    private let words: UnsafePointer<Atomic<UInt64>>
 
-    private let base: UnsafeMutableRawPointer
-
-    init(_ base: UnsafeMutableRawPointer) {
-        self.base = base
-    }
-
-    private func atomic(_ word: Word) -> UnsafePointer<Atomic<UInt64>> {
-        UnsafePointer((base + word.rawValue).assumingMemoryBound(to: Atomic<UInt64>.self))
+    init(_ base: UnsafeRawPointer) {
+        words = base.assumingMemoryBound(to: Atomic<UInt64>.self)
     }
 
     private subscript(word: Word) -> UInt64 {
-        get { atomic(word).pointee.load(ordering: .relaxed) }
-        nonmutating set { atomic(word).pointee.store(newValue, ordering: .releasing) }
+        get { (words + word.rawValue).pointee.load(ordering: .relaxed) }
+        nonmutating set { (words + word.rawValue).pointee.store(newValue, ordering: .releasing) }
+    }
+
+    /// What identifies the store's life; 0 while the slot is free.
+    var identity: UInt64 { self[.identity] }
+
+    /// Gives the slot to a store without any deaths. With the identity 0, it is free.
+    func take(for identity: UInt64) {
+        // The slot is free in between, so that a crash in here leaves no mixed slot.
+        self[.identity] = 0
+        for word in [Word.applying, .decoding, .migrating] { self[word] = 0 }
+        forgetCrashes()
+        self[.identity] = identity
     }
 
     // MARK: Work in progress
 
     /// The word in which a lane records what it commits.
-    var applying: UnsafePointer<Atomic<UInt64>> { atomic(.applying) }
+    var applying: UnsafePointer<Atomic<UInt64>> { words + Word.applying.rawValue }
 
     /// The mark that records what is being decoded.
-    var decoding: DecodingMark { DecodingMark(word: atomic(.decoding)) }
+    var decoding: DecodingMark { DecodingMark(word: words + Word.decoding.rawValue) }
 
     /// Something that a process may die of.
     enum Work: RawRepresentable, Hashable {
@@ -89,12 +75,6 @@ struct CrashSlot: @unchecked Sendable {
         }
     }
 
-    /// What was under way when the process died; nil if nothing was.
-    var interrupted: Work? {
-        Work(rawValue: self[.migrating]) ?? Work(rawValue: self[.applying])
-            ?? Work(rawValue: self[.decoding])
-    }
-
     func beginMigration(from version: UInt32) {
         self[.migrating] = Work.migration(from: version).rawValue
     }
@@ -108,122 +88,34 @@ struct CrashSlot: @unchecked Sendable {
     // MARK: Crashes
 
     /// The deaths in a row of the same work.
-    struct Crashes: Equatable {
-        var work: Work
-        var count: Int
-        /// How many stores were at work at the last death, this one included.
-        var company: Int
-
-        var isPoison: Bool { count >= CrashJournal.crashesMax }
-    }
-
-    var crashes: Crashes? {
-        Work(rawValue: self[.crashNumber]).map {
-            Crashes(
-                work: $0, count: Int(clamping: self[.crashCount]),
-                company: Int(clamping: self[.companyCount]))
-        }
+    var crashes: (work: Work, count: Int)? {
+        Work(rawValue: self[.crashWork]).map { ($0, Int(clamping: self[.crashCount])) }
     }
 
     /// Counts the crash that interrupted some work, and forgets the interruption.
-    func countCrash(company: Int) {
-        guard let interrupted else { return }
-        defer { forgetWork() }
+    func countCrash() {
+        let works = [Word.migrating, .applying, .decoding].compactMap { Work(rawValue: self[$0]) }
+        guard let interrupted = works.first else { return }
+        defer { for word in [Word.applying, .decoding, .migrating] { self[word] = 0 } }
         let former = crashes
         if former?.work == interrupted {
             self[.crashCount] = self[.crashCount] &+ 1
-        } else {
-            // A store can't be past the entry that poisons it, so this payload was decoded for other stores.
-            if let former, former.isPoison, case .entry(let poison) = former.work,
-                case .entry(let sequence) = interrupted, poison < sequence
-            {
-                return
-            }
-            self[.crashNumber] = interrupted.rawValue
-            self[.crashCount] = 1
+            return
         }
-        self[.companyCount] = UInt64(company)
-    }
-
-    func forgetWork() {
-        self[.applying] = 0
-        self[.decoding] = 0
-        self[.migrating] = 0
+        // A store can't be past the entry that poisons it, so this payload was decoded for other stores.
+        if let former, former.count >= CrashJournal.crashesMax,
+            case .entry(let poison) = former.work, case .entry(let sequence) = interrupted,
+            poison < sequence
+        {
+            return
+        }
+        self[.crashWork] = interrupted.rawValue
+        self[.crashCount] = 1
     }
 
     func forgetCrashes() {
-        self[.crashNumber] = 0
+        self[.crashWork] = 0
         self[.crashCount] = 0
-        self[.companyCount] = 0
-    }
-
-    // MARK: Identity
-
-    /// The identity of a slot: numbers have a meaning only within one life of a store in one log.
-    struct Identity: Hashable {
-        var store: StoreName
-        var life: SequenceNumber
-        var log: LogID
-    }
-
-    /// The content of a slot.
-    enum Content: Equatable {
-        case free
-        case used(Identity)
-        case damaged
-    }
-
-    var content: Content {
-        let digest = self[.digest]
-        guard digest != 0 else { return .free }
-        let length = self[.nameLength]
-        guard length <= Self.nameBytesMax, digest == digestOfIdentity(nameLength: Int(length)),
-            let store = StoreName(name(length: Int(length)))
-        else { return .damaged }
-        return .used(
-            Identity(
-                store: store, life: SequenceNumber(self[.life]),
-                log: LogID(high: self[.logHigh], low: self[.logLow])))
-    }
-
-    /// Gives the slot to a store without any deaths.
-    func take(for identity: Identity) {
-        // The slot is free in between, so that a crash in here leaves no mixed slot.
-        self[.digest] = 0
-        forgetWork()
-        forgetCrashes()
-        self[.logHigh] = identity.log.high
-        self[.logLow] = identity.log.low
-        self[.life] = identity.life.rawValue
-        // A store's name has two parts of at most 64 bytes, so it fits.
-        let name = Array(identity.store.description.utf8.prefix(Self.nameBytesMax))
-        self[.nameLength] = UInt64(name.count)
-        (base + Self.nameOffset).copyMemory(from: name, byteCount: name.count)
-        self[.digest] = digestOfIdentity(nameLength: name.count)
-    }
-
-    /// Makes the slot free.
-    func clear() {
-        self[.digest] = 0
-        forgetWork()
-        forgetCrashes()
-    }
-
-    /// Not a store's name if the bytes are damaged.
-    private func name(length: Int) -> String {
-        (try? String(
-            utf8: UnsafeRawBufferPointer(start: base + Self.nameOffset, count: length))) ?? ""
-    }
-
-    private func digestOfIdentity(nameLength: Int) -> UInt64 {
-        var hasher = ChecksumHasher()
-        hasher.update(
-            UnsafeRawBufferPointer(
-                start: base + Self.identityOffset, count: Word.digest.rawValue - Self.identityOffset
-            ))
-        hasher.update(UnsafeRawBufferPointer(start: base + Self.nameOffset, count: nameLength))
-        // Zero means that the slot is free.
-        return max(1, hasher.finish())
     }
 }
 

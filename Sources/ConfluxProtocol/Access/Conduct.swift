@@ -3,11 +3,11 @@ import ConfluxVocabulary
 /// Counts the useless messages of each key, and decides which keys are barred for them (rule 45).
 ///
 /// A message is useless if its sender goes beyond what it may: a batch above its key's rate or out of order, a fetch
-/// or a load while too many answers on its connection are unacknowledged, a message without a session or a right, one
-/// hello after another. Each such message costs everybody processor time, however soon it is refused. A node that
+/// or a load while too many of its connection wait or too much waits to be sent there, a message without a session or
+/// a right, one hello after another. Each such message costs everybody processor time, however soon it is refused. A node that
 /// obeys the protocol sends few of them: it probes with one batch after each pause.
 ///
-/// Each key has an account. A useless message adds to it, and it drains at ``drainPerSecond``. A key whose account
+/// Each key has a bucket. A useless message adds to it, and it drains at ``drainPerSecond``. A key whose bucket
 /// reaches ``wasteMax`` is barred: its connections end, and it may not connect for a pause. The bar is remembered for
 /// ``memory`` times that pause. Meanwhile an eighth of ``wasteMax`` is enough for the next bar, whose pause is four
 /// times as long.
@@ -21,26 +21,27 @@ struct Conduct: Sendable, Equatable {
         /// young.
         case stale
 
-        fileprivate var share: Double { self == .surplus ? 1 : 1.0 / 16 }
+        fileprivate var cost: Duration {
+            .seconds(1) / Conduct.drainPerSecond / (self == .surplus ? 1 : 16)
+        }
     }
 
     /// The number of useless messages at which a key is barred.
     static let wasteMax = 1_000
     /// How many useless messages are forgotten each second: the probes of 160 processes of one key that are all above
     /// its rate, with one probe in four beats.
-    static let drainPerSecond = 400.0
+    static let drainPerSecond = 400
     /// The first pause.
     static let pauseMin = Duration.seconds(1)
     /// The longest pause.
     static let pauseMax = Duration.seconds(256)
     /// For how many pauses a bar is remembered after it ends.
     static let memory = 8
-    /// The fraction of ``wasteMax`` that is enough while a bar is remembered.
-    private static let remembered = 1.0 / 8
+    /// By how much ``wasteMax`` is divided while a bar is remembered.
+    private static let remembered = 8
 
     private struct Account: Equatable {
-        var waste = 0.0
-        var countedAt: Duration
+        var waste = LeakyBucket()
         var pause = Duration.zero
         var barredUntil = Duration.zero
     }
@@ -58,16 +59,14 @@ struct Conduct: Sendable, Equatable {
     ///   when a bar begins don't count.
     mutating func waste(_ waste: Waste, by principal: Principal, at now: Duration) -> Duration? {
         guard let name = principal.name else { return nil }
-        var account = accounts[name] ?? Account(countedAt: now)
+        var account = accounts[name] ?? Account()
         defer { accounts[name] = account }
         guard now >= account.barredUntil else { return nil }
-        let drained = max(now - account.countedAt, .zero) / .seconds(1) * Self.drainPerSecond
-        account.waste = max(account.waste - drained, 0) + waste.share
-        account.countedAt = now
+        account.waste.add(waste.cost, at: now)
         let isRemembered = now - account.barredUntil < account.pause * Self.memory
-        let most = Double(Self.wasteMax) * (isRemembered ? Self.remembered : 1)
-        guard account.waste >= most else { return nil }
-        account.waste = 0
+        let most = Waste.surplus.cost * (Self.wasteMax / (isRemembered ? Self.remembered : 1))
+        guard account.waste.level(at: now) >= most else { return nil }
+        account.waste.empty()
         account.pause = isRemembered ? min(account.pause * 4, Self.pauseMax) : Self.pauseMin
         account.barredUntil = now + account.pause
         return account.pause

@@ -8,13 +8,19 @@ extension SequencerInput {
     ///   - limits: The limits that the sequencer grants.
     ///   - connection: The connection on which it came.
     ///   - principal: The peer on that connection.
+    ///   - isBehind: Whether the peer has too much to read already, so that it gets no long answer.
     /// - Returns: The input for the machine.
     public static func frame(
         _ frame: Bytes, limits: WireLimits, from connection: ConnectionID,
-        as principal: Principal = .anybody
+        as principal: Principal = .anybody, isBehind: Bool = false
     ) -> SequencerInput {
         do throws(WireError) {
             let (message, header) = try Frame.readNodeMessage(frame, limits: limits)
+            switch message {
+            case .fetch where isBehind, .load where isBehind, .question where isBehind:
+                return .surplus(message, from: connection, as: principal)
+            default: break
+            }
             return .received(message, by: header.speaker, from: connection, as: principal)
         } catch {
             return unreadable(frame, error, from: connection, as: principal)

@@ -53,11 +53,11 @@ public enum SequencerInput: Sendable {
     case read(ReadJob, ReadOutcome)
     /// Answers the question with this number, which was passed to the shell.
     case answered(UInt64, by: ConnectionID, Answer.Body)
-    /// The answer with this delivery tag was not sent: the connection had no room, or has ended.
-    case answerLost(UInt64, to: ConnectionID)
     /// A message arrived. The speaker is from its header; the principal is the connection's.
     case received(
         NodeMessage, by: Speaker, from: ConnectionID, as: Principal = .anybody)
+    /// A request for a long answer arrived, and the node has too much to read already (rule 40).
+    case surplus(NodeMessage, from: ConnectionID, as: Principal = .anybody)
     /// A submit arrived whose counters can be read. The rest can't be read, or must not be.
     case unreadableSubmit(
         BatchOutline, RejectionCode, message: String, by: Speaker,

@@ -88,9 +88,6 @@ public struct SequencerMachine: Sendable {
     var reads = ReadQueue()
     /// The known damage of the log, ascending.
     var damages: [KnownDamage] = []
-    /// The long answers that were sent and not yet acknowledged. *Use*: they bound what a
-    /// connection's queue holds.
-    var credit: AnswerCredit
     /// When the last commit or beat was published.
     var publishedAt = Duration.zero
     /// When presence is reviewed next.
@@ -109,14 +106,10 @@ public struct SequencerMachine: Sendable {
 
     /// Makes a sequencer that has not claimed a log.
     ///
-    /// - Parameters:
-    ///   - settings: Every bound. They must have no ``SequencerSettings/fault``.
-    ///   - secret: A random number of this process. Delivery tags, by which nodes prove what they
-    ///     have read, are derived from it. No node may know it.
-    public init(settings: SequencerSettings, secret: Nonce = .none) {
+    /// - Parameter settings: Every bound. They must have no ``SequencerSettings/fault``.
+    public init(settings: SequencerSettings) {
         precondition(settings.fault == nil, "\(settings.fault ?? "")")
         self.settings = settings
-        credit = AnswerCredit(secret: secret)
         limits = WireLimits.standard.granted(by: settings.limits)
         pipeline = CommitPipeline(
             log: .none, epoch: .none, predecessor: .none, last: .zero, settings: settings)
@@ -165,7 +158,9 @@ public struct SequencerMachine: Sendable {
             guard phase == .serving else { return }
             let answer = Answer(number: question, isLast: true, node: nil, body: body)
             reply(answer, to: asker, into: &effects)
-        case .answerLost(let tag, let connection): credit.lose(tag, on: connection)
+        case .surplus(let message, let connection, let principal):
+            guard phase == .serving else { return }
+            refuse(message, from: connection, as: principal, at: now.monotonic, into: &effects)
         case .received(let message, let speaker, let connection, let principal):
             guard phase == .serving else { return }
             received(

@@ -18,7 +18,7 @@ extension ServingThread {
                 break
             }
             let tally = machine.tally
-            machine = SequencerMachine(settings: machine.settings, secret: .random())
+            machine = SequencerMachine(settings: machine.settings)
             machine.tally = tally
             gate.ask()
             jobs.post(.renew(.random()))

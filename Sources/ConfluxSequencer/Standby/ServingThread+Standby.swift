@@ -65,7 +65,7 @@ extension ServingThread {
         isServing = false
         end = nil
         let tally = machine.tally
-        machine = SequencerMachine(settings: machine.settings, secret: .random())
+        machine = SequencerMachine(settings: machine.settings)
         machine.tally = tally
         gate.standBy()
         standby?.course.begin()

@@ -71,26 +71,11 @@ extension SimulatedCluster {
     ) throws(Violation) {
         try observe(message, to: number, from: sequencer)
         guard let connection = connections[number], connection.sequencer == sequencer.process
-        else {
-            lose(message, to: number, sequencer)
-            return
-        }
-        if strikes(plan.queueLoss) {
-            marks.hit(.queueOverflowed)
-            lose(message, to: number, sequencer)
-            return
-        }
+        else { return }
+        if strikes(plan.queueLoss) { return marks.hit(.queueOverflowed) }
         connection.down.append(Frame.encode(message, epoch: sequencer.machine.epoch))
         connection.downAt = max(connection.downAt, now + latency)
         timeline.schedule(.arriveDown(connection: number), at: connection.downAt)
-    }
-
-    /// Reports a message that could not be sent.
-    private func lose(
-        _ message: SequencerMessage, to number: UInt64, _ sequencer: SimulatedSequencer
-    ) {
-        guard let tag = message.deliveryTag else { return }
-        tell(.answerLost(tag, to: ConnectionID(rawValue: number)), sequencer)
     }
 
     /// Ends a connection. The serving sequencer notices a while later.
@@ -150,7 +135,9 @@ extension SimulatedCluster {
     private func take(
         _ frame: Bytes, from connection: ConnectionID, _ sequencer: SimulatedSequencer
     ) throws(Violation) {
-        let input = SequencerInput.frame(frame, limits: sequencer.machine.limits, from: connection)
+        let input = SequencerInput.frame(
+            frame, limits: sequencer.machine.limits, from: connection,
+            isBehind: strikes(plan.queueLoss))
         var vote: Vote?
         if case .received(let message, _, _, _) = input {
             trace.note(now, "  ↑ \(connection.rawValue) \(message.summary)")

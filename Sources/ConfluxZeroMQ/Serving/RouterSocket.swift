@@ -33,6 +33,9 @@ public final class RouterSocket: ServingSocket {
     /// The most bytes that may be queued for one peer. *At the bound* what is sent to it is lost, just like when its
     /// queue has the most messages.
     static let queueBytesMax = 64 << 20
+    /// The most bytes that may be queued for one peer before it gets a long answer. The rest is for short messages, and
+    /// for answers that it has asked for already.
+    static let answersBytesMax = 32 << 20
     /// The most bytes that may be queued for all peers. *At the bound* what is sent to the peers whose key has most
     /// queued is lost.
     static let queuesBytesMax = 256 << 20
@@ -87,6 +90,11 @@ public final class RouterSocket: ServingSocket {
             inputs.append(.malformed(from: id, frames: frames))
         case .answer, .identified, .ping, .subscription: break
         }
+    }
+
+    /// Whether a peer has read so much of what was sent to it that it may ask for more (rule 40).
+    public func hasRoomForAnswers(to peer: RoutingID) -> Bool {
+        queue(of: peer)?.hasRoom(below: Self.answersBytesMax) ?? true
     }
 
     /// Sends one frame to a peer, or queues a copy of it.

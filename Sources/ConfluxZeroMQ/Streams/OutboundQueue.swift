@@ -52,7 +52,10 @@ final class OutboundQueue: Sendable {
     static func messagesMax(bytesMax: Int) -> Int { bytesMax / messageCost + 1 }
 
     /// Whether another message may be queued.
-    var hasRoom: Bool {
+    var hasRoom: Bool { hasRoom(below: bytesMax) }
+
+    /// Whether another message may be queued, and the queue is below this many bytes.
+    func hasRoom(below bytesMax: Int) -> Bool {
         byteCount.load(ordering: .relaxed) < bytesMax
             && ShareRule.admits(
                 1, using: share.byteCount.load(ordering: .relaxed), ofTotal: budget.heldBytes,

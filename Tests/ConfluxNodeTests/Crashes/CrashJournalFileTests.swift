@@ -58,7 +58,7 @@ struct CrashJournalFileTests {
     }
 
     @Test func `an empty file, and one that was just being made, become a journal`() throws {
-        for count in [0, 1, 256, 10_000] {
+        for count in [0, 1, 64, 10_000] {
             try setup.write([UInt8](repeating: 0, count: count))
             let journal = try setup.open()
             #expect(journal.takeWarning() == nil)
@@ -67,34 +67,27 @@ struct CrashJournalFileTests {
 
     /// Changes that damage a journal or give it another version, and the words in the report.
     static let damages: [(String, @Sendable (inout [UInt8]) -> Void)] = [
-        ("its format has version 2", { $0[8] = 2 }),
-        ("its header can't be read", { $0[24] ^= 1 }),
-        ("its header can't be read", { $0[33] ^= 1 }),
-        ("it has 5000 bytes", { $0.removeLast($0.count - 5_000) }),
-        ("its slot 0 can't be read", { $0[256 + 56] ^= 1 }),
-        ("its slot 0 can't be read", { $0[256 + 73] = 1 }),
-        ("its slot 0 can't be read", { $0[256 + 81] = UInt8(ascii: "_") }),
-        ("its slot 9 can't be read", { $0[256 * 10 + 64] = 1 }),
+        ("its format has version 1", { $0[8] = 1 }),
+        ("it was damaged", { $0[17] ^= 1 }),
+        ("it was damaged", { $0.removeLast($0.count - 5_000) }),
+        ("it was damaged", { $0 += [0] }),
     ]
 
     @Test(arguments: damages.indices)
-    func `a damaged journal is set aside and reported`(index: Int) throws {
+    func `a damaged journal begins anew, and that is reported`(index: Int) throws {
         let (words, damage) = Self.damages[index]
-        try setup.die(at: 7)
+        for _ in 1...2 { try setup.die(at: 7) }
         var bytes = try setup.bytes
         damage(&bytes)
         try setup.write(bytes)
         let journal = try setup.open()
         let warning = try #require(journal.takeWarning())
-        #expect(warning.contains("(\(words)"), "\(warning)")
-        #expect(warning.contains("\(setup.path).damaged"))
+        #expect(warning.contains("begins anew, since \(words)."), "\(warning)")
         #expect(journal.takeWarning() == nil)
-        #expect(
-            try [UInt8](Data(contentsOf: URL(fileURLWithPath: setup.path + ".damaged"))) == bytes)
         #expect(try setup.record(in: journal).poison == nil)
     }
 
-    @Test func `a file of any bytes is a journal, set aside, or left alone`() throws {
+    @Test func `a file of any bytes is a journal, begins anew, or is left alone`() throws {
         let seed = UInt64.random(in: 0...UInt64.max)
         var random = SplitMix64(seed: seed)
         try setup.die(at: 7)
@@ -103,7 +96,7 @@ struct CrashJournalFileTests {
             var bytes = whole
             // Only bytes that are used: the header and the first slot.
             for _ in 0..<Int.random(in: 1...4, using: &random) {
-                bytes[Int.random(in: 0..<512, using: &random)] = UInt8.random(
+                bytes[Int.random(in: 0..<128, using: &random)] = UInt8.random(
                     in: 0...255, using: &random)
             }
             try setup.write(bytes)

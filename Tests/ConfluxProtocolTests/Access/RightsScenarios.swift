@@ -313,21 +313,17 @@ struct RightsScenarios {
         #expect(peers.cluster.bars.last?.pause == .seconds(1))
     }
 
-    @Test
-    func `fetches beyond the unacknowledged limit fail, and nobody without a key is barred`()
-        throws
-    {
+    @Test func `a key whose requests are surplus is barred, and nobody without a key`() throws {
         var peers = peers()
         peers.principals[1] = try principal("reader", [.observe: ["*/*"]])
         for connection in [1, 2] as [UInt64] {
             peers.join(connection, role: .observer)
-            // Each answer counts as 4 KiB, and 32 MiB may be unacknowledged.
-            for number in 1...11_000 as ClosedRange<UInt64> {
-                peers.tell(
-                    .fetch(
-                        Fetch(
-                            request: number, from: SequenceNumber(1_000), limitBytes: 1,
-                            acknowledged: 0)), on: connection)
+            for number in 1...1_100 as ClosedRange<UInt64> {
+                let fetch = Fetch(request: number, from: SequenceNumber(1), limitBytes: 1)
+                peers.cluster.handle(
+                    .surplus(
+                        .fetch(fetch), from: ConnectionID(rawValue: 1_000 + connection),
+                        as: peers.principals[connection] ?? .anybody))
             }
         }
         #expect(peers.cluster.bars.map(\.key) == [Name("reader")])

@@ -370,12 +370,13 @@ struct ShareScenarios {
         var reads = ReadQueue()
         func add(_ connection: UInt64, _ key: String) {
             for request in 1...8 as ClosedRange<UInt64> {
-                reads.add(
+                let waits = reads.add(
                     ReadJob(
                         connection: ConnectionID(rawValue: connection), request: request,
                         subject: .commits(from: SequenceNumber(1)), limitBytes: 1),
                     of: Name(key).map { .key($0) }
                         ?? .connection(ConnectionID(rawValue: connection)))
+                #expect(waits)
             }
         }
         for connection in 1...500 as ClosedRange<UInt64> { add(connection, "greedy") }

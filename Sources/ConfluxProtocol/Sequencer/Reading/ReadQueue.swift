@@ -23,11 +23,15 @@ struct ReadQueue: Sendable {
     var longest: Int { waiting.values.lazy.map(\.count).max() ?? 0 }
 
     /// A node asks. A request that waits already is not added again.
-    mutating func add(_ job: ReadJob, of sharer: Sharer) {
+    ///
+    /// - Returns: Whether it waits.
+    mutating func add(_ job: ReadJob, of sharer: Sharer) -> Bool {
         let present = waiting[job.connection] ?? []
-        guard present.count < Self.perConnectionMax, !present.contains(job) else { return }
+        guard !present.contains(job) else { return true }
+        guard present.count < Self.perConnectionMax else { return false }
         waiting[job.connection] = present + [job]
         if present.isEmpty { line(up: job.connection, of: sharer) }
+        return true
     }
 
     private mutating func line(up connection: ConnectionID, of sharer: Sharer) {

@@ -11,8 +11,7 @@ extension SequencerMachine {
         let job = ReadJob(
             connection: connection, request: fetch.request, subject: .commits(from: fetch.from),
             limitBytes: min(fetch.limitBytes, settings.fetchBytesMax))
-        wait(
-            for: job, of: principal, acknowledging: fetch.acknowledged, at: now, into: &effects)
+        wait(for: job, of: principal, at: now, into: &effects)
     }
 
     mutating func load(
@@ -23,27 +22,38 @@ extension SequencerMachine {
             connection: connection, request: load.request,
             subject: .snapshot(load.place, offset: load.offset),
             limitBytes: min(load.limitBytes, settings.snapshotPartBytesMax))
-        wait(
-            for: job, of: principal, acknowledging: load.acknowledged, at: now, into: &effects)
+        wait(for: job, of: principal, at: now, into: &effects)
     }
 
     private mutating func wait(
-        for job: ReadJob, of principal: Principal, acknowledging tag: UInt64, at now: Duration,
+        for job: ReadJob, of principal: Principal, at now: Duration,
         into effects: inout [SequencerEffect]
     ) {
-        // Any request shows what the node has read, even one that is answered at once.
-        credit.acknowledge(tag, on: job.connection)
-        // The node asks again if it gets no answer. To drop the request is the bound's stated
-        // behaviour.
-        guard credit.hasRoom(for: job.connection) else {
-            return waste(.surplus, by: principal, at: now, into: &effects)
-        }
         if case .commits(let from, _) = job.subject, from < tenure.floor || from > tenure.last {
             answer(job, with: [], damage: nil, into: &effects)
             return
         }
-        reads.add(job, of: principal.sharer(on: job.connection))
+        guard reads.add(job, of: principal.sharer(on: job.connection)) else {
+            return waste(.surplus, by: principal, at: now, into: &effects)
+        }
         beginReads(into: &effects)
+    }
+
+    /// Refuses a request of a node that has too much to read already. It gets no long answer: it repeats a
+    /// fetch or a load, and a question fails.
+    mutating func refuse(
+        _ message: NodeMessage, from connection: ConnectionID, as principal: Principal,
+        at now: Duration, into effects: inout [SequencerEffect]
+    ) {
+        guard case .question(let question) = message else {
+            return waste(.surplus, by: principal, at: now, into: &effects)
+        }
+        let text =
+            "this connection has reached its limit of unread answers; read them, and ask again later"
+        let answer = Answer(
+            number: question.number, isLast: true, node: nil,
+            body: .failed(.tableFull, message: text))
+        reply(answer, to: connection, into: &effects)
     }
 
     private mutating func beginReads(into effects: inout [SequencerEffect]) {
@@ -76,8 +86,7 @@ extension SequencerMachine {
                 directory.change(chunk.place) { $0.point.want() }
                 effects.append(.note(.snapshotFailed(chunk.place, failure ?? "it is not there")))
             }
-            let tag = credit.send(chunk.bytes.count, to: job.connection)
-            let served = SnapshotServed(request: job.request, deliveryTag: tag, chunk: chunk)
+            let served = SnapshotServed(request: job.request, chunk: chunk)
             effects.append(.send(.snapshotServed(served), to: job.connection))
         }
     }
@@ -86,10 +95,9 @@ extension SequencerMachine {
         _ job: ReadJob, with bodies: [Bytes], damage: Damage?,
         into effects: inout [SequencerEffect]
     ) {
-        let tag = credit.send(bodies.reduce(0) { $0 + $1.count }, to: job.connection)
         let entries = Entries(
-            request: job.request, last: tenure.last, floor: tenure.floor, deliveryTag: tag,
-            commits: bodies, damage: damage)
+            request: job.request, last: tenure.last, floor: tenure.floor, commits: bodies,
+            damage: damage)
         effects.append(.send(.entries(entries), to: job.connection))
     }
 }

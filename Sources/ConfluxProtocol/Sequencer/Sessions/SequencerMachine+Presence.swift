@@ -225,7 +225,6 @@ extension SequencerMachine {
         }
         questions.abandon(askedBy: connection)
         confirmations.forgetHello(from: connection)
-        credit.end(connection)
     }
 }
 

@@ -145,12 +145,6 @@ extension SequencerMachine {
             let answer = Answer(number: question.number, isLast: true, node: nil, body: body)
             self.reply(answer, to: asker, into: &effects)
         }
-        credit.acknowledge(question.acknowledged, on: asker)
-        // Otherwise nodes would produce and send an answer that would not be forwarded.
-        guard credit.hasRoom(for: asker) else {
-            reply(.failed(.tableFull, message: Self.unreadText), into: &effects)
-            return
-        }
         let asked: [Session]
         let subject: Target
         var endsWithFirst = false
@@ -251,21 +245,11 @@ extension SequencerMachine {
         }
     }
 
-    /// Sends an answer. If the asker has left too many answers unread, it sends a failure instead.
-    mutating func reply(
+    func reply(
         _ answer: Answer, to asker: ConnectionID, into effects: inout [SequencerEffect]
     ) {
-        var answer = answer
-        if credit.hasRoom(for: asker) {
-            answer.deliveryTag = credit.send(answer.byteCount, to: asker)
-        } else {
-            answer.body = .failed(.tableFull, message: Self.unreadText)
-        }
         effects.append(.send(.answer(answer), to: asker))
     }
-
-    private static let unreadText =
-        "this connection has reached its limit of unread answers; read them, and ask again later"
 
     /// The nodes that can be asked, by incarnation.
     private func hosts(of target: Target) -> [Session] {
@@ -318,23 +302,6 @@ extension SequencerMachine {
                     isFrozen: store.isFrozen, divergence: life.work.votes.divergence,
                     stopped: stopped)
             })
-    }
-}
-
-extension Answer {
-    /// About how many bytes the answer has. The result is not too low.
-    fileprivate var byteCount: Int {
-        let head = 128
-        return switch body {
-        case .state(_, _, let bytes): head + bytes.count
-        case .start(_, let outcome): head + outcome.bodyBytes
-        case .refused(let message), .failed(_, let message), .stopped(_, let message):
-            head + message.utf8.count
-        case .applied, .alive, .concernedNobody, .reloaded: head
-        case .handingOver(let address): head + address.utf8.count
-        case .sequencers(let places): places.reduce(head) { $0 + $1.address.utf8.count + 16 }
-        case .status(let status): head + status.byteCount
-        }
     }
 }
 
