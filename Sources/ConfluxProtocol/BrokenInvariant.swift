@@ -1,4 +1,4 @@
-/// What a part of a machine promises itself does not hold. Tests and the simulator check it after every step.
+/// What a part of a machine promises itself does not hold. The simulator and the fuzzer check it after every step.
 package struct BrokenInvariant: Error, CustomStringConvertible {
     /// What does not hold, with the values that show it.
     package let description: String

@@ -12,6 +12,8 @@ final class EntryPrinter: Sendable {
         var last: SequenceNumber?
         /// The names of the keys of the sessions that it remembers.
         var owners: [Incarnation: Name] = [:]
+        /// The last of them that began with a `visited` entry of a former program.
+        var visit: Incarnation?
         /// The last number that was passed.
         var passed = SequenceNumber.zero
     }
@@ -126,6 +128,11 @@ final class EntryPrinter: Sendable {
         state.withLock { state in
             switch event {
             case .joined(_, _, .none, _): state.owners[Incarnation(sequence.rawValue)] = owner
+            // Its session had no end in the log, and mostly one action, which follows.
+            case .visited:
+                if let former = state.visit { state.owners[former] = nil }
+                state.visit = Incarnation(sequence.rawValue)
+                state.owners[Incarnation(sequence.rawValue)] = owner
             case .forgotten(let incarnation): state.owners[incarnation] = nil
             default: break
             }

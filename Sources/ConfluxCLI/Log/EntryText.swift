@@ -146,7 +146,7 @@ enum EntryText {
             rejoining == .none
                 ? "joined: \(name?.text ?? (isKeyed ? "a process with a key" : "a node without a name"))"
                 : "rejoined: node \(rejoining)"
-        case .visited: "visited: a former program dispatched one action"
+        case .visited: "visited: a former program began the session of one dispatch"
         case .left(let incarnation): "left: node \(incarnation)"
         case .forgotten(let incarnation): "forgotten: node \(incarnation)"
         case .created(let store, _, let initial):

@@ -9,7 +9,7 @@ extension ReplicaMachine {
         try hosting.checkInvariants()
         try hold(
             applied <= live ?? .zero,
-            "\(applied) is applied, and \(String(describing: live)) delivered")
+            "\(applied) is applied, and \(live?.description ?? "nothing") delivered")
         try hold(
             phase != .joined || session != nil && welcome != nil, "it joined without a welcome")
     }

@@ -37,6 +37,37 @@ struct SessionScenarios {
         #expect(cluster.disk.last == SequenceNumber(2))
     }
 
+    @Test func `a process that goes before its welcome leaves no session`() {
+        var cluster = Cluster()
+        cluster.startSequencer()
+        cluster.isDiskSlow = true
+        cluster.addNode(1)
+        cluster.removeNode(1)
+        cluster.finishAppends()
+        cluster.run()
+        cluster.finishAppends()
+        // Its `joined` entry was on its way; the `forgotten` entry follows.
+        #expect(cluster.disk.last == SequenceNumber(3))
+        #expect(cluster.sequencer?.sessions.count == 0)
+    }
+
+    @Test func `sessions with a key are forgotten last`() {
+        var cluster = Cluster()
+        cluster.settings.sessionsMax = 2
+        cluster.startSequencer()
+        cluster.addNode(1, key: "import")
+        cluster.input(.leave, to: 1)
+        cluster.run()
+        cluster.removeNode(1)
+        cluster.addNode(2, named: "beta")
+        cluster.removeNode(2)
+        cluster.pass(cluster.settings.silenceMax * 2)
+        cluster.addNode(3)
+        cluster.run()
+        #expect(cluster.nodes[3]?.machine.isJoined == true)
+        #expect(cluster.sequencer?.sessions.all.contains(where: \.isKeyed) == true)
+    }
+
     @Test func `a submit without a hello makes no session`() throws {
         var cluster = Cluster.twoNodes()
         var builder = BatchBuilder()

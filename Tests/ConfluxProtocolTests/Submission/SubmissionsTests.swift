@@ -53,6 +53,17 @@ struct SubmissionsTests {
         #expect(isNext && submissions.unsettledBytes == 0 && !submissions.isAwaiting)
     }
 
+    @Test func `what was settled of a batch is not sent again once its rest is withdrawn`() {
+        var submissions = submissions([3, 1])
+        _ = submissions.next(at: .zero)
+        let isNext = submissions.settle(from: 1, count: 2)
+        #expect(isNext)
+        _ = submissions.withdraw(RangeSet(3..<4))
+        submissions.rewind(past: 0, knownThrough: 2)
+        #expect(submissions.next(at: .zero)?.firstCounter == 3)
+        #expect(throws: Never.self) { try submissions.checkInvariants() }
+    }
+
     @Test
     func `known outcomes that were not sent are void for a sequencer that has forgotten them`()
         throws

@@ -8,6 +8,9 @@ extension SequencerMachine {
         for bound in bounds { require(bound.level <= bound.most, "\(bound)") }
         do throws(BrokenInvariant) { try checkInvariants() } catch { fail("\(error)") }
         for session in sessions.all {
+            require(
+                session.ledger.pendingBytes <= Int(settings.windowBytes),
+                "\(session.ledger.pendingBytes) bytes of \(session.incarnation) are pending")
             // One more batch, whose entries all have separate outcomes in the worst case.
             require(
                 session.ledger.recordCount <= settings.unsettledOutcomesMax + 64,

@@ -86,7 +86,8 @@ struct CatchUps: Sendable {
             try runner.fetched.checkInvariants()
             try hold(!runner.members.isEmpty, "a runner has no members")
             try hold(
-                runner.end <= live ?? .zero, "\(runner.end) is above \(String(describing: live))")
+                runner.end <= live ?? .zero,
+                "a runner is at \(runner.end), and the feed at \(live?.description ?? "no number")")
         }
     }
 

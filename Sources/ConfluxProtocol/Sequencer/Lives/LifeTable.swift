@@ -42,17 +42,22 @@ struct LifeTable: Sendable {
     ///
     /// - Throws: What does not hold.
     func checkInvariants() throws(BrokenInvariant) {
-        var (readies, opens, uploads) = (0, 0, Shares<Sharer>())
+        var (readies, opens, waits, uploads) = (0, 0, 0, Shares<Sharer>())
         for (name, life) in lives {
             let place = life.work.place
             if place.isReady { readies += 1 }
             if place.deadline != nil { opens += 1 }
             try hold(place.isReady == ready.contains(name), "\(name) is ready: \(place.isReady)")
-            try hold((place.deadline != nil) == open.contains(name), "\(name) has a deadline")
-            try hold(place.isComplete == complete.contains(name), "\(name) has all votes")
+            try hold(
+                (place.deadline != nil) == open.contains(name),
+                "the index and \(name) differ about its deadline")
+            try hold(
+                place.isComplete == complete.contains(name),
+                "the index and \(name) differ about its votes")
             try hold(place.isRising == rising.contains(name), "\(name) rises: \(place.isRising)")
             switch place.upload {
             case .waiting(let sharer):
+                waits += 1
                 try hold(waiting[sharer]?.contains(name) == true, "\(name) has no turn")
             case .active(let sharer):
                 uploads.add(of: sharer)
@@ -60,7 +65,10 @@ struct LifeTable: Sendable {
             case nil: try hold(!active.contains(name), "\(name) is not uploaded")
             }
         }
-        try hold(readies == ready.count && opens == open.count, "a store that is gone has a place")
+        let waiters = waiting.values.reduce(0) { $0 + $1.count }
+        try hold(
+            readies == ready.count && opens == open.count && waits == waiters,
+            "a store that is gone has a place")
         try hold(
             complete.union(rising).union(active).isSubset(of: Set(lives.keys)), "a life is gone")
         try hold(uploads == shares, "\(uploads) are uploaded, and \(shares) are counted")

@@ -46,10 +46,14 @@ package struct LogFold: Sendable, Equatable {
             commit.epoch >= lastEpoch
         else { throw LogInconsistency(sequence: commit.first) }
         var sequence = commit.first
+        // The session of a former program, which began with the batch that follows it.
+        var former: (session: Incarnation, owner: Name?)?
         for block in commit.blocks {
             switch block {
             case .batch(let incarnation, let batch):
-                let owner = sessions[incarnation]?.owner
+                let owner =
+                    incarnation == former?.session
+                    ? former?.owner : sessions[incarnation]?.owner
                 directory.note(batch.loads(), by: owner, from: sequence)
                 // A forgotten session has no ledger. Its actions are only history.
                 let isAscending = sessions.change(incarnation) {
@@ -58,6 +62,8 @@ package struct LogFold: Sendable, Equatable {
                         at: sequence, epoch: commit.epoch, timestamp: commit.timestamp)
                 }
                 guard isAscending != false else { throw LogInconsistency(sequence: sequence) }
+            case .event(.visited, let owner):
+                former = (Incarnation(sequence.rawValue), owner)
             case .event(let event, let owner): apply(event, by: owner, at: sequence)
             }
             sequence = sequence.advanced(by: UInt64(block.count))

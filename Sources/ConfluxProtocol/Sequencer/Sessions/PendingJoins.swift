@@ -4,7 +4,11 @@ import ConfluxVocabulary
 struct PendingJoin: Sendable {
     /// The last hello of its process.
     fileprivate(set) var hello: Hello
-    fileprivate(set) var connection: ConnectionID
+    fileprivate(set) var connection: ConnectionID {
+        didSet { isCutOff = false }
+    }
+    /// Whether that connection has ended, and its process has not come back by another one.
+    fileprivate(set) var isCutOff = false
     /// What the entry says, whatever later hellos say.
     let name: Name?
     let isKeyed: Bool
@@ -41,6 +45,8 @@ struct PendingJoins: Sendable {
         for (name, nonce) in nonces {
             try hold(joins[nonce]?.name == name, "\(nonce) does not join as \(name)")
         }
+        let named = joins.values.count { $0.name != nil }
+        try hold(named == nonces.count, "\(named) join under names, and \(nonces.count) are known")
         let count = joins.values.reduce(0) { $0 + $1.hello.countedNames }
         try hold(
             names.total == count, "the hellos have \(count) names, and \(names.total) are counted")
@@ -68,6 +74,13 @@ struct PendingJoins: Sendable {
         joins[hello.nonce]?.hello = hello
         joins[hello.nonce]?.connection = connection
         names.add(hello.countedNames, of: hello.sharer(on: connection))
+    }
+
+    /// A connection has ended.
+    mutating func cutOff(_ connection: ConnectionID) {
+        for (nonce, join) in joins where join.connection == connection {
+            joins[nonce]?.isCutOff = true
+        }
     }
 
     /// Removes and returns the hello with a nonce.

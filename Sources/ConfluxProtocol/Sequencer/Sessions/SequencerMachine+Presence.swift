@@ -223,6 +223,7 @@ extension SequencerMachine {
         {
             sessions.cutOff(incarnation)
         }
+        joining.cutOff(connection)
         questions.abandon(askedBy: connection)
         confirmations.forgetHello(from: connection)
     }

@@ -246,6 +246,8 @@ extension SequencerMachine {
                 incarnation: incarnation, nonce: nonce, name: pending.name,
                 owner: owner, isKeyed: pending.isKeyed, quietSince: now))
         effects.append(.note(.joined(incarnation, name: pending.name, owner: owner)))
+        // Its process has gone before it had a welcome. So it has dispatched nothing, and nobody can continue it.
+        if pending.isCutOff, !pending.isKeyed { return forget(incarnation) }
         bind(incarnation, pending.hello, to: pending.connection, at: now, into: &effects)
     }
 

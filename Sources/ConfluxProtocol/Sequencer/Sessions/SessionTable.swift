@@ -265,7 +265,8 @@ struct SessionTable: Sendable, Equatable {
                 continue
             }
             try hold(
-                byName[name] == incarnation, "\(incarnation) is live, and another one is \(name)")
+                byName[name] == incarnation,
+                "\(incarnation) is live as \(name), and is not found by that name")
         }
         try hold(byNonce.count == sessions.count, "a nonce finds a session that is gone")
         try hold(
@@ -275,7 +276,8 @@ struct SessionTable: Sendable, Equatable {
         try hold(
             awayCount == away.count, "\(away.count) sessions are away, and \(awayCount) have left")
         try hold(
-            owned == ownerCounts, "the keys have \(owned) sessions, and \(ownerCounts) are counted")
+            owned == ownerCounts,
+            "the keys have or reserve \(owned) sessions, and \(ownerCounts) are counted")
     }
 
     // MARK: Outcomes
@@ -301,23 +303,45 @@ struct SessionTable: Sendable, Equatable {
 
     // MARK: Forgetting
 
-    /// The session that has been away longest. It is the first to be forgotten (rule 10). nil if no
-    /// node is away.
+    /// The session that is the first to be forgotten (rule 10): the one that has been away longest, of those without a
+    /// session key if there are any. nil if no node is away.
     var longestAway: Incarnation? { away.first }
 
     /// The same for one key.
     func longestAway(of owner: Name) -> Incarnation? { away.first(of: owner) }
 }
 
-/// Sessions whose nodes are away, ordered by how long, for all keys together and for each key.
+/// Sessions whose nodes are away, ordered by how long, for all keys together and for each key. Those that a process can
+/// continue by a session key come last.
 ///
 /// Two tables that differ only in this are equal. While a log is read, no session is forgotten to
 /// make room for another, and ``SessionTable/measureSilence(from:)`` sets the order when the tenure
 /// begins.
 private struct AwaySessions: Sendable, Equatable {
-    private var all = ArrivalQueue<Incarnation>()
-    /// *Invariant*: no queue is empty.
-    private var byOwner: [Name: ArrivalQueue<Incarnation>] = [:]
+    private struct Queues {
+        var unkeyed = ArrivalQueue<Incarnation>()
+        var keyed = ArrivalQueue<Incarnation>()
+
+        var count: Int { unkeyed.count + keyed.count }
+        var first: Incarnation? { unkeyed.first ?? keyed.first }
+
+        mutating func append(_ session: Session) {
+            if session.isKeyed {
+                keyed.append(session.incarnation)
+            } else {
+                unkeyed.append(session.incarnation)
+            }
+        }
+
+        mutating func remove(_ session: Session) {
+            unkeyed.remove(session.incarnation)
+            keyed.remove(session.incarnation)
+        }
+    }
+
+    private var all = Queues()
+    /// *Invariant*: none is empty.
+    private var byOwner: [Name: Queues] = [:]
 
     var count: Int { all.count }
     var first: Incarnation? { all.first }
@@ -325,15 +349,15 @@ private struct AwaySessions: Sendable, Equatable {
     func first(of owner: Name) -> Incarnation? { byOwner[owner]?.first }
 
     mutating func append(_ session: Session) {
-        all.append(session.incarnation)
+        all.append(session)
         guard let owner = session.owner else { return }
-        byOwner[owner, default: ArrivalQueue()].append(session.incarnation)
+        byOwner[owner, default: Queues()].append(session)
     }
 
     mutating func remove(_ session: Session) {
-        all.remove(session.incarnation)
+        all.remove(session)
         guard let owner = session.owner else { return }
-        byOwner[owner]?.remove(session.incarnation)
+        byOwner[owner]?.remove(session)
         if byOwner[owner]?.first == nil { byOwner[owner] = nil }
     }
 

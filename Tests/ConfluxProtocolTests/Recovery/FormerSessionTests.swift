@@ -1,0 +1,64 @@
+import ConfluxVocabulary
+import Testing
+
+@testable import ConfluxProtocol
+
+/// Logs of former programs, which began the session of a single dispatch with a `visited` entry.
+struct FormerSessionTests {
+    private let log = LogID(high: 1, low: 2)
+    private let list = Name("list")!
+
+    private func commit(_ first: UInt64, _ build: (inout CommitBuilder) -> Void) throws -> Commit {
+        var builder = CommitBuilder(
+            log: log, epoch: Epoch(1), predecessor: first == 1 ? .none : Epoch(1),
+            first: SequenceNumber(first))
+        build(&builder)
+        let body = builder.finish(timestamp: Timestamp(first)).dropFirst(Frame.size)
+        return try Commit.decode(body: body)
+    }
+
+    private func batch(_ text: String) -> Batch {
+        var builder = BatchBuilder()
+        builder.append(
+            target: BatchTarget(target: .state(list), schemaVersion: 1, coding: .json),
+            payload: Array(text.utf8))
+        return builder.finish(firstCounter: 1, settled: 0)
+    }
+
+    @Test func `the action counts for the key that dispatched it, and leaves no session`() throws {
+        let key = try #require(Name("ops"))
+        var fold = LogFold(log: log)
+        try fold.apply(
+            commit(1) { $0.append(.claim(epoch: Epoch(1), nonce: Nonce(high: 3, low: 4))) },
+            byteCount: 10)
+        try fold.apply(
+            commit(2) {
+                $0.append(.visited(nonce: Nonce(high: 5, low: 6)), by: key)
+                $0.append(batch("1"), from: Incarnation(2))
+            }, byteCount: 10)
+        #expect(fold.last == SequenceNumber(3))
+        #expect(fold.sessions.count == 0)
+        #expect(fold.directory.states[list]?.owner == key)
+        #expect(try LogFold(checkpoint: fold.encoded()[...]) == fold)
+    }
+
+    @Test func `a checkpoint's sessions of that kind are left out`() throws {
+        var fold = LogFold(log: log)
+        try fold.apply(
+            commit(1) { $0.append(.claim(epoch: Epoch(1), nonce: Nonce(high: 3, low: 4))) },
+            byteCount: 10)
+        let nonce = Nonce(high: 0x5555_5555_5555_5555, low: 0x6666_6666_6666_6666)
+        try fold.apply(
+            commit(2) {
+                $0.append(.joined(nonce: nonce, name: nil, rejoining: .none, isKeyed: false))
+            }, byteCount: 10)
+        var bytes = fold.encoded()
+        // The presence follows the nonce and the name, of which there is none.
+        let end = try #require(bytes.firstRange(of: [UInt8](repeating: 0x66, count: 8))).upperBound
+        #expect(bytes[end + 1] == Session.Presence.live.rawValue)
+        bytes[end + 1] = 2
+        let former = try LogFold(checkpoint: bytes[...])
+        #expect(former.sessions.count == 0 && former.last == fold.last)
+        #expect(former.directory == fold.directory)
+    }
+}
