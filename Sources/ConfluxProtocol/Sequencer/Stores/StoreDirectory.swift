@@ -22,7 +22,7 @@ struct StoreDirectory: Sendable {
     private(set) var hosting = HostingIndex()
     /// The stores whose hosts have changed, since their versions were reviewed (rule 17).
     private(set) var hostsChanged = StoreQueue()
-    private var names = KnownNames()
+    private(set) var names = KnownNames()
 
     /// Changes the work under way for a store.
     ///
@@ -114,48 +114,6 @@ struct StoreDirectory: Sendable {
             let seen = states.seen.lazy.map(\.key.text)
             return [named.filter { $0 > last }.min(), seen.filter { $0 > last }.min()]
                 .compactMap { $0 }.min()
-        }
-    }
-
-    // MARK: Invariants
-
-    func checkInvariants() throws(BrokenInvariant) {
-        try lives.checkInvariants()
-        try states.checkInvariants()
-        let storeCount = lives.count + beginnings.count
-        try hold(
-            stores.total == storeCount, "\(storeCount) stores, and \(stores.total) are counted")
-        let bytes =
-            lives.lives.values.reduce(0) { $0 + $1.record.initialBytes }
-            + beginnings.values.reduce(0) { $0 + $1.initial.bytes.count }
-        try hold(
-            initialBytes.total == bytes,
-            "\(bytes) first bytes, and \(initialBytes.total) are counted")
-        let named = lives.lives.keys.count { $0.instance != .shared } + states.seenCount
-        try hold(names.count == named, "\(named) names, and \(names.count) are counted")
-        for (name, life) in lives.lives {
-            for incarnation in life.work.hosts.keys {
-                try hold(
-                    hosting[incarnation]?.stores.contains(name) == true,
-                    "\(incarnation) hosts \(name), and the index does not say so")
-            }
-        }
-        for incarnation in hosting.incarnations {
-            guard let node = hosting[incarnation] else { continue }
-            for name in node.stores {
-                try hold(
-                    lives[name]?.work.hosts[incarnation] != nil,
-                    "\(incarnation) does not host \(name)")
-            }
-            for state in node.states {
-                try hold(
-                    states[state]?.bridges[incarnation] != nil,
-                    "\(incarnation) does not bridge \(state)")
-            }
-            try hold(
-                node.stopped.isSubset(of: node.stores),
-                "\(incarnation) stopped what it does not host")
-            try hold(!node.stores.isEmpty || !node.states.isEmpty, "\(incarnation) hosts nothing")
         }
     }
 
