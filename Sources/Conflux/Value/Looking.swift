@@ -34,7 +34,9 @@ extension Store where State: ValueHolder {
     ///   looks, which is called in the lane, holding no lock.
     /// - Returns: A signal that doesn't keep the store alive.
     @usableFromInline
-    func looking<Sent>(_ begin: @escaping (_ send: @escaping (Sent) -> Void) -> Look) -> Signal<Sent> {
+    func looking<Sent>(_ begin: @escaping (_ send: @escaping (Sent) -> Void) -> Look) -> Signal<
+        Sent
+    > {
         let (core, state) = (core, computed.state._state)
         return .of { observation, send in
             // Used in the lane alone.
@@ -58,7 +60,9 @@ extension Store where State: ValueHolder {
         _ body: @escaping @isolated(any) @Sendable (State.Value) -> Void
     ) -> any Disposable {
         let call = vouching(for: body, as: (@Sendable (State.Value) -> Void).self)
-        return changes(of: parts, named: false).begin(Observation(owner: object), on: body.isolation) {
+        return changes(of: parts, named: false).begin(
+            Observation(owner: object), on: body.isolation
+        ) {
             call($0.0)
         }
     }
@@ -74,7 +78,8 @@ extension Store where State: ValueHolder {
         let call = vouching(
             for: body,
             as: (@Sendable (State.Value, Set<PartialKeyPath<State.Value>>) -> Void).self)
-        return changes(of: parts, named: true).begin(Observation(owner: object), on: body.isolation) {
+        return changes(of: parts, named: true).begin(Observation(owner: object), on: body.isolation)
+        {
             call($0.0, $0.1)
         }
     }
