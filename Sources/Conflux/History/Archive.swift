@@ -177,25 +177,30 @@ public struct Archive: Sendable {
                     """, error)
             }
         }
-        let core = store.core
         let archived = Archived(
-            file: file, names: (space, name), version: version, idle: idle
+            file: file, names: (space, name), version: version, idle: idle,
+            count: { state.version }
         ) {
-            try CanonicalCoder().encode(state.content)
+            let (value, count) = state.readVersion { $0 }
+            return (try CanonicalCoder().encode(value), count)
         }
-        guard let restored else {
-            archived.begin(state, in: core, isInside: false)
-            // A value that changed before the keeping began has not been saved.
-            if state.version > 0 { archived.changed() }
-            return archived
+        let core = store.core
+        let changes = LateDisposable()
+        let token = core.whenEnded { [weak archived] in archived?.dispose() }
+        archived.begin(isRestored: restored != nil) {
+            changes.dispose()
+            if let token { core.forgetClose(token) }
         }
-        archived.noteRestored()
-        core.runPastGate { [weak archived] in
+        let begin: @Sendable () -> Void = { [weak archived, restored] in
             guard let archived, !archived.isDisposed else { return }
-            state.replace(restored)
+            if let restored { state.replace(restored) }
             // From here on everything is a change, also what observers dispatch in response.
-            archived.begin(state, in: core, isInside: true)
+            if restored != nil { archived.noteRestored() }
+            changes.become(state.add(Observation()) { [weak archived] _ in archived?.changed() })
+            // A value that changed before the keeping began has not been saved.
+            archived.changed()
         }
+        if restored == nil { core.run(begin) } else { core.runPastGate(begin) }
         return archived
     }
 }
@@ -207,14 +212,14 @@ public final class Archived: Disposable, Sendable {
     private struct Content {
         var isEnabled = true
         var isDisposed = false
-        /// How many changes there were, and how many of them are saved; nil if nothing has been saved.
-        var changeCount: UInt64 = 0
+        /// How often the saved value had been changed; nil if nothing has been saved, and the most while the value
+        /// is to be restored.
         var savedCount: UInt64?
-        var hasUnsavedChanges: Bool { changeCount > savedCount ?? 0 }
         var lastChange = DispatchTime.now()
         /// Whether ``look()`` is scheduled.
         var isScheduled = false
-        var observation: (any Disposable & Sendable)?
+        /// *Use*: called once, at the end.
+        var atEnd: (@Sendable () -> Void)?
     }
 
     /// The name that keeps this use of the archive's folder apart.
@@ -226,7 +231,9 @@ public final class Archived: Disposable, Sendable {
     private let file: ArchiveFile
     private let version: Int
     private let idle: Duration
-    private let encode: @Sendable () throws -> [UInt8]
+    /// How often the value was changed.
+    private let count: @Sendable () -> UInt64
+    private let encode: @Sendable () throws -> (bytes: [UInt8], count: UInt64)
     /// Held during a write.
     private let writing = Mutex(())
     private let queue = DispatchQueue(label: "conflux.archive")
@@ -234,43 +241,32 @@ public final class Archived: Disposable, Sendable {
 
     init(
         file: ArchiveFile, names: (space: String, name: String), version: Int, idle: Duration,
-        encode: @escaping @Sendable () throws -> [UInt8]
+        count: @escaping @Sendable () -> UInt64,
+        encode: @escaping @Sendable () throws -> (bytes: [UInt8], count: UInt64)
     ) {
         self.file = file
         (space, name) = names
         self.version = version
         self.idle = idle
-        self.encode = encode
+        (self.count, self.encode) = (count, encode)
     }
 
     deinit {
         dispose()
     }
 
-    /// Begins to watch for changes.
-    ///
-    /// - Parameters:
-    ///   - value: What is kept.
-    ///   - lane: Its lane.
-    ///   - isInside: Whether this is called in the lane.
-    func begin<Value, Action>(
-        _ value: ValueState<Value, Action>, in lane: Lane, isInside: Bool
-    ) {
-        let observation = LateDisposable()
-        let watch: @Sendable () -> Void = { [weak self] in
-            observation.become(value.add(Observation()) { _ in self?.changed() })
+    /// Takes what is to be called at the end. Called once, before anything else.
+    func begin(isRestored: Bool, _ end: @escaping @Sendable () -> Void) {
+        state.withLock { state in
+            state.atEnd = end
+            if isRestored { state.savedCount = .max }
         }
-        if isInside { watch() } else { lane.run(watch) }
-        let token = lane.whenEnded { [weak self] in self?.dispose() }
-        let end = AnyDisposable {
-            observation.dispose()
-            if let token { lane.forgetClose(token) }
-        }
-        let isOver = state.withLock { state in
-            if !state.isDisposed { state.observation = end }
-            return state.isDisposed
-        }
-        if isOver { end.dispose() }
+    }
+
+    /// Records that the value is the one in the file. Called in the lane.
+    func noteRestored() {
+        let count = count()
+        state.withLock { $0.savedCount = count }
     }
 
     /// Whether changes are saved automatically. When it is switched on again, what has changed meanwhile is
@@ -298,49 +294,36 @@ public final class Archived: Disposable, Sendable {
     ///
     /// - Throws: ``StoreError``: `unencodable`, `unwritable`. What was saved before is still there.
     public func save() throws(StoreError) {
-        // Read before the value. So the value has at least that many changes.
-        let count = state.withLock { $0.savedCount == $0.changeCount ? nil : $0.changeCount }
-        guard let count else { return }
-        let result: Result<Void, StoreError>?
-        do throws(StoreError) {
-            let bytes = try encoded()
-            result = writing.withLock { _ in write(bytes, of: count) }
-        } catch {
-            result = .failure(error)
-        }
-        guard let result else { return }
+        if let saved = state.withLock({ $0.savedCount }), saved >= count() { return }
+        guard let result = encodeAndWrite() else { return }
         results.send(value: result)
         try result.get()
     }
 
-    private func encoded() throws(StoreError) -> [UInt8] {
+    /// Writes the value, unless another thread has written this or a newer one.
+    private func encodeAndWrite() -> Result<Void, StoreError>? {
+        let (bytes, count): ([UInt8], UInt64)
         do {
-            return try encode()
+            (bytes, count) = try encode()
         } catch {
-            throw StoreError(
-                .unencodable,
-                """
-                The value can't be encoded, and is not saved. Correct how its type encodes itself: \
-                \(error)
-                """, error)
+            return .failure(
+                StoreError(
+                    .unencodable,
+                    """
+                    The value can't be encoded, and is not saved. Correct how its type encodes itself: \
+                    \(error)
+                    """, error))
         }
-    }
-
-    /// Writes a value, unless another thread has written this or a newer one.
-    private func write(_ bytes: [UInt8], of count: UInt64) -> Result<Void, StoreError>? {
-        if let saved = state.withLock({ $0.savedCount }), saved >= count { return nil }
-        do throws(StoreError) {
-            try file.write(bytes, version: version)
-            state.withLock { $0.savedCount = count }
-            return .success(())
-        } catch {
-            return .failure(error)
+        return writing.withLock { _ in
+            if let saved = state.withLock({ $0.savedCount }), saved >= count { return nil }
+            do throws(StoreError) {
+                try file.write(bytes, version: version)
+                state.withLock { $0.savedCount = count }
+                return .success(())
+            } catch {
+                return .failure(error)
+            }
         }
-    }
-
-    /// Records that the value is the one in the file.
-    func noteRestored() {
-        state.withLock { $0.savedCount = $0.changeCount }
     }
 
     /// Whether the keeping has ended.
@@ -348,23 +331,22 @@ public final class Archived: Disposable, Sendable {
 
     /// Ends the keeping, after a last save unless it is switched off. ``saves`` reports how that ended.
     public func dispose() {
-        let (maySave, observation) = state.withLock { state in
-            let maySave = state.isEnabled && !state.isDisposed && state.hasUnsavedChanges
-            state.isDisposed = true
-            defer { state.observation = nil }
-            return (maySave, state.observation)
+        let (wasEnabled, end) = state.withLock { state in
+            defer { (state.isDisposed, state.atEnd) = (true, nil) }
+            return (state.isEnabled && !state.isDisposed, state.atEnd)
         }
-        observation?.dispose()
-        // `saves` reports the result.
-        if maySave { _ = try? save() }
+        end?()
+        if wasEnabled { saveChanges() }
     }
 
-    /// Counts a change of the value, and has it saved after the idle time.
+    /// Saves the value if it has changed. ``saves`` reports how that ended.
+    private func saveChanges() {
+        if count() > state.withLock({ $0.savedCount }) ?? 0 { _ = try? save() }
+    }
+
+    /// Has the value saved after the idle time, if it has changed.
     func changed() {
-        state.withLock { state in
-            state.changeCount += 1
-            state.lastChange = .now()
-        }
+        state.withLock { $0.lastChange = .now() }
         schedule(after: idle)
     }
 
@@ -382,15 +364,12 @@ public final class Archived: Disposable, Sendable {
     private func look() {
         let rest = state.withLock { state -> Duration? in
             state.isScheduled = false
-            guard state.isEnabled, !state.isDisposed, state.hasUnsavedChanges else {
-                return nil
-            }
+            guard state.isEnabled, !state.isDisposed else { return nil }
             let passed = DispatchTime.now().uptimeNanoseconds - state.lastChange.uptimeNanoseconds
             return idle - .nanoseconds(Int64(clamping: passed))
         }
         guard let rest else { return }
         if rest > .zero { return schedule(after: rest) }
-        // `saves` reports the result.
-        _ = try? save()
+        saveChanges()
     }
 }

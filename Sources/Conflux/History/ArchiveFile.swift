@@ -12,12 +12,10 @@ import Foundation
 ///
 /// **Names.** Some disks ignore case in names. So names are written in lower case. A hexadecimal number with a
 /// bit for each character says which letters are capitals: `1~ab.archive` is `ab` of the space `1`, and
-/// `1~ab^2.archive` is `aB`. Older versions wrote `1~aB.archive` for the latter, which is still read.
+/// `1~ab^2.archive` is `aB`.
 struct ArchiveFile: Sendable {
     private let folder: URL
-    /// The file's name, and the one that older versions gave it.
     private let name: String
-    private let formerName: String
 
     private var url: URL { folder.appendingPathComponent(name) }
 
@@ -30,7 +28,6 @@ struct ArchiveFile: Sendable {
     init(folder: URL, space: String, name: String) {
         self.folder = folder
         self.name = "\(Self.caseless(space))~\(Self.caseless(name)).archive"
-        formerName = "\(space)~\(name).archive"
     }
 
     /// Encodes a name so that no two encoded names differ in case alone.
@@ -49,14 +46,9 @@ struct ArchiveFile: Sendable {
     ///
     /// - Returns: The schema version, the bytes, and where they are; nil if nothing was saved.
     func read() throws(StoreError) -> (version: Int, bytes: [UInt8], url: URL)? {
-        let present = try names()
-        // Compared exactly: on a disk that ignores case, another file may answer to the name.
-        for name in [name, formerName] where present.contains(name) {
-            let url = folder.appendingPathComponent(name)
-            let (version, bytes) = try read(url)
-            return (version, bytes, url)
-        }
-        return nil
+        guard try names().contains(name) else { return nil }
+        let (version, bytes) = try read(url)
+        return (version, bytes, url)
     }
 
     private func names() throws(StoreError) -> [String] {

@@ -18,9 +18,9 @@ import Synchronization
 ///
 /// A value is restored in the store's lane, after all actions dispatched before: before the call returns if
 /// the store is on `.immediate` and idle, otherwise soon after, on the store's executor. Until then
-/// ``position`` does not change, and the next step counts from where the pending steps lead. A step that
-/// commits have made impossible by then is skipped. A restored value notifies observers like any change;
-/// middleware does not see it.
+/// ``position`` does not change. A step is refused if it is impossible from the present position, and
+/// skipped if commits or other steps have made it impossible when its turn comes. A restored value notifies observers
+/// like any change; middleware does not see it.
 ///
 /// It may be used on any thread, keeps the store alive, and records until it is disposed or released. A store
 /// that a node replicates can be recorded, but not brought back: the log decides its value.
@@ -51,18 +51,18 @@ where State.Value: Codable {
 
     private struct Record: Sendable {
         var steps: [Step]
-        var path: RecorderPath
-        /// Whether the first value is known. It includes what was committed before.
-        var hasBegun = false
-        /// *Use*: the commit under way. A chain reports all its actions before the first one is
-        /// committed.
-        var commit: RecordedCommit?
+        var position = 0
+        /// *Use*: what the commit under way consists of. A chain reports all its actions before the first one
+        /// is committed.
+        var actions: [RecorderTap.Action] = []
+        /// Whether the change under way is a step of this recorder.
+        var isStepping = false
+        var registrations: [any Disposable]? = []
     }
 
     private let store: Store<State>
     private let capacity: Int
     private let record: Mutex<Record>
-    private let registration = Mutex<AnyDisposable?>(nil)
 
     /// Begins to record.
     ///
@@ -73,20 +73,23 @@ where State.Value: Codable {
         precondition(capacity >= 2, "a recorder of \(capacity) values has nothing to go back to")
         self.store = store
         self.capacity = capacity
-        let first = Step(value: store.value, action: nil, timestamp: WallClock.now)
-        record = Mutex(Record(steps: [first], path: RecorderPath(capacity: capacity)))
-        let tap = RecorderTap(
-            begin: { [weak self] in self?.begin() },
-            end: { [weak self] action, timestamp in self?.end(action, timestamp) })
-        let registered = store.core.scope.middleware.register(tap, for: store.core)
-        registration.withLock { $0 = registered }
-        // What was committed before the registration belongs to the first value.
-        store.core.run { [weak self] in
-            let value = store.computed.state._state.content
+        let timestamp = WallClock.now
+        let state = store.computed.state._state
+        record = Mutex(
+            Record(steps: [Step(value: state.content, action: nil, timestamp: timestamp)]))
+        let tap = RecorderTap { [weak self] action in
             self?.record.withLock { record in
-                record.hasBegun = true
-                record.steps = [Step(value: value, action: nil, timestamp: first.timestamp)]
+                if let action { record.actions.append(action) } else { record.actions = [] }
             }
+        }
+        let looks = LateDisposable()
+        let tapping = store.core.scope.middleware.register(tap, for: store.core)
+        record.withLock { $0.registrations = [looks, tapping] }
+        // What was committed before this belongs to the first value.
+        store.core.run { [weak self] in
+            let first = Step(value: state.held, action: nil, timestamp: timestamp)
+            self?.record.withLock { $0.steps = [first] }
+            looks.become(state.add(Observation()) { [weak self] in self?.note($0.held) })
         }
     }
 
@@ -95,35 +98,33 @@ where State.Value: Codable {
     }
 
     /// Whether the recording has ended.
-    public var isDisposed: Bool { registration.withLock { $0 == nil } }
+    public var isDisposed: Bool { record.withLock { $0.registrations == nil } }
 
     /// Ends the recording. What was recorded stays, and can be brought back.
     public func dispose() {
-        let registered = registration.withLock { registration in
-            defer { registration = nil }
-            return registration
+        for registration in record.withLock({ $0.registrations.take() }) ?? [] {
+            registration.dispose()
         }
-        registered?.dispose()
     }
 
     /// The recorded values, oldest first.
     public var steps: [Step] { record.withLock { $0.steps } }
 
     /// The index in ``steps`` of the value that the store has. It moves when a step is made.
-    public var position: Int { record.withLock { $0.path.position } }
+    public var position: Int { record.withLock { $0.position } }
 
     /// Brings back the value before the present one, in the store's lane.
     ///
     /// - Throws: ``StoreError``: `noSuchStep` at the oldest one, `replicated`.
     public func back() throws(StoreError) {
-        try go(.by(-1))
+        try go { $0 - 1 }
     }
 
     /// Brings back the value after the present one, in the store's lane.
     ///
     /// - Throws: ``StoreError``: `noSuchStep` at the newest one, `replicated`.
     public func forward() throws(StoreError) {
-        try go(.by(1))
+        try go { $0 + 1 }
     }
 
     /// Brings back a value, in the store's lane.
@@ -132,7 +133,7 @@ where State.Value: Codable {
     ///   another value there.
     /// - Throws: ``StoreError``: `noSuchStep`, `replicated`.
     public func jump(to position: Int) throws(StoreError) {
-        try go(.to(position))
+        try go { _ in position }
     }
 
     /// All that is kept, as JSON in UTF-8. It is encoded on this thread.
@@ -142,7 +143,7 @@ where State.Value: Codable {
     public func export() throws(CodingFailure) -> [UInt8] {
         let record = record.withLock { $0 }
         return try CanonicalCoder().encode(
-            Tape(position: record.path.position, steps: record.steps))
+            Tape(position: record.position, steps: record.steps))
     }
 
     /// Replaces the recording by one that a recorder of the same state has exported, and brings back the value
@@ -166,33 +167,29 @@ where State.Value: Codable {
         let kept = min(surplus, tape.position)
         try checkFree()
         let steps = Array(tape.steps[kept...].prefix(capacity))
-        let all = RecorderMove.all(count: steps.count, position: tape.position - kept)
-        make(record.withLock { $0.path.plan(all) }) { $0.steps = steps }
+        step { record in
+            (record.steps, record.position) = (steps, tape.position - kept)
+        }
     }
 
     // MARK: Steps
 
-    private func go(_ move: RecorderMove) throws(StoreError) {
+    private func go(_ target: @escaping @Sendable (_ position: Int) -> Int) throws(StoreError) {
         try checkFree()
-        let version = store.computed.state._state.version
-        let plan = record.withLock { record -> Result<Int, StoreError> in
-            // When observers are called, the commit under way is visible already.
-            let isVisible = record.commit.map { $0.version != version } ?? false
-            let place = record.path.end(afterCommit: isVisible)
-            if record.path.place(place, after: move) != nil {
-                return .success(record.path.plan(move))
-            }
-            let isThere = !isVisible && record.path.isAtRest
-            return .failure(
-                StoreError(
-                    .noSuchStep,
-                    """
-                    There is no value \(move.target(from: place.position)): \(place.count) are kept, \
-                    from 0 on, and the store \(isThere ? "is" : "will be") at \(place.position). \
-                    Choose one of those (`steps`).
-                    """))
+        let (position, count) = record.withLock { ($0.position, $0.steps.count) }
+        guard (0..<count).contains(target(position)) else {
+            throw StoreError(
+                .noSuchStep,
+                """
+                There is no value \(target(position)): \(count) are kept, from 0 on, and the store is at \
+                \(position). Choose one of those (`steps`).
+                """)
         }
-        make(try plan.get())
+        step { record in
+            // Commits may have come before the step.
+            let next = target(record.position)
+            if record.steps.indices.contains(next) { record.position = next }
+        }
     }
 
     private func checkFree() throws(StoreError) {
@@ -205,70 +202,41 @@ where State.Value: Codable {
             """)
     }
 
-    /// Makes a step that was planned: in the lane, as soon as no lock pauses the flow.
-    ///
-    /// - Parameters:
-    ///   - number: The step's number in the plan.
-    ///   - change: What else it does to the record.
-    private func make(
-        _ number: Int, _ change: @escaping @Sendable (inout Record) -> Void = { _ in }
-    ) {
-        // If a node has begun to replicate the store, the store drops the step, and this object
-        // with it.
-        let planned = AtEnd { [self] in record.withLock { $0.path.forget(number) } }
+    /// Makes a step: in the lane, as soon as no lock pauses the flow.
+    private func step(_ move: @escaping @Sendable (inout Record) -> Void) {
         store.core.runPastGate { [self] in
             // What is replaced is released outside the lock: that may run user code.
-            let (value, former) = record.withLock { record -> (State.Value?, [Step]) in
+            let (value, former) = record.withLock { record in
                 let former = record.steps
-                guard record.path.make(number) else { return (nil, former) }
-                change(&record)
-                return (record.steps[record.path.position].value, former)
+                move(&record)
+                record.isStepping = true
+                return (record.steps[record.position].value, former)
             }
-            if let value { store.computed.state._state.replace(value) }
-            withExtendedLifetime((former, planned)) {}
+            store.computed.state._state.replace(value)
+            record.withLock { $0.isStepping = false }
+            withExtendedLifetime(former) {}
         }
     }
 
     // MARK: Commits
 
-    /// An action is about to be committed; called in the lane.
-    private func begin() {
-        let version = store.computed.state._state.version
-        record.withLock { record in
-            var commit = record.commit ?? RecordedCommit(version: version)
-            commit.expected += 1
-            record.commit = commit
+    /// The value has changed; called in the lane.
+    private func note(_ value: State.Value) {
+        let former = record.withLock { record in
+            record.isStepping ? nil : record.steps[record.position].value
         }
-    }
-
-    /// An action was committed or refused; called in the lane.
-    private func end(_ action: RecorderTap.Action?, _ timestamp: Timestamp) {
-        let (value, version) = store.computed.state._state.readVersion { $0 }
-        let former = record.withLock { record -> State.Value? in
-            record.commit?.note(action)
-            // A commit that began before the registration belongs to the first value.
-            guard let commit = record.commit, commit.expected == 0 else { return nil }
-            guard commit.version != version, record.hasBegun else {
-                record.commit = nil
-                return nil
-            }
-            return record.steps[record.path.position].value
-        }
-        guard let former else { return }
         // The comparison may be user code, so it runs outside the lock.
-        let isStep = !Self.isSame(former, value)
-        // What is forgotten is released outside the lock: that may run user code.
-        let forgotten = record.withLock { record -> [Step] in
-            let actions = record.commit?.actions ?? []
-            record.commit = nil
-            guard isStep else { return [] }
-            var forgotten = Array(record.steps[(record.path.position + 1)...])
-            record.steps.removeSubrange((record.path.position + 1)...)
-            record.steps.append(
-                Step(
-                    value: value, action: actions.joined(separator: ", "), timestamp: timestamp))
+        guard let former, !Self.isSame(former, value) else { return }
+        // What is forgotten is released outside the lock, too.
+        let forgotten = record.withLock { record in
+            let name = record.actions.last { $0.isName }?.text
+            let action = name ?? record.actions.map(\.text).joined(separator: ", ")
+            var forgotten = Array(record.steps[(record.position + 1)...])
+            record.steps.removeSubrange((record.position + 1)...)
+            let timestamp = record.actions.first?.timestamp ?? WallClock.now
+            record.steps.append(Step(value: value, action: action, timestamp: timestamp))
             if record.steps.count > capacity { forgotten.append(record.steps.removeFirst()) }
-            record.path.commit()
+            record.position = record.steps.count - 1
             return forgotten
         }
         withExtendedLifetime(forgotten) {}
@@ -289,39 +257,17 @@ private struct RecorderTap: CommitObserver {
         let text: String
         /// Whether the text is the name that the dispatcher gave. It then names the whole chain.
         let isName: Bool
+        let timestamp: Timestamp
     }
 
-    let begin: @Sendable () -> Void
-    /// Gets nil for an action that was refused.
-    let end: @Sendable (Action?, Timestamp) -> Void
+    /// Gets each action that is about to be committed, and nil for each that has been committed or refused.
+    let note: @Sendable (Action?) -> Void
 
     func willCommit<S: State>(_ commit: CommittedAction<S>) {
-        begin()
-    }
-
-    func didCommit<S: State>(_ commit: CommittedAction<S>, refusal: (any Error)?) {
-        guard refusal == nil else { return end(nil, commit.context.timestamp) }
         let name = commit.label?.name ?? ""
         let text = name.isEmpty ? String(describing: commit.action) : name
-        end(Action(text: text, isName: !name.isEmpty), commit.context.timestamp)
-    }
-}
-
-/// What a store is committing: one action, or those of a chain.
-private struct RecordedCommit: Sendable {
-    /// The value's version before.
-    let version: UInt64
-    /// How many actions have begun and not ended.
-    var expected = 0
-    private(set) var actions: [String] = []
-
-    init(version: UInt64) {
-        self.version = version
+        note(Action(text: text, isName: !name.isEmpty, timestamp: commit.context.timestamp))
     }
 
-    mutating func note(_ action: RecorderTap.Action?) {
-        expected -= 1
-        guard let action else { return }
-        if action.isName { actions = [action.text] } else { actions.append(action.text) }
-    }
+    func didCommit<S: State>(_ commit: CommittedAction<S>, refusal: (any Error)?) { note(nil) }
 }

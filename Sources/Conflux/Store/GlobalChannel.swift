@@ -155,7 +155,7 @@ package final class GlobalChannel<S: State>: @unchecked Sendable {
             dispatchWatched(action)
             return
         }
-        let places = reserve(mark, isPast: false, nil) { core, _ in core.job(action) }
+        let places = reserve(mark, nil) { core, _ in core.job(action) }
         switch places.placement {
         case .kept:
             places.serve(mark, in: scope) { _, lane in
@@ -188,52 +188,13 @@ package final class GlobalChannel<S: State>: @unchecked Sendable {
         _ action: S.Action, _ mark: UnsafeMutablePointer<ThreadMark>
     ) -> DispatchHandle {
         let tally = Tally()
-        let places = reserve(mark, isPast: false, tally) { $0.job(action, tally, order: $1) }
+        let places = reserve(mark, tally) { $0.job(action, tally, order: $1) }
         switch places.placement {
-        case .kept, .closed: serve(places, action, tally, mark)
+        case .closed: return DispatchHandle(.failed(.noStore(S.self)))
         case .paused: return dispatchWatched(action)
         case .routed: return dispatchTracked(action)
+        case .kept: break
         }
-        return tally.handle
-    }
-
-    /// Dispatches an action that passed the gate to every live store, and reports to a tally how
-    /// it ends in each.
-    ///
-    /// - Parameters:
-    ///   - action: What happens.
-    ///   - tally: Gets the outcomes.
-    ///   - mark: The thread's mark.
-    ///   - placed: Called once: when the action has its places and before the lanes are served, or
-    ///     when it needs none.
-    /// - Returns: The route that the action has to take instead. If there is one, nothing else was done.
-    func admit(
-        _ action: S.Action, _ tally: Tally, _ mark: UnsafeMutablePointer<ThreadMark>,
-        _ placed: () -> Void
-    ) -> (any ActionRoute<S>)? {
-        // Used by this thread alone.
-        nonisolated(unsafe) let (mine, thread) = (action, mark)
-        let places = scope.order.reservingInState { isOrdered in
-            reserve(thread, isPast: true, isOrdered: isOrdered, tally) {
-                $0.job(mine, tally, order: $1)
-            }
-        }
-        if places.placement == .routed {
-            guard let route = currentRoute else { return admit(action, tally, mark, placed) }
-            placed()
-            return route.route
-        }
-        placed()
-        serve(places, action, tally, mark)
-        return nil
-    }
-
-    /// Serves the lanes in which places are kept.
-    private func serve(
-        _ places: Reservation, _ action: S.Action, _ tally: Tally,
-        _ mark: UnsafeMutablePointer<ThreadMark>
-    ) {
-        if places.lanes.isEmpty { tally.report(.failed(.noStore(S.self)), order: 0) }
         places.serve(mark, in: scope) { order, lane in
             let isReleased = lane.isReleased.load(ordering: .relaxed)
             tally.report(
@@ -241,46 +202,33 @@ package final class GlobalChannel<S: State>: @unchecked Sendable {
                     ? .failed(.storeClosed(S.self))
                     : Self.core(lane).commitTracked(action, tally.ticket), order: order)
         }
-        tally.expect(max(places.lanes.count, 1))
+        tally.expect(places.lanes.count)
+        return tally.handle
     }
 
-    /// Enters the lanes that are free, and keeps a place in the others: first in lanes that others wait for.
+    /// Enters the lanes that are free, and keeps a place in the others.
     ///
     /// - Parameters:
     ///   - mark: The thread's mark.
-    ///   - isPast: Whether the dispatch has passed the gate.
-    ///   - isOrdered: Whether some stores wait for others.
     ///   - tally: Gets a failure for each store in which there is no place.
     ///   - job: Makes the job for a store.
     /// - Returns: The places. Their placement is `closed` if there is no store.
     @inline(__always)
     private func reserve(
-        _ mark: UnsafeMutablePointer<ThreadMark>, isPast: Bool, isOrdered: Bool = false,
-        _ tally: Tally?, _ job: (StoreCore<S>, _ order: Int) -> LaneJob
+        _ mark: UnsafeMutablePointer<ThreadMark>, _ tally: Tally?,
+        _ job: (StoreCore<S>, _ order: Int) -> LaneJob
     ) -> Reservation {
         registry.withLock { registry in
             if registry.isRouted { return Reservation(.routed) }
             // Read again here: a lock's holder that has dispatched has been in this mutex, so its
             // lock is seen.
-            if !isPast, watch.gate.isClosed { return Reservation(.paused) }
+            if watch.gate.isClosed { return Reservation(.paused) }
             let lanes = registry.lanes
             var places = Reservation(entering: lanes, lanes.isEmpty ? .closed : .kept)
-            if isOrdered {
-                for order in scope.order.sorted(lanes) {
-                    let hold = scope.order.hold(for: lanes[order])
-                    if hold == nil, places.enter(lanes[order], order, mark) { continue }
-                    place(
-                        job(Self.core(lanes[order]), order), order, in: lanes[order], behind: hold,
-                        &places, tally, mark)
-                }
-                return places
-            }
             var order = 0
             lanes.forEachBorrowed { lane in
                 if !places.enter(lane, order, mark) {
-                    place(
-                        job(Self.core(lane), order), order, in: lane, behind: nil, &places, tally,
-                        mark)
+                    place(job(Self.core(lane), order), order, in: lane, &places, tally, mark)
                 }
                 order += 1
             }
@@ -290,10 +238,10 @@ package final class GlobalChannel<S: State>: @unchecked Sendable {
 
     @inline(never)
     private func place(
-        _ job: LaneJob, _ order: Int, in lane: Lane, behind hold: (any LaneHold)?,
-        _ places: inout Reservation, _ tally: Tally?, _ mark: UnsafeMutablePointer<ThreadMark>
+        _ job: LaneJob, _ order: Int, in lane: Lane, _ places: inout Reservation, _ tally: Tally?,
+        _ mark: UnsafeMutablePointer<ThreadMark>
     ) {
-        if places.place(job, in: lane, behind: hold, mark) != .kept {
+        if places.place(job, in: lane, mark) != .kept {
             tally?.report(.failed(.passedOver(S.self)), order: order)
         }
     }

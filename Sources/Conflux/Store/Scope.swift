@@ -133,7 +133,7 @@ public final class Scope: Sendable {
         let kept = channels.withLock { channels in
             if let known = channels.byState[ObjectIdentifier(S.self)] { return known }
             channels.byState[ObjectIdentifier(S.self)] = made
-            if made.handlesEvents { channels.events.append(made) }
+            if made.events != nil { channels.events.append(made) }
             return made
         }
         return unsafeDowncast(kept, to: GlobalChannel<S>.self)
@@ -174,29 +174,6 @@ public final class Scope: Sendable {
         }
     }
 
-    /// Keeps places in the lanes of several states at once.
-    ///
-    /// - Parameters:
-    ///   - channels: The states' channels, each once.
-    ///   - body: Keeps the places. Gets the live lanes of each state. Called under locks.
-    func reserving(
-        in channels: [any StateChannel], _ body: (_ lanes: [[Lane]]) -> Void
-    ) {
-        // All threads take the locks in the same order.
-        let sorted = channels.enumerated().sorted {
-            ObjectIdentifier($0.element) < ObjectIdentifier($1.element)
-        }
-        var lanes = [[Lane]](repeating: [], count: channels.count)
-        func enter(_ depth: Int) {
-            guard depth < sorted.count else { return body(lanes) }
-            sorted[depth].element.withLanes {
-                lanes[sorted[depth].offset] = $0
-                enter(depth + 1)
-            }
-        }
-        order.reserving { enter(0) }
-    }
-
     /// The live stores of a state, oldest first: each is a `StoreCore` of the state.
     package func lanes<S: State>(of state: S.Type = S.self) -> [Lane] { channel(of: state).lanes }
 }
@@ -209,5 +186,9 @@ struct FlowWatch {
 
     /// Whether somebody observes dispatches, or pauses the flow, or stores wait for others.
     @inline(__always)
-    var isOn: Bool { !middleware.isEmpty || gate.isClosed || !order.isEmpty }
+    var isOn: Bool { !middleware.hasNone || gate.isClosed || !order.isEmpty }
+
+    /// Whether somebody observes all dispatches, or pauses the flow.
+    @inline(__always)
+    var concernsAll: Bool { !middleware.isEmpty || gate.isClosed }
 }

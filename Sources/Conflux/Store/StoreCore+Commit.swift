@@ -72,7 +72,9 @@ extension StoreCore {
     private func perform(
         _ action: S.Action, _ ticket: DispatchTicket? = nil, context: () -> ActionContext
     ) throws {
-        if scope.middleware.observesCommits { return try performWatched(action, ticket, context()) }
+        if isConcerned || scope.middleware.observesAllCommits {
+            return try performWatched(action, ticket, context())
+        }
         try state._withUnsafeGuaranteedRef { state in
             try commitment(action, state, context)
         }

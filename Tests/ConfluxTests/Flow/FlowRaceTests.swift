@@ -81,9 +81,10 @@ struct FlowRaceTests {
             scope.gate.pass(holding: nil) { placed in
                 isIn.signal()
                 goOn.wait()
-                let tally = Tally()
-                tally.expect(1)
-                _ = store.core.admit(3, tally, ThreadMark.current, placed)
+                var places = Reservation()
+                places.place(store.core.job(3), in: store.core, ThreadMark.current)
+                placed()
+                places.serve(ThreadMark.current)
             }
             isDone.signal()
         }.start()

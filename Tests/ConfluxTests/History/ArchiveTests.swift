@@ -333,27 +333,6 @@ struct ArchiveTests {
         try kept.save()
     }
 
-    @Test func `a file with the old name is read until one with the new name exists`() throws {
-        let archive = try Archive(folder: folder.url)
-        let source = Storage(7)
-        let kept = try archive.keep(source, as: "ab")
-        try kept.save()
-        kept.dispose()
-        try FileManager.default.moveItem(
-            at: folder.file("1~ab.archive"), to: folder.file("1~aB.archive"))
-        let other = Storage(0)
-        _ = try archive.keep(other, as: "AB")
-        #expect(other.value == 0)
-        let same = Storage(0)
-        let again = try archive.keep(same, as: "aB")
-        #expect(same.value == 7)
-        same.replace(8)
-        again.dispose()
-        #expect(folder.names == ["1~aB.archive", "1~ab^2.archive"])
-        _ = try archive.keep(other, as: "aB")
-        #expect(other.value == 8)
-    }
-
     // MARK: Values of other types
 
     /// The value of a former version of the program.

@@ -21,7 +21,7 @@ extension Store where State: ValueHolder {
         _ activity: some Sendable, file: StaticString = #file, function: StaticString = #function,
         line: UInt = #line
     ) {
-        if !core.scope.middleware.isEmpty {
+        if core.isWitnessed {
             core.scope.middleware.tell(of: core) { middleware in
                 middleware.didEmit(
                     activity, from: StoreIdentity(core),
@@ -88,7 +88,7 @@ extension Store where State: ValueHolder {
     }
 
     private func tellPerformance(_ label: DispatchLabel) {
-        guard !core.scope.middleware.isEmpty else { return }
+        guard core.isWitnessed else { return }
         core.scope.middleware.tell(of: core) { middleware in
             middleware.willPerform(label, for: StoreIdentity(core))
         }

@@ -89,36 +89,60 @@ extension Scope {
     ) -> DispatchHandle {
         _ = ThreadMark.outsideModels
         let tally = Tally()
-        var parts: [any EventPart] = []
-        var isStopped = false
+        var parts: [any DispatchPart] = []
+        var failure = DispatchError.noHandler(of: type(of: event))
         for (index, channel) in eventChannels.enumerated() {
-            switch channel.part(of: event, label: label, order: index, tally) {
-            case .none: break
-            case .stopped: isStopped = true
-            case .part(let part): parts.append(part)
+            do throws(DispatchError) {
+                let part = try channel.part(of: event, label, watch) {
+                    tally.report($0, order: index)
+                }
+                if let part { parts.append(part) }
+            } catch {
+                failure = error
             }
         }
-        let failure: DispatchError = isStopped ? .intercepted : .noHandler(of: type(of: event))
-        pass { [self, parts] placed in
-            let mark = ThreadMark.current
-            // Used by this thread alone.
-            nonisolated(unsafe) var reservation = Reservation()
-            reserving(in: parts.map(\.channel)) { lanes in
-                let places = zip(parts, lanes).flatMap { part, lanes in
-                    let lanes = part.expect(lanes)
-                    return lanes.indices.map { (part: part, index: $0, lane: lanes[$0]) }
-                }
-                for place in order.sorted(places.map(\.lane)).map({ places[$0] }) {
-                    place.part.reserve(place.lane, place.index, watch, in: &reservation, mark)
-                }
-            }
-            watch?.begin()
-            placed()
-            let count = parts.count { $0.go() }
-            if count == 0 { tally.report(.failed(failure), order: 0) }
-            tally.expect(max(count, 1))
-            reservation.serve(mark)
-        }
+        if parts.isEmpty { tally.report(.failed(failure), order: 0) }
+        tally.expect(max(parts.count, 1))
+        take(parts) { watch?.end(isChanged: false) }
         return tally.handle
+    }
+}
+
+/// A channel of a state that may handle events.
+protocol EventChannel: StateChannel {
+    /// Throws if the state handles an event by an action that takes a route.
+    func checkLock(sending event: any Event) throws(StoreError)
+
+    /// Makes the state's part of an event: its action, as the middleware has left it.
+    ///
+    /// - Parameters:
+    ///   - event: The event.
+    ///   - label: The sender's label.
+    ///   - watch: Learns whether the action changes anything here.
+    ///   - completion: Called once with the outcome of the state's stores.
+    /// - Returns: The part; nil if the state doesn't handle the event, or has no stores.
+    /// - Throws: `intercepted` if middleware stops the event for this state.
+    func part(
+        of event: any Event, _ label: DispatchLabel, _ watch: ChangeWatch?,
+        _ completion: @escaping @Sendable (Outcome) -> Void
+    ) throws(DispatchError) -> (any DispatchPart)?
+}
+
+extension GlobalChannel: EventChannel {
+    func checkLock(sending event: any Event) throws(StoreError) {
+        guard registry.withLock({ $0.isRouted }), events?(event) != nil else { return }
+        throw .noLock(over: S.self)
+    }
+
+    func part(
+        of event: any Event, _ label: DispatchLabel, _ watch: ChangeWatch?,
+        _ completion: @escaping @Sendable (Outcome) -> Void
+    ) throws(DispatchError) -> (any DispatchPart)? {
+        guard let action = events?(event), registry.withLock({ !$0.isEmpty || $0.isRouted }) else {
+            return nil
+        }
+        let part = ActionPart<S>(action, to: .all, in: scope, label, watch: watch, completion)
+        guard let part else { throw .intercepted }
+        return part
     }
 }

@@ -1,4 +1,3 @@
-import ConfluxVocabulary
 import Synchronization
 
 extension Scope {
@@ -75,12 +74,8 @@ extension StoreError {
 
 /// Releases a lock if the dispatch under it turns out to change nothing.
 final class ChangeWatch: Sendable {
-    /// A function that is called in a store's lane, with the state; with nil if the store is
-    /// released.
-    typealias Look = @Sendable ((any State)?, SequenceNumber) -> Void
-
     private struct Findings {
-        /// How many stores have not reported yet; one more until all stores are watched.
+        /// How many stores have not reported yet; one more until all stores have their places.
         var unknown = 1
         var isChanged = false
     }
@@ -92,28 +87,11 @@ final class ChangeWatch: Sendable {
         self.lock = lock
     }
 
-    /// Watches one more store.
-    ///
-    /// - Returns: Functions to call in the store's lane just before the action and just after it.
-    func looks() -> (before: Look, after: Look) {
-        findings.withLock { $0.unknown += 1 }
-        let former = AtomicReference<(any Sendable)?>(nil)
-        return (
-            { state, _ in former.value = (state as? any ValueReading)?.anyContent },
-            { [self] state, _ in
-                let new = (state as? any ValueReading)?.anyContent
-                // A released store has changed nothing that anybody sees.
-                end(isChanged: state != nil && !Self.isSame(former.value, new))
-            }
-        )
-    }
+    /// Expects the report of one more store.
+    func expect() { findings.withLock { $0.unknown += 1 } }
 
-    /// Says that all stores are watched. Their reports decide from now on.
-    func begin() {
-        end(isChanged: false)
-    }
-
-    private func end(isChanged: Bool) {
+    /// One store reports, or all stores have their places. A released store has changed nothing that anybody sees.
+    func end(isChanged: Bool) {
         let isInVain = findings.withLock { findings in
             findings.unknown -= 1
             findings.isChanged = findings.isChanged || isChanged
@@ -122,7 +100,7 @@ final class ChangeWatch: Sendable {
         if isInVain { lock.release() }
     }
 
-    private static func isSame(_ old: (any Sendable)?, _ new: (any Sendable)?) -> Bool {
+    static func isSame(_ old: (any Sendable)?, _ new: (any Sendable)?) -> Bool {
         guard let old = old as? any Equatable else { return false }
         return new.map { old.equals($0) } ?? false
     }

@@ -68,7 +68,7 @@ public struct DispatchedAction<State: Conflux.State> {
     /// The number of the dispatch in its scope. All calls of middleware about one dispatch have the
     /// same number.
     ///
-    /// Dispatches are counted from 1 while there is middleware. The number is the same at dispatch, at each
+    /// Dispatches that middleware may see are counted from 1. The number is the same at dispatch, at each
     /// commit that does not come from a log, and at the end.
     public let id: UInt64
     /// What is to happen.

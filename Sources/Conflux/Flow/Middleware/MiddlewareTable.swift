@@ -69,18 +69,28 @@ final class MiddlewareTable: Sendable {
 
     private let content = Mutex(Content())
     private let dispatchCount = Atomic<UInt64>(0)
-    /// Whether there is no middleware. Read before each dispatch.
+    /// Whether there is no middleware for all stores. Read before each dispatch.
     private let isEmptyFlag = Atomic(true)
-    /// Whether any middleware observes commits. Read before each commit.
+    /// Whether there is none at all. Read before each dispatch to all stores of a state.
+    private let hasNoneFlag = Atomic(true)
+    /// Whether any middleware for all stores observes commits. Read before each commit.
+    private let allCommitsFlag = Atomic(false)
+    /// Whether any middleware observes commits.
     private let commitsFlag = Atomic(false)
 
     @inline(__always)
     var isEmpty: Bool { isEmptyFlag.load(ordering: .relaxed) }
 
     @inline(__always)
+    var hasNone: Bool { hasNoneFlag.load(ordering: .relaxed) }
+
+    @inline(__always)
+    var observesAllCommits: Bool { allCommitsFlag.load(ordering: .relaxed) }
+
     var observesCommits: Bool { commitsFlag.load(ordering: .relaxed) }
 
     func register(_ middleware: any Middleware, for lane: Lane?) -> AnyDisposable {
+        lane?.concernCount.add(1, ordering: .relaxed)
         let token = content.withLock { content in
             content.tokenCount += 1
             content.entries.append(
@@ -90,7 +100,10 @@ final class MiddlewareTable: Sendable {
             setFlags(content)
             return content.tokenCount
         }
-        return AnyDisposable { [weak self] in self?.remove(token) }
+        return AnyDisposable { [weak self, weak lane] in
+            lane?.concernCount.subtract(1, ordering: .relaxed)
+            self?.remove(token)
+        }
     }
 
     private func remove(_ token: Int) {
@@ -104,7 +117,9 @@ final class MiddlewareTable: Sendable {
     }
 
     private func setFlags(_ content: Content) {
-        isEmptyFlag.store(content.entries.isEmpty, ordering: .relaxed)
+        isEmptyFlag.store(content.entries.allSatisfy { $0.lane != nil }, ordering: .relaxed)
+        hasNoneFlag.store(content.entries.isEmpty, ordering: .relaxed)
+        allCommitsFlag.store(!content.observers.commits.isEmpty, ordering: .relaxed)
         commitsFlag.store(content.hasCommitObservers, ordering: .relaxed)
     }
 
@@ -192,6 +207,11 @@ final class MiddlewareTable: Sendable {
     func tell(of lane: Lane, _ body: (any Middleware) -> Void) {
         for middleware in observers(of: lane).commits { body(middleware) }
     }
+}
+
+extension Lane {
+    /// Whether there may be middleware that observes the store.
+    final var isWitnessed: Bool { isConcerned || !(home?.middleware.isEmpty ?? true) }
 }
 
 /// Middleware that observes commits and no dispatches.

@@ -85,7 +85,7 @@ extension Scope {
             let send: @Sendable () -> Void = { [self] in
                 let handle = FlowLock.$held.withValue(held) {
                     mode == .mainThread
-                        ? core.dispatchOnMain(action, label: label)
+                        ? core.dispatchWatched(action, label: label, isOnMain: true)
                         : core.dispatchTracked(action, label: label)
                 }
                 handle.whenEnded { [self] outcome in
@@ -117,58 +117,6 @@ extension Scope {
         queue.async {
             ThreadMark.current.neededByOthers { self.run(body) }
         }
-    }
-}
-
-extension StoreCore {
-    /// Dispatches an action that is committed on the main queue.
-    fileprivate func dispatchOnMain(_ action: S.Action, label: DispatchLabel) -> DispatchHandle {
-        guard let passing = scope.middleware.pass(action, to: self, label: label) else {
-            return DispatchHandle(.failed(.intercepted))
-        }
-        return scope.go(on: passing) { [self] action, tally, placed in
-            tally.expect(1)
-            // Actions may be committed on another thread: that is the contract of `State.Action`.
-            nonisolated(unsafe) let action = action
-            let excursion = Excursion(to: scope.main) { [self] isThere in
-                guard case .work(let commit) = job(action, tally) else { return }
-                scope.runLane(ThreadMark.current) { commit(isThere) }
-            }
-            let mark = ThreadMark.current
-            let place = reserve(.hold(excursion), mark, isPast: true)
-            placed()
-            switch place.placement {
-            case .kept, .paused: break
-            case .closed: tally.report(.failed(.storeClosed(S.self)), order: 0)
-            case .routed: tally.report(.failed(.executorIsFixed(S.self)), order: 0)
-            }
-            place.serve(mark)
-            return nil
-        }
-    }
-}
-
-/// Work of a lane that is done on another executor than the lane's.
-private final class Excursion: LaneHold {
-    private let executor: Executor
-    private let work: @Sendable (_ isThere: Bool) -> Void
-
-    init(to executor: Executor, _ work: @escaping @Sendable (_ isThere: Bool) -> Void) {
-        self.executor = executor
-        self.work = work
-    }
-
-    func arrive(_ lane: Lane) -> Bool {
-        executor.run { [self] in
-            guard lane.takeUp(after: self) else { return }
-            work(true)
-            lane.leave()
-        }
-        return false
-    }
-
-    func abandon(_ lane: Lane) {
-        work(false)
     }
 }
 

@@ -37,15 +37,7 @@ final class StoreOrder: Sendable {
     }
 
     /// Runs code that keeps places in lanes of several states at once.
-    func reserving<Result: Sendable>(_ body: () -> Result) -> Result {
-        reservation.withLock { _ in body() }
-    }
-
-    /// Runs code that keeps places in lanes of one state: under the same lock, if any store waits
-    /// for others.
-    func reservingInState<Result: Sendable>(_ body: (_ isOrdered: Bool) -> Result) -> Result {
-        isEmpty ? body(false) : reserving { body(true) }
-    }
+    func reserving(_ body: () -> Void) { reservation.withLock { _ in body() } }
 
     /// Makes a lane wait for another.
     ///
@@ -60,7 +52,11 @@ final class StoreOrder: Sendable {
             return true
         }
         guard isAdded else { return nil }
-        return AnyDisposable { [weak self] in self?.remove(waiting, waitedFor) }
+        lane.concernCount.add(1, ordering: .relaxed)
+        return AnyDisposable { [weak self, weak lane] in
+            lane?.concernCount.subtract(1, ordering: .relaxed)
+            self?.remove(waiting, waitedFor)
+        }
     }
 
     private func remove(_ waiting: ObjectIdentifier, _ waitedFor: ObjectIdentifier) {

@@ -4,9 +4,10 @@ import ConfluxVocabulary
 ///
 /// Its transaction's mutex guards it until the chain is resolved. After that the resolving thread
 /// uses it, and then the thread on which the lanes meet.
-protocol ChainPart: AnyObject, Sendable {
+protocol ChainPart: DispatchPart {
     var lane: Lane { get }
-    var channel: any StateChannel { get }
+    /// Where the lanes meet. Set once, before places are kept.
+    var meeting: Rendezvous? { get set }
 
     /// Shows the actions to the middleware.
     ///
@@ -38,6 +39,7 @@ final class StoreChainPart<S: ValueHolder>: ChainPart, @unchecked Sendable {
     /// Keeps the store alive, so that it isn't released where the lanes meet.
     private let store: Store<S>
     private let value: ValueState<S.Value, S.Action>
+    var meeting: Rendezvous?
     /// As the middleware has left them, once it has seen them.
     var actions: [S.Action] = []
     private var passing: [MiddlewareTable.Passing<S>] = []
@@ -55,8 +57,20 @@ final class StoreChainPart<S: ValueHolder>: ChainPart, @unchecked Sendable {
     var lane: Lane { core }
     var channel: any StateChannel { core.scope.channel(of: S.self) }
 
+    func expect(_ live: [Lane]) -> [Lane] { [core] }
+
+    func job(for lane: Lane, at index: Int) -> LaneJob {
+        meeting.map { .hold($0) } ?? .work { _ in }
+    }
+
+    func passOver(_ lane: Lane, at index: Int, _ placement: Lane.Machine.Placement) {
+        meeting?.abandon(lane)
+    }
+
+    func go() {}
+
     func pass(_ label: DispatchLabel) -> Bool {
-        guard !middleware.isEmpty else { return true }
+        guard core.isWitnessed else { return true }
         for (index, action) in actions.enumerated() {
             guard let passed = middleware.pass(action, to: core, label: label) else { return false }
             actions[index] = passed.dispatch.action
@@ -80,7 +94,7 @@ final class StoreChainPart<S: ValueHolder>: ChainPart, @unchecked Sendable {
             let ticket = passing.indices.contains(index) ? passing[index].ticket : nil
             let commit = CommittedAction(
                 id: ticket?.id, action: action, context: context, core: core, label: ticket?.label,
-                result: middleware.isEmpty ? nil : copy)
+                result: core.isWitnessed ? copy : nil)
             return (commit, changes ?? [])
         }
         if isChanged { other = copy }

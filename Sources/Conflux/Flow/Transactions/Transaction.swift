@@ -100,30 +100,12 @@ public final class Transaction: Sendable {
         }
         tally.expect(1)
         let meeting = Rendezvous(count: parts.count) { isWhole in
+            for part in parts { part.meeting = nil }
             guard isWhole else { return tally.report(.failed(.cannotTakePart), order: 0) }
             Self.commit(parts) { tally.report($0, order: 0) }
         }
-        var channels: [any StateChannel] = []
-        for channel in parts.map(\.channel) where !channels.contains(where: { $0 === channel }) {
-            channels.append(channel)
-        }
-        scope.pass { [scope, channels] placed in
-            let mark = ThreadMark.current
-            // Used by this thread alone. Stores without a place are told so outside of the locks.
-            nonisolated(unsafe) var (places, absent) = (Reservation(), [Lane]())
-            scope.reserving(in: channels) { _ in
-                // All holds are made first: a lane must not wait for what stands behind the meeting
-                // it is to join.
-                let holds = parts.map { scope.order.hold(for: $0.lane) }
-                for (part, hold) in zip(parts, holds)
-                where places.place(.hold(meeting), in: part.lane, behind: hold, mark) != .kept {
-                    absent.append(part.lane)
-                }
-            }
-            placed()
-            for lane in absent { meeting.abandon(lane) }
-            places.serve(mark)
-        }
+        for part in parts { part.meeting = meeting }
+        scope.take(parts, isMeeting: true)
         return tally.handle
     }
 

@@ -43,11 +43,13 @@ package class Lane: @unchecked Sendable {
     let executor: Executor
     let isImmediate: Bool
     /// Where jobs run; nil for the scope of the thread that does them.
-    private let home: Scope?
+    let home: Scope?
     /// A copy of the machine's `isClosed`, which is read before each job.
     let isReleased = Atomic(false)
     /// Rises as jobs are done: it is the number of a store's actions. Written by the serving thread.
     @usableFromInline let count = Atomic<UInt64>(0)
+    /// How much middleware the store has of its own, and for how many stores it waits.
+    let concernCount = Atomic(0)
     /// What to call when the store ends, in one way or another.
     let hooks = Mutex(EndHooks())
 
@@ -65,6 +67,10 @@ package class Lane: @unchecked Sendable {
 
     /// Whether dispatches to this store go to a route: a node changes it, and nobody else.
     package final var isRouted: Bool { control.withLock { $0.machine.isRouted } }
+
+    /// Whether the store has middleware of its own, or waits for others.
+    @inline(__always)
+    final var isConcerned: Bool { concernCount.load(ordering: .relaxed) > 0 }
 
     /// Which store it is.
     var identity: StoreIdentity { preconditionFailure("a lane is a store's") }

@@ -17,6 +17,8 @@ struct Reservation {
     private(set) var lanes: [Lane]
     /// Which of the first 64 lanes the thread serves; the first lane has the lowest bit.
     private var entered: UInt64 = 0
+    /// *Use*: other lanes that the thread serves, with its jobs.
+    private var own: [(lane: Lane, job: @Sendable (_ isOpen: Bool) -> Void)] = []
     /// *Use*: lanes that have a place and that nobody served then; turns to take; lines that are too long.
     private var idle: [Lane] = []
     private var turns: [(turn: DispatchTurn, lane: Lane)] = []
@@ -41,6 +43,23 @@ struct Reservation {
         }
         entered |= 1 << UInt64(order)
         return true
+    }
+
+    /// Whether the thread serves lanes by now.
+    var isServing: Bool { !own.isEmpty }
+
+    /// Enters a lane for a job that has passed the gate, if it is free, or else keeps a place in its line.
+    ///
+    /// - Returns: As ``place(_:in:behind:isPast:_:)``.
+    mutating func enter(
+        _ lane: Lane, with job: LaneJob, behind hold: (any LaneHold)?,
+        _ mark: UnsafeMutablePointer<ThreadMark>
+    ) -> Lane.Machine.Placement {
+        if hold == nil, case .work(let body) = job, case .free = lane.enter(mark, isPast: true) {
+            own.append((lane, body))
+            return .kept
+        }
+        return place(job, in: lane, behind: hold, mark)
     }
 
     /// Keeps a place in a lane's line: with a turn before it, if the thread may wait for that.
@@ -119,8 +138,16 @@ struct Reservation {
         }
     }
 
-    /// Like ``serve(_:in:_:)``, if no lane was entered.
+    /// Like ``serve(_:in:_:)``, if the thread's jobs are known.
     func serve(_ mark: UnsafeMutablePointer<ThreadMark>) {
+        let busy = own.filter { lane, job in
+            var isDone = true
+            lane.run(mark) {
+                isDone = lane.runEnteredInScope { job(!lane.isReleased.load(ordering: .relaxed)) }
+            }
+            return !isDone
+        }
+        for (lane, _) in busy { lane.goOn(mark) }
         for lane in idle { lane.kick(mark) }
         for (turn, lane) in turns { turn.take(in: lane) }
         for (room, lane) in rooms { lane.wait(in: room) }
