@@ -60,8 +60,9 @@ package final class CrashJournal {
         warning = file.warning
         for index in (0..<slotCount).reversed() {
             let slot = file.slot(index)
-            if file.program == program { slot.countCrash() } else { slot.forgetCrashes() }
-            if slot.identity == 0 || slot.crashes == nil {
+            if file.program == program { slot.countCrash() } else { slot.take(for: 0) }
+            // A lane of an ended node may still write to its store's slot, so the store keeps it.
+            if slot.identity == 0 {
                 slot.take(for: 0)
                 free.append(slot)
             } else {

@@ -26,7 +26,7 @@ public struct Marks: Sendable, Equatable {
 /// Something that simulations should reach.
 public enum Mark: String, Sendable, Hashable, CaseIterable {
     // Faults
-    case feedLost, feedDoubled, feedDelayed, feedReconnected, queueOverflowed
+    case feedLost, feedDoubled, feedDelayed, feedReconnected, queueOverflowed, surplusRefused
     case connectionBroken, connectionBrokenUnderWay, framesOutlivedConnection
     case nodeCrashed, nodeCrashedAtEffect, sequencerCrashed, sequencerCrashedAtEffect
     case crashedBehindAppend, crashedBeforeAppend

@@ -138,6 +138,7 @@ extension SimulatedCluster {
         let input = SequencerInput.frame(
             frame, limits: sequencer.machine.limits, from: connection,
             isBehind: strikes(plan.queueLoss))
+        if case .surplus = input { marks.hit(.surplusRefused) }
         var vote: Vote?
         if case .received(let message, _, _, _) = input {
             trace.note(now, "  ↑ \(connection.rawValue) \(message.summary)")
