@@ -129,19 +129,9 @@ enum Tool {
         case "keygen": command = KeygenCommand.run
         case "backup": command = BackupCommand.run
         case "bench": command = BenchCommand.run
-        case "freeze":
-            command = { (environment) async throws(CommandFailure) in
-                try await FreezeCommand.run(environment, isFrozen: true)
-            }
-        case "thaw":
-            command = { (environment) async throws(CommandFailure) in
-                try await FreezeCommand.run(environment, isFrozen: false)
-            }
+        case "freeze", "thaw": command = FreezeCommand.run
         case "context", "context set", "context use", "context show", "context remove":
-            command = { (environment) async throws(CommandFailure) in
-                try ContextCommand.run(
-                    environment, in: ContextFile(ProcessInput.variables))
-            }
+            command = ContextCommand.run
         case "top": command = TopCommand.run
         case "log skip": command = SkipCommand.run
         case "log export": command = try ExportCommand.make(invocation)

@@ -90,7 +90,7 @@ final class GatewayService: WorkerService {
             }
             if let path = arguments[GatewayOptions.authorized] { reload(path, environment) }
         } catch {
-            throw CommandFailure(error)
+            throw error.failure
         }
     }
 
@@ -147,7 +147,7 @@ final class GatewayService: WorkerService {
 
     func serve(
         _ node: Node, in environment: CommandEnvironment
-    ) async throws(CommandFailure) -> (fields: JSONObject, text: String) {
+    ) async throws(CommandFailure) -> (fields: JSONFields, text: String) {
         let (mailbox, waker, epochs) = (mailbox, waker, epochs)
         if let log = await node.status.log { epochs.begin(log) }
         // Used under the lock, and by the thread after it.
@@ -188,14 +188,14 @@ final class GatewayService: WorkerService {
             return (state.publishing?.address, state.asking?.address)
         }
         if let failure { throw failure }
-        var fields = JSONObject()
-        fields["publish"] = addresses.publish.map { .string($0) }
-        fields["ask"] = addresses.ask.map { .string($0) }
         let words = [
             addresses.publish.map { "publishes at \($0)" },
             addresses.ask.map { "answers at \($0)" },
         ].compactMap(\.self)
-        return (fields, words.map { "; \($0)" }.joined())
+        return (
+            ["ask": addresses.ask, "publish": addresses.publish],
+            words.map { "; \($0)" }.joined()
+        )
     }
 
     /// Ends the service of stores that the node no longer hosts.
@@ -221,11 +221,11 @@ final class GatewayService: WorkerService {
 
     private static func tell(_ report: GatewayThread.Report, _ environment: CommandEnvironment) {
         switch report {
-        case .unbound(let failure): environment.diagnostics.report(CommandFailure(failure))
+        case .unbound(let failure): environment.diagnostics.report(failure.failure)
         case .denied(let principal):
             let name = principal.name?.text ?? ""
             environment.announce(
-                "subscriberDenied", ["name": .string(name)],
+                "subscriberDenied", ["name": name],
                 text: """
                     the key \(name) may not subscribe, since it may not observe all stores of this gateway; let it ask, \
                     or start another gateway for the stores that it may observe

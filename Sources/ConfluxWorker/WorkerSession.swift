@@ -65,7 +65,7 @@ struct WorkerSession: Sendable {
         let printing = Task { await telling.run(events) }
         let opened: [StoreName: HostedHandle]
         var server: HTTPServer?
-        let served: (fields: JSONObject, text: String)
+        let served: (fields: JSONFields, text: String)
         do throws(CommandFailure) {
             server = try monitoring?.serve(monitored(node), api: service.api)
             opened = try await open(node)
@@ -90,10 +90,8 @@ struct WorkerSession: Sendable {
 
     private func connect(_ settings: NodeSettings) async throws(CommandFailure) -> Node {
         try await environment.interruption.cancelling { () async throws(CommandFailure) in
-            do throws(NodeError) {
-                return try await Node.connect(to: address, settings: settings, tap: service.tap)
-            } catch {
-                throw CommandFailure(error)
+            try await failing { () async throws(NodeError) in
+                try await Node.connect(to: address, settings: settings, tap: service.tap)
             }
         }
     }
@@ -124,23 +122,20 @@ struct WorkerSession: Sendable {
     }
 
     private func announceReady(
-        _ node: Node, _ stores: [StoreName], _ served: (fields: JSONObject, text: String),
+        _ node: Node, _ stores: [StoreName], _ served: (fields: JSONFields, text: String),
         http: String?
     ) async {
         let status = await node.status
-        var fields: JSONObject = [
-            "address": .string(address), "incarnation": .number(status.incarnation),
-            "stores": .texts(stores),
+        let fields: JSONFields = [
+            "address": address, "http": http, "incarnation": status.incarnation, "name": name,
+            "stores": stores,
         ]
-        fields["name"] = name.map { .string($0.text) }
-        fields["http"] = http.map { .string($0) }
-        for field in served.fields { fields[field.key] = field.value }
         let title = name.map { "\($0) is ready" } ?? "ready"
         let api = { (address: String) in
             service.api == nil ? "" : ", API at http://\(address)/api/v1"
         }
         environment.announce(
-            "ready", fields,
+            "ready", fields.merging(served.fields) { $1 },
             text: """
                 \(title): node \(status.incarnation) of \(address) hosts \
                 \(stores.map(\.description).joined(separator: ", "))\

@@ -84,7 +84,7 @@ enum StatusText {
         let stops = status.stores.flatMap { store in
             store.stopped.map { replica in
                 "\(store.store) stopped before entry \(replica.sequence) in "
-                    + NodeText.words(replica.node, names)
+                    + names.words(replica.node)
             }
         }
         return divergences + stops

@@ -24,15 +24,9 @@ struct GatewayKeys: Sendable {
                 .usage, code: "usage",
                 "--authorized needs --curve-secret: who this process is, for those who connect.")
         }
-        do throws(KeyFileError) {
-            own = try KeyFile.readPair(secret)
-        } catch {
-            throw CommandFailure(error)
-        }
-        do throws(AuthorizedKeysError) {
-            self.authorized = try AuthorizedKeys.read(authorized)
-        } catch {
-            throw CommandFailure(.noInput, code: "authorizedKeys", error.message)
+        own = try failing { () throws(KeyFileError) in try KeyFile.readPair(secret) }
+        self.authorized = try failing { () throws(AuthorizedKeysError) in
+            try AuthorizedKeys.read(authorized)
         }
     }
 
@@ -137,7 +131,7 @@ extension CommandEnvironment {
                 let keys = try AuthorizedKeys.read(path)
                 take(keys)
                 announce(
-                    "authorized", ["count": .number(UInt64(keys.count))],
+                    "authorized", ["count": keys.count],
                     text: "authorised keys: \(keys.count), read again")
             } catch {
                 diagnostics.report(
@@ -151,23 +145,28 @@ extension CommandEnvironment {
     }
 }
 
-extension CommandFailure {
+extension AuthorizedKeysError: CommandError {
+    package var failure: CommandFailure {
+        CommandFailure(.noInput, code: "authorizedKeys", message)
+    }
+}
+
+extension LibraryFailure: CommandError {
     /// The failure of a command that an address is refused to.
-    init(_ error: LibraryFailure) {
-        self =
-            switch error.number {
-            case EADDRINUSE:
-                CommandFailure(
-                    .cannotCreate, code: "addressInUse",
-                    "Another program uses the address: \(error.message). End that program, or choose another address."
-                )
-            case EINVAL, EPROTONOSUPPORT, ENODEV, EADDRNOTAVAIL:
-                CommandFailure(
-                    .usage, code: "invalidAddress",
-                    "The address can't be used: \(error.message). Give tcp://HOST:PORT with an address of this machine, or ipc://PATH."
-                )
-            default: CommandFailure(.failed, "\(error.message).")
-            }
+    var failure: CommandFailure {
+        switch number {
+        case EADDRINUSE:
+            CommandFailure(
+                .cannotCreate, code: "addressInUse",
+                "Another program uses the address: \(message). End that program, or choose another address."
+            )
+        case EINVAL, EPROTONOSUPPORT, ENODEV, EADDRNOTAVAIL:
+            CommandFailure(
+                .usage, code: "invalidAddress",
+                "The address can't be used: \(message). Give tcp://HOST:PORT with an address of this machine, or ipc://PATH."
+            )
+        default: CommandFailure(.failed, "\(message).")
+        }
     }
 }
 
