@@ -56,8 +56,10 @@ enum Tool {
     static func run() async -> ExitCode {
         do throws(UsageError) {
             let arguments = try ProcessInput.arguments(of: program)
-            if arguments.count == 2, arguments[0] == Program.completeWord {
-                return await CompletionNames.show(arguments[1], ProcessInput.variables)
+            if arguments.first == Program.completeWord {
+                let offer = program.completions(of: Array(arguments.dropFirst()))
+                let names = await CompletionNames.names(offer.asked, ProcessInput.variables)
+                return StandardOutput.show(offer.text(with: names))
             }
             let variables = try ProcessInput.variables(of: program)
             var outcome = try program.parse(arguments, environment: variables)

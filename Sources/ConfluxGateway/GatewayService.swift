@@ -78,8 +78,8 @@ final class GatewayService: WorkerService {
                 try Authenticator(in: context)
             }
             let publishing = try bind(
-                GatewayOptions.publish, ZMQ.publish, in: context, keys, settings)
-            let asking = try bind(GatewayOptions.ask, ZMQ.route, in: context, keys, settings)
+                GatewayOptions.publish, ZMQ_XPUB, in: context, keys, settings)
+            let asking = try bind(GatewayOptions.ask, ZMQ_ROUTER, in: context, keys, settings)
             state.withLock { [settings] state in
                 state.settings = settings
                 state.keys = keys
@@ -109,7 +109,7 @@ final class GatewayService: WorkerService {
         let socket = try LibrarySocket(kind, in: context)
         try socket.set(ZMQ_SNDHWM, GatewayBounds.waitingMax)
         try socket.keepAlive()
-        if kind == ZMQ.publish {
+        if kind == ZMQ_XPUB {
             try socket.set(ZMQ_XPUB_VERBOSE, Int32(1))
             try socket.set(ZMQ_MAXMSGSIZE, GatewayBounds.subscriptionBytesMax)
         } else {
@@ -118,7 +118,7 @@ final class GatewayService: WorkerService {
         }
         if let keys {
             try Authenticator.secure(
-                socket, for: kind == ZMQ.publish ? .publish : .ask, with: keys)
+                socket, for: kind == ZMQ_XPUB ? .publish : .ask, with: keys)
         }
         return (socket, try socket.bind(address))
     }
@@ -164,7 +164,7 @@ final class GatewayService: WorkerService {
                             return socket
                         }
                         return try Self.bind(
-                            ZMQ.publish, to: publishing.address, in: context, keys,
+                            ZMQ_XPUB, to: publishing.address, in: context, keys,
                             settings: settings
                         ).socket
                     }

@@ -31,14 +31,8 @@ struct WorkerSession: Sendable {
         for store in arguments[WorkerOptions.stores] where !stores.contains(store) {
             stores.append(store)
         }
-        let known = states.map(\.name)
-        for store in stores where !known.contains(store.state.text) {
-            throw arguments.usageError(
-                "this worker has no state '\(store.state)'; it has: "
-                    + known.sorted().joined(separator: ", "),
-                meaning: store.state.text, of: known)
-        }
-        if stores.isEmpty { stores = known.compactMap { StoreName($0) } }
+        for store in stores { try arguments.check(store, isOf: states) }
+        if stores.isEmpty { stores = states.compactMap { StoreName($0.name) } }
         self.stores = stores
     }
 
@@ -161,5 +155,19 @@ struct WorkerSession: Sendable {
             },
             livenessFaults: { node.metrics().livenessFaults },
             readinessFaults: { readinessFaults(node.metrics()) })
+    }
+}
+
+extension Invocation {
+    /// Checks that the program has the state of a store.
+    ///
+    /// - Throws: A usage error that names its states.
+    func check(_ store: StoreName, isOf states: [HostedState]) throws(UsageError) {
+        let known = states.map(\.name)
+        guard !known.contains(store.state.text) else { return }
+        throw usageError(
+            "this program has no state '\(store.state)'; it has: "
+                + known.sorted().joined(separator: ", "),
+            meaning: store.state.text, of: known)
     }
 }

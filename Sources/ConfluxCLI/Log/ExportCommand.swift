@@ -105,7 +105,13 @@ enum ExportCommand {
             if !isWaiting {
                 export.reading.limitPauses(to: connection.timeout, from: connection.core.address)
             }
-            try await withTaskCancellation(export)
+            environment.interruption.whenFired {
+                export.reading.end(
+                    CommandFailure(
+                        .interrupted,
+                        "The export was interrupted, and there is no file. Run it again."))
+            }
+            if let failure = await export.reading.ended() { throw failure }
         }
         for store in export.stores {
             guard let start = try await connection.start(of: store) else { continue }
@@ -121,20 +127,6 @@ enum ExportCommand {
             exported entries \(figures.first) to \(figures.last) of log \(status.log): \
             \(figures.actions) actions, and the first states of \(figures.stores) stores
             """)
-    }
-
-    private static func withTaskCancellation(
-        _ export: HistoryExport
-    ) async throws(CommandFailure) {
-        let failure = await withTaskCancellationHandler {
-            await export.reading.ended()
-        } onCancel: {
-            export.reading.end(
-                CommandFailure(
-                    .interrupted, "The export was interrupted, and there is no file. Run it again.")
-            )
-        }
-        if let failure { throw failure }
     }
 
     /// Writes a store's newest snapshot, if it is within the range: the replicas agreed on it.

@@ -1,3 +1,4 @@
+import CZeroMQ
 import ConfluxArguments
 import ConfluxProtocol
 import ConfluxSequencer
@@ -59,7 +60,7 @@ struct Authenticator {
     /// - Throws: If another part of this process authenticates in this context already.
     init(in context: LibraryContext, admitsOwnKey: Bool = false) throws(LibraryFailure) {
         self.admitsOwnKey = admitsOwnKey
-        socket = try LibrarySocket(ZMQ.reply, in: context)
+        socket = try LibrarySocket(ZMQ_REP, in: context)
         _ = try socket.bind("inproc://zeromq.zap.01")
     }
 
@@ -97,8 +98,8 @@ struct Authenticator {
     static func secure(
         _ socket: LibrarySocket, for domain: Domain, with keys: GatewayKeys
     ) throws(LibraryFailure) {
-        try socket.set(ZMQ.curveServer, Int32(1))
-        try socket.set(ZMQ.zapDomain, Array(domain.rawValue.utf8))
+        try socket.set(ZMQ_CURVE_SERVER, Int32(1))
+        try socket.set(ZMQ_ZAP_DOMAIN, Array(domain.rawValue.utf8))
         try socket.set(secretOf: keys.own)
     }
 }
@@ -109,7 +110,7 @@ extension LibrarySocket {
         let failure = keys.withSecret { secret -> LibraryFailure? in
             do throws(LibraryFailure) {
                 try set(
-                    ZMQ.curveSecretKey, bytes: UnsafeRawBufferPointer(start: secret, count: 32))
+                    ZMQ_CURVE_SECRETKEY, bytes: UnsafeRawBufferPointer(start: secret, count: 32))
                 return nil
             } catch {
                 return error

@@ -91,13 +91,7 @@ package struct UpgradeCheck: Sendable {
         guard arguments[check] else {
             throw arguments.usageError("say --check: this command only checks")
         }
-        if let store = arguments[store], state(of: store, in: states) == nil {
-            let known = states.map(\.name)
-            throw arguments.usageError(
-                "this program has no state '\(store.state)'; it has: "
-                    + known.sorted().joined(separator: ", "),
-                meaning: store.state.text, of: known)
-        }
+        if let store = arguments[store] { try arguments.check(store, isOf: states) }
         let count = [arguments[file] == nil, arguments[schemaVersion] == nil].count { !$0 }
         guard count == 0 || count == 2 && arguments[store] != nil else {
             throw arguments.usageError("--file, --schema-version and STORE go together")
