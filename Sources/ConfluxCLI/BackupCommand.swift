@@ -32,59 +32,76 @@ enum BackupCommand {
     static func run(_ environment: CommandEnvironment) async throws(CommandFailure) -> ExitCode {
         let arguments = environment.arguments
         let target = arguments[destination]
-        var checked: Result<LogVerification, CommandFailure>?
-        let progress = LogProgress()
-        defer { progress.end() }
-        do throws(LogError) {
-            let file = try SQLiteLogFile(directory: arguments[data])
-            defer { file.close() }
-            progress.copying(from: arguments[data], to: target)
-            try file.copy(to: target) { copy in
-                progress.copied()
-                let result = Result { () throws(CommandFailure) in
-                    try LogVerification(
-                        of: copy, unless: { environment.interruption.reason != nil },
-                        progress: progress.checked)
-                }
-                checked = result
-                // A copy with damage is kept, since the log may be no better. One that was not checked is not.
-                if case .failure(let failure) = result { return failure.exitCode != .interrupted }
-                return true
-            }
-        } catch {
-            throw CommandFailure(error)
+        let file = try failing { () throws(LogError) in
+            try SQLiteLogFile(directory: arguments[data])
         }
-        guard let checked else {
-            throw CommandFailure(.failed, "The copy was not checked. Run the command again.")
-        }
+        defer { file.close() }
         let verification: LogVerification
         do throws(CommandFailure) {
-            verification = try checked.get()
+            // A copy with damage is kept, since the log may be no better. One that was not checked is not.
+            verification = try file.copy(from: arguments[data], to: target, environment) {
+                $0.exitCode != .interrupted
+            }
         } catch {
             guard error.exitCode == .interrupted else { throw error }
             throw CommandFailure(
                 .interrupted,
                 "The backup was interrupted, and \(target) has no log. Run the command again.")
         }
-        progress.end()
-        if environment.isJSON {
-            environment.output.print(verification.json)
-        } else {
-            environment.output.add("copied to \(target): \(verification.text)")
-        }
+        environment.show(verification.fields, "copied to \(target): \(verification.text)")
         return .success
     }
 }
 
-extension CommandFailure {
+extension LogError: CommandError {
     /// The failure for an error of a log on disk.
-    init(_ error: LogError) {
+    package var failure: CommandFailure {
         let exitCode: ExitCode =
-            switch error.code {
+            switch code {
             case .notALog: .noInput
             case .unusableFolder, .inUse: .cannotCreate
             default: .logFailed
             }
-        self.init(exitCode, code: error.code.rawValue, error.message)
+        return CommandFailure(exitCode, code: code.rawValue, message)
+    }
+}
+
+extension SQLiteLogFile {
+    /// Copies a log, and checks the copy, for a command.
+    ///
+    /// - Parameters:
+    ///   - source: The folder of the log.
+    ///   - target: The folder of the copy.
+    ///   - anchor: An anchor that the copy must have; nil if none is known.
+    ///   - environment: Ends the work.
+    ///   - keeps: Whether a copy that failed its check for this reason is kept.
+    /// - Returns: What was checked.
+    /// - Throws: What is wrong with the copy, or why there is none.
+    func copy(
+        from source: String, to target: String, expecting anchor: LogAnchor? = nil,
+        _ environment: CommandEnvironment, keeps: (CommandFailure) -> Bool
+    ) throws(CommandFailure) -> LogVerification {
+        var checked: Result<LogVerification, CommandFailure>?
+        let progress = LogProgress()
+        defer { progress.end() }
+        try failing { () throws(LogError) in
+            progress.copying(from: source, to: target)
+            try copy(to: target) { copy in
+                progress.copied()
+                let result = Result { () throws(CommandFailure) in
+                    try LogVerification(
+                        of: copy, expecting: anchor,
+                        unless: { environment.interruption.reason != nil },
+                        progress: progress.checked)
+                }
+                checked = result
+                if case .failure(let failure) = result { return keeps(failure) }
+                return true
+            }
+        }
+        guard let checked else {
+            throw CommandFailure(.failed, "The copy was not checked. Run the command again.")
+        }
+        return try checked.get()
     }
 }

@@ -29,22 +29,12 @@ enum KeygenCommand {
 
     static func run(_ environment: CommandEnvironment) async throws(CommandFailure) -> ExitCode {
         let pair = CurveKeyPair.random()
-        let paths: (secret: String, public: String)
-        do throws(KeyFileError) {
-            paths = try KeyFile.write(pair, name: environment.arguments[name])
-        } catch {
-            throw CommandFailure(error)
+        let paths = try failing { () throws(KeyFileError) in
+            try KeyFile.write(pair, name: environment.arguments[name])
         }
-        if environment.isJSON {
-            environment.output.print(
-                .object([
-                    "public": .string(paths.public),
-                    "publicKey": .string(pair.publicKey.description),
-                    "secret": .string(paths.secret),
-                ]))
-        } else {
-            environment.output.print(pair.publicKey.description)
-        }
+        let key = pair.publicKey.description
+        environment.show(
+            ["public": paths.public, "publicKey": key, "secret": paths.secret], key)
         return .success
     }
 }

@@ -83,7 +83,7 @@ enum MigrateCommand {
         }
         let sourceSettings = try etcdSettings(of: source, environment)
         let targetSettings = try etcdSettings(of: target, environment)
-        let moved: JSONObject
+        let moved: JSONFields
         do throws(LogError) {
             let log = try open(source, sourceSettings)
             defer { log.close() }
@@ -97,19 +97,16 @@ enum MigrateCommand {
                 line.show(text(step, from: floor, to: last, ContinuousClock.now - begun))
             }
             moved = [
-                "epoch": .number(epoch), "floor": .number(log.floor), "from": .string("\(source)"),
-                "last": .number(log.last), "log": .string("\(log.id)"), "to": .string("\(target)"),
+                "epoch": epoch, "floor": log.floor, "from": "\(source)", "last": log.last,
+                "log": log.id, "to": "\(target)",
             ]
         } catch {
             throw failure(error, source, environment)
         }
-        if environment.isJSON {
-            environment.output.print(.object(moved))
-        } else {
-            environment.output.add(
-                "moved the log from \(source) to \(target). Start its sequencers with \(target.option) "
-                    + "\(target); never serve \(source) again.")
-        }
+        environment.show(
+            moved,
+            "moved the log from \(source) to \(target). Start its sequencers with \(target.option) "
+                + "\(target); never serve \(source) again.")
         return .success
     }
 
@@ -142,7 +139,7 @@ enum MigrateCommand {
                 "The migration was interrupted. Nothing was moved, and \(source) is as it was. "
                     + "Run it again: it starts over.")
         }
-        guard error.code == .superseded else { return CommandFailure(error) }
+        guard error.code == .superseded else { return error.failure }
         return CommandFailure(
             .logFailed, code: error.code.rawValue,
             "A sequencer claimed the log while it was copied, so nothing was moved. End all sequencers "

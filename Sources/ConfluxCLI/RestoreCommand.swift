@@ -45,53 +45,29 @@ enum RestoreCommand {
         let arguments = environment.arguments
         let target = arguments[data]
         let anchor = arguments[expect]
-        var checked: Result<LogVerification, CommandFailure>?
-        let progress = LogProgress()
-        defer { progress.end() }
-        do throws(LogError) {
+        let file = try failing { () throws(LogError) in
             let file = try SQLiteLogFile(directory: arguments[source])
-            defer { file.close() }
             guard try !file.isOwned() else {
                 throw LogError(
                     .inUse,
                     "The log in \(arguments[source]) is served. End its sequencer first, or copy it "
                         + "with \"conflux backup\": two sequencers must not serve one log.")
             }
-            progress.copying(from: arguments[source], to: target)
-            try file.copy(to: target) { copy in
-                progress.copied()
-                let result = Result { () throws(CommandFailure) in
-                    try LogVerification(
-                        of: copy, expecting: anchor,
-                        unless: { environment.interruption.reason != nil },
-                        progress: progress.checked)
-                }
-                checked = result
-                if case .success = result { return true }
-                return false
-            }
-        } catch {
-            throw CommandFailure(error)
+            return file
         }
-        guard let checked else {
-            throw CommandFailure(
-                .failed, "The copy was not checked, so nothing was restored. Run the command again."
-            )
-        }
+        defer { file.close() }
         let verification: LogVerification
         do throws(CommandFailure) {
-            verification = try checked.get()
+            verification = try file.copy(
+                from: arguments[source], to: target, expecting: anchor, environment
+            ) { _ in false }
         } catch {
             throw CommandFailure(
                 error.exitCode, code: error.code, "Nothing was restored. \(error.message)")
         }
-        progress.end()
-        if environment.isJSON {
-            environment.output.print(verification.json)
-        } else {
-            let found = anchor.map { ", with the anchor of entry \($0.number)" } ?? ""
-            environment.output.add("restored to \(target)\(found): \(verification.text)")
-        }
+        let found = anchor.map { ", with the anchor of entry \($0.number)" } ?? ""
+        environment.show(
+            verification.fields, "restored to \(target)\(found): \(verification.text)")
         environment.diagnostics.note(
             "nodes that have seen more than entry \(verification.last) will be told that it is lost, "
                 + "and reload their stores; what they dispatched since may end unknown")

@@ -56,8 +56,10 @@ enum Tool {
     static func run() async -> ExitCode {
         do throws(UsageError) {
             let arguments = try ProcessInput.arguments(of: program)
-            if arguments.count == 2, arguments[0] == Program.completeWord {
-                return await CompletionNames.show(arguments[1], ProcessInput.variables)
+            if arguments.first == Program.completeWord {
+                let offer = program.completions(of: Array(arguments.dropFirst()))
+                let names = await CompletionNames.names(offer.asked, ProcessInput.variables)
+                return StandardOutput.show(offer.text(with: names))
             }
             let variables = try ProcessInput.variables(of: program)
             var outcome = try program.parse(arguments, environment: variables)
@@ -129,19 +131,9 @@ enum Tool {
         case "keygen": command = KeygenCommand.run
         case "backup": command = BackupCommand.run
         case "bench": command = BenchCommand.run
-        case "freeze":
-            command = { (environment) async throws(CommandFailure) in
-                try await FreezeCommand.run(environment, isFrozen: true)
-            }
-        case "thaw":
-            command = { (environment) async throws(CommandFailure) in
-                try await FreezeCommand.run(environment, isFrozen: false)
-            }
+        case "freeze", "thaw": command = FreezeCommand.run
         case "context", "context set", "context use", "context show", "context remove":
-            command = { (environment) async throws(CommandFailure) in
-                try ContextCommand.run(
-                    environment, in: ContextFile(ProcessInput.variables))
-            }
+            command = ContextCommand.run
         case "top": command = TopCommand.run
         case "log skip": command = SkipCommand.run
         case "log export": command = try ExportCommand.make(invocation)

@@ -78,8 +78,8 @@ final class GatewayService: WorkerService {
                 try Authenticator(in: context)
             }
             let publishing = try bind(
-                GatewayOptions.publish, ZMQ.publish, in: context, keys, settings)
-            let asking = try bind(GatewayOptions.ask, ZMQ.route, in: context, keys, settings)
+                GatewayOptions.publish, ZMQ_XPUB, in: context, keys, settings)
+            let asking = try bind(GatewayOptions.ask, ZMQ_ROUTER, in: context, keys, settings)
             state.withLock { [settings] state in
                 state.settings = settings
                 state.keys = keys
@@ -90,7 +90,7 @@ final class GatewayService: WorkerService {
             }
             if let path = arguments[GatewayOptions.authorized] { reload(path, environment) }
         } catch {
-            throw CommandFailure(error)
+            throw error.failure
         }
     }
 
@@ -109,7 +109,7 @@ final class GatewayService: WorkerService {
         let socket = try LibrarySocket(kind, in: context)
         try socket.set(ZMQ_SNDHWM, GatewayBounds.waitingMax)
         try socket.keepAlive()
-        if kind == ZMQ.publish {
+        if kind == ZMQ_XPUB {
             try socket.set(ZMQ_XPUB_VERBOSE, Int32(1))
             try socket.set(ZMQ_MAXMSGSIZE, GatewayBounds.subscriptionBytesMax)
         } else {
@@ -118,7 +118,7 @@ final class GatewayService: WorkerService {
         }
         if let keys {
             try Authenticator.secure(
-                socket, for: kind == ZMQ.publish ? .publish : .ask, with: keys)
+                socket, for: kind == ZMQ_XPUB ? .publish : .ask, with: keys)
         }
         return (socket, try socket.bind(address))
     }
@@ -147,7 +147,7 @@ final class GatewayService: WorkerService {
 
     func serve(
         _ node: Node, in environment: CommandEnvironment
-    ) async throws(CommandFailure) -> (fields: JSONObject, text: String) {
+    ) async throws(CommandFailure) -> (fields: JSONFields, text: String) {
         let (mailbox, waker, epochs) = (mailbox, waker, epochs)
         if let log = await node.status.log { epochs.begin(log) }
         // Used under the lock, and by the thread after it.
@@ -164,7 +164,7 @@ final class GatewayService: WorkerService {
                             return socket
                         }
                         return try Self.bind(
-                            ZMQ.publish, to: publishing.address, in: context, keys,
+                            ZMQ_XPUB, to: publishing.address, in: context, keys,
                             settings: settings
                         ).socket
                     }
@@ -188,14 +188,14 @@ final class GatewayService: WorkerService {
             return (state.publishing?.address, state.asking?.address)
         }
         if let failure { throw failure }
-        var fields = JSONObject()
-        fields["publish"] = addresses.publish.map { .string($0) }
-        fields["ask"] = addresses.ask.map { .string($0) }
         let words = [
             addresses.publish.map { "publishes at \($0)" },
             addresses.ask.map { "answers at \($0)" },
         ].compactMap(\.self)
-        return (fields, words.map { "; \($0)" }.joined())
+        return (
+            ["ask": addresses.ask, "publish": addresses.publish],
+            words.map { "; \($0)" }.joined()
+        )
     }
 
     /// Ends the service of stores that the node no longer hosts.
@@ -221,11 +221,11 @@ final class GatewayService: WorkerService {
 
     private static func tell(_ report: GatewayThread.Report, _ environment: CommandEnvironment) {
         switch report {
-        case .unbound(let failure): environment.diagnostics.report(CommandFailure(failure))
+        case .unbound(let failure): environment.diagnostics.report(failure.failure)
         case .denied(let principal):
             let name = principal.name?.text ?? ""
             environment.announce(
-                "subscriberDenied", ["name": .string(name)],
+                "subscriberDenied", ["name": name],
                 text: """
                     the key \(name) may not subscribe, since it may not observe all stores of this gateway; let it ask, \
                     or start another gateway for the stores that it may observe

@@ -90,11 +90,9 @@ package enum WorkerOptions {
         switch (arguments[secret], arguments[serverKey]) {
         case (nil, nil): return nil
         case (let secret?, let server?):
-            do throws(KeyFileError) {
+            return try failing { () throws(KeyFileError) in
                 let own = try KeyFile.readPair(secret)
                 return NodeKeys(own: own, sequencer: try KeyFile.publicKey(server))
-            } catch {
-                throw CommandFailure(error)
             }
         default:
             throw CommandFailure(

@@ -37,7 +37,7 @@ package protocol WorkerService: Sendable {
     /// - Throws: Why it can't serve.
     func serve(
         _ node: Node, in environment: CommandEnvironment
-    ) async throws(CommandFailure) -> (fields: JSONObject, text: String)
+    ) async throws(CommandFailure) -> (fields: JSONFields, text: String)
 
     /// Ends what was begun. Called once after ``prepare(_:in:)``, also if it has failed.
     func end()
@@ -85,7 +85,7 @@ package struct Hosting: WorkerService {
 
     package func serve(
         _ node: Node, in environment: CommandEnvironment
-    ) async throws(CommandFailure) -> (fields: JSONObject, text: String) { ([:], "") }
+    ) async throws(CommandFailure) -> (fields: JSONFields, text: String) { ([:], "") }
 
     package func end() {}
 }

@@ -31,14 +31,8 @@ struct WorkerSession: Sendable {
         for store in arguments[WorkerOptions.stores] where !stores.contains(store) {
             stores.append(store)
         }
-        let known = states.map(\.name)
-        for store in stores where !known.contains(store.state.text) {
-            throw arguments.usageError(
-                "this worker has no state '\(store.state)'; it has: "
-                    + known.sorted().joined(separator: ", "),
-                meaning: store.state.text, of: known)
-        }
-        if stores.isEmpty { stores = known.compactMap { StoreName($0) } }
+        for store in stores { try arguments.check(store, isOf: states) }
+        if stores.isEmpty { stores = states.compactMap { StoreName($0.name) } }
         self.stores = stores
     }
 
@@ -65,7 +59,7 @@ struct WorkerSession: Sendable {
         let printing = Task { await telling.run(events) }
         let opened: [StoreName: HostedHandle]
         var server: HTTPServer?
-        let served: (fields: JSONObject, text: String)
+        let served: (fields: JSONFields, text: String)
         do throws(CommandFailure) {
             server = try monitoring?.serve(monitored(node), api: service.api)
             opened = try await open(node)
@@ -90,10 +84,8 @@ struct WorkerSession: Sendable {
 
     private func connect(_ settings: NodeSettings) async throws(CommandFailure) -> Node {
         try await environment.interruption.cancelling { () async throws(CommandFailure) in
-            do throws(NodeError) {
-                return try await Node.connect(to: address, settings: settings, tap: service.tap)
-            } catch {
-                throw CommandFailure(error)
+            try await failing { () async throws(NodeError) in
+                try await Node.connect(to: address, settings: settings, tap: service.tap)
             }
         }
     }
@@ -124,23 +116,20 @@ struct WorkerSession: Sendable {
     }
 
     private func announceReady(
-        _ node: Node, _ stores: [StoreName], _ served: (fields: JSONObject, text: String),
+        _ node: Node, _ stores: [StoreName], _ served: (fields: JSONFields, text: String),
         http: String?
     ) async {
         let status = await node.status
-        var fields: JSONObject = [
-            "address": .string(address), "incarnation": .number(status.incarnation),
-            "stores": .texts(stores),
+        let fields: JSONFields = [
+            "address": address, "http": http, "incarnation": status.incarnation, "name": name,
+            "stores": stores,
         ]
-        fields["name"] = name.map { .string($0.text) }
-        fields["http"] = http.map { .string($0) }
-        for field in served.fields { fields[field.key] = field.value }
         let title = name.map { "\($0) is ready" } ?? "ready"
         let api = { (address: String) in
             service.api == nil ? "" : ", API at http://\(address)/api/v1"
         }
         environment.announce(
-            "ready", fields,
+            "ready", fields.merging(served.fields) { $1 },
             text: """
                 \(title): node \(status.incarnation) of \(address) hosts \
                 \(stores.map(\.description).joined(separator: ", "))\
@@ -166,5 +155,19 @@ struct WorkerSession: Sendable {
             },
             livenessFaults: { node.metrics().livenessFaults },
             readinessFaults: { readinessFaults(node.metrics()) })
+    }
+}
+
+extension Invocation {
+    /// Checks that the program has the state of a store.
+    ///
+    /// - Throws: A usage error that names its states.
+    func check(_ store: StoreName, isOf states: [HostedState]) throws(UsageError) {
+        let known = states.map(\.name)
+        guard !known.contains(store.state.text) else { return }
+        throw usageError(
+            "this program has no state '\(store.state)'; it has: "
+                + known.sorted().joined(separator: ", "),
+            meaning: store.state.text, of: known)
     }
 }

@@ -30,7 +30,7 @@ public struct Command: Sendable {
     /// The examples at the end of the help text.
     public let examples: [Example]
     /// The commands below this one.
-    public let subcommands: [Command]
+    public internal(set) var subcommands: [Command]
     /// Whether the command does something without a subcommand.
     public let runsAlone: Bool
     let parameters: [Parameter]
@@ -78,7 +78,7 @@ public struct Command: Sendable {
         subcommands.first { $0.name == name }
     }
 
-    private func check() {
+    func check() {
         var names = Set(Self.builtIn)
         for parameter in parameters {
             precondition(

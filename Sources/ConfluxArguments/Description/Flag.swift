@@ -13,17 +13,15 @@ public struct Flag: ParameterKey {
     ///   - name: Two dashes and lower-case words.
     ///   - summary: A sentence for the help text.
     public init(_ name: String, summary: String) {
-        precondition(
-            Parameter.isOptionName(name), "'\(name)' is not '--' and lower-case words")
-        parameter = Parameter(
-            kind: .flag, name: name, valueName: "", presence: .optional, summary: summary,
-            defaultText: nil, completion: .words(["true", "false"])
-        ) { (texts: [String]) throws(InvalidValue) in
-            guard let text = texts.last else { return Slot(value: false) }
+        let parser = ValueParser<Bool>("", completion: .words(["true", "false"])) {
+            (text: String) throws(InvalidValue) in
             guard let truth = Flag.truth(of: text) else {
                 throw InvalidValue("'\(text)' is neither true nor false; write true or false")
             }
-            return Slot(value: truth)
+            return truth
+        }
+        parameter = Parameter(.flag, name, "", parser, .optional, summary) {
+            (texts: [String]) throws(InvalidValue) in try parser.last(of: texts) ?? false
         }
     }
 

@@ -12,10 +12,7 @@ public struct Operand<Value: Sendable>: ParameterKey {
     ///   - parser: Makes the value.
     ///   - summary: A sentence for the help text.
     public init(_ name: String, parse parser: ValueParser<Value>, summary: String) {
-        self.init(name, parser, .required, summary) { (texts: [String]) throws(InvalidValue) in
-            guard let text = texts.last else { throw InvalidValue("a value is missing") }
-            return try parser.parse(text)
-        }
+        parameter = Parameter(.operand, name, name, parser, .required, summary, parser.required)
     }
 
     /// Describes an operand whose value is nil when it is not given.
@@ -27,11 +24,7 @@ public struct Operand<Value: Sendable>: ParameterKey {
     public init<Wrapped>(
         optional name: String, parse parser: ValueParser<Wrapped>, summary: String
     ) where Value == Wrapped? {
-        self.init(name, parser, .optional, summary) {
-            (texts: [String]) throws(InvalidValue) -> Wrapped? in
-            guard let text = texts.last else { return nil }
-            return try parser.parse(text)
-        }
+        parameter = Parameter(.operand, name, name, parser, .optional, summary, parser.last)
     }
 
     /// Describes all operands from this place on.
@@ -45,21 +38,8 @@ public struct Operand<Value: Sendable>: ParameterKey {
         rest name: String, atLeastOne: Bool = false, parse parser: ValueParser<Element>,
         summary: String
     ) where Value == [Element] {
-        self.init(name, parser, atLeastOne ? .atLeastOne : .anyNumber, summary) {
-            (texts: [String]) throws(InvalidValue) -> [Element] in
-            try texts.map { (text: String) throws(InvalidValue) in try parser.parse(text) }
-        }
-    }
-
-    private init<One>(
-        _ name: String, _ parser: ValueParser<One>, _ presence: Parameter.Presence,
-        _ summary: String,
-        resolve: @escaping @Sendable ([String]) throws(InvalidValue) -> Value
-    ) {
-        precondition(!name.isEmpty && !name.hasPrefix("-"), "'\(name)' can't name an operand")
         parameter = Parameter(
-            kind: .operand, name: name, valueName: name, presence: presence, summary: summary,
-            defaultText: nil, completion: parser.completion
-        ) { (texts: [String]) throws(InvalidValue) in Slot(value: try resolve(texts)) }
+            .operand, name, name, parser, atLeastOne ? .atLeastOne : .anyNumber, summary,
+            parser.all)
     }
 }

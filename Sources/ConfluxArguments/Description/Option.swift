@@ -23,12 +23,10 @@ public struct Option<Value: Sendable>: ParameterKey {
         _ name: String, valueName: String? = nil, default: Value, parse parser: ValueParser<Value>,
         summary: String
     ) {
-        self.init(
-            name, valueName, parser, .optional, summary, defaultText: parser.describe(`default`)
-        ) { (texts: [String]) throws(InvalidValue) in
-            guard let text = texts.last else { return `default` }
-            return try parser.parse(text)
-        }
+        parameter = Parameter(
+            .option, name, valueName, parser, .optional, summary,
+            defaultText: parser.describe(`default`)
+        ) { (texts: [String]) throws(InvalidValue) in try parser.last(of: texts) ?? `default` }
     }
 
     /// Describes an option whose value is nil when none is given.
@@ -42,11 +40,8 @@ public struct Option<Value: Sendable>: ParameterKey {
         _ name: String, valueName: String? = nil, parse parser: ValueParser<Wrapped>,
         summary: String
     ) where Value == Wrapped? {
-        self.init(name, valueName, parser, .optional, summary) {
-            (texts: [String]) throws(InvalidValue) -> Wrapped? in
-            guard let text = texts.last else { return nil }
-            return try parser.parse(text)
-        }
+        parameter = Parameter(
+            .option, name, valueName, parser, .optional, summary, parser.last)
     }
 
     /// Describes an option that must be given, on the command line or by its variable.
@@ -60,11 +55,8 @@ public struct Option<Value: Sendable>: ParameterKey {
         required name: String, valueName: String? = nil, parse parser: ValueParser<Value>,
         summary: String
     ) {
-        self.init(name, valueName, parser, .required, summary) {
-            (texts: [String]) throws(InvalidValue) in
-            guard let text = texts.last else { throw InvalidValue("a value is missing") }
-            return try parser.parse(text)
-        }
+        parameter = Parameter(
+            .option, name, valueName, parser, .required, summary, parser.required)
     }
 
     /// Describes an option that may be given many times; its values keep their order.
@@ -79,23 +71,8 @@ public struct Option<Value: Sendable>: ParameterKey {
         repeated name: String, valueName: String? = nil, atLeastOne: Bool = false,
         parse parser: ValueParser<Element>, summary: String
     ) where Value == [Element] {
-        self.init(name, valueName, parser, atLeastOne ? .atLeastOne : .anyNumber, summary) {
-            (texts: [String]) throws(InvalidValue) -> [Element] in
-            try texts.map { (text: String) throws(InvalidValue) in try parser.parse(text) }
-        }
-    }
-
-    private init<One>(
-        _ name: String, _ valueName: String?, _ parser: ValueParser<One>,
-        _ presence: Parameter.Presence, _ summary: String, defaultText: String? = nil,
-        resolve: @escaping @Sendable ([String]) throws(InvalidValue) -> Value
-    ) {
-        precondition(
-            Parameter.isOptionName(name), "'\(name)' is not '--' and lower-case words")
         parameter = Parameter(
-            kind: .option, name: name, valueName: valueName ?? parser.valueName,
-            presence: presence, summary: summary, defaultText: defaultText,
-            completion: parser.completion
-        ) { (texts: [String]) throws(InvalidValue) in Slot(value: try resolve(texts)) }
+            .option, name, valueName, parser, atLeastOne ? .atLeastOne : .anyNumber, summary,
+            parser.all)
     }
 }

@@ -39,6 +39,28 @@ public struct Parameter: Sendable {
     /// Makes the ``Slot`` of the typed value from the texts that were given, in their order.
     let resolve: @Sendable ([String]) throws(InvalidValue) -> any Sendable
 
+    init<One, Value: Sendable>(
+        _ kind: Kind, _ name: String, _ valueName: String?, _ parser: ValueParser<One>,
+        _ presence: Presence, _ summary: String, defaultText: String? = nil,
+        _ resolve: @escaping @Sendable ([String]) throws(InvalidValue) -> Value
+    ) {
+        if kind == .operand {
+            precondition(!name.isEmpty && !name.hasPrefix("-"), "'\(name)' can't name an operand")
+        } else {
+            precondition(Self.isOptionName(name), "'\(name)' is not '--' and lower-case words")
+        }
+        self.kind = kind
+        self.name = name
+        self.valueName = valueName ?? parser.valueName
+        self.presence = presence
+        self.summary = summary
+        self.defaultText = defaultText
+        completion = parser.completion
+        self.resolve = { (texts: [String]) throws(InvalidValue) in
+            Slot(value: try resolve(texts))
+        }
+    }
+
     /// The name of the environment variable that gives this option: `CONFLUX_CONNECT`.
     ///
     /// - Parameter prefix: The beginning of the names of the program's variables, without the

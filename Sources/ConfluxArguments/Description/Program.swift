@@ -30,15 +30,12 @@ public struct Program: Sendable {
     ///   - environmentPrefix: The beginning of the names of its variables; nil for the program's
     ///     name in capitals.
     public init(_ root: Command, version: String, environmentPrefix: String? = nil) {
-        self.root =
-            root.subcommands.isEmpty
-            ? root
-            : Command(
-                root.name, summary: root.summary, discussion: root.discussion,
-                parameters: root.parameters.map(Described.init), groups: root.groups,
-                examples: root.examples,
-                subcommands: root.subcommands + [.help, .completions(of: root.name)],
-                runsAlone: root.runsAlone)
+        var root = root
+        if !root.subcommands.isEmpty {
+            root.subcommands += [.help, .completions(of: root.name)]
+            root.check()
+        }
+        self.root = root
         self.version = version
         self.environmentPrefix =
             environmentPrefix
@@ -54,12 +51,6 @@ extension Program {
     public func usageError(_ message: String) -> UsageError {
         UsageError(code: .misuse, message: message, suggestion: nil, command: root.name)
     }
-}
-
-/// A parameter whose type is no longer needed.
-private struct Described: ParameterKey {
-    typealias Value = Never
-    let parameter: Parameter
 }
 
 extension Command {

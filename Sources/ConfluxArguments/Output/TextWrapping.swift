@@ -13,7 +13,7 @@ func wrapped(_ text: String, columns: Int) -> [String] {
 ///   - columns: The width of a line.
 ///   - indent: How far the second and later lines are indented.
 /// - Returns: The lines.
-func wrapped(pieces: [String], columns: Int, indent: Int) -> [String] {
+package func wrapped(pieces: [String], columns: Int, indent: Int) -> [String] {
     let margin = String(repeating: " ", count: indent)
     var lines: [String] = []
     var line: String?

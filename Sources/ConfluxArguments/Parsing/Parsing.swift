@@ -28,6 +28,9 @@ extension Program {
     private func read(
         _ arguments: [String], environment: [String: String], columns: Int, place: inout Place
     ) throws(Mistake) -> Outcome {
+        if arguments.first == Self.completeWord {
+            return .show(completions(of: Array(arguments.dropFirst())).text())
+        }
         var rest = arguments[...]
         try place.descend(&rest)
         let options = rest.prefix { $0 != "--" }

@@ -34,16 +34,14 @@ extension ValueParser where Value == Int {
     /// - Parameter range: The sizes, in bytes, that are accepted.
     /// - Returns: A parser whose errors say what was expected, or which bound was passed.
     public static func byteSize(in range: ClosedRange<Int> = 0...Int.max) -> ValueParser<Int> {
-        ValueParser("SIZE", describe: ByteUnit.describe) { (text: String) throws(InvalidValue) in
-            guard let (digits, unit) = splitUnit(text),
-                let scale = unit.isEmpty ? 1 : ByteUnit(rawValue: unit)?.bytes
-            else {
+        ValueParser("SIZE", describe: Units.bytes.describe) {
+            (text: String) throws(InvalidValue) in
+            guard let size = try Units.bytes.parse(text, in: range) else {
                 throw InvalidValue(
                     "'\(text)' is not a size; write whole bytes, or a whole number with KiB, MiB, "
                         + "GiB or TiB, such as 64KiB")
             }
-            return try scaled(
-                text, digits, by: scale, in: range, describe: ByteUnit.describe)
+            return size
         }
     }
 }
@@ -60,77 +58,15 @@ extension ValueParser where Value == Duration {
     ) -> ValueParser<Duration> {
         // Seconds with 18 decimals soon overflow 64 bits; nanoseconds last for 292 years.
         let bounds = nanoseconds(range.lowerBound)...nanoseconds(range.upperBound)
-        return ValueParser("DURATION", describe: { DurationUnit.describe(nanoseconds($0)) }) {
+        return ValueParser("DURATION", describe: { Units.time.describe(nanoseconds($0)) }) {
             (text: String) throws(InvalidValue) in
-            guard let (digits, name) = splitUnit(text), let unit = DurationUnit(rawValue: name)
-            else {
+            guard let count = try Units.time.parse(text, in: bounds) else {
                 throw InvalidValue(
                     "'\(text)' is not a duration; write a whole number and a unit, such as "
                         + "250ms, 5s or 1m")
             }
-            let count = try scaled(
-                text, digits, by: unit.nanoseconds, in: bounds,
-                describe: DurationUnit.describe)
             return .nanoseconds(count)
         }
-    }
-}
-
-/// The units of a size, smallest first.
-private enum ByteUnit: String, CaseIterable {
-    case byte = "B"
-    case kibibyte = "KiB"
-    case mebibyte = "MiB"
-    case gibibyte = "GiB"
-    case tebibyte = "TiB"
-
-    var bytes: Int {
-        switch self {
-        case .byte: 1
-        case .kibibyte: 1 << 10
-        case .mebibyte: 1 << 20
-        case .gibibyte: 1 << 30
-        case .tebibyte: 1 << 40
-        }
-    }
-
-    /// The shortest text for exactly this size. Plain bytes have no unit.
-    static func describe(_ bytes: Int) -> String {
-        guard let unit = allCases.last(where: { bytes > 0 && bytes % $0.bytes == 0 }),
-            unit != .byte
-        else { return String(bytes) }
-        return "\(bytes / unit.bytes)\(unit.rawValue)"
-    }
-}
-
-/// The units of a duration, shortest first.
-private enum DurationUnit: String, CaseIterable {
-    case nanosecond = "ns"
-    case microsecond = "us"
-    case millisecond = "ms"
-    case second = "s"
-    case minute = "m"
-    case hour = "h"
-    case day = "d"
-
-    var nanoseconds: Int {
-        switch self {
-        case .nanosecond: 1
-        case .microsecond: 1_000
-        case .millisecond: 1_000_000
-        case .second: 1_000_000_000
-        case .minute: 60_000_000_000
-        case .hour: 3_600_000_000_000
-        case .day: 86_400_000_000_000
-        }
-    }
-
-    /// The shortest text for exactly this duration.
-    static func describe(_ nanoseconds: Int) -> String {
-        guard nanoseconds > 0,
-            let unit = allCases.last(where: { nanoseconds % $0.nanoseconds == 0 })
-        else { return "\(nanoseconds)s" }
-        return "\(nanoseconds / unit.nanoseconds)\(unit.rawValue)"
     }
 }
 
@@ -143,26 +79,51 @@ private func nanoseconds(_ duration: Duration) -> Int {
     return Int(sum)
 }
 
-/// Cuts a text into its leading decimal digits and the unit after them; nil if there are no digits.
-private func splitUnit(_ text: String) -> (digits: Substring, unit: String)? {
-    // Other characters may be equal to a unit's by Unicode, such as the sign of the kelvin to K.
-    guard text.utf8.allSatisfy({ $0 < 0x80 }) else { return nil }
-    let digits = text.prefix { ("0"..."9").contains($0) }
-    return digits.isEmpty ? nil : (digits, String(text[digits.endIndex...]))
-}
+/// The units of a quantity.
+private struct Units: Sendable {
+    /// The units of a size. Plain bytes are written without one.
+    static let bytes = Units(
+        zero: "0",
+        all: [
+            ("B", 1), ("", 1), ("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30),
+            ("TiB", 1 << 40),
+        ])
+    /// The units of a duration.
+    static let time = Units(
+        zero: "0s",
+        all: [
+            ("ns", 1), ("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000),
+            ("m", 60_000_000_000), ("h", 3_600_000_000_000), ("d", 86_400_000_000_000),
+        ])
 
-/// Multiplies digits by a unit, and checks that the product is in a range.
-private func scaled(
-    _ text: String, _ digits: Substring, by scale: Int, in range: ClosedRange<Int>,
-    describe: (Int) -> String
-) throws(InvalidValue) -> Int {
-    let product = Int(digits)?.multipliedReportingOverflow(by: scale)
-    guard let product, !product.overflow, product.partialValue <= range.upperBound else {
-        throw InvalidValue("'\(text)' is too much; the most is \(describe(range.upperBound))")
+    let zero: String
+    /// From the smallest to the largest.
+    let all: [(name: String, size: Int)]
+
+    /// The shortest text for exactly this amount.
+    func describe(_ amount: Int) -> String {
+        guard amount > 0, let unit = all.last(where: { amount % $0.size == 0 }) else { return zero }
+        return "\(amount / unit.size)\(unit.name)"
     }
-    guard product.partialValue >= range.lowerBound else {
-        throw InvalidValue(
-            "'\(text)' is too little; the least is \(describe(range.lowerBound))")
+
+    /// Reads digits and a unit.
+    ///
+    /// - Returns: nil if the text is something else.
+    /// - Throws: What is wrong with an amount outside the range.
+    func parse(_ text: String, in range: ClosedRange<Int>) throws(InvalidValue) -> Int? {
+        // Other characters may be equal to a unit's by Unicode, such as the sign of the kelvin to K.
+        guard text.utf8.allSatisfy({ $0 < 0x80 }) else { return nil }
+        let digits = text.prefix { ("0"..."9").contains($0) }
+        let name = text[digits.endIndex...]
+        guard !digits.isEmpty, let unit = all.first(where: { $0.name == name }) else { return nil }
+        let product = Int(digits)?.multipliedReportingOverflow(by: unit.size)
+        guard let product, !product.overflow, product.partialValue <= range.upperBound else {
+            throw InvalidValue("'\(text)' is too much; the most is \(describe(range.upperBound))")
+        }
+        guard product.partialValue >= range.lowerBound else {
+            throw InvalidValue(
+                "'\(text)' is too little; the least is \(describe(range.lowerBound))")
+        }
+        return product.partialValue
     }
-    return product.partialValue
 }

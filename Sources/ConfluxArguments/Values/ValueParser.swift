@@ -61,6 +61,23 @@ public struct ValueParser<Value: Sendable>: Sendable {
         try convert(text)
     }
 
+    /// Parses the last of some values; nil if there is none.
+    func last(of texts: [String]) throws(InvalidValue) -> Value? {
+        guard let text = texts.last else { return nil }
+        return try convert(text)
+    }
+
+    /// Parses the last of some values, one of which must be given.
+    func required(of texts: [String]) throws(InvalidValue) -> Value {
+        guard let value = try last(of: texts) else { throw InvalidValue("a value is missing") }
+        return value
+    }
+
+    /// Parses all of some values.
+    func all(of texts: [String]) throws(InvalidValue) -> [Value] {
+        try texts.map { (text: String) throws(InvalidValue) in try convert(text) }
+    }
+
     /// The same parser, but a shell offers something else.
     public func completing(_ completion: Completion) -> ValueParser<Value> {
         ValueParser(
@@ -111,7 +128,7 @@ public enum Completion: Hashable, Sendable {
     case file
     /// The name of a folder.
     case folder
-    /// One of the lines that the program prints when it is called with `__complete` and this word.
-    /// The program must end soon, and prints nothing if it can't know the values.
+    /// One of the values of this kind, which only the program itself can find: see ``Completions/asked``. It must find
+    /// them soon, or none.
     case asked(String)
 }

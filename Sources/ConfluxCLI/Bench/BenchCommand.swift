@@ -60,20 +60,13 @@ enum BenchCommand {
             return try await measure(
                 environment, at: nil, what: environment.arguments[WorkerOptions.connect])
         }
-        let sequencer: Sequencer
-        do throws(SequencerError) {
-            sequencer = try Sequencer.start(
+        let sequencer = try failing { () throws(SequencerError) in
+            try Sequencer.start(
                 SequencerConfiguration(bind: "tcp://127.0.0.1:0", storage: storage))
-        } catch {
-            throw SequencerCommand.failure(error)
         }
         let what = folder == nil ? "its own, log in memory" : "its own, log on disk with fsync"
-        let result: Result<ExitCode, CommandFailure>
-        do throws(CommandFailure) {
-            result = .success(
-                try await measure(environment, at: sequencer.address, what: what))
-        } catch {
-            result = .failure(error)
+        let result = await Result { () async throws(CommandFailure) in
+            try await measure(environment, at: sequencer.address, what: what)
         }
         await sequencer.stop()
         _ = await sequencer.ended()
@@ -104,30 +97,17 @@ enum BenchCommand {
         let arguments = environment.arguments
         var settings = NodeSettings()
         settings.payloadBytesMax = 1 << 20
-        let connection = try await Connection.open(
-            environment, at: address, as: .member, settings: settings)
         let workload = BenchWorkload(
             payloadBytes: arguments[payload], singleCount: arguments[single],
             streamCount: arguments[stream], inFlightMax: arguments[inFlight])
         let progress = ProgressLine(isOn: true)
-        let result: Result<BenchFigures, CommandFailure>
-        do throws(CommandFailure) {
-            result = .success(
-                try await environment.interruption.cancelling {
-                    () async throws(CommandFailure) in
-                    try await workload.run(by: connection, progress)
-                })
-        } catch {
-            result = .failure(error)
+        let figures = try await Connection.use(
+            environment, at: address, as: .member, settings: settings
+        ) { connection async throws(CommandFailure) in
+            defer { progress.clear() }
+            return try await workload.run(by: connection, progress)
         }
-        progress.clear()
-        await connection.close()
-        let figures = try result.get()
-        if environment.isJSON {
-            environment.output.print(figures.json)
-        } else {
-            for line in figures.lines(of: what) { environment.output.add(line) }
-        }
+        environment.show(figures.fields, figures.lines(of: what).joined(separator: "\n"))
         return .success
     }
 }

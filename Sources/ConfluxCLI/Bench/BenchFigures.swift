@@ -20,39 +20,30 @@ struct BenchFigures: Sendable {
     // MARK: For programs
 
     /// All figures. Times are in microseconds; what was not measured is null.
-    var json: JSONValue {
-        [
-            "payloadBytes": .number(UInt64(payloadBytes)),
+    var fields: JSONFields {
+        let stream: JSONFields = [
+            "count": streamCount, "inFlight": inFlight, "perSecond": UInt64(streamRate),
+        ]
+        return [
+            "payloadBytes": payloadBytes,
             "single": single.isEmpty
-                ? .null : .object(Self.fields(single, ["count": .number(UInt64(single.count))])),
-            "stream": streamCount == 0
-                ? .null
-                : .object(
-                    Self.fields(
-                        streamSamples,
-                        [
-                            "count": .number(UInt64(streamCount)),
-                            "inFlight": .number(UInt64(inFlight)),
-                            "perSecond": .number(UInt64(streamRate)),
-                        ])),
+                ? JSONValue.null : Self.json(single, ["count": single.count]),
+            "stream": streamCount == 0 ? JSONValue.null : Self.json(streamSamples, stream),
         ]
     }
 
-    private static func fields(_ times: [Duration], _ others: JSONObject) -> JSONObject {
+    private static func json(_ times: [Duration], _ others: JSONFields) -> JSONValue {
         let sorted = times.sorted()
+        func microseconds(_ time: Duration) -> UInt64 { UInt64(time / .microseconds(1)) }
         var fields = others
-        for (name, share) in shares {
-            fields[name] = .number(UInt64(value(share, of: sorted) / .microseconds(1)))
+        for (name, share) in shares { fields[name] = microseconds(value(share, of: sorted)) }
+        fields["histogram"] = buckets(sorted).map { bucket in
+            JSONObject([
+                "count": bucket.count, "from": microseconds(bucket.from),
+                "to": microseconds(bucket.to),
+            ])
         }
-        fields["histogram"] = .array(
-            buckets(sorted).map { bucket in
-                [
-                    "count": .number(UInt64(bucket.count)),
-                    "from": .number(UInt64(bucket.from / .microseconds(1))),
-                    "to": .number(UInt64(bucket.to / .microseconds(1))),
-                ]
-            })
-        return fields
+        return JSONObject(fields).json
     }
 
     // MARK: For people

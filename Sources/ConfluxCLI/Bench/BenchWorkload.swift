@@ -39,11 +39,8 @@ struct BenchWorkload: Sendable {
         let payload = Data(repeating: UInt8(ascii: "x"), count: payloadBytes)
         let core = connection.core
         guard let name = Name(BenchState.name) else { preconditionFailure("a name that is none") }
-        do throws(NodeError) {
-            try await core.bridge(
-                BenchState.self, name, patience: connection.timeout)
-        } catch {
-            throw CommandFailure(error)
+        try await failing { () async throws(NodeError) in
+            try await core.bridge(BenchState.self, name, patience: connection.timeout)
         }
         let actions = Store<BenchState>.actions
         let watchdog = Watchdog(connection.timeout) { core.leave(timeout: .zero) }

@@ -68,9 +68,8 @@ enum ContextCommand {
         ], runsAlone: true)
 
     /// Runs the command or one of its subcommands.
-    static func run(
-        _ environment: CommandEnvironment, in file: ContextFile
-    ) throws(CommandFailure) -> ExitCode {
+    static func run(_ environment: CommandEnvironment) throws(CommandFailure) -> ExitCode {
+        let file = ContextFile(ProcessInput.variables)
         let arguments = environment.arguments
         var contexts = try file.read()
         switch arguments.command {
@@ -146,10 +145,8 @@ enum ContextCommand {
             if CurvePublicKey(key) == nil {
                 fields["serverKey"] = KeyFile.unambiguous(try absolute(key))
             } else {
-                do throws(KeyFileError) {
-                    fields["serverKey"] = try KeyFile.publicKey(key).description
-                } catch {
-                    throw CommandFailure(error)
+                fields["serverKey"] = try failing { () throws(KeyFileError) in
+                    try KeyFile.publicKey(key).description
                 }
             }
         }
@@ -197,15 +194,8 @@ enum ContextCommand {
     private static func tell(
         _ environment: CommandEnvironment, _ contexts: Contexts, _ name: String, _ text: String
     ) {
-        guard environment.isJSON else {
-            environment.output.add(text)
-            return
-        }
-        var fields: JSONObject = [
-            "current": .bool(contexts.current == name), "name": .string(name),
-        ]
-        for (key, value) in contexts.named[name] ?? [:] { fields[key] = .string(value) }
-        environment.output.print(.object(fields))
+        let fields: JSONFields = ["current": contexts.current == name, "name": name]
+        environment.show(fields.merging(contexts.named[name] ?? [:]) { $1 }, text)
     }
 }
 

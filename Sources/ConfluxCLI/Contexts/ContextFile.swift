@@ -118,19 +118,11 @@ struct ContextFile: Sendable {
                 "The contexts can't be saved: neither XDG_CONFIG_HOME nor HOME is set to a folder. Set one."
             )
         }
-        var fields: JSONObject = [
-            "contexts": .object(
-                JSONObject(
-                    contexts.named.map { name, fields in
-                        (
-                            name,
-                            .object(JSONObject(fields.map { ($0, JSONValue.string($1)) }))
-                        )
-                    }))
-        ]
-        fields["current"] = contexts.current.map { .string($0) }
-        let text = JSONLayout.bytes(
-            JSONValue.object(fields).description.utf8, .plain, columns: 0)
+        let named = contexts.named.mapValues { JSONObject($0.mapValues { .some($0) }) }
+        let file = JSONObject([
+            "contexts": JSONObject(named.mapValues { .some($0) }), "current": contexts.current,
+        ])
+        let text = JSONLayout.bytes(file.json.description.utf8, .plain, columns: 0)
         do throws(SystemFailure) {
             try Folder.make(Folder.parent(of: path))
             let file = try DraftFile(path)
@@ -177,12 +169,5 @@ extension Contexts {
             )
         }
         return fields
-    }
-}
-
-private extension JSONObject {
-    init(_ members: [(String, JSONValue)]) {
-        self.init()
-        for (key, value) in members { self[key] = value }
     }
 }

@@ -123,7 +123,7 @@ enum DispatchCommand {
     ) async throws(CommandFailure) -> ExitCode {
         let arguments = environment.arguments
         let payloadBytesMax = arguments[WorkerOptions.payloadMax]
-        var encoder = ActionEncoder(
+        let encoder = ActionEncoder(
             arguments[target], ifUnchangedSince: arguments[unchangedSince],
             payloadBytesMax: payloadBytesMax)
         let report = DispatchReport(
@@ -146,38 +146,41 @@ enum DispatchCommand {
         let key = arguments[resume]
         let connection = try await Connection.open(
             environment, as: .member, settings: settings, key: key)
-        let resumption = key == nil ? nil : await connection.core.resumption()
-        guard key == nil || resumption != nil else {
+        let result = await Result { [input] () async throws(CommandFailure) in
+            try await dispatch(input, encoder, connection, report, environment)
+        }
+        await connection.close()
+        return try result.get()
+    }
+
+    private static func dispatch(
+        _ input: DispatchFeed.Input, _ encoder: ActionEncoder, _ connection: Connection,
+        _ report: DispatchReport, _ environment: CommandEnvironment
+    ) async throws(CommandFailure) -> ExitCode {
+        let arguments = environment.arguments
+        let resumption = arguments[resume] == nil ? nil : await connection.core.resumption()
+        guard arguments[resume] == nil || resumption != nil else {
             throw CommandFailure(
                 .nodeRefused, "The sequencer ended the session at once. Run the command again.")
         }
-        do throws(CommandFailure) {
-            try await encoder.prepare(
-                schemaVersion: arguments[schemaVersion], isChecking: !arguments[unchecked]
-            ) { (state) async throws(CommandFailure) in
-                try await environment.interruption.cancelling {
-                    () async throws(CommandFailure) in
-                    try await connection.status(.shapes(state))
-                }
+        var (input, encoder) = (input, encoder)
+        try await encoder.prepare(
+            schemaVersion: arguments[schemaVersion], isChecking: !arguments[unchecked]
+        ) { (state) async throws(CommandFailure) in
+            try await environment.interruption.cancelling { () async throws(CommandFailure) in
+                try await connection.status(.shapes(state))
             }
-        } catch {
-            await connection.close()
-            throw error
         }
         if case .payload = input, let text = arguments[action] {
             do throws(CommandFailure) {
                 input = .payload(try encoder.payload(Array(text.utf8)))
             } catch {
-                await connection.close()
                 report.failed(line: 1, error)
                 return report.finish(isComplete: true)
             }
         }
         let feed = DispatchFeed(input, encoder, connection.core, resumption: resumption)
-        let dispatching = Dispatching(connection, feed, report, environment)
-        let exitCode = await dispatching.run()
-        await connection.close()
-        return exitCode
+        return await Dispatching(connection, feed, report, environment).run()
     }
 }
 

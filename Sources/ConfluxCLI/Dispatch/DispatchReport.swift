@@ -106,19 +106,13 @@ final class DispatchReport: Sendable {
 
     /// The JSON of a failure.
     static func line(_ line: Int, _ failure: CommandFailure) -> JSONValue {
-        var error: JSONObject = [
-            "code": .string(failure.code), "message": .string(failure.message),
-        ]
-        error["version"] = failure.version.map { .string($0.description) }
-        var fields: JSONObject = ["error": .object(error), "line": .number(UInt64(line))]
-        if let receipt = failure.receipt {
-            fields["receipt"] = [
-                "epoch": .number(receipt.epoch.rawValue),
-                "sequence": .number(receipt.sequence.rawValue),
-                "timestamp": .number(UInt64(clamping: receipt.timestamp.rawValue)),
-            ]
+        let receipt = failure.receipt.map { receipt in
+            JSONObject([
+                "epoch": receipt.epoch, "sequence": receipt.sequence,
+                "timestamp": Int(receipt.timestamp.rawValue),
+            ])
         }
-        return .object(fields)
+        return JSONObject(["error": failure, "line": line, "receipt": receipt]).json
     }
 
     /// The log lost entries, as when it was restored from a backup.

@@ -252,12 +252,9 @@ struct Dispatching: Sendable {
 
     /// Asks whether the first hosting node applied or refused an entry.
     private func effect(of receipt: Receipt) async -> Fate {
-        do throws(CommandFailure) {
-            return .success(
-                try await connection.core.effect(
-                    of: receipt, on: report.target, patience: connection.timeout))
-        } catch {
-            return .failure(error)
+        await Result { () async throws(CommandFailure) in
+            try await connection.core.effect(
+                of: receipt, on: report.target, patience: connection.timeout)
         }
     }
 }

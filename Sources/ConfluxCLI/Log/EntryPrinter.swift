@@ -96,21 +96,15 @@ final class EntryPrinter: Sendable {
         if commit.first <= passed { tellChange(commit.first) }
         let wanted = first...max(first, last ?? commit.last)
         let isNew = since.map { $0 <= commit.timestamp } ?? true
-        var sequence = commit.first
-        for block in commit.blocks {
-            switch block {
-            case .event(let event, let owner):
-                learn(event, by: owner, at: sequence)
-                if isNew, wanted.contains(sequence), EntryText.concerns(target, event) {
-                    put(
-                        EntryText.line(
-                            event, by: owner, at: sequence, in: commit, isJSON: isJSON, look))
-                }
-            case .batch(let incarnation, let batch):
-                guard isNew else { break }
-                print(batch, of: incarnation, from: sequence, in: commit, wanted)
+        commit.forEachEntry { sequence, entry in
+            let owner = learn(entry, at: sequence)
+            guard isNew, wanted.contains(sequence), EntryText.concerns(target, entry) else {
+                return
             }
-            sequence = sequence.advanced(by: UInt64(block.count))
+            printed.store(true, ordering: .relaxed)
+            add(
+                EntryText.line(
+                    entry, by: owner, at: sequence, in: commit, isJSON: isJSON, look))
         }
         if let last {
             if commit.last >= last { reading.end() }
@@ -119,44 +113,27 @@ final class EntryPrinter: Sendable {
         }
     }
 
-    private func put(_ line: [UInt8]) {
-        printed.store(true, ordering: .relaxed)
-        add(line)
-    }
-
-    private func learn(_ event: LogEvent, by owner: Name?, at sequence: SequenceNumber) {
+    /// Learns the key of a session that an entry begins.
+    ///
+    /// - Returns: The key that caused the entry.
+    private func learn(_ entry: LogEntry, at sequence: SequenceNumber) -> Name? {
         state.withLock { state in
-            switch event {
-            case .joined(_, _, .none, _): state.owners[Incarnation(sequence.rawValue)] = owner
+            switch entry {
+            case .action(_, _, let origin): return state.owners[origin.incarnation]
+            case .event(.joined(_, _, .none, _), let owner):
+                state.owners[Incarnation(sequence.rawValue)] = owner
+                return owner
             // Its session had no end in the log, and mostly one action, which follows.
-            case .visited:
+            case .event(.visited, let owner):
                 if let former = state.visit { state.owners[former] = nil }
                 state.visit = Incarnation(sequence.rawValue)
                 state.owners[Incarnation(sequence.rawValue)] = owner
-            case .forgotten(let incarnation): state.owners[incarnation] = nil
-            default: break
+                return owner
+            case .event(.forgotten(let incarnation), let owner):
+                state.owners[incarnation] = nil
+                return owner
+            case .event(_, let owner): return owner
             }
-        }
-    }
-
-    private func print(
-        _ batch: Batch, of incarnation: Incarnation, from first: SequenceNumber,
-        in commit: Commit, _ wanted: ClosedRange<SequenceNumber>
-    ) {
-        let owner = state.withLock { $0.owners[incarnation] }
-        var offset: UInt64 = 0
-        for entry in batch.parsedEntries {
-            defer { offset += 1 }
-            let sequence = first.advanced(by: offset)
-            let row = batch.targets[entry.target]
-            guard wanted.contains(sequence), EntryText.concerns(target, row.target) else {
-                continue
-            }
-            let origin = Origin(incarnation: incarnation, counter: batch.firstCounter + offset)
-            put(
-                EntryText.line(
-                    entry.payload, for: row, by: origin, owner, at: sequence, in: commit,
-                    isJSON: isJSON, look))
         }
     }
 }

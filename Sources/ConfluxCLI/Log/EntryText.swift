@@ -18,38 +18,58 @@ enum EntryText {
         }
     }
 
-    /// Whether an event is among the wanted ones.
-    static func concerns(_ wanted: Target?, _ event: LogEvent) -> Bool {
-        guard let wanted else { return true }
-        switch event {
-        case .created(let store, _, _), .dropped(let store, _), .upgraded(let store, _, _, _, _),
-            .frozen(let store, _, _), .thawed(let store, _), .digestPoint(let store, _):
-            return concerns(wanted, .store(store))
-        case .skipped(_, let target): return concerns(wanted, target)
-        case .claim, .joined, .visited, .left, .forgotten: return false
+    /// Whether an entry is among the wanted ones.
+    static func concerns(_ wanted: Target?, _ entry: LogEntry) -> Bool {
+        switch entry {
+        case .action(_, let row, _): return concerns(wanted, row.target)
+        case .event(let event, _):
+            guard wanted != nil else { return true }
+            if case .skipped(_, let target) = event { return concerns(wanted, target) }
+            let store = fields(event)["store"].flatMap(\.self) as? StoreName
+            return store.map { concerns(wanted, .store($0)) } ?? false
         }
     }
 
-    // MARK: Actions
-
+    /// The line of an entry.
+    ///
+    /// - Parameters:
+    ///   - entry: The entry.
+    ///   - owner: The key that caused it.
+    ///   - sequence: Its number.
+    ///   - commit: The commit that has it.
+    ///   - isJSON: Whether the line is JSON.
+    ///   - look: How a terminal shows it.
+    /// - Returns: The line.
     static func line(
-        _ payload: Bytes, for row: BatchTarget, by origin: Origin, _ owner: Name?,
-        at sequence: SequenceNumber, in commit: Commit, isJSON: Bool,
-        _ look: Appearance = .plain
+        _ entry: LogEntry, by owner: Name?, at sequence: SequenceNumber, in commit: Commit,
+        isJSON: Bool, _ look: Appearance
     ) -> [UInt8] {
-        let action = json(payload, of: row.target.state, row.coding)
-        guard isJSON else {
+        let start = "\(sequence)  \(look.paint(commit.timestamp.iso8601, .faint))  "
+        switch (entry, isJSON) {
+        case (.event(let event, _), false):
+            let by = owner.map { "  by the key \($0)" } ?? ""
+            return Array("\(start)\(words(event))\(by)".utf8)
+        case (.event(let event, _), true):
+            let place: JSONFields = [
+                "epoch": commit.epoch, "key": owner, "kind": "\(event.kind)",
+                "sequence": sequence, "timestamp": Int(commit.timestamp.rawValue),
+            ]
+            let all = JSONObject(fields(event).merging(place) { $1 })
+            return Array(all.json.description.utf8)
+        case (.action(let payload, let row, let origin), false):
+            let action = json(payload, of: row.target.state, row.coding)
             let words = look.hasColours ? JSONLayout.bytes(action, look, columns: nil)[...] : action
-            let place = "\(start(sequence, commit, look))\(look.paint("\(row.target)", .cyan))  "
+            let place = start + look.paint("\(row.target)", .cyan) + "  "
             let by = look.paint("  by \(origin)\(owner.map { " (\($0))" } ?? "")", .faint)
             return Array(place.utf8) + words + Array(by.utf8)
+        case (.action(let payload, let row, let origin), true):
+            let tail = """
+                ,"epoch":\(commit.epoch)\(owner.map { #","key":"\#($0)""# } ?? ""),"kind":"action",\
+                "origin":"\(origin)","sequence":\(sequence),"target":"\(row.target)","timestamp":\(commit.timestamp)}
+                """
+            let action = json(payload, of: row.target.state, row.coding)
+            return Array(#"{"action":"#.utf8) + action + Array(tail.utf8)
         }
-        let head = #"{"action":"#
-        let tail = """
-            ,"epoch":\(commit.epoch)\(owner.map { #","key":"\#($0)""# } ?? ""),"kind":"action",\
-            "origin":"\(origin)","sequence":\(sequence),"target":"\(row.target)","timestamp":\(commit.timestamp)}
-            """
-        return Array(head.utf8) + action + Array(tail.utf8)
     }
 
     /// A payload as JSON on one line. If it can't be converted, it is given as base64.
@@ -79,55 +99,31 @@ enum EntryText {
         Array(#"{"\#(key)":"\#(Data(payload).base64EncodedString())"}"#.utf8)[...]
     }
 
-    // MARK: Events
+    // MARK: The log's own events
 
-    static func line(
-        _ event: LogEvent, by owner: Name?, at sequence: SequenceNumber, in commit: Commit,
-        isJSON: Bool, _ look: Appearance = .plain
-    ) -> [UInt8] {
-        guard isJSON else {
-            let by = owner.map { "  by the key \($0)" } ?? ""
-            return Array("\(start(sequence, commit, look))\(words(event))\(by)".utf8)
-        }
-        var fields: JSONObject = [
-            "epoch": .number(commit.epoch), "kind": .string("\(event.kind)"),
-            "sequence": .number(sequence),
-            "timestamp": .integer(JSONInteger(commit.timestamp.rawValue)),
-        ]
-        fields["key"] = owner.map { .string($0.text) }
+    private static func fields(_ event: LogEvent) -> JSONFields {
         switch event {
-        case .claim(_, let nonce): fields["nonce"] = .string(nonce.description)
+        case .claim(_, let nonce), .visited(let nonce): ["nonce": nonce]
         case .joined(let nonce, let name, let rejoining, let isKeyed):
-            fields["nonce"] = .string(nonce.description)
-            fields["name"] = name.map { .string($0.text) }
-            if rejoining != .none { fields["rejoining"] = .number(rejoining) }
-            if isKeyed { fields["keyed"] = true }
-        case .visited(let nonce): fields["nonce"] = .string(nonce.description)
-        case .left(let incarnation), .forgotten(let incarnation):
-            fields["incarnation"] = .number(incarnation)
+            [
+                "keyed": isKeyed ? true : nil, "name": name, "nonce": nonce,
+                "rejoining": rejoining == .none ? nil : rejoining,
+            ]
+        case .left(let incarnation), .forgotten(let incarnation): ["incarnation": incarnation]
         case .created(let store, let schemaVersion, let initial):
-            fields["store"] = .string(store.description)
-            fields["schemaVersion"] = .number(UInt64(schemaVersion))
-            fields["initial"] = value(initial)
+            ["initial": value(initial), "schemaVersion": schemaVersion, "store": store]
         case .dropped(let store, let life), .thawed(let store, let life),
             .digestPoint(let store, let life):
-            fields["store"] = .string(store.description)
-            fields["life"] = .number(life)
+            ["life": life, "store": store]
         case .upgraded(let store, let life, let schemaVersion, let base, let digest):
-            fields["store"] = .string(store.description)
-            fields["life"] = .number(life)
-            fields["schemaVersion"] = .number(UInt64(schemaVersion))
-            fields["base"] = .number(base)
-            fields["digest"] = digest.map { .string("\($0)") }
+            [
+                "base": base, "digest": digest.map { "\($0)" }, "life": life,
+                "schemaVersion": schemaVersion, "store": store,
+            ]
         case .frozen(let store, let life, let reason):
-            fields["store"] = .string(store.description)
-            fields["life"] = .number(life)
-            fields["reason"] = .string("\(reason)")
-        case .skipped(let skipped, let target):
-            fields["skipped"] = .number(skipped)
-            fields["target"] = .string(target.description)
+            ["life": life, "reason": "\(reason)", "store": store]
+        case .skipped(let skipped, let target): ["skipped": skipped, "target": "\(target)"]
         }
-        return Array(JSONValue.object(fields).description.utf8)
     }
 
     private static func value(_ state: EncodedState) -> JSONValue {
@@ -161,11 +157,32 @@ enum EntryText {
         case .skipped(let skipped, let target): "skipped: entry \(skipped) for \(target)"
         }
     }
+}
 
-    /// The entry's number and time.
-    private static func start(
-        _ sequence: SequenceNumber, _ commit: Commit, _ look: Appearance
-    ) -> String {
-        "\(sequence)  \(look.paint(commit.timestamp.iso8601, .faint))  "
+/// An entry of the log.
+enum LogEntry {
+    case action(Bytes, BatchTarget, Origin)
+    case event(LogEvent, by: Name?)
+}
+
+extension Commit {
+    /// Passes the entries with their numbers, in order.
+    func forEachEntry(_ body: (SequenceNumber, LogEntry) -> Void) {
+        var sequence = first
+        for block in blocks {
+            switch block {
+            case .event(let event, let owner):
+                body(sequence, .event(event, by: owner))
+                sequence = sequence.next
+            case .batch(let incarnation, let batch):
+                var counter = batch.firstCounter
+                for entry in batch.parsedEntries {
+                    let origin = Origin(incarnation: incarnation, counter: counter)
+                    body(sequence, .action(entry.payload, batch.targets[entry.target], origin))
+                    counter += 1
+                    sequence = sequence.next
+                }
+            }
+        }
     }
 }

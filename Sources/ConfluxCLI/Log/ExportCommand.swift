@@ -56,49 +56,22 @@ enum ExportCommand {
         _ environment: CommandEnvironment
     ) async throws(CommandFailure) -> ExitCode {
         let export = HistoryExport(environment.arguments[target])
-        let connection = try await Connection.open(environment, as: .observer) { commit in
-            export.take(commit)
-        }
-        let events = connection.core.eventStream
-        let watching = Task { await watch(events, environment, export, connection.core.address) }
         do throws(CommandFailure) {
-            try await environment.interruption.cancelling { () async throws(CommandFailure) in
+            try await Connection.use(
+                environment, tap: { export.take($0) },
+                watch: { event in
+                    if let failure = CommandFailure(readingEndsAt: event) {
+                        export.reading.end(failure)
+                    }
+                }
+            ) { connection async throws(CommandFailure) in
                 try await write(environment, connection, export)
             }
         } catch {
-            await connection.close()
-            await watching.value
             export.abandon()
             throw error
         }
-        await connection.close()
-        await watching.value
         return .success
-    }
-
-    /// Ends the export when it can't continue.
-    private static func watch(
-        _ events: AsyncStream<NodeEvent>, _ environment: CommandEnvironment,
-        _ export: HistoryExport, _ address: String
-    ) async {
-        for await event in events {
-            environment.noteLink(event, to: address)
-            switch event {
-            case .closed(let message):
-                export.reading.end(CommandFailure(.nodeRefused, code: "closed", message))
-            case .historyLost(let from, let through):
-                export.reading.end(
-                    CommandFailure(
-                        .logFailed, code: "historyLost",
-                        "The log has lost the entries \(from) to \(through). Export it again."))
-            case .logDamaged(let from, let through, let message):
-                export.reading.end(
-                    CommandFailure(
-                        .logFailed, code: "damaged",
-                        "entries \(from) to \(through) can't be read in the log: \(message)"))
-            default: break
-            }
-        }
     }
 
     private static func write(
@@ -132,40 +105,28 @@ enum ExportCommand {
             if !isWaiting {
                 export.reading.limitPauses(to: connection.timeout, from: connection.core.address)
             }
-            try await withTaskCancellation(export)
+            environment.interruption.whenFired {
+                export.reading.end(
+                    CommandFailure(
+                        .interrupted,
+                        "The export was interrupted, and there is no file. Run it again."))
+            }
+            if let failure = await export.reading.ended() { throw failure }
         }
         for store in export.stores {
             guard let start = try await connection.start(of: store) else { continue }
             try await writeCheck(start, range, connection, export)
         }
         let figures = try export.complete()
-        if environment.isJSON {
-            environment.output.print([
-                "actions": .number(figures.actions), "from": .number(figures.first),
-                "log": .string(status.log.description), "stores": .number(UInt64(figures.stores)),
-                "through": .number(figures.last),
-            ])
-        } else {
-            environment.output.add(
-                """
-                exported entries \(figures.first) to \(figures.last) of log \(status.log): \
-                \(figures.actions) actions, and the first states of \(figures.stores) stores
-                """)
-        }
-    }
-
-    private static func withTaskCancellation(
-        _ export: HistoryExport
-    ) async throws(CommandFailure) {
-        let failure = await withTaskCancellationHandler {
-            await export.reading.ended()
-        } onCancel: {
-            export.reading.end(
-                CommandFailure(
-                    .interrupted, "The export was interrupted, and there is no file. Run it again.")
-            )
-        }
-        if let failure { throw failure }
+        environment.show(
+            [
+                "actions": figures.actions, "from": figures.first, "log": status.log,
+                "stores": figures.stores, "through": figures.last,
+            ],
+            """
+            exported entries \(figures.first) to \(figures.last) of log \(status.log): \
+            \(figures.actions) actions, and the first states of \(figures.stores) stores
+            """)
     }
 
     /// Writes a store's newest snapshot, if it is within the range: the replicas agreed on it.

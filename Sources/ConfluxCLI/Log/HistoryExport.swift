@@ -90,10 +90,7 @@ final class HistoryExport: Sendable {
         let result = state.withLock { state in
             Result { () throws(HistoryError) in try body(&state) }
         }
-        switch result {
-        case .success(let value): return value
-        case .failure(let error): throw CommandFailure(error)
-        }
+        return try failing { () throws(HistoryError) in try result.get() }
     }
 
     /// Writes a commit.
@@ -150,11 +147,7 @@ final class HistoryExport: Sendable {
             }
             sequence = sequence.advanced(by: UInt64(block.count))
         }
-        do throws(HistoryError) {
-            try state.writer?.write(.commit(commit))
-        } catch {
-            throw CommandFailure(error)
-        }
+        try failing { () throws(HistoryError) in try state.writer?.write(.commit(commit)) }
     }
 
     /// A payload that this key may not observe is empty.
@@ -180,11 +173,10 @@ final class HistoryExport: Sendable {
     }
 }
 
-extension CommandFailure {
+extension HistoryError: CommandError {
     /// The failure for a history that can't be written.
-    fileprivate init(_ error: HistoryError) {
-        self.init(
-            error.code == .unwritable ? .logFailed : .failed, code: error.code.rawValue,
-            error.message)
+    package var failure: CommandFailure {
+        CommandFailure(
+            code == .unwritable ? .logFailed : .failed, code: code.rawValue, message)
     }
 }

@@ -4,6 +4,7 @@ import ConfluxNode
 import ConfluxProtocol
 import ConfluxWorker
 import Foundation
+import Synchronization
 
 /// `conflux log`: shows the entries of the log in their order.
 enum LogCommand {
@@ -99,12 +100,8 @@ enum LogCommand {
         if let folder = arguments[verify] {
             return { environment async throws(CommandFailure) in
                 let verification = try verify(folder, environment, expecting: anchor)
-                if environment.isJSON {
-                    environment.output.print(verification.json)
-                } else {
-                    let found = anchor.map { ", with the anchor of entry \($0.number)" } ?? ""
-                    environment.output.add("intact\(found): \(verification.text)")
-                }
+                let found = anchor.map { ", with the anchor of entry \($0.number)" } ?? ""
+                environment.show(verification.fields, "intact\(found): \(verification.text)")
                 return .success
             }
         }
@@ -112,16 +109,11 @@ enum LogCommand {
     }
 
     /// Checks every entry of a log on disk.
-    static func verify(
-        _ folder: String, _ environment: CommandEnvironment, expecting anchor: LogAnchor? = nil,
-        showing progress: LogProgress = LogProgress()
+    private static func verify(
+        _ folder: String, _ environment: CommandEnvironment, expecting anchor: LogAnchor?
     ) throws(CommandFailure) -> LogVerification {
-        let file: SQLiteLogFile
-        do throws(LogError) {
-            file = try SQLiteLogFile(directory: folder)
-        } catch {
-            throw CommandFailure(error)
-        }
+        let progress = LogProgress()
+        let file = try failing { () throws(LogError) in try SQLiteLogFile(directory: folder) }
         defer {
             file.close()
             progress.end()
@@ -140,59 +132,34 @@ enum LogCommand {
             since: arguments[since].map {
                 Timestamp(Date(timeIntervalSinceNow: -($0 / .seconds(1))))
             }, tellChange: { tellChange(environment, from: $0) })
-        let connection = try await Connection.open(environment, as: .observer) { commit in
-            printer.take(commit)
+        // If this ends the command, the entries that could be read are shown all the same.
+        let hasGap = Atomic(false)
+        let exitCode = try await Connection.use(
+            environment, tap: { printer.take($0) },
+            watch: { event in
+                guard let failure = CommandFailure(readingEndsAt: event) else { return }
+                switch event {
+                case .closed: printer.reading.end(failure)
+                case .logDamaged(let from, let through, _) where printer.wants(from, through):
+                    hasGap.store(true, ordering: .relaxed)
+                    environment.diagnostics.report(failure)
+                default: break
+                }
+            }
+        ) { connection async throws(CommandFailure) in
+            try await show(environment, connection, printer)
         }
-        let events = connection.core.eventStream
-        let telling = Task {
-            await tell(of: events, environment, printer, at: connection.core.address)
-        }
-        let exitCode: ExitCode
-        do throws(CommandFailure) {
-            exitCode = try await show(environment, connection, printer)
-        } catch {
-            await connection.close()
-            throw error
-        }
-        // This ends the stream of events, so that none is missed.
-        await connection.close()
-        let isWhole = await telling.value
         environment.output.flush()
-        guard exitCode == .success, !isWhole, !arguments[follow] else { return exitCode }
-        return .logFailed
+        let isWhole = !hasGap.load(ordering: .relaxed)
+        return exitCode == .success && !isWhole && !arguments[follow] ? .logFailed : exitCode
     }
 
     /// Tells, before the entries that follow, that they belong to another history.
     private static func tellChange(_ environment: CommandEnvironment, from: SequenceNumber) {
         environment.tellHistoryLost(
-            ["from": .number(from)],
+            ["from": from],
             "the log's history has changed, as after a restore from a backup: what follows begins again "
                 + "at entry \(from)")
-    }
-
-    /// Reports what can't be shown, and ends the printing when the node ends.
-    ///
-    /// - Returns: Whether all wanted entries could be read.
-    private static func tell(
-        of events: AsyncStream<NodeEvent>, _ environment: CommandEnvironment,
-        _ printer: EntryPrinter, at address: String
-    ) async -> Bool {
-        var isWhole = true
-        for await event in events {
-            environment.noteLink(event, to: address)
-            switch event {
-            case .closed(let message):
-                printer.reading.end(CommandFailure(.nodeRefused, code: "closed", message))
-            case .logDamaged(let from, let through, let message) where printer.wants(from, through):
-                isWhole = false
-                environment.diagnostics.report(
-                    CommandFailure(
-                        .logFailed, code: "damaged",
-                        "entries \(from) to \(through) can't be read in the log: \(message)"))
-            default: break
-            }
-        }
-        return isWhole
     }
 
     /// Whether a store or a bridge fits the target.
@@ -208,9 +175,7 @@ enum LogCommand {
     ) async throws(CommandFailure) -> ExitCode {
         let arguments = environment.arguments
         let isFollowing = arguments[follow]
-        let status = try await environment.interruption.cancelling {
-            () async throws(CommandFailure) in try await connection.status()
-        }
+        let status = try await connection.status()
         if let from = arguments[from], from < status.floor {
             environment.diagnostics.note(
                 "the log begins at \(status.floor); earlier entries were discarded")
@@ -233,9 +198,7 @@ enum LogCommand {
         }
         printer.begin(
             from: first, through: last, owners: Dictionary(uniqueKeysWithValues: owners))
-        try await environment.interruption.cancelling { () async throws(CommandFailure) in
-            try await connection.follow(from: first)
-        }
+        try await connection.follow(from: first)
         // With --follow it waits for new entries, and for a sequencer that is away, as long as it takes.
         if !isFollowing {
             printer.reading.limitPauses(to: connection.timeout, from: connection.core.address)
@@ -251,6 +214,24 @@ enum LogCommand {
             return .success
         }
         return reason
+    }
+}
+
+extension CommandFailure {
+    /// Why no further entry can be read after an event of the node; nil if the event is about something else.
+    init?(readingEndsAt event: NodeEvent) {
+        switch event {
+        case .closed(let message): self.init(.nodeRefused, code: "closed", message)
+        case .logDamaged(let from, let through, let message):
+            self.init(
+                .logFailed, code: "damaged",
+                "entries \(from) to \(through) can't be read in the log: \(message)")
+        case .historyLost(let from, let through):
+            self.init(
+                .logFailed, code: "historyLost",
+                "The log has lost the entries \(from) to \(through). Run the command again.")
+        default: return nil
+        }
     }
 }
 

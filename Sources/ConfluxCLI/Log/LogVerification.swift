@@ -228,15 +228,12 @@ struct LogVerification {
         CommandFailure(.logFailed, code: LogError.Code.damaged.rawValue, message)
     }
 
-    var json: JSONValue {
-        var values: JSONObject = [
-            "chained": .number(chained), "commits": .number(UInt64(commitCount)),
-            "epoch": .number(epoch), "floor": .number(floor), "last": .number(last),
-            "log": .string(log.description), "snapshots": .number(UInt64(snapshotCount)),
+    var fields: JSONFields {
+        [
+            "anchor": anchor?.description, "chained": chained, "commits": commitCount,
+            "epoch": epoch, "expected": expected?.description, "floor": floor, "last": last,
+            "log": log, "snapshots": snapshotCount,
         ]
-        values["anchor"] = anchor.map { .string($0.description) }
-        values["expected"] = expected.map { .string($0.description) }
-        return .object(values)
     }
 
     /// A line with the content, and one with the anchor.

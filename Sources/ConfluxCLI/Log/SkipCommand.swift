@@ -30,74 +30,46 @@ enum SkipCommand {
 
     static func run(_ environment: CommandEnvironment) async throws(CommandFailure) -> ExitCode {
         let sequence = environment.arguments[sequence]
-        let target = try await target(of: sequence, environment)
-        let connection = try await Connection.open(environment, as: .observer)
-        let decided: SequenceNumber
-        do throws(CommandFailure) {
-            decided = try await environment.interruption.cancelling {
-                () async throws(CommandFailure) in
-                do throws(NodeError) {
-                    return try await connection.core.wait(
-                        for: .skipped(sequence, target), patience: connection.timeout)
-                } catch {
-                    throw CommandFailure(deciding: error)
-                }
+        let search = EntrySearch(sequence)
+        let (target, decided) = try await Connection.use(environment, tap: { search.take($0) }) {
+            connection async throws(CommandFailure) -> (Target, SequenceNumber) in
+            let target = try await Self.target(of: sequence, connection, search)
+            do throws(NodeError) {
+                let decided = try await connection.core.wait(
+                    for: .skipped(sequence, target), patience: connection.timeout)
+                return (target, decided)
+            } catch {
+                throw CommandFailure(deciding: error)
             }
-        } catch {
-            await connection.close()
-            throw error
         }
-        await connection.close()
-        if environment.isJSON {
-            environment.output.print(
-                [
-                    "sequence": .number(decided), "skipped": .number(sequence),
-                    "target": .string(target.description),
-                ])
-        } else {
-            environment.output.add("skipped: entry \(sequence) has no effect on \(target) any more")
-        }
+        environment.show(
+            ["sequence": decided, "skipped": sequence, "target": "\(target)"],
+            "skipped: entry \(sequence) has no effect on \(target) any more")
         return .success
     }
 
     /// The target of an action.
     private static func target(
-        of sequence: SequenceNumber, _ environment: CommandEnvironment
+        of sequence: SequenceNumber, _ connection: Connection, _ search: EntrySearch
     ) async throws(CommandFailure) -> Target {
-        let search = EntrySearch(sequence)
-        let connection = try await Connection.open(environment, as: .observer) { commit in
-            search.take(commit)
+        let status = try await connection.status()
+        guard (status.floor...max(status.floor, status.last)).contains(sequence) else {
+            throw CommandFailure(
+                .notFound, code: "noEntry",
+                """
+                There is no entry \(sequence): the log holds \(status.floor) to \(status.last).
+                """)
         }
-        do throws(CommandFailure) {
-            let found = try await environment.interruption.cancelling {
-                () async throws(CommandFailure) in
-                let status = try await connection.status()
-                guard (status.floor...max(status.floor, status.last)).contains(sequence) else {
-                    throw CommandFailure(
-                        .notFound, code: "noEntry",
-                        """
-                        There is no entry \(sequence): the log holds \(status.floor) to \
-                        \(status.last).
-                        """)
-                }
-                try await connection.follow(from: sequence)
-                return try await search.found(
-                    within: connection.timeout, at: connection.core.address)
-            }
-            await connection.close()
-            switch found {
-            case .action(let target): return target
-            case .event(let event):
-                throw CommandFailure(
-                    .rejected, code: "notAnAction",
-                    """
-                    Entry \(sequence) is one of the log's own events (\(event.kind)); only an \
-                    action can be skipped. conflux log --from \(sequence) shows what is there.
-                    """)
-            }
-        } catch {
-            await connection.close()
-            throw error
+        try await connection.follow(from: sequence)
+        switch try await search.found(within: connection.timeout, at: connection.core.address) {
+        case .action(_, let row, _): return row.target
+        case .event(let event, _):
+            throw CommandFailure(
+                .rejected, code: "notAnAction",
+                """
+                Entry \(sequence) is one of the log's own events (\(event.kind)); only an \
+                action can be skipped. conflux log --from \(sequence) shows what is there.
+                """)
         }
     }
 }
@@ -118,14 +90,9 @@ extension CommandFailure {
 
 /// Looks for one entry in the delivered commits.
 private final class EntrySearch: Sendable {
-    enum Found: Sendable {
-        case action(Target)
-        case event(LogEvent)
-    }
-
     private let sequence: SequenceNumber
-    private let stream: AsyncStream<Found>
-    private let continuation: AsyncStream<Found>.Continuation
+    private let stream: AsyncStream<LogEntry>
+    private let continuation: AsyncStream<LogEntry>.Continuation
 
     init(_ sequence: SequenceNumber) {
         self.sequence = sequence
@@ -134,31 +101,13 @@ private final class EntrySearch: Sendable {
 
     func take(_ commit: Commit) {
         guard commit.first <= sequence, commit.last >= sequence else { return }
-        var first = commit.first
-        for block in commit.blocks {
-            let next = first.advanced(by: UInt64(block.count))
-            defer { first = next }
-            guard next > sequence else { continue }
-            switch block {
-            case .event(let event, _): continuation.yield(.event(event))
-            case .batch(_, let batch):
-                var rest = sequence.rawValue - first.rawValue
-                for entry in batch.parsedEntries {
-                    if rest == 0 {
-                        continuation.yield(.action(batch.targets[entry.target].target))
-                        break
-                    }
-                    rest -= 1
-                }
-            }
-            break
-        }
+        commit.forEachEntry { if $0 == sequence { continuation.yield($1) } }
         continuation.finish()
     }
 
     func found(
         within limit: Duration, at address: String
-    ) async throws(CommandFailure) -> Found {
+    ) async throws(CommandFailure) -> LogEntry {
         let continuation = continuation
         let timer = Task {
             await Pause.wait(for: limit)

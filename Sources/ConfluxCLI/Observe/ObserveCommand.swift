@@ -5,9 +5,6 @@ import ConfluxWorker
 
 /// `conflux observe`: shows the state of a store in every node that hosts it.
 enum ObserveCommand {
-    private static let store = Operand(
-        "STORE", parse: .storeName,
-        summary: "The store: state/instance, or a state's name for its shared store.")
     private static let node = Option<Name?>(
         "--node", parse: .nodeName.completing(.asked("nodes")), summary: "Ask only this node.")
     static let follow = Flag(
@@ -26,7 +23,7 @@ enum ObserveCommand {
             shown.
             """,
         parameters: [
-            store, node, follow, path,
+            DropCommand.store, node, follow, path,
         ] + Connection.parameters,
         examples: [
             .init("Compare a counter in all nodes", "conflux observe counter"),
@@ -37,24 +34,19 @@ enum ObserveCommand {
 
     static func run(_ environment: CommandEnvironment) async throws(CommandFailure) -> ExitCode {
         let arguments = environment.arguments
-        let connection = try await Connection.open(environment, as: .observer)
-        let observation = StoreObservation(
-            environment, connection, arguments[store], path: arguments[path])
-        do throws(CommandFailure) {
-            let node = arguments[node]
-            let isFollowing = arguments[follow]
-            try await environment.interruption.cancelling { () async throws(CommandFailure) in
-                if isFollowing {
-                    try await observation.follow(node)
-                } else {
-                    try await observation.show(node)
-                }
+        let (store, path) = (arguments[DropCommand.store], arguments[path])
+        let (node, isFollowing) = (arguments[node], arguments[follow])
+        let questions = OpenQuestions()
+        try await Connection.use(environment, watch: { questions.note($0, environment) }) {
+            connection async throws(CommandFailure) in
+            let observation = StoreObservation(
+                environment, connection, store, path: path, questions)
+            if isFollowing {
+                try await observation.follow(node)
+            } else {
+                try await observation.show(node)
             }
-        } catch {
-            await connection.close()
-            throw error
         }
-        await connection.close()
         return .success
     }
 }

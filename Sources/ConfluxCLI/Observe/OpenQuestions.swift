@@ -1,3 +1,5 @@
+import ConfluxNode
+import ConfluxWorker
 import Synchronization
 
 /// The questions of a command that follows stores, which wait for a change.
@@ -52,5 +54,24 @@ final class OpenQuestions: Sendable {
             return Array(state.ends.values)
         }
         for end in ends { end() }
+    }
+
+    /// Ends the questions that an event of the node makes void.
+    func note(_ event: NodeEvent, _ environment: CommandEnvironment) {
+        switch event {
+        // What the nodes show from then on may have lower numbers.
+        case .historyLost(let from, let through):
+            endAll(isHistoryLost: true)
+            guard environment.lifetime == .following else { return }
+            environment.tellHistoryLost(
+                ["from": from, "through": through],
+                "the log has lost the entries \(from) to \(through), as after a restore from a backup: "
+                    + "the states that were shown may be void, and numbers begin again at \(from)"
+            )
+        // The sequencer that had the questions is gone, or the connection by which it would have answered.
+        case .joined: endAll(isHistoryLost: true)
+        case .reconnected: endAll(isHistoryLost: false)
+        default: break
+        }
     }
 }

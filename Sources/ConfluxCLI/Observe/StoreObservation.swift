@@ -23,16 +23,17 @@ final class StoreObservation: Sendable {
     private let connection: Connection
     private let store: StoreName
     private let path: JSONPointer
-    private let questions = OpenQuestions()
+    private let questions: OpenQuestions
 
     init(
         _ environment: CommandEnvironment, _ connection: Connection, _ store: StoreName,
-        path: JSONPointer
+        path: JSONPointer, _ questions: OpenQuestions
     ) {
         self.environment = environment
         self.connection = connection
         self.store = store
         self.path = path
+        self.questions = questions
     }
 
     // MARK: Hosts
@@ -132,9 +133,6 @@ final class StoreObservation: Sendable {
     func follow(_ node: Name?) async throws(CommandFailure) {
         // No host at the beginning is most likely a mistake; later, it is a pause.
         try await awaitHost(node)
-        let events = connection.core.eventStream
-        let watching = Task { await watch(events) }
-        defer { watching.cancel() }
         let failure = await withTaskGroup(of: Step.self) { group -> CommandFailure? in
             var followed: Set<Name?> = []
             var failure: CommandFailure?
@@ -157,26 +155,6 @@ final class StoreObservation: Sendable {
             return failure
         }
         if let failure { throw failure }
-    }
-
-    private func watch(_ events: AsyncStream<NodeEvent>) async {
-        for await event in events {
-            environment.noteLink(event, to: connection.core.address)
-            switch event {
-            // What the nodes show from then on may have lower numbers.
-            case .historyLost(let from, let through):
-                questions.endAll(isHistoryLost: true)
-                environment.tellHistoryLost(
-                    ["from": .number(from), "through": .number(through)],
-                    "the log has lost the entries \(from) to \(through), as after a restore from a backup: "
-                        + "the states that were shown may be void, and numbers begin again at \(from)"
-                )
-            // The sequencer that had the questions is gone, or the connection by which it would have answered.
-            case .joined: questions.endAll(isHistoryLost: true)
-            case .reconnected: questions.endAll(isHistoryLost: false)
-            default: break
-            }
-        }
     }
 
     /// Waits until other nodes host the store.
@@ -252,13 +230,9 @@ final class StoreObservation: Sendable {
         of history: OpenQuestions.History? = nil,
         _ take: (Result<Sighting, CommandFailure>) -> Void
     ) async throws(CommandFailure) {
-        let answers: AsyncStream<Answer>
-        let end: @Sendable () -> Void
-        do throws(NodeError) {
-            (answers, end) = try connection.core.answers(
+        let (answers, end) = try failing { () throws(NodeError) in
+            try connection.core.answers(
                 to: .observe(store, node: node, after: sequence), patience: patience)
-        } catch {
-            throw CommandFailure(error)
         }
         let number = questions.begin(of: history, end)
         defer { questions.remove(number) }

@@ -29,10 +29,9 @@ enum HandoverCommand {
         ])
 
     static func run(_ environment: CommandEnvironment) async throws(CommandFailure) -> ExitCode {
-        let connection = try await Connection.open(environment, as: .observer)
         let wished = environment.arguments[successor]
-        let chosen = try await environment.interruption.cancelling {
-            () async throws(CommandFailure) -> (String, Epoch) in
+        let (chosen, epoch) = try await Connection.use(environment) {
+            connection async throws(CommandFailure) in
             let events = connection.core.eventStream
             let chosen = try await connection.handOver(to: wished)
             let epoch = try await connection.nextTenure(events)
@@ -45,14 +44,7 @@ enum HandoverCommand {
             }
             return (chosen, epoch)
         }
-        await connection.close()
-        if environment.isJSON {
-            environment.output.print([
-                "epoch": .number(chosen.1), "to": .string(chosen.0),
-            ])
-        } else {
-            environment.output.add("\(chosen.0) serves, epoch \(chosen.1)")
-        }
+        environment.show(["epoch": epoch, "to": chosen], "\(chosen) serves, epoch \(epoch)")
         return .success
     }
 }

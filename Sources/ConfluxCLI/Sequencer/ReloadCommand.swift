@@ -16,16 +16,10 @@ enum ReloadCommand {
         examples: [.init("Apply a changed file", "conflux reload")])
 
     static func run(_ environment: CommandEnvironment) async throws(CommandFailure) -> ExitCode {
-        let connection = try await Connection.open(environment, as: .observer)
-        let count = try await environment.interruption.cancelling {
-            () async throws(CommandFailure) in try await connection.reload()
+        let count = try await Connection.use(environment) {
+            connection async throws(CommandFailure) in try await connection.reload()
         }
-        await connection.close()
-        if environment.isJSON {
-            environment.output.print(["count": .number(UInt64(count))])
-        } else {
-            environment.output.add("authorised keys: \(count)")
-        }
+        environment.show(["count": count], "authorised keys: \(count)")
         return .success
     }
 }

@@ -154,14 +154,11 @@ enum SequencerCommand {
         defer { manager?.stopping() }
         let (events, continuation) = AsyncStream.makeStream(
             of: SequencerEvent.self, bufferingPolicy: .bufferingNewest(Self.eventsMax))
-        let sequencer: Sequencer
-        do throws(SequencerError) {
-            sequencer = try Sequencer.start(configuration) { event in
+        let sequencer = try failing { [configuration] () throws(SequencerError) in
+            try Sequencer.start(configuration) { event in
                 continuation.yield(event)
                 if case .ended = event { continuation.finish() }
             }
-        } catch {
-            throw failure(error)
         }
         let server: HTTPServer?
         do throws(CommandFailure) {
@@ -225,18 +222,12 @@ enum SequencerCommand {
         switch (arguments[secret], arguments[authorized], arguments[insecure]) {
         case (nil, nil, let isInsecure): return isInsecure ? .insecure : .local
         case (let secret?, let authorized?, false):
-            let keys: AuthorizedKeys
-            do throws(AuthorizedKeysError) {
-                keys = try AuthorizedKeys.read(authorized)
-            } catch {
-                throw CommandFailure(.noInput, code: "authorizedKeys", error.message)
+            let keys = try failing { () throws(AuthorizedKeysError) in
+                try AuthorizedKeys.read(authorized)
             }
-            do throws(KeyFileError) {
-                return .keys(try KeyFile.readPair(secret), authorized: keys) {
-                    Result { () throws(AuthorizedKeysError) in try AuthorizedKeys.read(authorized) }
-                }
-            } catch {
-                throw CommandFailure(error)
+            let own = try failing { () throws(KeyFileError) in try KeyFile.readPair(secret) }
+            return .keys(own, authorized: keys) {
+                Result { () throws(AuthorizedKeysError) in try AuthorizedKeys.read(authorized) }
             }
         case (_, _, true):
             throw CommandFailure(
@@ -281,16 +272,6 @@ enum SequencerCommand {
         return settings
     }
 
-    static func failure(_ error: SequencerError) -> CommandFailure {
-        let exitCode: ExitCode =
-            switch error.code {
-            case .invalidAddress, .invalidSetting, .insecure: .usage
-            case .addressInUse, .addressUnavailable, .logUnavailable: .cannotCreate
-            case .failed: .failed
-            }
-        return CommandFailure(exitCode, code: error.code.rawValue, error.message)
-    }
-
     private static func end(
         _ reason: SequencerEnd, _ environment: CommandEnvironment
     ) throws(CommandFailure) -> ExitCode {
@@ -312,5 +293,17 @@ enum SequencerCommand {
         case .logMoved(let message):
             throw CommandFailure(.logFailed, code: "logMoved", message)
         }
+    }
+}
+
+extension SequencerError: CommandError {
+    package var failure: CommandFailure {
+        let exitCode: ExitCode =
+            switch code {
+            case .invalidAddress, .invalidSetting, .insecure: .usage
+            case .addressInUse, .addressUnavailable, .logUnavailable: .cannotCreate
+            case .failed: .failed
+            }
+        return CommandFailure(exitCode, code: code.rawValue, message)
     }
 }

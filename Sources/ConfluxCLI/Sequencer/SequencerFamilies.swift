@@ -72,7 +72,8 @@ struct SequencerFamilies {
         ]
     }
 
-    private static func labels(_ hold: LogHold) -> [(name: String, value: String)] {
+    /// Who needs the lowest entry of the log: its kind, and the store if it is one.
+    static func labels(_ hold: LogHold) -> [(name: String, value: String)] {
         switch hold.subject {
         case .store(let name): [("by", "store"), ("store", name.description)]
         case .checkpoint: [("by", "checkpoint"), ("store", "")]

@@ -32,222 +32,225 @@ struct SequencerTelling {
 
     mutating func tell(_ event: SequencerEvent) {
         switch event {
-        case .serving(let log, let epoch, let last):
-            let warning =
-                isInsecure
-                ? "; INSECURE: everybody who reaches it may read, dispatch and drop, unencrypted"
-                : ""
-            var fields: JSONObject = [
-                "address": .string(sequencer.address), "epoch": .number(epoch),
-                "feed": .string(sequencer.feedAddress), "insecure": .bool(isInsecure),
-                "last": .number(last), "log": .string(log.description),
-            ]
-            fields["http"] = http.map { .string($0) }
-            fields["place"] = place.map { .string($0) }
-            let site = place.map { " at \($0)" } ?? ""
-            let metrics = http.map { "; metrics at http://\($0)/metrics" } ?? ""
-            environment.announce(
-                "ready", fields,
-                text: """
-                    ready at \(sequencer.address), feed at \(sequencer.feedAddress): epoch \
-                    \(epoch) of log \(log)\(site), which ends at \(last)\(metrics)\(warning)
-                    """)
+        case .serving(let log, let epoch, let last): tellReady(log, epoch, last)
+        case .note(.joined(let node, let name, let key)):
+            names[node] = name
+            let with = key.map { ", with the key \($0)" } ?? ""
+            say(
+                "joined", ["incarnation": node, "key": key, "name": name],
+                "joined: \(words(node, name))\(with)")
+        case .note(.left(let node, let name)):
+            names[node] = nil
+            say(
+                "left", ["incarnation": node, "name": name],
+                "left: \(words(node, name))")
+        case .note(.diverged(let store, let status)): tell(status, of: store)
         case .note(let note): tell(note)
         case .omitted(let kind, let count, let span):
-            environment.announce(
-                "omitted",
-                [
-                    "count": .number(UInt64(count)), "of": .string(kind),
-                    "seconds": .number(UInt64(span.components.seconds)),
-                ],
-                text: "\(kind): and \(count) more in the last \(span.components.seconds) s")
+            let seconds = span.components.seconds
+            say(
+                "omitted", ["count": count, "of": kind, "seconds": Int(seconds)],
+                "\(kind): and \(count) more in the last \(seconds) s")
         case .tenureFailed(let message, let pause):
-            let milliseconds = UInt64(clamping: Int64(pause / .milliseconds(1)))
-            environment.announce(
-                "logFailed",
-                ["message": .string(message), "pauseMilliseconds": .number(milliseconds)],
-                text: "the log failed; trying again in \(pause): \(message)")
+            let milliseconds = Int(pause / .milliseconds(1))
+            say(
+                "logFailed", ["message": message, "pauseMilliseconds": milliseconds],
+                "the log failed; trying again in \(pause): \(message)")
         case .authorized(let count):
-            environment.announce(
-                "authorized", ["count": .number(UInt64(count))],
-                text: "authorised keys: \(count), read again")
+            say("authorized", ["count": count], "authorised keys: \(count), read again")
         case .authorizationFailed(let message):
             environment.diagnostics.report(
                 CommandFailure(
                     .noInput, code: "authorizedKeys",
                     message + " The former keys stay authorised; correct the file and reload it."))
         case .checkpointSaved(let sequence, let bytes):
-            environment.announce(
-                "checkpoint", ["bytes": .number(UInt64(bytes)), "sequence": .number(sequence)],
-                text: "checkpoint at \(sequence), of \(bytes) bytes")
+            say(
+                "checkpoint", ["bytes": bytes, "sequence": sequence],
+                "checkpoint at \(sequence), of \(bytes) bytes")
         case .checkpointFailed(let message):
-            environment.announce(
-                "checkpointFailed", ["message": .string(message)],
-                text: "a checkpoint could not be made: \(message)")
+            say(
+                "checkpointFailed", ["message": message],
+                "a checkpoint could not be made: \(message)")
         case .standingBy(let standing, let last): tell(standing, last)
-        case .steppedDown(let reason): tell(reason)
+        case .steppedDown(.handedOver(let successor)):
+            say("handedOver", ["to": successor], "handed over to \(successor)")
+        case .steppedDown:
+            say("superseded", [:], "another sequencer has taken over; this one stands by")
         case .ended: break
         }
     }
 
+    private func say(_ event: String, _ fields: JSONFields, _ text: String) {
+        environment.announce(event, fields, text: text)
+    }
+
+    private func tellReady(_ log: LogID, _ epoch: Epoch, _ last: SequenceNumber) {
+        let warning =
+            isInsecure
+            ? "; INSECURE: everybody who reaches it may read, dispatch and drop, unencrypted" : ""
+        let site = place.map { " at \($0)" } ?? ""
+        let metrics = http.map { "; metrics at http://\($0)/metrics" } ?? ""
+        say(
+            "ready",
+            [
+                "address": sequencer.address, "epoch": epoch, "feed": sequencer.feedAddress,
+                "http": http, "insecure": isInsecure, "last": last, "log": log, "place": place,
+            ],
+            """
+            ready at \(sequencer.address), feed at \(sequencer.feedAddress): epoch \
+            \(epoch) of log \(log)\(site), which ends at \(last)\(metrics)\(warning)
+            """)
+    }
+
+    private func tell(_ standing: SequencerEvent.Standing, _ last: SequenceNumber) {
+        if let failure = standing.failure {
+            return say(
+                "logFailed", ["message": failure, "pauseMilliseconds": 500],
+                "the log can't be followed; trying again: \(failure)")
+        }
+        let server =
+            standing.server.map { "\($0) serves" } ?? "no other sequencer is known to serve"
+        let site = place.map { " for the log at \($0)" } ?? ""
+        say(
+            "standby",
+            [
+                "address": sequencer.address, "feed": sequencer.feedAddress, "http": http,
+                "last": last, "place": place, "server": standing.server,
+            ], "standby at \(sequencer.address)\(site), which ends at \(last): \(server)")
+    }
+
     private mutating func tell(_ note: SequencerNote) {
         switch note {
-        case .joined(let incarnation, let name, let key):
-            names[incarnation] = name
-            var fields = session(incarnation, name)
-            fields["key"] = key.map { .string($0.text) }
-            let with = key.map { ", with the key \($0)" } ?? ""
-            environment.announce(
-                "joined", fields, text: "joined: \(words(incarnation, name))\(with)")
-        case .left(let incarnation, let name):
-            names[incarnation] = nil
-            environment.announce(
-                "left", session(incarnation, name), text: "left: \(words(incarnation, name))")
-        case .recovered: break  // the ready line says where the log ends
         case .checkpointSetAside(let sequence, let reason):
-            environment.announce(
-                "checkpointSetAside",
-                ["reason": .string(reason), "sequence": .number(sequence)],
-                text: "the checkpoint at \(sequence) could not be used: \(reason)")
+            say(
+                "checkpointSetAside", ["reason": reason, "sequence": sequence],
+                "the checkpoint at \(sequence) could not be used: \(reason)")
         case .logNearlyFull(let hold):
-            environment.announce(
+            say(
                 "logNearlyFull", fields(hold),
-                text:
-                    "the log has nearly reached its bound: actions wait until older entries are "
+                "the log has nearly reached its bound: actions wait until older entries are "
                     + "discarded; \(hold.words)")
         case .clock(let change): tell(change)
-        case .logHasRoom:
-            environment.announce("logHasRoom", text: "the log has room again")
+        case .logHasRoom: say("logHasRoom", [:], "the log has room again")
         case .damaged(let damage):
-            environment.announce(
+            say(
                 "damaged",
-                [
-                    "from": .number(damage.first), "through": .number(damage.last),
-                    "message": .string(damage.message),
-                ],
-                text:
-                    "entries \(damage.first) to \(damage.last) can't be read; stores that need "
+                ["from": damage.first, "message": damage.message, "through": damage.last],
+                "entries \(damage.first) to \(damage.last) can't be read; stores that need "
                     + "them start after them: \(damage.message)")
         case .snapshotsUnlisted(let message):
-            environment.announce(
-                "snapshotsUnlisted", ["message": .string(message)],
-                text: "stores that this may affect can't be opened until a replica provides a "
+            say(
+                "snapshotsUnlisted", ["message": message],
+                "stores that this may affect can't be opened until a replica provides a "
                     + "snapshot; all others are served: \(message)")
         case .truncated(let floor):
-            environment.announce(
-                "truncated", ["floor": .number(floor)],
-                text: "discarded the entries before \(floor): nobody needs them any more")
+            say(
+                "truncated", ["floor": floor],
+                "discarded the entries before \(floor): nobody needs them any more")
         case .truncateFailed(let message):
-            environment.announce(
-                "truncateFailed", ["message": .string(message)],
-                text: "entries that nobody needs any more could not be discarded yet: \(message)")
+            say(
+                "truncateFailed", ["message": message],
+                "entries that nobody needs any more could not be discarded yet: \(message)")
         case .unreadable(let message):
-            environment.announce(
-                "unreadable", ["message": .string(message)],
-                text: "a frame could not be read and was ignored: \(message)")
+            say(
+                "unreadable", ["message": message],
+                "a frame could not be read and was ignored: \(message)")
         case .slowed(let lagging, let live):
-            environment.announce(
-                "slowed", ["lagging": .number(UInt64(lagging)), "live": .number(UInt64(live))],
-                text: "\(lagging) of \(live) replicas lag; actions are admitted slowly")
-        case .resumed:
-            environment.announce("resumed", text: "actions are admitted as usual again")
+            say(
+                "slowed", ["lagging": Int(lagging), "live": Int(live)],
+                "\(lagging) of \(live) replicas lag; actions are admitted slowly")
+        case .resumed: say("resumed", [:], "actions are admitted as usual again")
         case .barred(let key, let pause):
-            environment.announce(
-                "barred",
-                ["key": .string("\(key)"), "seconds": .number(UInt64(pause / .seconds(1)))],
-                text: "\(key) kept exceeding its limits, and is barred for "
-                    + "\(Int(pause / .seconds(1))) s. Stop the program that sends them, or remove the key"
-            )
+            let seconds = Int(pause / .seconds(1))
+            say(
+                "barred", ["key": "\(key)", "seconds": seconds],
+                "\(key) kept exceeding its limits, and is barred for "
+                    + "\(seconds) s. Stop the program that sends them, or remove the key")
         case .challenged(let epoch):
-            environment.announce(
-                "challenged", ["epoch": .number(epoch)],
-                text: "a node knows epoch \(epoch); asking the log whether this tenure is over")
+            say(
+                "challenged", ["epoch": epoch],
+                "a node knows epoch \(epoch); asking the log whether this tenure is over")
         case .historyLost(let name, let from, let through):
-            var fields: JSONObject = ["from": .number(from), "through": .number(through)]
-            fields["name"] = name.map { .string($0.text) }
-            environment.announce(
-                "historyLost", fields,
-                text: """
-                    \(name.map { "\($0)" } ?? "a node") had entries \(from) to \(through), which \
-                    this log does not have; it reloads its stores
-                    """)
+            say(
+                "historyLost", ["from": from, "name": name, "through": through],
+                """
+                \(name.map { "\($0)" } ?? "a node") had entries \(from) to \(through), which \
+                this log does not have; it reloads its stores
+                """)
+        // The ready line says where the log ends.
+        case .recovered, .joined, .left, .diverged: break
         case .created, .dropped, .upgraded, .upgradeFailed, .frozen, .thawed, .skipped,
-            .snapshotTaken,
-            .snapshotFailed, .sourcePassedOver, .asideFailed, .diverged, .converged:
-            tellOfStores(note)
+            .snapshotTaken, .snapshotFailed, .sourcePassedOver, .asideFailed, .converged:
+            tellOfStore(note)
         }
     }
 
-    private mutating func tellOfStores(_ note: SequencerNote) {
+    private mutating func tellOfStore(_ note: SequencerNote) {
         switch note {
         case .created(let store, let life):
-            announce(
-                "created", store, ["life": .number(life)], "created: \(store), by entry \(life)")
+            say(
+                "created", ["life": life, "store": store], "created: \(store), by entry \(life)")
         case .dropped(let store, let life):
             divergences[store] = nil
-            announce(
-                "dropped", store, ["life": .number(life)],
+            say(
+                "dropped", ["life": life, "store": store],
                 "dropped: \(store), which entry \(life) created")
         case .upgraded(let store, let version):
             divergences[store] = nil
-            announce(
-                "upgraded", store, ["schemaVersion": .number(UInt64(version))],
+            say(
+                "upgraded", ["schemaVersion": version, "store": store],
                 """
                 upgraded: \(store) has schema version \(version); programs that know only older ones can't open it \
                 any more
                 """)
         case .upgradeFailed(let store, let version, let reason):
-            announce(
-                "upgradeFailed", store,
-                ["message": .string(reason), "schemaVersion": .number(UInt64(version))],
+            say(
+                "upgradeFailed", ["message": reason, "schemaVersion": version, "store": store],
                 "\(store) does not get schema version \(version), and nothing has changed: \(reason)"
             )
         case .frozen(let store, let reason):
-            announce(
-                "frozen", store, ["reason": .string("\(reason)")],
+            say(
+                "frozen", ["reason": "\(reason)", "store": store],
                 """
                 frozen: \(store), \(Self.words(reason)); no action reaches it until \
                 conflux thaw \(store)
                 """)
         case .thawed(let store):
-            announce("thawed", store, [:], "thawed: actions reach \(store) again")
+            say("thawed", ["store": store], "thawed: actions reach \(store) again")
         case .skipped(let sequence, let target):
-            environment.announce(
-                "skipped",
-                ["skipped": .number(sequence), "target": .string(target.description)],
-                text: "skipped: entry \(sequence) has no effect on \(target) any more")
+            say(
+                "skipped", ["skipped": sequence, "target": "\(target)"],
+                "skipped: entry \(sequence) has no effect on \(target) any more")
         case .snapshotTaken(let place, let bytes):
-            announce(
-                "snapshot", place.store,
-                ["bytes": .number(bytes), "sequence": .number(place.sequence)],
+            say(
+                "snapshot", ["bytes": bytes, "sequence": place.sequence, "store": place.store],
                 "snapshot of \(place.store) at \(place.sequence), of \(bytes) bytes")
         case .snapshotFailed(let place, let reason):
-            announce(
-                "snapshotFailed", place.store,
-                ["reason": .string(reason), "sequence": .number(place.sequence)],
+            say(
+                "snapshotFailed",
+                ["reason": reason, "sequence": place.sequence, "store": place.store],
                 "no snapshot of \(place.store) at \(place.sequence): \(reason)")
         case .sourcePassedOver(let place, let node, let name, let owner, let reason):
-            var fields = session(node, name)
-            fields["key"] = owner.map { .string($0.text) }
-            fields["reason"] = .string(reason)
-            fields["sequence"] = .number(place.sequence)
             let with = owner.map { ", with the key \($0)," } ?? ""
-            announce(
-                "sourcePassedOver", place.store, fields,
+            say(
+                "sourcePassedOver",
+                [
+                    "incarnation": node, "key": owner, "name": name, "reason": reason,
+                    "sequence": place.sequence, "store": place.store,
+                ],
                 "\(words(node, name))\(with) was passed over for a snapshot of \(place.store): "
                     + reason)
         case .asideFailed(let store, let reason):
-            announce(
-                "asideFailed", store, ["reason": .string(reason)],
+            say(
+                "asideFailed", ["reason": reason, "store": store],
                 """
                 the log can't discard the entries of \(store), because they can't be kept aside: \
                 \(reason) Open the store in a program, thaw it, or drop it.
                 """)
-        case .diverged(let store, let status): tell(status, of: store)
         case .converged(let store, let sequence):
             divergences[store] = nil
-            announce(
-                "converged", store, ["sequence": .number(sequence)],
+            say(
+                "converged", ["sequence": sequence, "store": store],
                 "converged: the replicas of \(store) were all the same at \(sequence)")
         default: break
         }
@@ -260,17 +263,8 @@ struct SequencerTelling {
             return
         }
         divergences[store] = status
-        announce(
-            "diverged", store, DivergenceText.json(status, names),
-            DivergenceText.words(store, status, names))
-    }
-
-    private func announce(
-        _ event: String, _ store: StoreName, _ fields: JSONObject, _ text: String
-    ) {
-        var fields = fields
-        fields["store"] = .string(store.description)
-        environment.announce(event, fields, text: text)
+        let fields = DivergenceText.fields(status, names).merging(["store": store]) { $1 }
+        say("diverged", fields, DivergenceText.words(store, status, names))
     }
 
     private static func words(_ reason: FreezeReason) -> String {
@@ -282,61 +276,44 @@ struct SequencerTelling {
     }
 
     private func tell(_ change: ClockChange) {
-        func announce(
-            _ event: String, _ span: Duration, _ text: String, _ fields: JSONObject = [:]
-        ) {
-            var fields = fields
-            fields["seconds"] = .number(UInt64(clamping: span.components.seconds))
-            environment.announce(event, fields, text: text)
-        }
         switch change {
         case .jumped(let span):
-            announce(
-                "clockJumped", span,
-                "the system's clock went forward by \(span.components.seconds) s at once. Timestamps follow it if it "
-                    + "stays there for a minute; if it is wrong, set it back before",
-                ["followed": false])
+            let seconds = Int(span.components.seconds)
+            say(
+                "clockJumped", ["followed": false, "seconds": seconds],
+                "the system's clock went forward by \(seconds) s at once. Timestamps follow it if it "
+                    + "stays there for a minute; if it is wrong, set it back before")
         case .followed(let span):
-            announce(
-                "clockJumped", span,
-                "the system's clock has stayed ahead by \(span.components.seconds) s for a minute, so timestamps "
-                    + "follow it", ["followed": true])
+            let seconds = Int(span.components.seconds)
+            say(
+                "clockJumped", ["followed": true, "seconds": seconds],
+                "the system's clock has stayed ahead by \(seconds) s for a minute, so timestamps "
+                    + "follow it")
         case .behind(let span):
-            announce(
-                "clockBehind", span,
-                "the system's clock is \(span.components.seconds) s behind the log's last timestamp. Timestamps never go "
+            let seconds = Int(span.components.seconds)
+            say(
+                "clockBehind", ["seconds": seconds],
+                "the system's clock is \(seconds) s behind the log's last timestamp. Timestamps never go "
                     + "back: they advance at seven eighths of the speed until the clock has caught up. Set the clock if "
                     + "it is wrong")
         case .agreed:
-            environment.announce(
-                "clockAgreed", text: "the system's clock and the log's timestamps agree again")
+            say("clockAgreed", [:], "the system's clock and the log's timestamps agree again")
         }
     }
 
-    private func fields(_ hold: LogHold) -> JSONObject {
-        var fields: JSONObject = [
-            "floor": .number(hold.floor), "limitBytes": .number(hold.space.limitBytes),
-            "reason": .string(hold.reason), "retainedBytes": .number(hold.retainedBytes),
-            "usedBytes": .number(hold.space.usedBytes),
+    private func fields(_ hold: LogHold) -> JSONFields {
+        var fields: JSONFields = [
+            "floor": hold.floor, "limitBytes": hold.space.limitBytes,
+            "nodes": hold.nodes.isEmpty ? nil : hold.nodes, "reason": hold.reason,
+            "retainedBytes": hold.retainedBytes, "usedBytes": hold.space.usedBytes,
         ]
-        switch hold.subject {
-        case .store(let name):
-            fields["heldBy"] = "store"
-            fields["store"] = .string(name.description)
-            if !hold.nodes.isEmpty { fields["nodes"] = .array(hold.nodes.map { .string($0) }) }
-        case .checkpoint: fields["heldBy"] = "checkpoint"
-        case .nothing: fields["heldBy"] = "nothing"
+        for (key, value) in SequencerFamilies.labels(hold) where !value.isEmpty {
+            fields[key == "by" ? "heldBy" : key] = value
         }
         return fields
     }
 
-    private func session(_ incarnation: Incarnation, _ name: Name?) -> JSONObject {
-        var fields: JSONObject = ["incarnation": .number(incarnation)]
-        fields["name"] = name.map { .string($0.text) }
-        return fields
-    }
-
-    private func words(_ incarnation: Incarnation, _ name: Name?) -> String {
-        name.map { "\($0) (node \(incarnation))" } ?? "node \(incarnation)"
+    private func words(_ node: Incarnation, _ name: Name?) -> String {
+        name.map { "\($0) (node \(node))" } ?? "node \(node)"
     }
 }

@@ -33,24 +33,17 @@ enum StatusCommand {
         ])
 
     static func run(_ environment: CommandEnvironment) async throws(CommandFailure) -> ExitCode {
-        let connection = try await Connection.open(environment, as: .observer)
         let isWatching = environment.arguments[watch]
-        do throws(CommandFailure) {
-            try await environment.interruption.cancelling { () async throws(CommandFailure) in
-                while true {
-                    let status = try await connection.status()
-                    show(
-                        status, of: try await connection.sequencers(), environment,
-                        replacing: isWatching)
-                    guard isWatching, !Task.isCancelled else { return }
-                    await Pause.wait(for: watchInterval)
-                }
+        try await Connection.use(environment) { connection async throws(CommandFailure) in
+            while true {
+                let status = try await connection.status()
+                show(
+                    status, of: try await connection.sequencers(), environment,
+                    replacing: isWatching)
+                guard isWatching, !Task.isCancelled else { return }
+                await Pause.wait(for: watchInterval)
             }
-        } catch {
-            await connection.close()
-            throw error
         }
-        await connection.close()
         return .success
     }
 
@@ -79,59 +72,42 @@ enum StatusCommand {
         _ status: SequencerStatus, of sequencers: [SequencerPlace] = [], at address: String
     ) -> JSONValue {
         let names = status.names
-        let stores = status.stores.map { json($0, names: names) }
-        var fields: JSONObject = [
-            "address": .string(address), "checkpoint": .number(status.checkpoint),
-            "epoch": .number(status.epoch), "floor": .number(status.floor),
-            "last": .number(status.last), "log": .string(status.log.description),
-            "sessions": .array(status.sessions.map { json($0, last: status.last) }),
-            "stores": .array(stores),
-        ]
-        if !sequencers.isEmpty {
-            fields["sequencers"] = .array(
-                sequencers.map { place in
-                    [
-                        "address": .string(place.address), "last": .number(place.last),
-                        "serving": .bool(place.isServing),
-                    ]
-                })
+        let places = sequencers.map { place in
+            JSONObject(["address": place.address, "last": place.last, "serving": place.isServing])
         }
-        return .object(fields)
+        let fields: JSONFields = [
+            "address": address, "checkpoint": status.checkpoint, "epoch": status.epoch,
+            "floor": status.floor, "last": status.last, "log": status.log,
+            "sequencers": places.isEmpty ? nil : places,
+            "sessions": status.sessions.map { json($0, last: status.last) },
+            "stores": status.stores.map { json($0, names: names) },
+        ]
+        return JSONObject(fields).json
     }
 
-    private static func json(_ session: SessionStatus, last: SequenceNumber) -> JSONValue {
-        var fields: JSONObject = [
-            "bridged": .texts(session.bridged), "dispatched": .number(session.lastCounter),
-            "hosted": .texts(session.hosted), "incarnation": .number(session.incarnation),
-            "live": .bool(session.isLive),
-        ]
-        fields["name"] = session.name.map { .string($0.text) }
-        fields["key"] = session.owner.map { .string($0.text) }
-        if let lag = lag(of: session, last: last) {
-            fields["applied"] = .number(session.applied)
-            fields["lag"] = .number(lag)
-        }
-        return .object(fields)
+    private static func json(_ session: SessionStatus, last: SequenceNumber) -> JSONObject {
+        let lag = lag(of: session, last: last)
+        return JSONObject([
+            "applied": lag == nil ? nil : session.applied, "bridged": session.bridged,
+            "dispatched": session.lastCounter, "hosted": session.hosted,
+            "incarnation": session.incarnation, "key": session.owner, "lag": lag,
+            "live": session.isLive, "name": session.name,
+        ])
     }
 
-    private static func json(
-        _ store: StoreStatus, names: [Incarnation: Name]
-    ) -> JSONValue {
-        var fields: JSONObject = [
-            "frozen": .bool(store.isFrozen), "hosts": .number(UInt64(store.hosts)),
-            "life": .number(store.life), "schemaVersion": .number(UInt64(store.schemaVersion)),
-            "snapshot": .number(store.snapshot), "store": .string(store.store.description),
-        ]
-        fields["divergence"] = store.divergence.map { .object(DivergenceText.json($0, names)) }
-        if !store.stopped.isEmpty {
-            fields["stopped"] = .array(
-                store.stopped.map { replica in
-                    var fields = NodeText.json(replica.node, names)
-                    fields["sequence"] = .number(replica.sequence)
-                    return .object(fields)
-                })
+    private static func json(_ store: StoreStatus, names: [Incarnation: Name]) -> JSONObject {
+        let stopped = store.stopped.map { replica in
+            JSONObject([
+                "incarnation": replica.node, "name": names[replica.node],
+                "sequence": replica.sequence,
+            ])
         }
-        return .object(fields)
+        return JSONObject([
+            "divergence": store.divergence.map { JSONObject(DivergenceText.fields($0, names)) },
+            "frozen": store.isFrozen, "hosts": store.hosts, "life": store.life,
+            "schemaVersion": store.schemaVersion, "snapshot": store.snapshot,
+            "stopped": stopped.isEmpty ? nil : stopped, "store": store.store,
+        ])
     }
 
     /// How many entries a session's replicas have not applied yet; nil if it has no replicas, or has not reported

@@ -1,3 +1,4 @@
+import ConfluxArguments
 import ConfluxNode
 import ConfluxProtocol
 import ConfluxWorker
@@ -31,7 +32,13 @@ enum StatusText {
         lines += TextTable(storeTitles, status.stores.map(row)).lines(columns: columns, look)
         let findings = findings(status)
         if !findings.isEmpty {
-            lines += [""] + findings.flatMap(wrapped).map { look.paint($0, .yellow) }
+            lines +=
+                [""]
+                + findings.flatMap {
+                    wrapped(
+                        pieces: $0.split(separator: " ").map(String.init), columns: columns,
+                        indent: 2)
+                }.map { look.paint($0, .yellow) }
         }
         return lines
     }
@@ -84,24 +91,9 @@ enum StatusText {
         let stops = status.stores.flatMap { store in
             store.stopped.map { replica in
                 "\(store.store) stopped before entry \(replica.sequence) in "
-                    + NodeText.words(replica.node, names)
+                    + names.words(replica.node)
             }
         }
         return divergences + stops
-    }
-
-    /// Wraps a sentence. All lines but the first are indented.
-    private static func wrapped(_ text: String) -> [String] {
-        var lines: [String] = []
-        var line = ""
-        for word in text.split(separator: " ") {
-            if !line.isEmpty, line.count + 1 + word.count > columns {
-                lines.append(line)
-                line = "  \(word)"
-            } else {
-                line += line.isEmpty ? "\(word)" : " \(word)"
-            }
-        }
-        return lines + [line]
     }
 }

@@ -1,7 +1,6 @@
 import ConfluxVocabulary
 import ConfluxWorker
 import Foundation
-import Synchronization
 
 /// A question to the person at the terminal.
 enum Confirmation {
@@ -19,18 +18,14 @@ enum Confirmation {
             return
         }
         Diagnostics.write(raw: "\(question) [y/N] ")
-        let answer = await withCheckedContinuation { continuation in
-            let waiter = Mutex<CheckedContinuation<String?, Never>?>(continuation)
-            let tell: @Sendable (String?) -> Void = { text in
-                waiter.withLock { waiter in
-                    defer { waiter = nil }
-                    return waiter
-                }?.resume(returning: text)
-            }
-            interruption.whenFired { tell(nil) }
-            Thread { tell(typed()) }.start()
-        }
-        guard ["y", "yes"].contains(answer?.lowercased()) else {
+        let (answers, continuation) = AsyncStream.makeStream(of: String.self)
+        interruption.whenFired { continuation.finish() }
+        Thread {
+            if let text = typed() { continuation.yield(text) }
+            continuation.finish()
+        }.start()
+        let answer = await answers.first { _ in true }
+        guard ["y", "yes"].contains(answer?.lowercased() ?? "") else {
             throw CommandFailure(
                 .interrupted, code: "notConfirmed",
                 "Nothing was changed. Answer y to go on, or give --yes.")

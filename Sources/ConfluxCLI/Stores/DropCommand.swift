@@ -5,7 +5,7 @@ import ConfluxWorker
 
 /// `conflux drop`: ends a store in every process.
 enum DropCommand {
-    private static let store = Operand(
+    static let store = Operand(
         "STORE", parse: .storeName,
         summary: "The store: state/instance, or a state's name for its shared store.")
 
@@ -28,15 +28,8 @@ enum DropCommand {
             try await Confirmation.require(
                 "End \(name) in every process? You can't undo it.", environment.interruption)
         }
-        let connection = try await Connection.open(environment, as: .observer)
-        let dropped = try await StoreDecision(connection, about: name).wait(environment) { life in
-            .dropped(name, life: life)
-        }
-        if environment.isJSON {
-            environment.output.print(dropped.json(name))
-        } else {
-            environment.output.add("dropped: \(name), which entry \(dropped.life) created")
-        }
-        return .success
+        return try await StoreDecision.make(
+            about: name, environment, for: { .dropped(name, life: $0) },
+            { "dropped: \(name), which entry \($0) created" })
     }
 }

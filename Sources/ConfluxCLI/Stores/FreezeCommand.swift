@@ -5,10 +5,6 @@ import ConfluxWorker
 
 /// `conflux freeze` and `conflux thaw`: a frozen store receives no action until it is thawed.
 enum FreezeCommand {
-    private static let store = Operand(
-        "STORE", parse: .storeName,
-        summary: "The store: state/instance, or a state's name for its shared store.")
-
     static let freeze = Command(
         "freeze", summary: "Block all actions for a store, in every process.",
         discussion: """
@@ -19,7 +15,7 @@ enum FreezeCommand {
             time. It also freezes one that nobody hosts and that receives much, and thaws it \
             when it is opened.
             """,
-        parameters: [store] + Connection.parameters,
+        parameters: [DropCommand.store] + Connection.parameters,
         examples: [
             .init("Keep a document as it is", "conflux freeze document/prefs"),
             .init("Thaw it", "conflux thaw document/prefs"),
@@ -31,26 +27,18 @@ enum FreezeCommand {
             Actions that are ordered from now on reach the store again, in every process. \
             Actions for its whole state that were ordered while it was frozen do not.
             """,
-        parameters: [store] + Connection.parameters,
+        parameters: [DropCommand.store] + Connection.parameters,
         examples: [
             .init("Thaw a document", "conflux thaw document/prefs"),
             .init("Show which stores are frozen", "conflux status"),
         ])
 
     /// Freezes or thaws a store.
-    static func run(
-        _ environment: CommandEnvironment, isFrozen: Bool
-    ) async throws(CommandFailure) -> ExitCode {
-        let name = environment.arguments[store]
-        let connection = try await Connection.open(environment, as: .observer)
-        let outcome = try await StoreDecision(connection, about: name).wait(environment) { life in
-            .frozen(name, life: life, isFrozen)
-        }
-        if environment.isJSON {
-            environment.output.print(outcome.json(name))
-        } else {
-            environment.output.add("\(isFrozen ? "frozen" : "thawed"): \(name)")
-        }
-        return .success
+    static func run(_ environment: CommandEnvironment) async throws(CommandFailure) -> ExitCode {
+        let name = environment.arguments[DropCommand.store]
+        let isFrozen = environment.arguments.command == freeze.name
+        return try await StoreDecision.make(
+            about: name, environment, for: { .frozen(name, life: $0, isFrozen) },
+            { _ in "\(isFrozen ? "frozen" : "thawed"): \(name)" })
     }
 }

@@ -4,56 +4,34 @@ import ConfluxWorker
 
 /// A request that the sequencer writes an entry about one store into the log.
 struct StoreDecision: Sendable {
-    /// The decision.
-    struct Outcome: Sendable {
-        /// The number of the entry that created the store.
-        let life: SequenceNumber
-        /// The number of the entry with the decision, or a later one.
-        let sequence: SequenceNumber
-
-        func json(_ store: StoreName) -> JSONValue {
-            [
-                "life": .number(life), "sequence": .number(sequence),
-                "store": .string(store.description),
-            ]
-        }
-    }
-
     private let connection: Connection
     private let store: StoreName
 
-    init(_ connection: Connection, about store: StoreName) {
-        self.connection = connection
-        self.store = store
-    }
-
-    /// Asks for the entry, waits until it is in the log, and closes the connection.
+    /// Asks for the entry, waits until it is in the log, and shows that.
     ///
     /// - Parameters:
+    ///   - store: The store.
     ///   - environment: The command's environment.
     ///   - goal: Names the wanted entry for the store's current life. A repeated request can't affect a later life.
-    /// - Returns: The decision.
+    ///   - text: What people read, given the number of the entry that created the store.
+    /// - Returns: How the command ends.
     /// - Throws: ``CommandFailure`` if it was not decided, or the wait was ended.
-    func wait(
-        _ environment: CommandEnvironment,
-        for goal: @escaping @Sendable (SequenceNumber) -> Wait.Goal
-    ) async throws(CommandFailure) -> Outcome {
-        let outcome: Outcome
-        do throws(CommandFailure) {
-            outcome = try await environment.interruption.cancelling {
-                () async throws(CommandFailure) in try await ask(for: goal)
-            }
-        } catch {
-            await connection.close()
-            throw error
+    static func make(
+        about store: StoreName, _ environment: CommandEnvironment,
+        for goal: @escaping @Sendable (SequenceNumber) -> Wait.Goal,
+        _ text: (SequenceNumber) -> String
+    ) async throws(CommandFailure) -> ExitCode {
+        let (life, sequence) = try await Connection.use(environment) {
+            connection async throws(CommandFailure) in
+            try await StoreDecision(connection: connection, store: store).ask(for: goal)
         }
-        await connection.close()
-        return outcome
+        environment.show(["life": life, "sequence": sequence, "store": store], text(life))
+        return .success
     }
 
     private func ask(
         for goal: @Sendable (SequenceNumber) -> Wait.Goal
-    ) async throws(CommandFailure) -> Outcome {
+    ) async throws(CommandFailure) -> (life: SequenceNumber, sequence: SequenceNumber) {
         let stores = try await connection.status().stores
         guard let life = stores.first(where: { $0.store == store })?.life else {
             let known = stores.prefix(20).map(\.store.description).joined(separator: ", ")
@@ -62,9 +40,8 @@ struct StoreDecision: Sendable {
                 "There is no store \(store); there are: \(stores.isEmpty ? "none yet" : known)")
         }
         do throws(NodeError) {
-            let sequence = try await connection.core.wait(
-                for: goal(life), patience: connection.timeout)
-            return Outcome(life: life, sequence: sequence)
+            let patience = connection.timeout
+            return (life, try await connection.core.wait(for: goal(life), patience: patience))
         } catch {
             if error.code == .timedOut, case .upgraded = goal(life), await isUnhosted {
                 throw CommandFailure(

@@ -66,15 +66,9 @@ enum UpgradeCommand {
     ) async throws(CommandFailure) -> ExitCode {
         let version = environment.arguments[version] ?? 0
         let mayReplay = environment.arguments[replay]
-        let connection = try await Connection.open(environment, as: .observer)
-        let outcome = try await StoreDecision(connection, about: name).wait(environment) { life in
-            .upgraded(name, life: life, version: version, mayReplay: mayReplay)
-        }
-        if environment.isJSON {
-            environment.output.print(outcome.json(name))
-        } else {
-            environment.output.add("upgraded: \(name)")
-        }
-        return .success
+        return try await StoreDecision.make(
+            about: name, environment,
+            for: { .upgraded(name, life: $0, version: version, mayReplay: mayReplay) },
+            { _ in "upgraded: \(name)" })
     }
 }

@@ -31,24 +31,16 @@ enum TopCommand {
                 entries.removeFirst(max(0, entries.count - entriesMax))
             }
         }
-        let connection = try await Connection.open(environment, as: .observer) { commit in
-            printer.take(commit)
-        }
-        do throws(CommandFailure) {
+        try await Connection.use(environment, tap: { printer.take($0) }) {
+            connection async throws(CommandFailure) in
             let screen = try Screen()
             defer { screen.end() }
             environment.interruption.whenFired { screen.end() }
             readKeys(environment.interruption)
-            try await environment.interruption.cancelling { () async throws(CommandFailure) in
-                try await show(on: screen, environment, connection, printer) {
-                    entries.withLock { $0 }
-                }
+            try await show(on: screen, environment, connection, printer) {
+                entries.withLock { $0 }
             }
-        } catch {
-            await connection.close()
-            throw error
         }
-        await connection.close()
         return .success
     }
 

@@ -1,3 +1,4 @@
+import CZeroMQ
 import ConfluxArguments
 import ConfluxProtocol
 import ConfluxSequencer
@@ -24,15 +25,9 @@ struct GatewayKeys: Sendable {
                 .usage, code: "usage",
                 "--authorized needs --curve-secret: who this process is, for those who connect.")
         }
-        do throws(KeyFileError) {
-            own = try KeyFile.readPair(secret)
-        } catch {
-            throw CommandFailure(error)
-        }
-        do throws(AuthorizedKeysError) {
-            self.authorized = try AuthorizedKeys.read(authorized)
-        } catch {
-            throw CommandFailure(.noInput, code: "authorizedKeys", error.message)
+        own = try failing { () throws(KeyFileError) in try KeyFile.readPair(secret) }
+        self.authorized = try failing { () throws(AuthorizedKeysError) in
+            try AuthorizedKeys.read(authorized)
         }
     }
 
@@ -65,7 +60,7 @@ struct Authenticator {
     /// - Throws: If another part of this process authenticates in this context already.
     init(in context: LibraryContext, admitsOwnKey: Bool = false) throws(LibraryFailure) {
         self.admitsOwnKey = admitsOwnKey
-        socket = try LibrarySocket(ZMQ.reply, in: context)
+        socket = try LibrarySocket(ZMQ_REP, in: context)
         _ = try socket.bind("inproc://zeromq.zap.01")
     }
 
@@ -103,8 +98,8 @@ struct Authenticator {
     static func secure(
         _ socket: LibrarySocket, for domain: Domain, with keys: GatewayKeys
     ) throws(LibraryFailure) {
-        try socket.set(ZMQ.curveServer, Int32(1))
-        try socket.set(ZMQ.zapDomain, Array(domain.rawValue.utf8))
+        try socket.set(ZMQ_CURVE_SERVER, Int32(1))
+        try socket.set(ZMQ_ZAP_DOMAIN, Array(domain.rawValue.utf8))
         try socket.set(secretOf: keys.own)
     }
 }
@@ -115,7 +110,7 @@ extension LibrarySocket {
         let failure = keys.withSecret { secret -> LibraryFailure? in
             do throws(LibraryFailure) {
                 try set(
-                    ZMQ.curveSecretKey, bytes: UnsafeRawBufferPointer(start: secret, count: 32))
+                    ZMQ_CURVE_SECRETKEY, bytes: UnsafeRawBufferPointer(start: secret, count: 32))
                 return nil
             } catch {
                 return error
@@ -137,7 +132,7 @@ extension CommandEnvironment {
                 let keys = try AuthorizedKeys.read(path)
                 take(keys)
                 announce(
-                    "authorized", ["count": .number(UInt64(keys.count))],
+                    "authorized", ["count": keys.count],
                     text: "authorised keys: \(keys.count), read again")
             } catch {
                 diagnostics.report(
@@ -151,23 +146,28 @@ extension CommandEnvironment {
     }
 }
 
-extension CommandFailure {
+extension AuthorizedKeysError: CommandError {
+    package var failure: CommandFailure {
+        CommandFailure(.noInput, code: "authorizedKeys", message)
+    }
+}
+
+extension LibraryFailure: CommandError {
     /// The failure of a command that an address is refused to.
-    init(_ error: LibraryFailure) {
-        self =
-            switch error.number {
-            case EADDRINUSE:
-                CommandFailure(
-                    .cannotCreate, code: "addressInUse",
-                    "Another program uses the address: \(error.message). End that program, or choose another address."
-                )
-            case EINVAL, EPROTONOSUPPORT, ENODEV, EADDRNOTAVAIL:
-                CommandFailure(
-                    .usage, code: "invalidAddress",
-                    "The address can't be used: \(error.message). Give tcp://HOST:PORT with an address of this machine, or ipc://PATH."
-                )
-            default: CommandFailure(.failed, "\(error.message).")
-            }
+    var failure: CommandFailure {
+        switch number {
+        case EADDRINUSE:
+            CommandFailure(
+                .cannotCreate, code: "addressInUse",
+                "Another program uses the address: \(message). End that program, or choose another address."
+            )
+        case EINVAL, EPROTONOSUPPORT, ENODEV, EADDRNOTAVAIL:
+            CommandFailure(
+                .usage, code: "invalidAddress",
+                "The address can't be used: \(message). Give tcp://HOST:PORT with an address of this machine, or ipc://PATH."
+            )
+        default: CommandFailure(.failed, "\(message).")
+        }
     }
 }
 

@@ -31,8 +31,8 @@ enum Answer: Sendable {
         case .success(let members):
             for member in members { Self.add(member, to: &bytes) }
         case .failure(let failure):
-            let error = JSONValue.object(Self.members(of: failure))
-            Self.add(Member("error", error.description), to: &bytes)
+            Self.add(
+                Member("error", JSONObject(Self.members(of: failure)).json.description), to: &bytes)
         }
         bytes.append(UInt8(ascii: "}"))
         return bytes
@@ -48,13 +48,11 @@ enum Answer: Sendable {
     }
 
     /// What an answer tells of a failure.
-    static func members(of failure: CommandFailure) -> JSONObject {
-        var object: JSONObject = [
-            "code": .string(failure.code), "message": .string(failure.message),
+    static func members(of failure: CommandFailure) -> JSONFields {
+        [
+            "code": failure.code, "message": failure.message,
+            "sequence": failure.receipt?.sequence, "version": failure.version,
         ]
-        object["sequence"] = failure.receipt.map { .number($0.sequence) }
-        object["version"] = failure.version.map { .string($0.description) }
-        return object
     }
 
     static func state(

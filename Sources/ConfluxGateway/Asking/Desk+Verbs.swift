@@ -168,10 +168,10 @@ extension Desk {
             mayName($0.name, principal)
         }.map { store -> JSONValue in
             let (state, ending) = store.records.present
-            var object: JSONObject = ["store": .string(store.name.description)]
-            object["sequence"] = state.map { .number($0.position) }
-            object["ended"] = ending.map { .string($0.reason) }
-            return .object(object)
+            let fields: JSONFields = [
+                "ended": ending?.reason, "sequence": state?.position, "store": store.name,
+            ]
+            return JSONObject(fields).json
         }
         return .success([.init("stores", JSONValue.array(list).description)])
     }

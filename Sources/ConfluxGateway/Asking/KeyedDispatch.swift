@@ -22,14 +22,12 @@ struct KeyedDispatch: Sendable {
         var settings = settings
         // The gateway's own node has these.
         (settings.name, settings.crashJournal) = (nil, nil)
-        let core: NodeCore
-        do throws(NodeError) {
-            core = try NodeCore(
+        let core = try await failing { [settings] () async throws(NodeError) in
+            let core = try NodeCore(
                 address: node.core.address, settings: settings, role: .member, scope: Scope(),
                 key: key)
             try await core.connected(within: timeout)
-        } catch {
-            throw CommandFailure(error)
+            return core
         }
         defer { core.leave(timeout: .zero) }
         guard await core.resumption() != nil else {

@@ -47,18 +47,18 @@ struct Problem: Error {
     }
 
     var answer: HTTPAnswer {
-        var object = Answer.members(of: failure)
-        object["detail"] = object["message"]
-        object["message"] = nil
-        object["status"] = .number(UInt64(status))
-        object["title"] = .string(Self.titles[status] ?? "Internal Server Error")
-        // The status says what kind it is, and `code` which one.
-        object["type"] = .string("about:blank")
+        let fields: JSONFields = [
+            "detail": failure.message, "message": nil, "status": status,
+            "title": Self.titles[status] ?? "Internal Server Error",
+            // The status says what kind it is, and `code` which one.
+            "type": "about:blank",
+        ]
+        let object = JSONObject(Answer.members(of: failure).merging(fields) { $1 })
         var headers = headers
         if let version = failure.version { headers.append(("ETag", "\"\(version)\"")) }
         return HTTPAnswer(
             status: status, type: "application/problem+json", headers: headers,
-            body: .bytes(Array(JSONValue.object(object).description.utf8)))
+            body: .bytes(Array(object.json.description.utf8)))
     }
 
     private static let titles: [UInt32: String] = [

@@ -106,7 +106,7 @@ package enum Relay {
                 continuation.finish()
             }
         } catch let error as LibraryFailure {
-            throw CommandFailure(error)
+            throw error.failure
         } catch {
             throw CommandFailure(.failed, "\(error)")
         }

@@ -53,27 +53,25 @@ struct RelayTelling {
                 return true
             }
             environment.announce(
-                "connected", ["feed": .string("\(feed)")],
+                "connected", ["feed": "\(feed)"],
                 text: "connected: the feed comes from \(feed), and is passed on again")
         case .disconnected(let feed, let reason):
             status.isConnected.store(false, ordering: .relaxed)
             let message =
                 "The feed no longer comes from \(feed): \(reason). Until it comes again, the relay does not listen."
             environment.announce(
-                "disconnected", ["feed": .string("\(feed)"), "message": .string(message)],
-                text: message)
+                "disconnected", ["feed": "\(feed)", "message": message], text: message)
         case .unreachable(let feed, let reason):
             status.isConnected.store(false, ordering: .relaxed)
             let message = "The feed can't be had from \(feed): \(reason)."
             environment.announce(
-                "unreachable", ["feed": .string("\(feed)"), "message": .string(message)],
-                text: message)
+                "unreachable", ["feed": "\(feed)", "message": message], text: message)
         case .unbound(let failure):
-            environment.diagnostics.report(CommandFailure(failure))
+            environment.diagnostics.report(failure.failure)
         case .denied(let principal):
             let name = principal.name?.text ?? ""
             environment.announce(
-                "subscriberDenied", ["name": .string(name)],
+                "subscriberDenied", ["name": name],
                 text: """
                     the key \(name) may not have the feed from a relay, since it may not observe everything; it gets its \
                     part from the sequencer itself
@@ -83,10 +81,8 @@ struct RelayTelling {
     }
 
     private func tellReady(_ feed: Endpoint) {
-        var fields: JSONObject = ["address": .string(address), "feed": .string("\(feed)")]
-        fields["http"] = http.map { .string($0) }
         environment.announce(
-            "ready", fields,
+            "ready", ["address": address, "feed": "\(feed)", "http": http],
             text: """
                 ready: passes the feed of \(feed) on at \(address)\
                 \(http.map { "; metrics at http://\($0)/metrics" } ?? "")

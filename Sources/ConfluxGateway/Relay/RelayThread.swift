@@ -199,14 +199,9 @@ final class RelayThread: @unchecked Sendable {
     /// Sleeps until something comes, or until a time. Messages of other threads, and questions of the library about keys,
     /// are handled here.
     private func wait(for sockets: [LibrarySocket], until deadline: Duration) {
-        var items = (sockets.map(\.pointer) + [authenticator?.pointer].compactMap(\.self))
-            .map { zmq_pollitem_t(socket: $0, fd: 0, events: Int16(ZMQ_POLLIN), revents: 0) }
-        items.append(
-            zmq_pollitem_t(socket: nil, fd: waker.readEnd, events: Int16(ZMQ_POLLIN), revents: 0))
-        let pause = (deadline - Moment.now.monotonic) / .milliseconds(1)
-        let timeout = waker.beginSleep() ? max(0, pause.rounded(.up)) : 0
-        _ = zmq_poll(&items, Int32(items.count), Int(timeout))
-        _ = waker.endSleep(isSignalled: items.last?.revents != 0)
+        waker.poll(
+            for: sockets.map(\.pointer) + [authenticator?.pointer].compactMap(\.self),
+            until: deadline)
         mailbox.drain(into: &batch)
         for message in batch {
             switch message {

@@ -1,4 +1,3 @@
-import CZeroMQ
 import ConfluxNode
 import ConfluxProtocol
 import ConfluxVocabulary
@@ -102,14 +101,9 @@ final class GatewayThread: @unchecked Sendable {
         let now = Moment.now.monotonic
         let deadline =
             [publisher?.deadline, desk?.deadline].compactMap(\.self).min() ?? now + .seconds(1)
-        let mayWait = waker.beginSleep() && !isBusy
-        let pause = renewals > 0 ? min(deadline - now, Self.renewalPause) : deadline - now
-        let timeout = mayWait ? max(0, (pause / .milliseconds(1)).rounded(.up)) : 0
-        var items = [publisher?.pointer, desk?.pointer, authenticator?.pointer].compactMap(\.self)
-            .map { zmq_pollitem_t(socket: $0, fd: 0, events: Int16(ZMQ_POLLIN), revents: 0) }
-        items.append(
-            zmq_pollitem_t(socket: nil, fd: waker.readEnd, events: Int16(ZMQ_POLLIN), revents: 0))
-        _ = zmq_poll(&items, Int32(items.count), Int(timeout))
-        _ = waker.endSleep(isSignalled: items.last?.revents != 0)
+        waker.poll(
+            for: [publisher?.pointer, desk?.pointer, authenticator?.pointer].compactMap(\.self),
+            until: renewals > 0 ? min(deadline, now + Self.renewalPause) : deadline,
+            mayWait: !isBusy)
     }
 }

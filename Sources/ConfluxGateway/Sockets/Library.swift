@@ -1,15 +1,7 @@
 import CZeroMQ
+import ConfluxProtocol
 import ConfluxVocabulary
-
-/// The names of libzmq that the gateway uses.
-enum ZMQ {
-    static let publish = ZMQ_XPUB
-    static let route = ZMQ_ROUTER
-    static let reply = ZMQ_REP
-    static let curveServer = ZMQ_CURVE_SERVER
-    static let curveSecretKey = ZMQ_CURVE_SECRETKEY
-    static let zapDomain = ZMQ_ZAP_DOMAIN
-}
+import ConfluxZeroMQ
 
 /// A failure of libzmq.
 struct LibraryFailure: Error {
@@ -69,17 +61,9 @@ final class LibrarySocket {
         isClosed = true
     }
 
-    func set(_ option: Int32, _ value: Int32) throws(LibraryFailure) {
-        var value = value
-        guard zmq_setsockopt(pointer, option, &value, MemoryLayout<Int32>.size) == 0 else {
-            throw .now("Setting option \(option) of a socket")
-        }
-    }
-
-    func set(_ option: Int32, _ value: Int64) throws(LibraryFailure) {
-        var value = value
-        guard zmq_setsockopt(pointer, option, &value, MemoryLayout<Int64>.size) == 0 else {
-            throw .now("Setting option \(option) of a socket")
+    func set(_ option: Int32, _ value: some FixedWidthInteger) throws(LibraryFailure) {
+        try withUnsafeBytes(of: value) { (bytes) throws(LibraryFailure) in
+            try set(option, bytes: bytes)
         }
     }
 
@@ -231,5 +215,27 @@ final class LibrarySocket {
             }
             if zmq_msg_more(&part) == 0 { return message }
         }
+    }
+}
+
+extension Waker {
+    /// Waits until one of libzmq's sockets has something, another thread wakes this one, or a time has come.
+    ///
+    /// - Parameters:
+    ///   - sockets: The sockets.
+    ///   - deadline: The time, monotonic.
+    ///   - mayWait: Whether to wait at all. Otherwise it only looks.
+    func poll(
+        for sockets: [UnsafeMutableRawPointer], until deadline: Duration, mayWait: Bool = true
+    ) {
+        var items = sockets.map {
+            zmq_pollitem_t(socket: $0, fd: 0, events: Int16(ZMQ_POLLIN), revents: 0)
+        }
+        items.append(
+            zmq_pollitem_t(socket: nil, fd: readEnd, events: Int16(ZMQ_POLLIN), revents: 0))
+        let pause = (deadline - Moment.now.monotonic) / .milliseconds(1)
+        let timeout = beginSleep() && mayWait ? max(0, pause.rounded(.up)) : 0
+        _ = zmq_poll(&items, Int32(items.count), Int(timeout))
+        _ = endSleep(isSignalled: items.last?.revents != 0)
     }
 }

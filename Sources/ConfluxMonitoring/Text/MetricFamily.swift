@@ -25,12 +25,10 @@ package struct MetricFamily: Sendable {
     package let kind: Kind
     /// What it means, in one line.
     package let help: String
-    private var samples: [Sample] = []
+    private let samples: [Sample]
 
-    private init(_ name: String, _ kind: Kind, _ help: String) {
-        self.name = name
-        self.kind = kind
-        self.help = help
+    private init(_ name: String, _ kind: Kind, _ help: String, _ samples: [Sample]) {
+        (self.name, self.kind, self.help, self.samples) = (name, kind, help, samples)
     }
 
     /// A number that only ever rises, with one sample.
@@ -42,25 +40,20 @@ package struct MetricFamily: Sendable {
     package static func counter(
         _ name: String, _ help: String, label: String, _ values: [(label: String, value: UInt64)]
     ) -> MetricFamily {
-        var family = MetricFamily(name, .counter, help)
-        family.samples = values.map {
+        let samples = values.map {
             Sample(labels: label.isEmpty ? [] : [(label, $0.label)], value: .whole($0.value))
         }
-        return family
+        return MetricFamily(name, .counter, help, samples)
     }
 
     /// A number that rises and falls; nil if it is not known.
     package static func gauge(_ name: String, _ help: String, _ value: Double?) -> MetricFamily {
-        var family = MetricFamily(name, .gauge, help)
-        family.samples = value.map { [Sample(labels: [], value: .number($0))] } ?? []
-        return family
+        gauge(name, help, value.map { [([], $0)] } ?? [])
     }
 
     /// A whole number that rises and falls.
     package static func gauge(_ name: String, _ help: String, _ value: UInt64) -> MetricFamily {
-        var family = MetricFamily(name, .gauge, help)
-        family.samples = [Sample(labels: [], value: .whole(value))]
-        return family
+        MetricFamily(name, .gauge, help, [Sample(labels: [], value: .whole(value))])
     }
 
     /// A number of things.
@@ -78,18 +71,15 @@ package struct MetricFamily: Sendable {
         _ name: String, _ help: String,
         _ values: [(labels: [(name: String, value: String)], value: Double)]
     ) -> MetricFamily {
-        var family = MetricFamily(name, .gauge, help)
-        family.samples = values.map { Sample(labels: $0.labels, value: .number($0.value)) }
-        return family
+        let samples = values.map { Sample(labels: $0.labels, value: .number($0.value)) }
+        return MetricFamily(name, .gauge, help, samples)
     }
 
     /// How long things took.
     package static func histogram(
         _ name: String, _ help: String, _ value: LatencyHistogram
     ) -> MetricFamily {
-        var family = MetricFamily(name, .histogram, help)
-        family.samples = [Sample(labels: [], value: .histogram(value))]
-        return family
+        MetricFamily(name, .histogram, help, [Sample(labels: [], value: .histogram(value))])
     }
 }
 

@@ -34,13 +34,13 @@ package struct MonitoringOptions: Sendable {
             }
             return nil
         }
-        do throws(HTTPError) {
-            address = try HTTPAddress(text)
-            token =
-                if let path = arguments[Self.httpToken] { try BearerToken(file: path) } else { nil }
+        (address, token) = try failing { () throws(HTTPError) in
+            let address = try HTTPAddress(text)
+            let token = try arguments[Self.httpToken].map { path throws(HTTPError) in
+                try BearerToken(file: path)
+            }
             try HTTPServer.check(address, token)
-        } catch {
-            throw CommandFailure(error)
+            return (address, token)
         }
     }
 
@@ -56,13 +56,11 @@ package struct MonitoringOptions: Sendable {
     ) throws(CommandFailure) -> HTTPServer {
         let monitoring = MonitoringService(
             monitored, token: token, others: api == nil ? "" : ", and the API at /api/v1")
-        do throws(HTTPError) {
+        return try failing { () throws(HTTPError) in
             guard let api else { return try HTTPServer(monitoring, at: address) }
             return try HTTPServer(
                 Both(monitoring: monitoring, api: api.service(token)), at: address,
                 connectionsMax: api.connectionsMax)
-        } catch {
-            throw CommandFailure(error)
         }
     }
 }
@@ -78,15 +76,15 @@ private struct Both: HTTPService {
     }
 }
 
-extension CommandFailure {
-    fileprivate init(_ error: HTTPError) {
+extension HTTPError: CommandError {
+    package var failure: CommandFailure {
         let exitCode: ExitCode =
-            switch error.code {
+            switch code {
             case .invalidAddress, .insecure: .usage
             case .invalidToken: .noInput
             case .addressInUse: .cannotCreate
             case .failed: .failed
             }
-        self.init(exitCode, code: error.code.rawValue, error.message)
+        return CommandFailure(exitCode, code: code.rawValue, message)
     }
 }

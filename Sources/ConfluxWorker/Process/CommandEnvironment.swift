@@ -65,18 +65,15 @@ package struct CommandEnvironment: Sendable {
     ///   - event: The event's name.
     ///   - fields: The other fields.
     ///   - text: The line for people.
-    package func announce(_ event: String, _ fields: JSONObject = [:], text: String) {
+    package func announce(_ event: String, _ fields: JSONFields = [:], text: String) {
         let level = EventLevel(of: event)
         guard level >= eventLevelMin else { return }
         let time = Timestamp.current.iso8601
         var line = text
         if isJSON {
-            var fields = fields
-            fields["event"] = .string(event)
-            fields["level"] = .string(level.rawValue)
-            fields["time"] = .string(time)
             // One line each, also on a terminal: the output of a service is a journal.
-            line = JSONValue.object(fields).description
+            let event: JSONFields = ["event": event, "level": level.rawValue, "time": time]
+            line = JSONObject(fields.merging(event) { $1 }).json.description
         }
         if output.isJournal {
             output.print(JournalStream.marked(line, level))
@@ -93,17 +90,25 @@ package struct CommandEnvironment: Sendable {
         }
     }
 
+    /// Prints the result of a command: its fields as JSON, or a text for people.
+    ///
+    /// - Parameters:
+    ///   - fields: The fields.
+    ///   - text: The text.
+    package func show(_ fields: JSONFields, _ text: @autoclosure () -> String) {
+        if isJSON { output.print(JSONObject(fields).json) } else { output.add(text()) }
+    }
+
     /// Tells whoever follows results that earlier ones belong to a history that the log has lost: a line among the
     /// results if they are JSON, and a note for people.
     ///
     /// - Parameters:
     ///   - fields: The event's fields.
     ///   - text: The note.
-    package func tellHistoryLost(_ fields: JSONObject, _ text: String) {
+    package func tellHistoryLost(_ fields: JSONFields, _ text: String) {
         if isJSON {
-            var fields = fields
-            fields["event"] = "historyLost"
-            output.add(json: Array(JSONValue.object(fields).description.utf8))
+            let event: JSONFields = ["event": "historyLost"]
+            output.print(JSONObject(fields.merging(event) { $1 }).json)
         }
         output.flush()
         diagnostics.note(text)
@@ -114,8 +119,9 @@ package struct CommandEnvironment: Sendable {
     /// - Parameters:
     ///   - event: The node's event; nothing is noted if it is about something else.
     ///   - address: The address that the command was given.
-    package func noteLink(_ event: NodeEvent, to address: String) {
-        guard lifetime == .following, let report = LinkReport(event, to: address) else { return }
+    func noteLink(_ event: NodeEvent, to address: String) {
+        guard lifetime == .following, let report = NodeReport(event, at: address), report.isOfLink
+        else { return }
         output.flush()
         diagnostics.note(report.text)
     }
@@ -156,20 +162,5 @@ package struct CommandEnvironment: Sendable {
         // The reader that closed the output needs no message.
         if failure.exitCode != .outputClosed { diagnostics.report(failure) }
         return failure.exitCode
-    }
-}
-
-extension JSONValue {
-    /// A whole number.
-    package static func number(_ value: UInt64) -> JSONValue { .integer(JSONInteger(value)) }
-    /// A sequence number.
-    package static func number(_ value: SequenceNumber) -> JSONValue { .number(value.rawValue) }
-    /// An epoch.
-    package static func number(_ value: Epoch) -> JSONValue { .number(value.rawValue) }
-    /// An incarnation.
-    package static func number(_ value: Incarnation) -> JSONValue { .number(value.rawValue) }
-    /// The descriptions of values.
-    package static func texts(_ values: [some CustomStringConvertible]) -> JSONValue {
-        .array(values.map { .string($0.description) })
     }
 }

@@ -102,6 +102,48 @@ package struct CommandFailure: Error, Sendable {
     }
 }
 
+extension CommandFailure: JSONField {
+    /// The kind and the message, and what else scripts may want to know.
+    package var json: JSONValue {
+        JSONObject([
+            "code": code, "from": lost?.lowerBound, "message": message, "through": lost?.upperBound,
+            "version": version,
+        ]).json
+    }
+}
+
+/// An error that can end a command.
+package protocol CommandError: Error {
+    /// The failure of the command that it ends.
+    var failure: CommandFailure { get }
+}
+
+extension NodeError: CommandError {
+    package var failure: CommandFailure { CommandFailure(self) }
+}
+
+extension KeyFileError: CommandError {
+    package var failure: CommandFailure { CommandFailure(self) }
+}
+
+extension DispatchError: CommandError {
+    package var failure: CommandFailure { CommandFailure(self) }
+}
+
+/// Does a part of a command's work. What that throws becomes the command's failure.
+package func failing<Value, Cause: CommandError>(
+    _ work: () throws(Cause) -> Value
+) throws(CommandFailure) -> Value {
+    do throws(Cause) { return try work() } catch { throw error.failure }
+}
+
+/// Does a part of a command's work. What that throws becomes the command's failure.
+package func failing<Value, Cause: CommandError>(
+    isolation: isolated (any Actor)? = #isolation, _ work: () async throws(Cause) -> Value
+) async throws(CommandFailure) -> Value {
+    do throws(Cause) { return try await work() } catch { throw error.failure }
+}
+
 extension ExitCode {
     /// The exit code after a rejected request.
     package init(_ rejection: RejectionCode) {

@@ -32,22 +32,57 @@ package struct Connection: Sendable {
         var settings = settings
         settings.keys = isOwn ? nil : try WorkerOptions.keys(environment.arguments)
         settings.feeds = isOwn ? [] : WorkerOptions.feeds(environment.arguments)
-        let core: NodeCore
-        do throws(NodeError) {
-            core = try NodeCore(
+        let core = try failing { [settings] () throws(NodeError) in
+            try NodeCore(
                 address: address, settings: settings, role: role, scope: .current, key: key,
                 tap: tap)
-        } catch {
-            throw CommandFailure(error)
         }
         return try await environment.interruption.cancelling { () async throws(CommandFailure) in
-            do throws(NodeError) {
+            try await failing { () async throws(NodeError) in
                 try await core.connected(within: timeout, isPatient: false)
-                return Connection(core: core, timeout: timeout)
-            } catch {
-                throw CommandFailure(error)
+            }
+            return Connection(core: core, timeout: timeout)
+        }
+    }
+
+    /// Connects, does a command's work, and leaves, however the work ends. An interruption cancels the work.
+    ///
+    /// - Parameters:
+    ///   - environment: Has the address, and how long to wait.
+    ///   - address: The address of the command's own sequencer; nil to use the address of `environment`.
+    ///   - role: The role.
+    ///   - settings: The node's settings.
+    ///   - tap: Called with every delivered commit.
+    ///   - watch: Called with every event of the node, until that has left. A command that follows notes those about
+    ///     the way to the sequencer. nil to watch nothing.
+    ///   - work: The work.
+    /// - Returns: What the work returns.
+    /// - Throws: ``CommandFailure`` if the connection or the work fails.
+    package static func use<Value: Sendable>(
+        _ environment: CommandEnvironment, at address: String? = nil,
+        as role: Hello.Role = .observer, settings: NodeSettings = NodeSettings(),
+        tap: (@Sendable (Commit) -> Void)? = nil, watch: (@Sendable (NodeEvent) -> Void)? = nil,
+        _ work: @escaping @Sendable (Connection) async throws(CommandFailure) -> Value
+    ) async throws(CommandFailure) -> Value {
+        let connection = try await open(
+            environment, at: address, as: role, settings: settings, tap: tap)
+        let watching = watch.map { watch in
+            Task { [events = connection.core.eventStream] in
+                for await event in events {
+                    environment.noteLink(event, to: connection.core.address)
+                    watch(event)
+                }
             }
         }
+        let result = await Result { () async throws(CommandFailure) in
+            try await environment.interruption.cancelling { () async throws(CommandFailure) in
+                try await work(connection)
+            }
+        }
+        // This ends the stream of events, so that none is missed.
+        await connection.close()
+        await watching?.value
+        return try result.get()
     }
 
     /// Has every commit from a number on delivered, and waits until the feed is heard.
@@ -56,19 +91,13 @@ package struct Connection: Sendable {
     /// - Throws: ``CommandFailure`` that names the address, and why nothing comes from there.
     package func follow(from sequence: SequenceNumber) async throws(CommandFailure) {
         core.follow(from: sequence)
-        do throws(NodeError) {
-            try await core.hears(within: timeout)
-        } catch {
-            throw CommandFailure(error)
-        }
+        try await failing { () async throws(NodeError) in try await core.hears(within: timeout) }
     }
 
     /// Asks a question that has one answer.
     package func ask(_ question: Question.Body) async throws(CommandFailure) -> Answer.Body {
-        do throws(NodeError) {
-            return try await core.ask(question, patience: timeout).body
-        } catch {
-            throw CommandFailure(error)
+        try await failing { () async throws(NodeError) in
+            try await core.ask(question, patience: timeout).body
         }
     }
 
@@ -88,9 +117,7 @@ package struct Connection: Sendable {
     package func status(
         _ question: Question.Body = .status
     ) async throws(CommandFailure) -> SequencerStatus {
-        guard case .status(let status) = try await ask(question) else {
-            throw Self.unfit
-        }
+        guard case .status(let status) = try await ask(question) else { throw Self.unfit }
         return status
     }
 
@@ -146,9 +173,7 @@ package struct Connection: Sendable {
     ///
     /// - Returns: How many keys the file has.
     package func reload() async throws(CommandFailure) -> UInt32 {
-        guard case .reloaded(let count) = try await ask(.reload) else {
-            throw Self.unfit
-        }
+        guard case .reloaded(let count) = try await ask(.reload) else { throw Self.unfit }
         return count
     }
 

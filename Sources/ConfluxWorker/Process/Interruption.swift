@@ -103,14 +103,20 @@ package final class Interruption: Sendable {
         _ body: @escaping @Sendable () async throws(CommandFailure) -> Value
     ) async throws(CommandFailure) -> Value {
         let task = Task { () async -> Result<Value, CommandFailure> in
-            do throws(CommandFailure) {
-                return .success(try await body())
-            } catch {
-                return .failure(error)
-            }
+            await Result { () async throws(CommandFailure) in try await body() }
         }
         whenFired { task.cancel() }
         return try await task.value.get()
+    }
+}
+
+extension Result {
+    /// Keeps what an operation returns or throws.
+    package init(
+        isolation: isolated (any Actor)? = #isolation,
+        _ body: () async throws(Failure) -> Success
+    ) async {
+        do throws(Failure) { self = .success(try await body()) } catch { self = .failure(error) }
     }
 }
 

@@ -200,13 +200,13 @@ package struct Diagnostics: Sendable {
                 "\(Appearance.ofErrors.paint("\(program):", .red)) \(failure.message)", .error)
             return
         }
-        let value = Self.value(code: failure.code, failure.message, lost: failure.lost)
-        guard isService else { return Self.write(value) }
-        var fields = value
-        fields["level"] = .string(EventLevel.error.rawValue)
-        fields["time"] = .string(Timestamp.current.iso8601)
+        guard isService else { return Self.write(["error": failure]) }
         // One line, also on a terminal, like the events.
-        Self.write(JSONValue.object(fields).description, .error)
+        let fields: JSONFields = [
+            "error": failure, "level": EventLevel.error.rawValue,
+            "time": Timestamp.current.iso8601,
+        ]
+        Self.write(JSONObject(fields).json.description, .error)
     }
 
     /// Writes a line for people.
@@ -227,23 +227,12 @@ package struct Diagnostics: Sendable {
             write(Appearance.ofErrors.paint(command, .red) + text, .error)
             return
         }
-        write(value(code: "usage", error.description))
-    }
-
-    private static func value(
-        code: String, _ message: String, lost: ClosedRange<SequenceNumber>? = nil
-    ) -> JSONObject {
-        var error: JSONObject = ["code": .string(code), "message": .string(message)]
-        if let lost {
-            error["from"] = .number(lost.lowerBound)
-            error["through"] = .number(lost.upperBound)
-        }
-        return ["error": .object(error)]
+        write(["error": CommandFailure(.usage, code: "usage", error.description)])
     }
 
     /// Writes a value: on one line, or laid out for people on a terminal.
-    private static func write(_ value: JSONObject) {
-        let text = JSONValue.object(value).description
+    private static func write(_ fields: JSONFields) {
+        let text = JSONObject(fields).json.description
         let look = Appearance.ofErrors
         guard look.isTerminal else { return write(text, .error) }
         let lines = JSONLayout.bytes(text.utf8, look, columns: look.columns)

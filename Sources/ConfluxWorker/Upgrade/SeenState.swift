@@ -30,12 +30,9 @@ extension Connection {
         // A stopped replica may have the form of an older version.
         let stopped = Set(store.stopped.map(\.node))
         let former = Set(status.sessions.filter { stopped.contains($0.incarnation) }.map(\.name))
-        let answers: AsyncStream<Answer>
-        do throws(NodeError) {
-            (answers, _) = try core.answers(
+        let (answers, _) = try failing { () throws(NodeError) in
+            try core.answers(
                 to: .observe(store.store, node: nil, after: .zero), patience: timeout)
-        } catch {
-            throw CommandFailure(error)
         }
         var newest: SeenState?
         var failure: UpgradeFinding.Failure?

@@ -91,13 +91,7 @@ package struct UpgradeCheck: Sendable {
         guard arguments[check] else {
             throw arguments.usageError("say --check: this command only checks")
         }
-        if let store = arguments[store], state(of: store, in: states) == nil {
-            let known = states.map(\.name)
-            throw arguments.usageError(
-                "this program has no state '\(store.state)'; it has: "
-                    + known.sorted().joined(separator: ", "),
-                meaning: store.state.text, of: known)
-        }
+        if let store = arguments[store] { try arguments.check(store, isOf: states) }
         let count = [arguments[file] == nil, arguments[schemaVersion] == nil].count { !$0 }
         guard count == 0 || count == 2 && arguments[store] != nil else {
             throw arguments.usageError("--file, --schema-version and STORE go together")
@@ -126,20 +120,13 @@ package struct UpgradeCheck: Sendable {
             add(finding)
             return finding.hasFailed ? .failed : .success
         }
-        let findings = try await environment.interruption.cancelling {
-            () async throws(CommandFailure) in
-            try await findAll()
+        let findings = try await Connection.use(environment) {
+            connection async throws(CommandFailure) in try await findAll(connection)
         }
         let failedCount = findings.count(where: \.hasFailed)
-        if environment.isJSON {
-            environment.output.print(
-                .object([
-                    "checked": .number(UInt64(findings.count)),
-                    "failed": .number(UInt64(failedCount)),
-                ]))
-        } else {
-            environment.output.add("\(findings.count) checked, \(failedCount) failed")
-        }
+        environment.show(
+            ["checked": findings.count, "failed": failedCount],
+            "\(findings.count) checked, \(failedCount) failed")
         return failedCount == 0 ? .success : .failed
     }
 
@@ -177,18 +164,6 @@ package struct UpgradeCheck: Sendable {
     }
 
     // MARK: Stores in use
-
-    private func findAll() async throws(CommandFailure) -> [UpgradeFinding] {
-        let connection = try await Connection.open(environment, as: .observer)
-        do throws(CommandFailure) {
-            let findings = try await findAll(connection)
-            await connection.close()
-            return findings
-        } catch {
-            await connection.close()
-            throw error
-        }
-    }
 
     private func findAll(
         _ connection: Connection

@@ -50,26 +50,18 @@ struct UpgradeFinding: Sendable {
 
     /// The line for programs.
     var json: JSONValue {
-        var fields: JSONObject = [
-            "from": .number(UInt64(from)), "store": .string(store.description),
-            "to": .number(UInt64(to)),
-        ]
-        fields["sequence"] = sequence.map { .number($0) }
+        var fields: JSONFields = ["from": from, "sequence": sequence, "store": store, "to": to]
         switch result {
         case .changes(let changes):
-            fields["changes"] = .array(
-                changes.map { change in
-                    var fields: JSONObject = ["path": .string(change.path.description)]
-                    fields["new"] = change.new
-                    fields["old"] = change.old
-                    return .object(fields)
-                })
+            fields["changes"] = changes.map { change in
+                JSONObject([
+                    "new": change.new, "old": change.old, "path": change.path.description,
+                ])
+            }
         case .failed(let failure):
-            fields["failure"] = .object([
-                "code": .string(failure.code), "message": .string(failure.message),
-            ])
+            fields["failure"] = JSONObject(["code": failure.code, "message": failure.message])
         }
-        return .object(fields)
+        return JSONObject(fields).json
     }
 }
 

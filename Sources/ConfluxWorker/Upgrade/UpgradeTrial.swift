@@ -21,16 +21,13 @@ struct UpgradeTrial {
         } catch {
             throw unwritable(folder, error)
         }
-        let result: UpgradeFinding.Result
-        do throws(CommandFailure) {
+        let result = await Result { () async throws(CommandFailure) in
             try write(to: folder)
-            result = try await compare(in: folder)
-        } catch {
-            remove(folder)
-            throw error
+            return try await compare(in: folder)
         }
-        remove(folder)
-        return result
+        // The system clears its temporary folder, too.
+        try? FileManager.default.removeItem(at: folder)
+        return try result.get()
     }
 
     private func write(to folder: URL) throws(CommandFailure) {
@@ -52,11 +49,6 @@ struct UpgradeTrial {
             The state of \(store) can't be written to the folder for temporary files, \(parent): \
             \(failure.reason(advice: advice))
             """)
-    }
-
-    private func remove(_ folder: URL) {
-        // The system clears its temporary folder, too.
-        try? FileManager.default.removeItem(at: folder)
     }
 
     private func compare(in folder: URL) async throws(CommandFailure) -> UpgradeFinding.Result {

@@ -30,11 +30,11 @@ struct RestoreTests {
         let run = try await Run.tool(["log", "--verify", log.path, "--json"])
         #expect(run.exitCode == .success)
         let line = try JSONValue(json: try #require(run.lines.first))
-        #expect(line["/floor"] == .number(floor))
-        #expect(line["/last"] == .number(20 as UInt64))
-        #expect(line["/commits"] == .number((21 - floor) / 2))
-        #expect(line["/epoch"] == .number(10 as UInt64))
-        #expect(line["/snapshots"] == .number(1 as UInt64))
+        #expect(line["/floor"] == .integer(JSONInteger(floor)))
+        #expect(line["/last"] == .integer(20))
+        #expect(line["/commits"] == .integer(JSONInteger((21 - floor) / 2)))
+        #expect(line["/epoch"] == .integer(10))
+        #expect(line["/snapshots"] == .integer(1))
     }
 
     @Test func `a log that was truncated needs one checkpoint that can be read`() throws {
@@ -108,8 +108,8 @@ struct RestoreTests {
         #expect(run.exitCode == .success)
         let line = try JSONValue(json: try #require(run.lines.first))
         #expect(line["/log"] == .string(id.description))
-        #expect(line["/floor"] == .number(11 as UInt64))
-        #expect(line["/last"] == .number(20 as UInt64))
+        #expect(line["/floor"] == .integer(11))
+        #expect(line["/last"] == .integer(20))
         let back = try SQLiteLog(directory: target, durability: .os)
         #expect(back.id == id && back.floor == SequenceNumber(11))
         #expect(try back.snapshots() == [KeptLog.snapshot])

@@ -45,7 +45,7 @@ struct TamperedLogTests {
         let run = try await Run.tool(["log", "--verify", log.path, "--json"])
         let line = try JSONValue(json: try #require(run.lines.first))
         #expect(line["/anchor"] == .string(end.description))
-        #expect(line["/chained"] == .number(floor))
+        #expect(line["/chained"] == .integer(JSONInteger(floor)))
         #expect(line["/expected"] == nil)
         let file = try SQLiteLogFile(directory: log.path)
         // Among them is the anchor of the entry before the floor, which the log remembers.
@@ -169,7 +169,7 @@ struct TamperedLogTests {
         #expect(none.lines.last?.hasPrefix("no anchor: ") == true)
         let json = try await Run.tool(["log", "--verify", log.path, "--json"])
         let line = try JSONValue(json: try #require(json.lines.first))
-        #expect(line["/anchor"] == nil && line["/chained"] == .number(21 as UInt64))
+        #expect(line["/anchor"] == nil && line["/chained"] == .integer(21))
     }
 
     // MARK: Copies

@@ -81,7 +81,7 @@ enum MessagePage {
                 CommandFailure(NodeError(code: $0, message: "")).exitCode
             }
         case "LogError":
-            return LogError.Code(rawValue: code).map { CommandFailure(LogError($0, "")).exitCode }
+            return LogError.Code(rawValue: code).map { LogError($0, "").failure.exitCode }
         default: return nil
         }
     }
