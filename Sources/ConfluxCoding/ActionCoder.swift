@@ -56,10 +56,11 @@ package struct ActionCoder<Action: Codable & Sendable>: Sendable {
         _ action: Action, as coding: PayloadCoding
     ) throws(CodingFailure) -> [UInt8] {
         if coding == .compact, let quick {
-            if Action.self == Data.self {
-                return CompactBytes.write(unsafeBitCast(action, to: Data.self))
-            }
-            let bytes = [UInt8](unsafeUninitializedCapacity: QuickCodingLimits.bytesMax) {
+            // Bytes take no more than their own number, behind a format, a head and a count.
+            let capacity =
+                Action.self == Data.self
+                ? unsafeBitCast(action, to: Data.self).count + 12 : QuickCodingLimits.bytesMax
+            let bytes = [UInt8](unsafeUninitializedCapacity: capacity) {
                 $1 = quick.write(action, to: UnsafeMutableRawBufferPointer($0)) ?? 0
             }
             if !bytes.isEmpty { return bytes }

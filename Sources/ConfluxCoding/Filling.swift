@@ -10,75 +10,75 @@ extension CanonicalCoder {
     ///   - defaults: A value whose properties replace missing ones.
     /// - Returns: The value.
     /// - Throws: What was expected, and where. If there is no default for it, the message says so.
-    /// - Complexity: Reads the bytes once more for each property that is filled in.
     package func decode<Value: Codable>(
         from bytes: [UInt8], filling defaults: Value
     ) throws(CodingFailure) -> Value {
-        var missing: JSONPointer?
-        if let value = try decode(Value.self, noting: &missing, in: bytes) { return value }
-        var present = try JSONValue(json: bytes)
-        let source = try Defaults(defaults)
-        // Terminates: each round adds one more of the defaults' members.
-        while let place = missing, present[place] == nil {
-            guard let filling = source[place] else { throw Self.noDefault(at: place) }
-            present.update(at: place.tokens[...]) { value, _ in value = filling }
-            let bytes = try present.canonicalBytes()
-            missing = nil
-            if let value = try decode(Value.self, noting: &missing, in: bytes) { return value }
-        }
-        return try decode(Value.self, from: present.canonicalBytes())
-    }
-
-    private static func noDefault(at place: JSONPointer) -> CodingFailure {
-        let parent = JSONPointer(tokens: place.tokens.dropLast())
-        return CodingFailure(
-            .missingField,
-            """
-            \(place.tokens.count > 1 ? "at \(parent): " : "")expected a field \
-            "\(place.tokens.last ?? "")", and there is no default for it: the default value has nothing there, \
-            or it is inside an element of a collection, the values of a case, or an optional that is nil. Decode \
-            this part as the type that it was, and make the new one of it
-            """)
-    }
-
-    /// Decodes. If the only fault is a missing member, it returns nil and the member's place.
-    private func decode<Value: Decodable>(
-        _ type: Value.Type, noting missing: inout JSONPointer?, in bytes: [UInt8]
-    ) throws(CodingFailure) -> Value? {
         let tape = Tape()
         try JSONReader.read(bytes[...], into: tape, sizeBytesMax: CodingLimits.sizeBytesMax)
-        do {
-            return try TapeDecoder(tape: tape, node: 0, depth: 0).decode(type)
-        } catch let DecodingError.keyNotFound(key, context) {
-            missing = JSONPointer(tokens: (context.codingPath + [key]).map(\.stringValue))
-            return nil
-        } catch {
-            // Decode again to get the usual message.
-            return try decode(type, from: bytes)
-        }
+        tape.defaults = Defaults(defaults)
+        return try tape.decode(Value.self)
     }
 }
 
 /// The parts of a value that stand for what a snapshot lacks.
-private struct Defaults {
-    private let tape = Tape()
+final class Defaults {
+    private let whole: any Encodable
+    /// The encoded value, once something is missing.
+    private var encoded: Tape?
 
-    init(_ value: some Encodable) throws(CodingFailure) {
+    init(_ whole: some Encodable) { self.whole = whole }
+
+    private func tape() throws(CodingFailure) -> Tape {
+        if let encoded { return encoded }
+        let tape = Tape()
         tape.reset()
         tape.sortsUnordered = true
         tape.marksVarying = true
-        try tape.encode(value)
+        try tape.encode(whole)
+        encoded = tape
+        return tape
     }
 
-    /// The default for a missing member; nil if there is none.
-    subscript(place: JSONPointer) -> JSONValue? {
+    /// The default for a missing member.
+    ///
+    /// - Throws: That there is none.
+    func value(at place: [String]) throws(CodingFailure) -> JSONValue {
+        let tape = try tape()
         var node: UInt32 = 0
-        for token in place.tokens {
+        for token in place {
             guard tape.nodes[Int(node)].kind == .object, !tape.nodes[Int(node)].isVarying,
                 let member = tape.member(of: node, key: token)
-            else { return nil }
+            else { throw Self.none(at: place) }
             node = member
         }
         return tape.jsonValue(at: node)
+    }
+
+    private static func none(at place: [String]) -> CodingFailure {
+        let parent = JSONPointer(tokens: place.dropLast())
+        return CodingFailure(
+            .missingField,
+            """
+            \(place.count > 1 ? "at \(parent): " : "")expected a field \
+            "\(place.last ?? "")", and there is no default for it: the default value has nothing there, \
+            or it is inside an element of a collection, the values of a case, or an optional that is nil. Decode \
+            this part as the type that it was, and make the new one of it
+            """)
+    }
+}
+
+extension Tape {
+    /// Adds a member that an object lacks, while a type reads it.
+    ///
+    /// - Returns: The member; nil if there are no defaults.
+    func addDefault(_ key: String, to object: UInt32) throws(CodingFailure) -> UInt32? {
+        guard let defaults else { return nil }
+        let place = path(to: object).map(\.stringValue) + [key]
+        let value = try defaults.value(at: place)
+        // So far, `last` is the child that was found last.
+        forEachChild(of: object) { nodes[Int(object)].last = $0 }
+        let member = appendMember(to: object, key: key)
+        try fill(member, with: value, depth: place.count)
+        return member
     }
 }

@@ -1,3 +1,5 @@
+import Foundation
+
 /// An action that writes and reads itself in the compact coding. Use it for actions that occur hundreds of
 /// thousands of times a second.
 ///
@@ -89,6 +91,22 @@ public protocol CompactCodable: Codable {
     /// - Parameter input: Has one value, which must be read to its end.
     /// - Throws: ``CompactMismatch`` if the bytes are not the expected ones: then `Codable` reads them.
     init(from input: inout CompactInput) throws(CompactMismatch)
+}
+
+/// Bytes take a copy in each direction, whatever their number.
+extension Data: CompactCodable {
+    /// Writes the bytes as a whole value.
+    public func write(to output: inout CompactOutput) {
+        withUnsafeBytes { output.write($0.bytes) }
+    }
+
+    /// Reads bytes that are the whole value.
+    public init(from input: inout CompactInput) throws(CompactMismatch) {
+        self = try input.bytes { bytes in
+            bytes.withUnsafeBytes { $0.baseAddress.map { Data(bytes: $0, count: bytes.byteCount) } }
+                ?? Data()
+        }
+    }
 }
 
 /// Thrown if the bytes are not what a ``CompactCodable`` expects.

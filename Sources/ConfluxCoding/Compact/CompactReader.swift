@@ -20,15 +20,6 @@ struct CompactReader {
     ///   - sizeBytesMax: The most bytes to accept.
     /// - Throws: What was expected, with the offset from the first byte.
     static func read(
-        _ bytes: ArraySlice<UInt8>, into tape: Tape, sizeBytesMax: Int
-    ) throws(CodingFailure) {
-        try bytes.withUnsafeBufferPointer { (bytes) throws(CodingFailure) in
-            try read(bytes, into: tape, sizeBytesMax: sizeBytesMax)
-        }
-    }
-
-    /// Reads one payload from contiguous memory.
-    static func read(
         _ bytes: UnsafeBufferPointer<UInt8>, into tape: Tape, sizeBytesMax: Int
     ) throws(CodingFailure) {
         tape.reset()

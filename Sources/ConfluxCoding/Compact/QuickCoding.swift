@@ -1,5 +1,3 @@
-import Foundation
-
 /// The compact coding of one action type without a tape, directly between values and memory.
 ///
 /// *Invariant*: it writes what ``CompactWriter`` writes, and reads nothing that ``CompactReader`` refuses. In
@@ -29,9 +27,8 @@ package class QuickCoding<Action>: @unchecked Sendable {
 
     /// The coding of a type; nil if it has none.
     static func find() -> QuickCoding? {
-        // The type was checked, so each cast is safe.
-        if Action.self == Data.self { return unsafeDowncast(DataCoding(), to: QuickCoding.self) }
         guard let type = Action.self as? any CompactCodable.Type else { return nil }
+        // The type is the same, so the cast is safe.
         return unsafeDowncast(handCoding(type), to: QuickCoding.self)
     }
 
@@ -43,22 +40,6 @@ package class QuickCoding<Action>: @unchecked Sendable {
 package enum QuickCodingLimits {
     /// The most bytes of an action that is written on the stack. A larger one goes through a tape.
     package static let bytesMax = 512
-}
-
-/// The coding of a value that is only bytes: one copy for each direction.
-// Sendable: it has no state.
-private final class DataCoding: QuickCoding<Data>, @unchecked Sendable {
-    override func write(_ action: Data, to buffer: UnsafeMutableRawBufferPointer) -> Int? {
-        CompactBytes.write(action, to: buffer)
-    }
-
-    override func read(
-        _ bytes: UnsafeBufferPointer<UInt8>, into place: UnsafeMutablePointer<Data>
-    ) -> Bool {
-        guard let data = CompactBytes.read(UnsafeRawBufferPointer(bytes)) else { return false }
-        place.initialize(to: data)
-        return true
-    }
 }
 
 /// The coding of a type that writes and reads itself.

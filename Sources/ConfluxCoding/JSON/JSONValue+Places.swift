@@ -11,22 +11,7 @@ extension JSONValue {
     /// The value at a place; nil if there is none.
     ///
     /// - Parameter pointer: The place; the empty pointer means the whole value.
-    public subscript(pointer: JSONPointer) -> JSONValue? {
-        var value = self
-        for token in pointer.tokens {
-            switch value {
-            case .object(let members):
-                guard let member = members[token] else { return nil }
-                value = member
-            case .array(let elements):
-                guard let position = JSONPointer.position(token), position < elements.count
-                else { return nil }
-                value = elements[position]
-            default: return nil
-            }
-        }
-        return value
-    }
+    public subscript(pointer: JSONPointer) -> JSONValue? { (try? place(at: pointer)) ?? nil }
 
     /// The value at a place, or nil if the place is free.
     ///
@@ -197,34 +182,6 @@ extension JSONValue {
     /// - Parameter other: The other value.
     /// - Returns: The place. A member or an element that only one value has is a difference at its place.
     public func firstDifference(from other: JSONValue) -> JSONPointer? {
-        var tokens: [String] = []
-        return differs(from: other, at: &tokens) ? JSONPointer(tokens: tokens) : nil
-    }
-
-    private func differs(from other: JSONValue, at tokens: inout [String]) -> Bool {
-        switch (self, other) {
-        case (.array(let left), .array(let right)):
-            for (position, pair) in zip(left, right).enumerated() {
-                tokens.append(String(position))
-                if pair.0.differs(from: pair.1, at: &tokens) { return true }
-                tokens.removeLast()
-            }
-            if left.count != right.count { tokens.append(String(min(left.count, right.count))) }
-            return left.count != right.count
-        case (.object(let left), .object(let right)):
-            var (lefts, rights) = (left.makeIterator(), right.makeIterator())
-            while true {
-                let (one, two) = (lefts.next(), rights.next())
-                guard let one, let two else {
-                    if let extra = one ?? two { tokens.append(extra.key) }
-                    return one != nil || two != nil
-                }
-                let order = UTF8Order.compare(one.key, two.key)
-                tokens.append(order <= 0 ? one.key : two.key)
-                if order != 0 || one.value.differs(from: two.value, at: &tokens) { return true }
-                tokens.removeLast()
-            }
-        default: return self != other
-        }
+        changes(to: other).first?.path
     }
 }

@@ -37,43 +37,16 @@ struct ShapeDecoder: Decoder, SingleValueDecodingContainer {
 
     func singleValueContainer() throws -> any SingleValueDecodingContainer { self }
 
-    private func note(_ kind: ActionCatalog.Kind) throws {
-        guard case .value(let noted, _) = role else { throw ShapeEnd.notUnderstood }
-        noted.note(kind)
-    }
-
-    private func number<Value: Numeric>(
-        _ kind: ActionCatalog.Kind, _: Value.Type
-    ) throws -> Value {
-        try note(kind)
-        return 0
-    }
-
     func decodeNil() -> Bool {
         if case .value(let kind, _) = role { kind.note(.any) }
         return false
     }
 
-    func decode(_ type: Bool.Type) throws -> Bool {
-        try note(.boolean)
-        return false
+    func decode<T: TapeScalar>(_ type: T.Type) throws -> T {
+        guard case .value(let kind, _) = role else { throw ShapeEnd.notUnderstood }
+        kind.note(T.shape)
+        return T.madeUp
     }
-    func decode(_ type: String.Type) throws -> String {
-        try note(.string)
-        return ""
-    }
-    func decode(_ type: Double.Type) throws -> Double { try number(.number, type) }
-    func decode(_ type: Float.Type) throws -> Float { try number(.number, type) }
-    func decode(_ type: Int.Type) throws -> Int { try number(.integer, type) }
-    func decode(_ type: Int8.Type) throws -> Int8 { try number(.integer, type) }
-    func decode(_ type: Int16.Type) throws -> Int16 { try number(.integer, type) }
-    func decode(_ type: Int32.Type) throws -> Int32 { try number(.integer, type) }
-    func decode(_ type: Int64.Type) throws -> Int64 { try number(.integer, type) }
-    func decode(_ type: UInt.Type) throws -> UInt { try number(.integer, type) }
-    func decode(_ type: UInt8.Type) throws -> UInt8 { try number(.integer, type) }
-    func decode(_ type: UInt16.Type) throws -> UInt16 { try number(.integer, type) }
-    func decode(_ type: UInt32.Type) throws -> UInt32 { try number(.integer, type) }
-    func decode(_ type: UInt64.Type) throws -> UInt64 { try number(.integer, type) }
 
     func decode<T: Decodable>(_ type: T.Type) throws -> T {
         guard case .value(let kind, let depth) = role else { throw ShapeEnd.notUnderstood }
@@ -90,24 +63,9 @@ struct ShapeDecoder: Decoder, SingleValueDecodingContainer {
     /// - Throws: The type's error.
     static func value<T: Decodable>(_ type: T.Type, _ kind: ShapeKind, depth: Int) throws -> T {
         guard depth <= depthMax else { throw ShapeEnd.notUnderstood }
-        // The types that the tape decodes specially.
-        let special: (ActionCatalog.Kind, Any?)? =
-            if type == JSONValue.self {
-                (.any, JSONValue.null)
-            } else if type == Data.self {
-                (.string, Data())
-            } else if type == URL.self {
-                (.string, URL(string: "x"))
-            } else if type == Decimal.self {
-                (.any, Decimal(0))
-            } else if let type = type as? any ShapedValue.Type {
-                (type.shape, type.madeUp)
-            } else {
-                nil
-            }
-        if let special {
-            kind.note(special.0)
-            guard let value = special.1 as? T else { throw ShapeEnd.notUnderstood }
+        if let type = type as? any ShapedValue.Type {
+            kind.note(type.shape)
+            guard let value = type.madeUp as? T else { throw ShapeEnd.notUnderstood }
             return value
         }
         do {
@@ -131,6 +89,26 @@ package protocol ShapedValue: Decodable {
 extension JSONPointer: ShapedValue {
     package static var shape: ActionCatalog.Kind { .pointer }
     package static var madeUp: JSONPointer { .root }
+}
+
+extension JSONValue: ShapedValue {
+    package static var shape: ActionCatalog.Kind { .any }
+    package static var madeUp: JSONValue { .null }
+}
+
+extension Data: ShapedValue {
+    package static var shape: ActionCatalog.Kind { .string }
+    package static var madeUp: Data { Data() }
+}
+
+extension URL: ShapedValue {
+    package static var shape: ActionCatalog.Kind { .string }
+    package static var madeUp: URL { URL(fileURLWithPath: "/") }
+}
+
+extension Decimal: ShapedValue {
+    package static var shape: ActionCatalog.Kind { .any }
+    package static var madeUp: Decimal { 0 }
 }
 
 /// Notes the keys that are asked for.
@@ -163,7 +141,7 @@ struct KeyedShapes<Key: CodingKey>: KeyedDecodingContainerProtocol {
 
     func decodeNil(forKey key: Key) throws -> Bool { false }
 
-    private func value<T: Decodable>(_ type: T.Type, _ key: Key) throws -> T {
+    func decode<T: Decodable>(_ type: T.Type, forKey key: Key) throws -> T {
         switch role {
         case .names: throw ShapeEnd.named
         case .action: throw ShapeEnd.notUnderstood
@@ -175,22 +153,6 @@ struct KeyedShapes<Key: CodingKey>: KeyedDecodingContainerProtocol {
             return try ShapeDecoder.value(type, ShapeKind(), depth: depth + 1)
         }
     }
-
-    func decode(_ type: Bool.Type, forKey key: Key) throws -> Bool { try value(type, key) }
-    func decode(_ type: String.Type, forKey key: Key) throws -> String { try value(type, key) }
-    func decode(_ type: Double.Type, forKey key: Key) throws -> Double { try value(type, key) }
-    func decode(_ type: Float.Type, forKey key: Key) throws -> Float { try value(type, key) }
-    func decode(_ type: Int.Type, forKey key: Key) throws -> Int { try value(type, key) }
-    func decode(_ type: Int8.Type, forKey key: Key) throws -> Int8 { try value(type, key) }
-    func decode(_ type: Int16.Type, forKey key: Key) throws -> Int16 { try value(type, key) }
-    func decode(_ type: Int32.Type, forKey key: Key) throws -> Int32 { try value(type, key) }
-    func decode(_ type: Int64.Type, forKey key: Key) throws -> Int64 { try value(type, key) }
-    func decode(_ type: UInt.Type, forKey key: Key) throws -> UInt { try value(type, key) }
-    func decode(_ type: UInt8.Type, forKey key: Key) throws -> UInt8 { try value(type, key) }
-    func decode(_ type: UInt16.Type, forKey key: Key) throws -> UInt16 { try value(type, key) }
-    func decode(_ type: UInt32.Type, forKey key: Key) throws -> UInt32 { try value(type, key) }
-    func decode(_ type: UInt64.Type, forKey key: Key) throws -> UInt64 { try value(type, key) }
-    func decode<T: Decodable>(_ type: T.Type, forKey key: Key) throws -> T { try value(type, key) }
 
     func nestedContainer<NestedKey: CodingKey>(
         keyedBy type: NestedKey.Type, forKey key: Key
@@ -228,7 +190,8 @@ struct KeyedShapes<Key: CodingKey>: KeyedDecodingContainerProtocol {
 enum EmptyList {
     static func container() throws -> any UnkeyedDecodingContainer {
         let tape = Tape()
-        try JSONReader.read([0x5B, 0x5D], into: tape, sizeBytesMax: 2)
+        tape.reset()
+        tape.set(0, .array)
         return try TapeDecoder(tape: tape, node: 0, depth: 0).unkeyedContainer()
     }
 }

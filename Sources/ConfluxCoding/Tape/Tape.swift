@@ -64,6 +64,8 @@ final class Tape: @unchecked Sendable {
     @exclusivity(unchecked) var text: ContiguousArray<UInt8> = []
     /// Whether sets and dictionaries are to be sorted while encoding.
     var sortsUnordered = false
+    /// What stands for missing members while decoding; nil if they are an error.
+    var defaults: Defaults?
     /// Whether nodes are to be marked as varying while encoding.
     var marksVarying = false
     /// The first misuse of an encoder, if it could not be thrown where it happened.

@@ -9,6 +9,7 @@ struct TapeDecoder: Decoder, SingleValueDecodingContainer {
 
     var codingPath: [any CodingKey] { tape.path(to: node) }
     var userInfo: [CodingUserInfoKey: Any] { [:] }
+    var content: Tape.Node { tape.nodes[Int(node)] }
 
     func container<Key: CodingKey>(
         keyedBy type: Key.Type
@@ -35,74 +36,9 @@ struct TapeDecoder: Decoder, SingleValueDecodingContainer {
         }
     }
 
-    // MARK: Scalars
-
     func decodeNil() -> Bool { tape.nodes[Int(node)].kind == .null }
 
-    func decode(_ type: Bool.Type) throws -> Bool {
-        switch tape.nodes[Int(node)].kind {
-        case .yes: return true
-        case .no: return false
-        default: throw mismatch(type, "true or false")
-        }
-    }
-
-    func decode(_ type: String.Type) throws -> String {
-        switch tape.nodes[Int(node)].kind {
-        case .string: return tape.string(of: node)
-        case .bytes: return tape.base64(of: node)
-        default: throw mismatch(type, "a string")
-        }
-    }
-
-    func decode(_ type: Double.Type) throws -> Double {
-        let node = tape.nodes[Int(node)]
-        switch node.kind {
-        case .double: return Double(bitPattern: node.payload)
-        case .float: return JSONWriter.double(of: node.floatValue)
-        case .natural, .negative:
-            return JSONInteger(bits: node.payload, isNegative: node.kind == .negative).rounded
-        default: throw mismatch(type, "a number")
-        }
-    }
-
-    func decode(_ type: Float.Type) throws -> Float {
-        let node = tape.nodes[Int(node)]
-        if node.kind == .float { return node.floatValue }
-        let value = Float(try decode(Double.self))
-        guard value.isFinite else { throw corrupted("expected a number that fits a Float") }
-        return value
-    }
-
-    func decode(_ type: Int.Type) throws -> Int { try integer(type) }
-    func decode(_ type: Int8.Type) throws -> Int8 { try integer(type) }
-    func decode(_ type: Int16.Type) throws -> Int16 { try integer(type) }
-    func decode(_ type: Int32.Type) throws -> Int32 { try integer(type) }
-    func decode(_ type: Int64.Type) throws -> Int64 { try integer(type) }
-    func decode(_ type: UInt.Type) throws -> UInt { try integer(type) }
-    func decode(_ type: UInt8.Type) throws -> UInt8 { try integer(type) }
-    func decode(_ type: UInt16.Type) throws -> UInt16 { try integer(type) }
-    func decode(_ type: UInt32.Type) throws -> UInt32 { try integer(type) }
-    func decode(_ type: UInt64.Type) throws -> UInt64 { try integer(type) }
-
-    @inline(__always)
-    private func integer<Number: FixedWidthInteger>(_ type: Number.Type) throws -> Number {
-        let node = tape.nodes[Int(node)]
-        let value: Number? =
-            switch node.kind {
-            case .natural: Number(exactly: node.payload)
-            case .negative: Number(exactly: Int64(bitPattern: node.payload))
-            // Languages with only one kind of number write 5.0 for 5.
-            case .double: Number(exactly: Double(bitPattern: node.payload))
-            default: throw mismatch(type, "a whole number")
-            }
-        guard let value else {
-            throw corrupted("expected a whole number from \(Number.min) to \(Number.max)")
-        }
-        return value
-    }
-
-    // MARK: Values
+    func decode<T: TapeScalar>(_ type: T.Type) throws -> T { try T.decoded(by: self) }
 
     func decode<T: Decodable>(_ type: T.Type) throws -> T {
         if let special = try decodeSpecially(type) { return special }
@@ -219,7 +155,8 @@ struct KeyedTapeReader<Key: CodingKey>: KeyedDecodingContainerProtocol {
 
     @inline(__always)
     private func slot(_ key: some CodingKey) throws -> TapeDecoder {
-        guard let member = tape.member(of: node, key: key.stringValue) else {
+        let found = tape.member(of: node, key: key.stringValue)
+        guard let member = try found ?? tape.addDefault(key.stringValue, to: node) else {
             throw DecodingError.keyNotFound(
                 key,
                 .init(codingPath: codingPath, debugDescription: "expected \"\(key.stringValue)\""))
@@ -229,28 +166,7 @@ struct KeyedTapeReader<Key: CodingKey>: KeyedDecodingContainerProtocol {
     }
 
     func decodeNil(forKey key: Key) throws -> Bool { try slot(key).decodeNil() }
-    func decode(_ type: Bool.Type, forKey key: Key) throws -> Bool { try slot(key).decode(type) }
-    func decode(_ type: String.Type, forKey key: Key) throws -> String {
-        try slot(key).decode(type)
-    }
-    func decode(_ type: Double.Type, forKey key: Key) throws -> Double {
-        try slot(key).decode(type)
-    }
-    func decode(_ type: Float.Type, forKey key: Key) throws -> Float { try slot(key).decode(type) }
-    func decode(_ type: Int.Type, forKey key: Key) throws -> Int { try slot(key).decode(type) }
-    func decode(_ type: Int8.Type, forKey key: Key) throws -> Int8 { try slot(key).decode(type) }
-    func decode(_ type: Int16.Type, forKey key: Key) throws -> Int16 { try slot(key).decode(type) }
-    func decode(_ type: Int32.Type, forKey key: Key) throws -> Int32 { try slot(key).decode(type) }
-    func decode(_ type: Int64.Type, forKey key: Key) throws -> Int64 { try slot(key).decode(type) }
-    func decode(_ type: UInt.Type, forKey key: Key) throws -> UInt { try slot(key).decode(type) }
-    func decode(_ type: UInt8.Type, forKey key: Key) throws -> UInt8 { try slot(key).decode(type) }
-    func decode(_ type: UInt16.Type, forKey key: Key) throws -> UInt16 {
-        try slot(key).decode(type)
-    }
-    func decode(_ type: UInt32.Type, forKey key: Key) throws -> UInt32 {
-        try slot(key).decode(type)
-    }
-    func decode(_ type: UInt64.Type, forKey key: Key) throws -> UInt64 {
+    func decode<T: TapeScalar>(_ type: T.Type, forKey key: Key) throws -> T {
         try slot(key).decode(type)
     }
     func decode<T: Decodable>(_ type: T.Type, forKey key: Key) throws -> T {
@@ -313,20 +229,9 @@ struct UnkeyedTapeReader: UnkeyedDecodingContainer {
         return try take { $0.decodeNil() }
     }
 
-    mutating func decode(_ type: Bool.Type) throws -> Bool { try take { try $0.decode(type) } }
-    mutating func decode(_ type: String.Type) throws -> String { try take { try $0.decode(type) } }
-    mutating func decode(_ type: Double.Type) throws -> Double { try take { try $0.decode(type) } }
-    mutating func decode(_ type: Float.Type) throws -> Float { try take { try $0.decode(type) } }
-    mutating func decode(_ type: Int.Type) throws -> Int { try take { try $0.decode(type) } }
-    mutating func decode(_ type: Int8.Type) throws -> Int8 { try take { try $0.decode(type) } }
-    mutating func decode(_ type: Int16.Type) throws -> Int16 { try take { try $0.decode(type) } }
-    mutating func decode(_ type: Int32.Type) throws -> Int32 { try take { try $0.decode(type) } }
-    mutating func decode(_ type: Int64.Type) throws -> Int64 { try take { try $0.decode(type) } }
-    mutating func decode(_ type: UInt.Type) throws -> UInt { try take { try $0.decode(type) } }
-    mutating func decode(_ type: UInt8.Type) throws -> UInt8 { try take { try $0.decode(type) } }
-    mutating func decode(_ type: UInt16.Type) throws -> UInt16 { try take { try $0.decode(type) } }
-    mutating func decode(_ type: UInt32.Type) throws -> UInt32 { try take { try $0.decode(type) } }
-    mutating func decode(_ type: UInt64.Type) throws -> UInt64 { try take { try $0.decode(type) } }
+    mutating func decode<T: TapeScalar>(_ type: T.Type) throws -> T {
+        try take { try $0.decode(type) }
+    }
     mutating func decode<T: Decodable>(_ type: T.Type) throws -> T {
         try take { try $0.decode(type) }
     }

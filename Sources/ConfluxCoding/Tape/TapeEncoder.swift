@@ -23,20 +23,7 @@ struct TapeEncoder: Encoder, SingleValueEncodingContainer {
     func singleValueContainer() -> any SingleValueEncodingContainer { self }
 
     func encodeNil() { tape.set(node, .null) }
-    func encode(_ value: Bool) { tape.set(node, value ? .yes : .no) }
-    func encode(_ value: String) { tape.set(node, string: value) }
-    func encode(_ value: Double) { tape.set(node, .double, payload: value.bitPattern) }
-    func encode(_ value: Float) { tape.set(node, .float, payload: UInt64(value.bitPattern)) }
-    func encode(_ value: Int) { tape.set(node, integer: JSONInteger(value)) }
-    func encode(_ value: Int8) { encode(Int(value)) }
-    func encode(_ value: Int16) { encode(Int(value)) }
-    func encode(_ value: Int32) { encode(Int(value)) }
-    func encode(_ value: Int64) { tape.set(node, integer: JSONInteger(value)) }
-    func encode(_ value: UInt) { encode(UInt64(value)) }
-    func encode(_ value: UInt8) { encode(UInt64(value)) }
-    func encode(_ value: UInt16) { encode(UInt64(value)) }
-    func encode(_ value: UInt32) { encode(UInt64(value)) }
-    func encode(_ value: UInt64) { tape.set(node, integer: JSONInteger(value)) }
+    func encode<T: TapeScalar>(_ value: T) { value.encode(by: self) }
 
     func encode<T: Encodable>(_ value: T) throws {
         guard depth <= CodingLimits.typedDepthMax else {
@@ -176,20 +163,7 @@ struct KeyedTapeWriter<Key: CodingKey>: KeyedEncodingContainerProtocol {
     }
 
     func encodeNil(forKey key: Key) { slot(key).encodeNil() }
-    func encode(_ value: Bool, forKey key: Key) { slot(key).encode(value) }
-    func encode(_ value: String, forKey key: Key) { slot(key).encode(value) }
-    func encode(_ value: Double, forKey key: Key) { slot(key).encode(value) }
-    func encode(_ value: Float, forKey key: Key) { slot(key).encode(value) }
-    func encode(_ value: Int, forKey key: Key) { slot(key).encode(value) }
-    func encode(_ value: Int8, forKey key: Key) { slot(key).encode(value) }
-    func encode(_ value: Int16, forKey key: Key) { slot(key).encode(value) }
-    func encode(_ value: Int32, forKey key: Key) { slot(key).encode(value) }
-    func encode(_ value: Int64, forKey key: Key) { slot(key).encode(value) }
-    func encode(_ value: UInt, forKey key: Key) { slot(key).encode(value) }
-    func encode(_ value: UInt8, forKey key: Key) { slot(key).encode(value) }
-    func encode(_ value: UInt16, forKey key: Key) { slot(key).encode(value) }
-    func encode(_ value: UInt32, forKey key: Key) { slot(key).encode(value) }
-    func encode(_ value: UInt64, forKey key: Key) { slot(key).encode(value) }
+    func encode<T: TapeScalar>(_ value: T, forKey key: Key) { slot(key).encode(value) }
     func encode<T: Encodable>(_ value: T, forKey key: Key) throws { try slot(key).encode(value) }
 
     func nestedContainer<NestedKey: CodingKey>(
@@ -220,20 +194,7 @@ struct UnkeyedTapeWriter: UnkeyedEncodingContainer {
     }
 
     func encodeNil() { slot().encodeNil() }
-    func encode(_ value: Bool) { slot().encode(value) }
-    func encode(_ value: String) { slot().encode(value) }
-    func encode(_ value: Double) { slot().encode(value) }
-    func encode(_ value: Float) { slot().encode(value) }
-    func encode(_ value: Int) { slot().encode(value) }
-    func encode(_ value: Int8) { slot().encode(value) }
-    func encode(_ value: Int16) { slot().encode(value) }
-    func encode(_ value: Int32) { slot().encode(value) }
-    func encode(_ value: Int64) { slot().encode(value) }
-    func encode(_ value: UInt) { slot().encode(value) }
-    func encode(_ value: UInt8) { slot().encode(value) }
-    func encode(_ value: UInt16) { slot().encode(value) }
-    func encode(_ value: UInt32) { slot().encode(value) }
-    func encode(_ value: UInt64) { slot().encode(value) }
+    func encode<T: TapeScalar>(_ value: T) { slot().encode(value) }
     func encode<T: Encodable>(_ value: T) throws { try slot().encode(value) }
 
     func nestedContainer<NestedKey: CodingKey>(
