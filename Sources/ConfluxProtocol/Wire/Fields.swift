@@ -4,6 +4,13 @@ import ConfluxVocabulary
 // written.
 
 extension FrameReader {
+    /// Reads a field whose type says how it is encoded.
+    mutating func read<Value: WireField>(
+        _ expected: String = "a record"
+    ) throws(WireError) -> Value {
+        try Value(reading: &self, expected)
+    }
+
     /// Reads a number of at most 2⁶³ − 1. Signed 64 bits hold it in any language, and adding a
     /// count to it overflows nowhere.
     mutating func number(_ expected: String) throws(WireError) -> UInt64 {
@@ -34,104 +41,6 @@ extension FrameReader {
         }
         return value
     }
-
-    mutating func sequence(_ expected: String) throws(WireError) -> SequenceNumber {
-        SequenceNumber(try number(expected))
-    }
-
-    mutating func epoch(_ expected: String) throws(WireError) -> Epoch {
-        Epoch(try number(expected))
-    }
-
-    mutating func incarnation(_ expected: String) throws(WireError) -> Incarnation {
-        Incarnation(try number(expected))
-    }
-
-    mutating func timestamp() throws(WireError) -> Timestamp {
-        Timestamp(try fixed(Int64.self, "a timestamp"))
-    }
-
-    mutating func duration(_ expected: String) throws(WireError) -> Duration {
-        // `number` keeps it within Int64.
-        .nanoseconds(Int64(try number(expected)))
-    }
-
-    mutating func identifier(_ expected: String) throws(WireError) -> Identifier {
-        // Big-endian, so that the bytes read like the text.
-        let high = try fixed(UInt64.self, expected).byteSwapped
-        let low = try fixed(UInt64.self, expected).byteSwapped
-        return Identifier(high: high, low: low)
-    }
-
-    mutating func flag(_ expected: String) throws(WireError) -> Bool {
-        let at = offset
-        switch try fixed(UInt8.self, expected) {
-        case 0: return false
-        case 1: return true
-        default: throw .malformed(at: at, expected: "\(expected), 0 or 1")
-        }
-    }
-
-    /// Reads one of the alternatives of the grammar. Any other value breaks the grammar.
-    mutating func alternative<Value: RawRepresentable>(
-        _ type: Value.Type, _ expected: String
-    ) throws(WireError) -> Value where Value.RawValue: FixedWidthInteger & UnsignedInteger {
-        let at = offset
-        guard let value = Value(rawValue: try fixed(Value.RawValue.self, expected)) else {
-            throw .malformed(at: at, expected: expected)
-        }
-        return value
-    }
-
-    /// Reads a code of a table in `docs/protocol.md`. Later versions may add codes.
-    mutating func code<Code: RawRepresentable>(
-        _ type: Code.Type, _ expected: String
-    ) throws(WireError) -> Code where Code.RawValue: FixedWidthInteger & UnsignedInteger {
-        let at = offset
-        let raw = try fixed(Code.RawValue.self, expected)
-        guard let code = Code(rawValue: raw) else {
-            throw .unknownCode(UInt16(truncatingIfNeeded: raw), at: at, expected: expected)
-        }
-        return code
-    }
-
-    mutating func text(_ expected: String) throws(WireError) -> String {
-        let at = offset
-        let length = Int(try fixed(UInt16.self, expected))
-        guard length <= WireLimits.textBytesMax else {
-            throw .limitExceeded(
-                at: at, expected: expected, found: UInt64(length),
-                limit: UInt64(WireLimits.textBytesMax))
-        }
-        guard let text = String(validating: try cut(length, expected), as: UTF8.self) else {
-            throw .malformed(at: at, expected: "\(expected), in UTF-8")
-        }
-        return text
-    }
-
-    mutating func block(_ expected: String) throws(WireError) -> Bytes {
-        try cut(Int(try fixed(UInt32.self, expected)), expected)
-    }
-
-    mutating func optional<Value: WireField>(
-        _ type: Value.Type, _ expected: String
-    ) throws(WireError) -> Value? {
-        guard try flag("whether there is \(expected)") else { return nil }
-        return try Value(reading: &self)
-    }
-
-    mutating func list<Value: WireField>(
-        _ type: Value.Type, _ expected: String
-    ) throws(WireError) -> [Value] {
-        let count = try count(
-            limit: limits.elementsPerListMax, elementBytesMin: Value.bytesMin, expected)
-        var values: [Value] = []
-        values.reserveCapacity(count)
-        for _ in 0..<count {
-            values.append(try Value(reading: &self))
-        }
-        return values
-    }
 }
 
 extension FixedFieldWriter {
@@ -139,76 +48,233 @@ extension FixedFieldWriter {
     /// is written as that.
     mutating func number(_ value: UInt64) { fixed(min(value, UInt64(Int64.max))) }
 
-    mutating func number(_ value: some RawRepresentable<UInt64>) {
-        number(value.rawValue)
-    }
-
-    mutating func timestamp(_ value: Timestamp) {
-        fixed(value.rawValue)
-    }
-
-    /// Writes whole nanoseconds. A value outside 0 … 2⁶³ − 1 becomes the nearest of these.
-    mutating func duration(_ value: Duration) {
-        let (seconds, attoseconds) = value.components
-        let (whole, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
-        let (sum, carry) = whole.addingReportingOverflow(attoseconds / 1_000_000_000)
-        if value < .zero {
-            fixed(UInt64(0))
-        } else {
-            fixed(overflow || carry ? UInt64(Int64.max) : UInt64(sum))
-        }
-    }
+    mutating func number(_ value: some WireNumber) { number(value.rawValue) }
 
     mutating func identifier(_ value: Identifier) {
+        // Big-endian, so that the bytes read like the text.
         fixed(value.high.byteSwapped)
         fixed(value.low.byteSwapped)
-    }
-
-    mutating func flag(_ value: Bool) {
-        fixed(UInt8(value ? 1 : 0))
-    }
-
-    mutating func code<Code: RawRepresentable>(
-        _ value: Code
-    ) where Code.RawValue: FixedWidthInteger {
-        fixed(value.rawValue)
     }
 }
 
 extension FrameWriter {
-    /// Writes a text for people. What is above the limit is cut off between two scalars: a slice
-    /// begins and ends at scalars, whatever index it is given.
-    mutating func text(_ value: String) {
-        let utf8 = value.utf8
-        let end = utf8.index(
-            utf8.startIndex, offsetBy: WireLimits.textBytesMax, limitedBy: utf8.endIndex)
-        let kept = value[..<(end ?? value.endIndex)]
-        fixed(UInt16(kept.utf8.count))
-        characters(of: kept)
+    /// Writes fields whose types say how they are encoded.
+    mutating func put<each Field: WireField>(_ field: repeat each Field) {
+        repeat (each field).write(to: &self)
     }
 
-    mutating func block(_ value: Bytes) {
-        fixed(UInt32(value.count))
-        raw(value)
+    /// Writes one of the alternatives of the grammar: its number, then its fields.
+    mutating func alternative<each Field: WireField>(_ number: UInt8, _ field: repeat each Field) {
+        fixed(number)
+        repeat (each field).write(to: &self)
+    }
+}
+
+/// A number that the writer of a request chooses, or one without a meaning of its own.
+extension UInt64: WireField {
+    init(reading reader: inout FrameReader, _ expected: String) throws(WireError) {
+        self = try reader.fixed(UInt64.self, expected)
     }
 
-    mutating func optional(_ value: (some WireField)?) {
-        flag(value != nil)
-        value?.write(to: &self)
+    func write(to writer: inout FrameWriter) { writer.fixed(self) }
+}
+
+extension UInt32: WireField {
+    init(reading reader: inout FrameReader, _ expected: String) throws(WireError) {
+        self = try reader.fixed(UInt32.self, expected)
     }
 
-    mutating func list(_ values: [some WireField]) {
-        fixed(UInt32(values.count))
-        for value in values {
-            value.write(to: &self)
+    func write(to writer: inout FrameWriter) { writer.fixed(self) }
+}
+
+/// A number of at most 2⁶³ − 1, with a type of its own.
+protocol WireNumber: WireField {
+    init(_ value: UInt64)
+    var rawValue: UInt64 { get }
+}
+
+extension WireNumber {
+    init(reading reader: inout FrameReader, _ expected: String) throws(WireError) {
+        self.init(try reader.number(expected))
+    }
+
+    func write(to writer: inout FrameWriter) { writer.number(rawValue) }
+}
+
+extension SequenceNumber: WireNumber {}
+extension Epoch: WireNumber {}
+extension Incarnation: WireNumber {}
+
+extension Timestamp: WireField {
+    init(reading reader: inout FrameReader, _ expected: String) throws(WireError) {
+        self.init(try reader.fixed(Int64.self, expected))
+    }
+
+    func write(to writer: inout FrameWriter) { writer.fixed(rawValue) }
+}
+
+extension Duration: WireField {
+    init(reading reader: inout FrameReader, _ expected: String) throws(WireError) {
+        // `number` keeps it within Int64.
+        self = .nanoseconds(Int64(try reader.number(expected)))
+    }
+
+    /// Writes whole nanoseconds. A value outside 0 … 2⁶³ − 1 becomes the nearest of these.
+    func write(to writer: inout FrameWriter) {
+        let (whole, overflow) = components.seconds.multipliedReportingOverflow(by: 1_000_000_000)
+        let (sum, carry) = whole.addingReportingOverflow(components.attoseconds / 1_000_000_000)
+        if self < .zero {
+            writer.fixed(UInt64(0))
+        } else {
+            writer.fixed(overflow || carry ? UInt64(Int64.max) : UInt64(sum))
         }
     }
 }
 
-extension Name: WireField {
-    static let bytesMin = 2
+extension Identifier: WireField {
+    init(reading reader: inout FrameReader, _ expected: String) throws(WireError) {
+        let high = try reader.fixed(UInt64.self, expected).byteSwapped
+        self.init(high: high, low: try reader.fixed(UInt64.self, expected).byteSwapped)
+    }
 
-    init(reading reader: inout FrameReader) throws(WireError) {
+    func write(to writer: inout FrameWriter) { writer.identifier(self) }
+}
+
+extension Digest: WireField {
+    init(reading reader: inout FrameReader, _ expected: String) throws(WireError) {
+        let bytes = try reader.cut(Digest.byteCount, expected)
+        self.init { hash in bytes.withUnsafeBytes { hash.copyMemory(from: $0) } }
+    }
+
+    func write(to writer: inout FrameWriter) { writer.raw(bytes[...]) }
+}
+
+extension Bool: WireField {
+    init(reading reader: inout FrameReader, _ expected: String) throws(WireError) {
+        let at = reader.offset
+        switch try reader.fixed(UInt8.self, expected) {
+        case 0: self = false
+        case 1: self = true
+        default: throw .malformed(at: at, expected: "\(expected), 0 or 1")
+        }
+    }
+
+    func write(to writer: inout FrameWriter) { writer.fixed(UInt8(self ? 1 : 0)) }
+}
+
+/// One of the alternatives of the grammar. Any other value breaks the grammar.
+protocol WireAlternative: WireField, RawRepresentable
+where RawValue: FixedWidthInteger & UnsignedInteger {}
+
+extension WireAlternative {
+    init(reading reader: inout FrameReader, _ expected: String) throws(WireError) {
+        let at = reader.offset
+        guard let value = Self(rawValue: try reader.fixed(RawValue.self, expected)) else {
+            throw .malformed(at: at, expected: expected)
+        }
+        self = value
+    }
+
+    func write(to writer: inout FrameWriter) { writer.fixed(rawValue) }
+}
+
+extension PayloadCoding: WireAlternative {}
+extension UpgradePolicy: WireAlternative {}
+extension FreezeReason: WireAlternative {}
+extension Hello.Role: WireAlternative {}
+extension Expected.Reason: WireAlternative {}
+extension Batch.Kind: WireAlternative {}
+
+/// A code of a table in `docs/protocol.md`. Later versions may add codes.
+protocol WireCode: WireField, RawRepresentable
+where RawValue: FixedWidthInteger & UnsignedInteger {}
+
+extension WireCode {
+    init(reading reader: inout FrameReader, _ expected: String) throws(WireError) {
+        let at = reader.offset
+        let raw = try reader.fixed(RawValue.self, expected)
+        guard let code = Self(rawValue: raw) else {
+            throw .unknownCode(UInt16(truncatingIfNeeded: raw), at: at, expected: expected)
+        }
+        self = code
+    }
+
+    func write(to writer: inout FrameWriter) { writer.fixed(rawValue) }
+}
+
+extension ByeCode: WireCode {}
+extension RejectionCode: WireCode {}
+extension QuestionFailure: WireCode {}
+
+/// A text for people.
+extension String: WireField {
+    init(reading reader: inout FrameReader, _ expected: String) throws(WireError) {
+        let at = reader.offset
+        let length = Int(try reader.fixed(UInt16.self, expected))
+        guard length <= WireLimits.textBytesMax else {
+            throw .limitExceeded(
+                at: at, expected: expected, found: UInt64(length),
+                limit: UInt64(WireLimits.textBytesMax))
+        }
+        guard let text = String(validating: try reader.cut(length, expected), as: UTF8.self) else {
+            throw .malformed(at: at, expected: "\(expected), in UTF-8")
+        }
+        self = text
+    }
+
+    /// What is above the limit is cut off between two scalars: a slice begins and ends at scalars, whatever index it
+    /// is given.
+    func write(to writer: inout FrameWriter) {
+        let end = utf8.index(
+            utf8.startIndex, offsetBy: WireLimits.textBytesMax, limitedBy: utf8.endIndex)
+        let kept = self[..<(end ?? endIndex)]
+        writer.fixed(UInt16(kept.utf8.count))
+        writer.characters(of: kept)
+    }
+}
+
+/// Bytes behind their length.
+extension Bytes: WireField {
+    init(reading reader: inout FrameReader, _ expected: String) throws(WireError) {
+        self = try reader.cut(Int(try reader.fixed(UInt32.self, expected)), expected)
+    }
+
+    func write(to writer: inout FrameWriter) {
+        writer.fixed(UInt32(count))
+        writer.raw(self)
+    }
+}
+
+extension Optional: WireField where Wrapped: WireField {
+    init(reading reader: inout FrameReader, _ expected: String) throws(WireError) {
+        let at = reader.offset
+        switch try reader.fixed(UInt8.self, expected) {
+        case 0: self = nil
+        case 1: self = try Wrapped(reading: &reader, expected)
+        default: throw .malformed(at: at, expected: "whether there is \(expected), 0 or 1")
+        }
+    }
+
+    func write(to writer: inout FrameWriter) {
+        (self != nil).write(to: &writer)
+        self?.write(to: &writer)
+    }
+}
+
+extension Array: WireField where Element: WireField {
+    init(reading reader: inout FrameReader, _ expected: String) throws(WireError) {
+        let limit = reader.limits.elementsPerListMax
+        self = try reader.list(limit: limit, expected)
+    }
+
+    func write(to writer: inout FrameWriter) {
+        writer.fixed(UInt32(count))
+        for value in self { value.write(to: &writer) }
+    }
+}
+
+extension Name: WireField {
+    init(reading reader: inout FrameReader, _: String) throws(WireError) {
         let at = reader.offset
         let length = Int(try reader.fixed(UInt8.self, "a name"))
         guard length <= Name.lengthMax else {
@@ -228,58 +294,58 @@ extension Name: WireField {
     }
 }
 
-extension StoreName: WireField {
-    static let bytesMin = 2 * Name.bytesMin
-
-    init(reading reader: inout FrameReader) throws(WireError) {
-        let state = try Name(reading: &reader)
-        self.init(state: state, instance: try Name(reading: &reader))
+extension StoreName: WireRecord {
+    init<Coder: FieldCoder>(_ value: Self?, _ coder: inout Coder) throws(Coder.Failure) {
+        self.init(
+            state: try coder.field(value?.state), instance: try coder.field(value?.instance))
     }
+}
 
-    func write(to writer: inout FrameWriter) {
-        state.write(to: &writer)
-        instance.write(to: &writer)
+extension StoreVersion: WireRecord {
+    init<Coder: FieldCoder>(_ value: Self?, _ coder: inout Coder) throws(Coder.Failure) {
+        self.init(
+            sequence: try coder.field(value?.sequence, "the number of a store's version"),
+            epoch: try coder.field(value?.epoch, "the epoch of a store's version"))
+    }
+}
+
+extension EncodedState: WireRecord {
+    init<Coder: FieldCoder>(_ value: Self?, _ coder: inout Coder) throws(Coder.Failure) {
+        self.init(
+            coding: try coder.field(value?.coding, "a state's coding"),
+            bytes: try coder.field(value?.bytes, "a state"))
     }
 }
 
 extension Target: WireField {
-    static let bytesMin = 1 + Name.bytesMin
-
-    init(reading reader: inout FrameReader) throws(WireError) {
+    init(reading reader: inout FrameReader, _ expected: String) throws(WireError) {
         let at = reader.offset
         switch try reader.fixed(UInt8.self, "a target") {
-        case 1: self = .store(try StoreName(reading: &reader))
-        case 2: self = .state(try Name(reading: &reader))
-        case 3: self = .event(try Name(reading: &reader))
+        case 1: self = .store(try reader.read())
+        case 2: self = .state(try reader.read())
+        case 3: self = .event(try reader.read())
         default: throw .malformed(at: at, expected: "a target")
         }
     }
 
     func write(to writer: inout FrameWriter) {
         switch self {
-        case .store(let name):
-            writer.fixed(UInt8(1))
-            name.write(to: &writer)
-        case .state(let name):
-            writer.fixed(UInt8(2))
-            name.write(to: &writer)
-        case .event(let name):
-            writer.fixed(UInt8(3))
-            name.write(to: &writer)
+        case .store(let store): writer.alternative(1, store)
+        case .state(let state): writer.alternative(2, state)
+        case .event(let event): writer.alternative(3, event)
         }
     }
 }
 
-extension EncodedState: WireField {
-    static let bytesMin = 1 + 4
-
-    init(reading reader: inout FrameReader) throws(WireError) {
-        let coding = try reader.alternative(PayloadCoding.self, "a state's coding")
-        self.init(coding: coding, bytes: try reader.block("a state"))
+extension HostingSubject: WireField {
+    init(reading reader: inout FrameReader, _ expected: String) throws(WireError) {
+        let at = reader.offset
+        switch try reader.fixed(UInt8.self, "a store or a state") {
+        case 1: self = .store(try reader.read())
+        case 2: self = .state(try reader.read())
+        default: throw .malformed(at: at, expected: "a store or a state")
+        }
     }
 
-    func write(to writer: inout FrameWriter) {
-        writer.code(coding)
-        writer.block(bytes)
-    }
+    func write(to writer: inout FrameWriter) { target.write(to: &writer) }
 }

@@ -175,28 +175,12 @@ public struct FrameHeader: Sendable, Hashable {
         kindNumber = try reader.fixed(UInt8.self, "the header")
         // Flags: none is defined. A receiver ignores flags that it does not know.
         _ = try reader.fixed(UInt16.self, "the header")
-        let epoch = try reader.epoch("the header's epoch")
         speaker = Speaker(
-            epoch: epoch, session: try reader.incarnation("the header's session"))
+            epoch: try reader.read("the header's epoch"),
+            session: try reader.read("the header's session"))
     }
 
     func unsupported(_ expected: String) -> WireError {
         .unsupportedKind(kindNumber, at: 5, expected: expected)
-    }
-}
-
-extension Beat: WireField {
-    static let bytesMin = 16 + 8 + 8
-
-    init(reading reader: inout FrameReader) throws(WireError) {
-        let log = try reader.identifier("a log's id")
-        let last = try reader.sequence("the last number")
-        self.init(log: log, last: last, floor: try reader.sequence("the floor"))
-    }
-
-    func write(to writer: inout FrameWriter) {
-        writer.identifier(log)
-        writer.number(last)
-        writer.number(floor)
     }
 }

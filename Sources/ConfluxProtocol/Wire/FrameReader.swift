@@ -76,7 +76,7 @@ struct FrameReader {
     /// It refuses a count above `limit`. It also refuses a count that the remaining bytes can't
     /// hold, if each element takes at least `elementBytesMin`.
     mutating func count(
-        limit: Int, elementBytesMin: Int, _ expected: String
+        limit: Int, elementBytesMin: Int = 1, _ expected: String
     ) throws(WireError) -> Int {
         let at = offset
         let count = Int(try fixed(UInt32.self, expected))
@@ -88,6 +88,18 @@ struct FrameReader {
             throw .truncated(at: end - start, expected: expected)
         }
         return count
+    }
+
+    /// Reads a list of at most `limit` elements. Beforehand it reserves memory for as many as the remaining bytes
+    /// could hold, if a value takes a quarter of its memory there.
+    mutating func list<Value: WireField>(
+        limit: Int, _ expected: String
+    ) throws(WireError) -> [Value] {
+        let count = try count(limit: limit, expected)
+        var values: [Value] = []
+        values.reserveCapacity(min(count, 4 * remaining / MemoryLayout<Value>.stride))
+        for _ in 0..<count { values.append(try Value(reading: &self, expected)) }
+        return values
     }
 
     /// Skips the extensions that fill the rest.
@@ -116,12 +128,4 @@ struct FrameReader {
         }
         return (tag, body)
     }
-}
-
-/// A value that has a place in the grammar. Its reading and its writing stand side by side.
-protocol WireField {
-    /// The fewest bytes that it takes.
-    static var bytesMin: Int { get }
-    init(reading reader: inout FrameReader) throws(WireError)
-    func write(to writer: inout FrameWriter)
 }

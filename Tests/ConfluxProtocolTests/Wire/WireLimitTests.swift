@@ -112,7 +112,7 @@ struct WireLimitTests {
             .hello(Hello(request: 100, nonce: .none, name: nil, role: .member)) as NodeMessage,
             by: .unwelcomed)
         for (claim, isAboveLimit) in [
-            (UInt32.max, true), (65_537, true), (65_536, false), (1, false),
+            (UInt32.max, true), (65_537, true), (65_536, false), (5, false),
         ] {
             for (offsetFromEnd, field) in [(4, "the bridged states"), (8, "the hosted stores")] {
                 var frame = hello

@@ -87,7 +87,7 @@ package struct AsideEntries: Sendable {
 
     private mutating func end(_ run: inout CommitBuilder?, of commit: Commit) {
         guard var builder = run.take() else { return }
-        writer.block(builder.finish(timestamp: commit.timestamp).dropFirst(Frame.size))
+        writer.put(builder.finish(timestamp: commit.timestamp).dropFirst(Frame.size))
     }
 
     private func concerns(_ event: LogEvent) -> Bool {
@@ -111,7 +111,7 @@ package struct AsideEntries: Sendable {
         var reader = FrameReader(bytes, limits: .standard)
         var commits: [(commit: Commit, byteCount: Int)] = []
         while reader.remaining > 0 {
-            let body = try reader.block("a commit")
+            let body: Bytes = try reader.read("a commit")
             commits.append((try Commit.decode(body: body), body.count))
         }
         return commits

@@ -15,6 +15,8 @@ enum BatchLayout {
     static let prefixBytes = countOffset + 4 + 2
     /// All fixed fields, including the length of the extensions.
     static let fixedBytes = prefixBytes + 4
+    /// A row with one name of one byte.
+    static let rowBytesMin = 1 + 2 + 8 + 4 + 1
     /// A row with two names of 64 bytes.
     static let rowBytesMax = 1 + 2 * (1 + Name.lengthMax) + 8 + 4 + 1
     /// A condition: the number of its row, the sequence number and the epoch.
@@ -30,7 +32,7 @@ enum BatchLayout {
         writer.together { fields in
             fields.number(outline.firstCounter)
             fields.number(outline.settled)
-            fields.code(outline.kind)
+            fields.fixed(outline.kind.rawValue)
             fields.fixed(outline.count)
             fields.fixed(UInt16(rows))
         }
@@ -61,7 +63,7 @@ public struct BatchOutline: Sendable, Hashable {
     init(reading reader: inout FrameReader) throws(WireError) {
         firstCounter = try reader.positive("a batch's first counter")
         settled = try reader.number("the settled counter")
-        kind = try reader.alternative(Batch.Kind.self, "a batch's kind")
+        kind = try reader.read("a batch's kind")
         count = try reader.run(from: firstCounter, "how many entries a batch has")
     }
 }
@@ -133,13 +135,13 @@ extension Batch {
                 at: rowsAt, expected: "how many targets a batch has", found: UInt64(rows),
                 limit: UInt64(limits.rowsPerBatchMax))
         }
-        guard rows * BatchTarget.bytesMin <= reader.remaining else {
+        guard rows * BatchLayout.rowBytesMin <= reader.remaining else {
             throw .truncated(at: rowsAt, expected: "a batch's targets")
         }
         var targets: [BatchTarget] = []
         targets.reserveCapacity(rows)
         for _ in 0..<rows {
-            targets.append(try BatchTarget(reading: &reader))
+            targets.append(try reader.read())
         }
         let extensionsBytes = Int(try reader.fixed(UInt32.self, "a batch's extensions"))
         var extensions = try reader.nested(extensionsBytes, "a batch's extensions")
@@ -159,30 +161,24 @@ extension Batch {
 }
 
 extension Batch: WireField {
-    static let bytesMin = 4 + BatchLayout.fixedBytes
-
     /// Reads a batch behind its length, as a submit has it.
-    init(reading reader: inout FrameReader) throws(WireError) {
+    init(reading reader: inout FrameReader, _: String) throws(WireError) {
         let length = Int(try reader.fixed(UInt32.self, "a batch's length"))
         var nested = try reader.nested(length, "a batch")
         try self.init(filling: &nested, bytesMax: reader.limits.batchBytesMax)
     }
 
     func write(to writer: inout FrameWriter) {
-        writer.block(encoded)
+        encoded.write(to: &writer)
     }
 }
 
 extension BatchTarget: WireField {
-    static let bytesMin = Target.bytesMin + 8 + 4 + 1
-
-    init(reading reader: inout FrameReader) throws(WireError) {
-        let target = try Target(reading: &reader)
-        let life = try reader.sequence("a life")
-        let schemaVersion = try reader.fixed(UInt32.self, "a schema version")
+    init(reading reader: inout FrameReader, _: String) throws(WireError) {
         self.init(
-            target: target, life: life, schemaVersion: schemaVersion,
-            coding: try reader.alternative(PayloadCoding.self, "a payload's coding"))
+            target: try reader.read(), life: try reader.read("a life"),
+            schemaVersion: try reader.read("a schema version"),
+            coding: try reader.read("a payload's coding"))
     }
 
     func write(to writer: inout FrameWriter) {
@@ -190,7 +186,7 @@ extension BatchTarget: WireField {
         writer.together { fields in
             fields.number(life)
             fields.fixed(schemaVersion)
-            fields.code(coding)
+            fields.fixed(coding.rawValue)
         }
     }
 }

@@ -52,22 +52,20 @@ extension Commit {
     /// - Throws: ``WireError`` if the body is too short, or the numbers are invalid.
     static func last(ofBody body: Bytes) throws(WireError) -> SequenceNumber {
         var reader = FrameReader(body, limits: .standard)
-        _ = try reader.identifier("a log's id")
-        _ = try reader.epoch("a commit's epoch")
-        _ = try reader.epoch("the epoch of the commit before")
+        _ = try reader.cut(16 + 2 * 8, "a commit's epochs")
         let first = SequenceNumber(try reader.positive("a commit's first number"))
-        _ = try reader.timestamp()
+        _ = try reader.cut(8, "a timestamp")
         let count = try reader.run(from: first.rawValue, "how many entries a commit has")
         return first.advanced(by: UInt64(count) - 1)
     }
 
     /// Reads a commit that fills the rest of the reader.
     init(reading reader: inout FrameReader) throws(WireError) {
-        let log = try reader.identifier("a log's id")
-        let epoch = try reader.epoch("a commit's epoch")
-        let predecessor = try reader.epoch("the epoch of the commit before")
+        let log: LogID = try reader.read("a log's id")
+        let epoch: Epoch = try reader.read("a commit's epoch")
+        let predecessor: Epoch = try reader.read("the epoch of the commit before")
         let first = SequenceNumber(try reader.positive("a commit's first number"))
-        let timestamp = try reader.timestamp()
+        let timestamp: Timestamp = try reader.read("a timestamp")
         let countAt = reader.offset
         let count = try reader.run(from: first.rawValue, "how many entries a commit has")
         let blockCount = try reader.count(
@@ -112,7 +110,7 @@ extension Commit.Block {
         var nested = try reader.nested(length, "a block")
         switch kind {
         case CommitLayout.batchBlock:
-            let incarnation = try nested.incarnation("a batch's incarnation")
+            let incarnation: Incarnation = try nested.read("a batch's incarnation")
             let batchAt = nested.offset
             // It was admitted under the limit of its time. Here only the frame's limit bounds it.
             let batch = try Batch(filling: &nested, bytesMax: nested.remaining)
@@ -129,10 +127,10 @@ extension Commit.Block {
                 origin: batchAt + batch.entries.startIndex - batch.encoded.startIndex)
             self = .batch(incarnation, batch)
         case CommitLayout.eventBlock:
-            var event = try LogEvent(reading: &nested)
-            let extensions = try nested.extensions()
-            event.add(extensions)
-            self = .event(event, by: extensions.owner)
+            self = .event(
+                try nested.read(),
+                by: try nested.extension(LogEvent.ownerTag, nil, "a key's name"))
+            try nested.skipExtensions()
         default:
             throw .unsupportedKind(kind, at: at, expected: "a block")
         }

@@ -97,11 +97,11 @@ package struct CommitBuilder: Sendable {
             canAppend(event), "a commit of \(byteCount) bytes and \(blocks) blocks is full")
         begin()
         writer.fixed(CommitLayout.eventBlock)
-        let lengthOffset = writer.bytes.count
-        writer.fixed(UInt32(0))
-        event.write(to: &writer)
-        writer.extensions(owner: owner, migrated: event.migrated)
-        writer.patch(UInt32(writer.bytes.count - lengthOffset - 4), at: lengthOffset)
+        writer.measured { writer in
+            event.write(to: &writer)
+            writer.extension(LogEvent.ownerTag, owner, "a key's name")
+            writer.extension(LogEvent.migratedTag, event.migrated, "a digest")
+        }
         blocks += 1
         count += 1
     }
@@ -143,7 +143,7 @@ package struct CommitBuilder: Sendable {
             fields.number(epoch)
             fields.number(predecessor)
             fields.number(first)
-            fields.timestamp(Timestamp(0))
+            fields.fixed(Int64(0))
             fields.fixed(UInt32(0))
             fields.fixed(UInt32(0))
         }

@@ -94,54 +94,11 @@ package struct HistoryRecord: Sendable, Equatable {
     package init() {}
 }
 
-extension HistorySection {
+extension HistorySection: WireField {
     /// The encoding.
     package var encoded: [UInt8] {
         var writer = FrameWriter()
-        switch self {
-        case .head(let log, let from, let through, let target):
-            writer.fixed(UInt8(1))
-            writer.identifier(log)
-            writer.number(from)
-            writer.number(through)
-            writer.optional(target)
-        case .start(let start):
-            writer.fixed(UInt8(2))
-            start.store.write(to: &writer)
-            writer.number(start.life)
-            start.snapshot.write(to: &writer)
-            writer.fixed(start.version.version)
-            writer.optional(start.version.migrated)
-            writer.flag(start.aside != nil)
-            if let aside = start.aside { writer.block(aside) }
-            writer.fixed(UInt32(start.skipped.count))
-            for sequence in start.skipped { writer.number(sequence) }
-            writer.number(start.through)
-        case .check(let place, let snapshot):
-            writer.fixed(UInt8(3))
-            place.write(to: &writer)
-            snapshot.write(to: &writer)
-        case .commit(let commit):
-            writer.fixed(UInt8(4))
-            writer.raw(commit.encodedBody())
-        case .recorded(let record):
-            writer.fixed(UInt8(5))
-            writer.fixed(UInt32(record.refusals.count))
-            for refusal in record.refusals {
-                writer.number(refusal.sequence)
-                refusal.store.write(to: &writer)
-                writer.block(Array(refusal.reason.utf8)[...])
-            }
-            for point in record.points {
-                writer.number(point.sequence)
-                point.store.write(to: &writer)
-                writer.fixed(point.version)
-                writer.fixed(point.digest)
-            }
-        case .end(let count):
-            writer.fixed(UInt8(6))
-            writer.number(count)
-        }
+        write(to: &writer)
         return writer.take()
     }
 
@@ -150,76 +107,91 @@ extension HistorySection {
     /// - Throws: ``WireError``.
     package static func decode(_ bytes: Bytes) throws(WireError) -> HistorySection {
         var reader = FrameReader(bytes, limits: .standard)
-        let section = try HistorySection(reading: &reader)
+        let section = try HistorySection(reading: &reader, "a section")
         guard reader.remaining == 0 else {
             throw .malformed(at: reader.offset, expected: "the end of the section")
         }
         return section
     }
 
-    private init(reading reader: inout FrameReader) throws(WireError) {
+    init(reading reader: inout FrameReader, _: String) throws(WireError) {
         let at = reader.offset
         switch try reader.fixed(UInt8.self, "a section's kind") {
         case 1:
-            let log = try reader.identifier("a log's id")
-            let from = try reader.sequence("the first entry")
-            let through = try reader.sequence("the last entry")
             self = .head(
-                log: log, from: from, through: through,
-                target: try reader.optional(Target.self, "the stores of a history"))
-        case 2: self = .start(try HistoryStart(reading: &reader))
-        case 3:
-            let place = try SnapshotPlace(reading: &reader)
-            self = .check(place, try Snapshot(reading: &reader))
+                log: try reader.read("a log's id"), from: try reader.read("the first entry"),
+                through: try reader.read("the last entry"),
+                target: try reader.read("the stores of a history"))
+        case 2: self = .start(try reader.read())
+        case 3: self = .check(try reader.read(), try reader.read())
         case 4: self = .commit(try Commit.decode(body: reader.cutRest()))
-        case 5: self = .recorded(try HistoryRecord(reading: &reader))
+        case 5: self = .recorded(try reader.read())
         case 6: self = .end(count: try reader.number("a count of sections"))
         default: throw .malformed(at: at, expected: "a section of a history")
         }
     }
-}
 
-extension HistoryStart {
-    fileprivate init(reading reader: inout FrameReader) throws(WireError) {
-        let store = try StoreName(reading: &reader)
-        let life = try reader.sequence("a life")
-        let snapshot = try Snapshot(reading: &reader)
-        let version = VersionInForce(
-            try reader.fixed(UInt32.self, "a schema version"),
-            migrated: try reader.optional(Digest.self, "a migrated state"))
-        let aside =
-            try reader.flag("whether entries were kept aside")
-            ? try reader.block("what is kept aside") : nil
-        let count = try reader.fixed(UInt32.self, "how many entries are skipped")
-        var skipped: [SequenceNumber] = []
-        for _ in 0..<count { skipped.append(try reader.sequence("the number of an entry")) }
-        self.init(
-            store: store, life: life, snapshot: snapshot, version: version, aside: aside,
-            skipped: skipped, through: try reader.sequence("the last number of a start"))
+    func write(to writer: inout FrameWriter) {
+        switch self {
+        case .head(let log, let from, let through, let target):
+            writer.alternative(1, log, from, through, target)
+        case .start(let start): writer.alternative(2, start)
+        case .check(let place, let snapshot): writer.alternative(3, place, snapshot)
+        case .commit(let commit):
+            writer.alternative(4)
+            writer.raw(commit.encodedBody())
+        case .recorded(let record): writer.alternative(5, record)
+        case .end(let count):
+            writer.alternative(6)
+            writer.number(count)
+        }
     }
 }
 
-extension HistoryRecord {
-    fileprivate init(reading reader: inout FrameReader) throws(WireError) {
-        self.init()
-        for _ in 0..<(try reader.fixed(UInt32.self, "how many entries had no effect")) {
-            let sequence = try reader.sequence("the number of an entry")
-            let store = try StoreName(reading: &reader)
-            let at = reader.offset
-            guard let reason = String(validating: try reader.block("a reason"), as: UTF8.self)
-            else {
-                throw .malformed(at: at, expected: "a reason in UTF-8")
-            }
-            refusals.append(Refusal(sequence: sequence, store: store, reason: reason))
-        }
-        while reader.remaining > 0 {
-            let sequence = try reader.sequence("the number of an entry")
-            let store = try StoreName(reading: &reader)
-            points.append(
-                Point(
-                    sequence: sequence, store: store,
-                    version: try reader.fixed(UInt32.self, "a schema version"),
-                    digest: try reader.fixed(UInt64.self, "a digest")))
-        }
+extension HistoryStart: WireRecord {
+    init<Coder: FieldCoder>(_ value: Self?, _ coder: inout Coder) throws(Coder.Failure) {
+        self.init(
+            store: try coder.field(value?.store), life: try coder.field(value?.life, "a life"),
+            snapshot: try coder.field(value?.snapshot),
+            version: VersionInForce(
+                try coder.field(value?.version.version, "a schema version"),
+                migrated: try coder.optional(value?.version.migrated, "a migrated state")),
+            aside: try coder.optional(value?.aside, "what is kept aside"),
+            skipped: try coder.field(value?.skipped, "what is skipped"),
+            through: try coder.field(value?.through, "the last number of a start"))
+    }
+}
+
+extension HistoryRecord: WireField {
+    init(reading reader: inout FrameReader, _: String) throws(WireError) {
+        refusals = try reader.read("the entries without effect")
+        while reader.remaining > 0 { points.append(try reader.read()) }
+    }
+
+    func write(to writer: inout FrameWriter) {
+        refusals.write(to: &writer)
+        for point in points { point.write(to: &writer) }
+    }
+}
+
+extension HistoryRecord.Refusal: WireRecord {
+    init<Coder: FieldCoder>(_ value: Self?, _ coder: inout Coder) throws(Coder.Failure) {
+        sequence = try coder.field(value?.sequence, "the number of an entry")
+        store = try coder.field(value?.store)
+        let at = coder.offset
+        let bytes = try coder.field(value.map { Array($0.reason.utf8)[...] }, "a reason")
+        let text = String(validating: bytes, as: UTF8.self)
+        try coder.check(text != nil, at: at, "a reason in UTF-8")
+        reason = text ?? ""
+    }
+}
+
+extension HistoryRecord.Point: WireRecord {
+    init<Coder: FieldCoder>(_ value: Self?, _ coder: inout Coder) throws(Coder.Failure) {
+        self.init(
+            sequence: try coder.field(value?.sequence, "the number of an entry"),
+            store: try coder.field(value?.store),
+            version: try coder.field(value?.version, "a schema version"),
+            digest: try coder.field(value?.digest, "a digest"))
     }
 }

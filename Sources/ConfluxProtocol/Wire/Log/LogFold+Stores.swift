@@ -10,29 +10,22 @@ extension LogFold {
         let at = reader.offset
         let length = Int(try reader.fixed(UInt32.self, "a store's length"))
         var nested = try reader.nested(length, "a store")
-        let name = try StoreName(reading: &nested)
-        let life = try nested.sequence("a life")
-        let schemaVersion = try nested.fixed(UInt32.self, "a schema version")
-        let initialVersion = try nested.fixed(UInt32.self, "a schema version")
-        let initial = try EncodedState(reading: &nested)
-        var store = StoreRecord(life: life, schemaVersion: initialVersion, initial: initial)
+        let name: StoreName = try nested.read()
+        let life: SequenceNumber = try nested.read("a life")
+        let schemaVersion: UInt32 = try nested.read("a schema version")
+        let initialVersion: UInt32 = try nested.read("a schema version")
+        var store = StoreRecord(
+            life: life, schemaVersion: initialVersion, initial: try nested.read())
         store.schemaVersion = schemaVersion
-        store.migratedFrom = try nested.sequence("a snapshot's number")
-        store.own.stamp = try nested.sequence("a stamp")
-        store.own.byteCount = try nested.number("a load in bytes")
+        store.migratedFrom = try nested.read("a snapshot's number")
+        store.own = try nested.read()
         store.globalBase = try nested.number("a load in bytes")
-        store.lastPoint = try nested.sequence("a digest point")
+        store.lastPoint = try nested.read("a digest point")
         store.pointLoad = try nested.number("a load in bytes")
-        if try nested.flag("whether a store is frozen") {
-            let sequence = try nested.sequence("the number of an entry")
-            let reason = try nested.code(FreezeReason.self, "why a store is frozen")
-            store.freezing = StoreRecord.Freezing(
-                sequence: sequence, reason: reason,
-                globalBytes: try nested.number("a load in bytes"))
-        }
-        let extensions = try nested.extensions()
-        store.creator = extensions.owner
-        store.migrated = extensions.migrated
+        store.freezing = try nested.read("a freeze")
+        store.creator = try nested.extension(LogEvent.ownerTag, nil, "a key's name")
+        store.migrated = try nested.extension(LogEvent.migratedTag, nil, "a digest")
+        try nested.skipExtensions()
         guard life > .zero, life <= last, directory.store(name) == nil,
             schemaVersion >= initialVersion, store.migratedFrom <= last, store.own.stamp >= life,
             store.own.stamp <= last, store.own.byteCount <= Self.loadMost, store.lastPoint >= life,
@@ -48,45 +41,26 @@ extension LogFold {
     mutating func readLoads(_ reader: inout FrameReader) throws(WireError) {
         let at = reader.offset
         let bytes = try reader.number("the log's length")
-        let count = try reader.count(
-            limit: LogMarks.countMax, elementBytesMin: 8 + 8 + 8, "the marks")
-        var marks: [LogMarks.Mark] = []
-        for _ in 0..<count {
-            let last = try reader.sequence("a mark")
-            let bytes = try reader.number("a length")
-            marks.append(
-                LogMarks.Mark(last: last, byteCount: bytes, timestamp: try reader.timestamp()))
-        }
+        let marks: [LogMarks.Mark] = try reader.list(limit: LogMarks.countMax, "the marks")
         guard let read = LogMarks(marks, byteCount: bytes), marks.last?.last ?? .zero <= last else {
             throw .malformed(at: at, expected: "marks that ascend")
         }
         self.marks = read
         try readGlobals(&reader)
-        let skips = try reader.count(
-            limit: SkipTable.countMax, elementBytesMin: 8 + Target.bytesMin + 1,
-            "what is skipped")
-        for _ in 0..<skips {
-            let sequence = try reader.sequence("the number of an entry")
-            let target = try Target(reading: &reader)
-            let owner = try reader.optional(Name.self, "a key's name")
-            directory.restore(SkippedEntry(sequence: sequence, target: target), by: owner)
+        for _ in 0..<(try reader.count(limit: SkipTable.countMax, "what is skipped")) {
+            directory.restore(try reader.read(), by: try reader.read("a key's name"))
         }
     }
 
     private mutating func readGlobals(_ reader: inout FrameReader) throws(WireError) {
         let at = reader.offset
-        let count = try reader.count(
-            limit: Self.countMax, elementBytesMin: Name.bytesMin + 8 + 8 + 4, "the states")
-        for _ in 0..<count {
-            let name = try Name(reading: &reader)
-            let stamp = try reader.sequence("a stamp")
-            let bytes = try reader.number("a load in bytes")
-            let version = try reader.fixed(UInt32.self, "a schema version")
-            guard stamp > .zero, stamp <= last, bytes <= Self.loadMost,
+        for _ in 0..<(try reader.count(limit: Self.countMax, "the states")) {
+            let name: Name = try reader.read()
+            let load: StoreLoad = try reader.read()
+            guard load.stamp > .zero, load.stamp <= last, load.byteCount <= Self.loadMost,
                 directory.states[name]?.load == StoreLoad()
             else { throw .malformed(at: at, expected: "a state of its own that was seen") }
-            directory.restore(
-                StoreLoad(stamp: stamp, byteCount: bytes), version: version, of: name)
+            directory.restore(load, version: try reader.read("a schema version"), of: name)
         }
         for (name, life) in directory.lives.lives {
             let store = life.record
@@ -100,26 +74,14 @@ extension LogFold {
 
     func writeLoads(to writer: inout FrameWriter) {
         writer.number(marks.byteCount)
-        writer.fixed(UInt32(marks.marks.count))
-        for mark in marks.marks {
-            writer.number(mark.last)
-            writer.number(mark.byteCount)
-            writer.timestamp(mark.timestamp)
-        }
+        writer.put(marks.marks)
         let globals = directory.states.seen.filter { $0.value.load.stamp > .zero }
-        writer.fixed(UInt32(globals.count))
+        writer.put(UInt32(globals.count))
         for (name, state) in globals.sorted(by: { $0.key < $1.key }) {
-            name.write(to: &writer)
-            writer.number(state.load.stamp)
-            writer.number(state.load.byteCount)
-            writer.fixed(state.loggedVersion)
+            writer.put(name, state.load, state.loggedVersion)
         }
-        writer.fixed(UInt32(directory.skips.entries.count))
-        for skip in directory.skips.entries {
-            writer.number(skip.sequence)
-            skip.target.write(to: &writer)
-            writer.optional(directory.skips.owner(of: skip))
-        }
+        writer.put(UInt32(directory.skips.entries.count))
+        for skip in directory.skips.entries { writer.put(skip, directory.skips.owner(of: skip)) }
     }
 }
 
@@ -128,23 +90,46 @@ extension StoreRecord {
         guard case .initial(let initial, let initialVersion) = base else {
             preconditionFailure("a fold holds a snapshot of \(name), which stands beside the log")
         }
-        name.write(to: &writer)
-        writer.number(life)
-        writer.fixed(schemaVersion)
-        writer.fixed(initialVersion)
-        initial.write(to: &writer)
-        writer.number(migratedFrom)
-        writer.number(own.stamp)
-        writer.number(own.byteCount)
+        writer.put(name, life, schemaVersion, initialVersion, initial, migratedFrom, own)
         writer.number(globalBase)
-        writer.number(lastPoint)
+        writer.put(lastPoint)
         writer.number(pointLoad)
-        writer.flag(freezing != nil)
-        if let freezing {
-            writer.number(freezing.sequence)
-            writer.code(freezing.reason)
-            writer.number(freezing.globalBytes)
-        }
-        writer.extensions(owner: creator, migrated: migrated)
+        writer.put(freezing)
+        writer.extension(LogEvent.ownerTag, creator, "a key's name")
+        writer.extension(LogEvent.migratedTag, migrated, "a digest")
+    }
+}
+
+extension StoreRecord.Freezing: WireRecord {
+    init<Coder: FieldCoder>(_ value: Self?, _ coder: inout Coder) throws(Coder.Failure) {
+        self.init(
+            sequence: try coder.field(value?.sequence, "the number of an entry"),
+            reason: try coder.field(value?.reason, "why a store is frozen"),
+            globalBytes: try coder.number(value?.globalBytes, "a load in bytes"))
+    }
+}
+
+extension StoreLoad: WireRecord {
+    init<Coder: FieldCoder>(_ value: Self?, _ coder: inout Coder) throws(Coder.Failure) {
+        self.init(
+            stamp: try coder.field(value?.stamp, "a stamp"),
+            byteCount: try coder.number(value?.byteCount, "a load in bytes"))
+    }
+}
+
+extension LogMarks.Mark: WireRecord {
+    init<Coder: FieldCoder>(_ value: Self?, _ coder: inout Coder) throws(Coder.Failure) {
+        self.init(
+            last: try coder.field(value?.last, "a mark"),
+            byteCount: try coder.number(value?.byteCount, "a length"),
+            timestamp: try coder.field(value?.timestamp, "a timestamp"))
+    }
+}
+
+extension SkippedEntry: WireRecord {
+    init<Coder: FieldCoder>(_ value: Self?, _ coder: inout Coder) throws(Coder.Failure) {
+        self.init(
+            sequence: try coder.field(value?.sequence, "the number of an entry"),
+            target: try coder.field(value?.target))
     }
 }

@@ -36,16 +36,7 @@ extension LogFold {
         var writer = FrameWriter()
         writer.raw(Self.magic[...])
         writer.fixed(Self.version)
-        writer.identifier(log)
-        writer.number(last)
-        writer.number(lastEpoch)
-        writer.timestamp(lastTimestamp)
-        writer.fixed(UInt32(claims.claims.count))
-        for claim in claims.claims {
-            writer.number(claim.epoch)
-            writer.identifier(claim.nonce)
-            writer.number(claim.first)
-        }
+        writer.put(log, last, lastEpoch, lastTimestamp, claims.claims)
         writer.fixed(UInt32(sessions.count))
         for incarnation in sessions.incarnations {
             guard let session = sessions[incarnation] else { continue }
@@ -53,8 +44,7 @@ extension LogFold {
         }
         writer.fixed(UInt32(directory.states.seenCount))
         for (name, state) in directory.states.seen.sorted(by: { $0.key < $1.key }) {
-            name.write(to: &writer)
-            writer.optional(state.owner)
+            writer.put(name, state.owner)
         }
         writer.fixed(UInt32(directory.lives.count))
         for (name, life) in directory.lives.lives.sorted(by: { $0.key < $1.key }) {
@@ -75,19 +65,17 @@ extension LogFold {
                 throw .malformed(at: 0, expected: "a checkpoint of version \(Self.version)")
             }
         }
-        self.init(log: try reader.identifier("a log's id"))
+        self.init(log: try reader.read("a log's id"))
         last = SequenceNumber(try reader.positive("a checkpoint's number"))
-        lastEpoch = try reader.epoch("the last commit's epoch")
-        lastTimestamp = try reader.timestamp()
+        lastEpoch = try reader.read("the last commit's epoch")
+        lastTimestamp = try reader.read("a timestamp")
         try readClaims(&reader)
         for _ in 0..<(try reader.count(limit: Self.countMax, elementBytesMin: 4, "the sessions")) {
             try readSession(&reader)
         }
-        let states = try reader.count(
-            limit: Self.countMax, elementBytesMin: Name.bytesMin + 1, "the states")
-        for _ in 0..<states {
-            let name = try Name(reading: &reader)
-            directory.see(name, by: try reader.optional(Name.self, "a key's name"))
+        for _ in 0..<(try reader.count(limit: Self.countMax, "the states")) {
+            let name: Name = try reader.read()
+            directory.see(name, by: try reader.read("a key's name"))
         }
         for _ in 0..<(try reader.count(limit: Self.countMax, elementBytesMin: 4, "the stores")) {
             try readStore(&reader)
@@ -97,18 +85,14 @@ extension LogFold {
     }
 
     private mutating func readClaims(_ reader: inout FrameReader) throws(WireError) {
-        let count = try reader.count(
-            limit: ClaimTable.countMax, elementBytesMin: 8 + 16 + 8, "the claims")
-        for _ in 0..<count {
-            let at = reader.offset
-            let epoch = try reader.epoch("a claim's epoch")
-            let nonce = try reader.identifier("a claim's nonce")
-            let first = try reader.sequence("a claim's number")
+        let at = reader.offset
+        for claim in try reader.list(limit: ClaimTable.countMax, "the claims") as [ClaimTable.Claim]
+        {
             let former = claims.claims.last
-            guard epoch > former?.epoch ?? .none, first > former?.first ?? .zero,
-                epoch <= lastEpoch, first <= last
-            else { throw .malformed(at: at, expected: "a claim behind the one before it") }
-            claims.remember(ClaimTable.Claim(epoch: epoch, nonce: nonce, first: first))
+            guard claim.epoch > former?.epoch ?? .none, claim.first > former?.first ?? .zero,
+                claim.epoch <= lastEpoch, claim.first <= last
+            else { throw .malformed(at: at, expected: "claims, each behind the one before it") }
+            claims.remember(claim)
         }
     }
 
@@ -116,30 +100,23 @@ extension LogFold {
         let at = reader.offset
         let length = Int(try reader.fixed(UInt32.self, "a session's length"))
         var nested = try reader.nested(length, "a session")
-        let incarnation = try nested.incarnation("an incarnation")
-        let nonce = try nested.identifier("a process's nonce")
-        let name = try nested.optional(Name.self, "a node's name")
+        let incarnation: Incarnation = try nested.read("an incarnation")
+        let nonce: Nonce = try nested.read("a process's nonce")
+        let name: Name? = try nested.read("a node's name")
         let code = try nested.fixed(UInt8.self, "a session's presence")
         guard code != Self.formerPresence else { return }
         guard let presence = Session.Presence(rawValue: code) else {
             throw .malformed(at: at, expected: "a session's presence")
         }
-        let isHolder = try nested.flag("whether the session holds its name")
-        let isKeyed = try nested.flag("whether the session is keyed")
+        let isHolder: Bool = try nested.read("whether the session holds its name")
+        let isKeyed: Bool = try nested.read("whether the session is keyed")
         let lastCounter = try nested.number("the last counter")
         let settled = try nested.number("the settled counter")
-        let count = try nested.count(
-            limit: Self.countMax, elementBytesMin: Receipts.Run.bytesMin, "the outcomes")
-        var runs: [Receipts.Run] = []
-        runs.reserveCapacity(count)
-        for _ in 0..<count {
-            let run = try Receipts.Run(reading: &nested)
-            guard run.firstSequence.rawValue + UInt64(run.count) - 1 <= last.rawValue else {
-                throw .malformed(at: at, expected: "a session whose outcomes are in the log")
-            }
-            runs.append(run)
-        }
-        let owner = try nested.extensions().owner
+        let runs: [Receipts.Run] = try nested.list(limit: Self.countMax, "the outcomes")
+        guard runs.allSatisfy({ $0.firstSequence.rawValue + UInt64($0.count) - 1 <= last.rawValue })
+        else { throw .malformed(at: at, expected: "a session whose outcomes are in the log") }
+        let owner: Name? = try nested.extension(LogEvent.ownerTag, nil, "a key's name")
+        try nested.skipExtensions()
         var session = Session(
             incarnation: incarnation, nonce: nonce, name: name, owner: owner, isKeyed: isKeyed,
             presence: presence, quietSince: .zero)
@@ -157,12 +134,7 @@ extension LogFold {
 
 extension Session {
     fileprivate func write(isHolder: Bool, to writer: inout FrameWriter) {
-        writer.number(incarnation)
-        writer.identifier(nonce)
-        writer.optional(name)
-        writer.code(presence)
-        writer.flag(isHolder)
-        writer.flag(isKeyed)
+        writer.put(incarnation, nonce, name, presence, isHolder, isKeyed)
         writer.number(ledger.lastCounter)
         writer.number(ledger.settled)
         writer.fixed(UInt32(ledger.recordCount))
@@ -175,7 +147,18 @@ extension Session {
                 epoch: epoch, timestamp: timestamp
             ).write(to: &writer)
         }
-        writer.extensions(owner: owner)
+        writer.extension(LogEvent.ownerTag, owner, "a key's name")
+    }
+}
+
+extension Session.Presence: WireAlternative {}
+
+extension ClaimTable.Claim: WireRecord {
+    init<Coder: FieldCoder>(_ value: Self?, _ coder: inout Coder) throws(Coder.Failure) {
+        self.init(
+            epoch: try coder.field(value?.epoch, "a claim's epoch"),
+            nonce: try coder.field(value?.nonce, "a claim's nonce"),
+            first: try coder.field(value?.first, "a claim's number"))
     }
 }
 

@@ -1,16 +1,18 @@
-extension Bye: WireField {
-    static let bytesMin = 8 + 2 + 2
+import ConfluxVocabulary
 
-    init(reading reader: inout FrameReader) throws(WireError) {
-        let request = try reader.fixed(UInt64.self, "a hello's number")
-        let code = try reader.code(ByeCode.self, "a bye's code")
+extension Bye: WireRecord {
+    init<Coder: FieldCoder>(_ value: Self?, _ coder: inout Coder) throws(Coder.Failure) {
+        let request = try coder.field(value?.request, "a hello's number")
         self.init(
-            code: code, message: try reader.text("a bye's message"), answering: request)
+            code: try coder.field(value?.code, "a bye's code"),
+            message: try coder.field(value?.message, "a bye's message"), answering: request)
     }
+}
 
-    func write(to writer: inout FrameWriter) {
-        writer.fixed(request)
-        writer.code(code)
-        writer.text(message)
+extension Redirect: WireRecord {
+    init<Coder: FieldCoder>(_ value: Self?, _ coder: inout Coder) throws(Coder.Failure) {
+        self.init(
+            request: try coder.field(value?.request, "a hello's number"),
+            address: try coder.field(value?.address, "a sequencer's address"))
     }
 }

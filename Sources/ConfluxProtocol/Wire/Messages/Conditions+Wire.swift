@@ -5,13 +5,6 @@ import ConfluxVocabulary
 //
 //     conditions = 1*( u16 sequence epoch )    ; the row, from 0, ascending; the version
 
-extension Frame {
-    /// The tag of the extension that has the conditions of a batch.
-    static let conditionsTag: UInt16 = 0x8001
-    /// The tag of the extension of a rejection that has the version of the store.
-    static let versionTag: UInt16 = 6
-}
-
 extension FrameWriter {
     /// Writes the extensions of a batch, behind their length.
     mutating func conditions(of targets: [BatchTarget]) {
@@ -24,16 +17,7 @@ extension FrameWriter {
         for (row, target) in targets.enumerated() {
             guard let version = target.unchangedSince else { continue }
             fixed(UInt16(row))
-            number(version.sequence)
-            number(version.epoch)
-        }
-    }
-
-    /// Writes the version of a store.
-    mutating func version(_ version: StoreVersion) {
-        appendExtension(Frame.versionTag) { writer in
-            writer.number(version.sequence)
-            writer.number(version.epoch)
+            version.write(to: &self)
         }
     }
 }
@@ -52,25 +36,10 @@ extension FrameReader {
                     throw .malformed(
                         at: at, expected: "the row of a condition: of one store, ascending")
                 }
-                let sequence = SequenceNumber(try content.number("the number of a condition"))
-                targets[row].unchangedSince = StoreVersion(
-                    sequence: sequence, epoch: try content.epoch("the epoch of a condition"))
+                targets[row].unchangedSince = try StoreVersion(reading: &content)
                 next = row + 1
             } while content.remaining > 0
         }
-    }
-
-    /// Reads the version of a store; nil if there is none.
-    mutating func readVersion() throws(WireError) -> StoreVersion? {
-        var version: StoreVersion?
-        while let (tag, content) = try nextExtension() {
-            guard tag == Frame.versionTag else { continue }
-            var content = content
-            version = StoreVersion(
-                sequence: try content.sequence("a store's version"),
-                epoch: try content.epoch("an epoch"))
-        }
-        return version
     }
 }
 

@@ -69,38 +69,36 @@ extension Frame {
         var (reader, header) = try opened(frame, limits: limits)
         let message: NodeMessage
         switch header.kind {
-        case .hello: message = .hello(try Hello(reading: &reader))
-        case .open: message = .open(try Open(reading: &reader))
-        case .close: message = .close(try Close(reading: &reader))
-        case .drop: message = .drop(try Drop(reading: &reader))
-        case .submit: message = .submit(try Batch(reading: &reader))
-        case .fetch: message = .fetch(try Fetch(reading: &reader))
-        case .progress: message = .progress(try Progress(reading: &reader))
-        case .question: message = .question(try Question(reading: &reader))
-        case .answer: message = .answer(try Answer(reading: &reader))
-        case .barrier: message = .barrier(try Barrier(reading: &reader))
-        case .load: message = .load(try Load(reading: &reader))
-        case .digest: message = .digest(try DigestReport(reading: &reader))
-        case .snapshot: message = .snapshot(try SnapshotChunk(reading: &reader))
-        case .skip: message = .skip(try Skip(reading: &reader))
-        case .freeze: message = .freeze(try Freeze(reading: &reader))
-        case .upgrade: message = .upgrade(try Upgrade(reading: &reader))
-        case .migrated: message = .migrated(try Migrated(reading: &reader))
-        case .leaving: message = .leaving(try Leaving(reading: &reader))
-        case .bye: message = .bye(try Bye(reading: &reader))
+        case .hello: message = .hello(try reader.read())
+        case .open: message = .open(try reader.read())
+        case .close: message = .close(try reader.read())
+        case .drop: message = .drop(try reader.read())
+        case .submit: message = .submit(try reader.read())
+        case .fetch: message = .fetch(try reader.read())
+        case .progress: message = .progress(try reader.read())
+        case .question: message = .question(try reader.read())
+        case .answer: message = .answer(try reader.read())
+        case .barrier: message = .barrier(try reader.read())
+        case .load: message = .load(try reader.read())
+        case .digest: message = .digest(try reader.read())
+        case .snapshot: message = .snapshot(try reader.read())
+        case .skip: message = .skip(try reader.read())
+        case .freeze: message = .freeze(try reader.read())
+        case .upgrade: message = .upgrade(try reader.read())
+        case .migrated: message = .migrated(try reader.read())
+        case .leaving: message = .leaving(try reader.read())
+        case .bye: message = .bye(try reader.read())
         default: throw header.unsupported("a node's message")
         }
         try reader.skipExtensions()
         return (message, header)
     }
 
-    /// Reads the fixed fields of a submitted batch. They are enough to reject the batch by its
-    /// counters, even if the rest can't be read.
+    /// Reads the fixed fields of a submitted batch. They are enough to reject the batch by its counters,
+    /// even if the rest can't be read.
     ///
     /// - Throws: ``WireError`` if the frame is none, or ends within these fields.
-    public static func outline(
-        ofSubmit frame: Bytes
-    ) throws(WireError) -> BatchOutline {
+    public static func outline(ofSubmit frame: Bytes) throws(WireError) -> BatchOutline {
         var (reader, header) = try opened(frame, limits: .standard)
         guard header.kind == .submit else { throw header.unsupported("a submit") }
         _ = try reader.fixed(UInt32.self, "a batch's length")
@@ -108,203 +106,104 @@ extension Frame {
     }
 }
 
-extension Hello: WireField {
-    static let bytesMin = 8 + 16 + 1 + 1 + 1 + 1 + 1 + 4 + 4
-
-    init(reading reader: inout FrameReader) throws(WireError) {
-        let request = try reader.fixed(UInt64.self, "a hello's number")
-        let nonce = try reader.identifier("a process's nonce")
-        let name = try reader.optional(Name.self, "a node's name")
-        let role = try reader.alternative(Role.self, "a role")
-        let isKeyed = try reader.flag("whether the nonce comes from a key")
-        let process = isKeyed ? try reader.identifier("a process's own number") : nil
-        let session = try reader.optional(SessionToken.self, "a session")
-        let history = try reader.optional(HistoryMark.self, "a history")
-        var hosted = try reader.list(HostedStore.self, "the hosted stores")
-        var bridged = try reader.list(StateBridge.self, "the bridged states")
-        try reader.readExtensions(of: &bridged, &hosted)
+extension Hello: WireRecord {
+    init<Coder: FieldCoder>(_ value: Self?, _ coder: inout Coder) throws(Coder.Failure) {
         self.init(
-            request: request, nonce: nonce, name: name, role: role, process: process,
-            session: session, history: history, hosted: hosted, bridged: bridged)
-    }
-
-    func write(to writer: inout FrameWriter) {
-        writer.fixed(request)
-        writer.identifier(nonce)
-        writer.optional(name)
-        writer.code(role)
-        writer.flag(process != nil)
-        if let process { writer.identifier(process) }
-        writer.optional(session)
-        writer.optional(history)
-        writer.list(hosted)
-        writer.list(bridged)
-        writer.shapes(of: bridged)
-        writer.versions(hosted.map(\.versions))
-    }
-}
-
-extension StateBridge: WireField {
-    static let bytesMin = Name.bytesMin + 4
-
-    init(reading reader: inout FrameReader) throws(WireError) {
-        let state = try Name(reading: &reader)
-        self.init(state: state, schemaVersion: try reader.fixed(UInt32.self, "a schema version"))
-    }
-
-    func write(to writer: inout FrameWriter) {
-        state.write(to: &writer)
-        writer.fixed(schemaVersion)
-    }
-}
-
-extension SessionToken: WireField {
-    static let bytesMin = 16 + 8
-
-    init(reading reader: inout FrameReader) throws(WireError) {
-        let log = try reader.identifier("a log's id")
-        self.init(log: log, incarnation: try reader.incarnation("an incarnation"))
-    }
-
-    func write(to writer: inout FrameWriter) {
-        writer.identifier(log)
-        writer.number(incarnation)
-    }
-}
-
-extension HistoryMark: WireField {
-    static let bytesMin = 16 + 8 + 8 + 16
-
-    init(reading reader: inout FrameReader) throws(WireError) {
-        let log = try reader.identifier("a log's id")
-        let sequence = try reader.sequence("a sequence number")
-        let epoch = try reader.epoch("an epoch")
-        self.init(
-            log: log, sequence: sequence, epoch: epoch,
-            claim: try reader.identifier("a claim's nonce"))
-    }
-
-    func write(to writer: inout FrameWriter) {
-        writer.identifier(log)
-        writer.number(sequence)
-        writer.number(epoch)
-        writer.identifier(claim)
-    }
-}
-
-extension HostedStore: WireField {
-    static let bytesMin = StoreName.bytesMin + 8 + 4
-
-    init(reading reader: inout FrameReader) throws(WireError) {
-        let store = try StoreName(reading: &reader)
-        let life = try reader.sequence("a life")
-        self.init(
-            store: store, life: life,
-            versions: SupportedVersions(try reader.fixed(UInt32.self, "a schema version")))
-    }
-
-    func write(to writer: inout FrameWriter) {
-        store.write(to: &writer)
-        writer.number(life)
-        writer.fixed(versions.newest)
-    }
-}
-
-extension HostingSubject: WireField {
-    static let bytesMin = 1 + Name.bytesMin
-
-    init(reading reader: inout FrameReader) throws(WireError) {
-        let at = reader.offset
-        switch try reader.fixed(UInt8.self, "a store or a state") {
-        case 1: self = .store(try StoreName(reading: &reader))
-        case 2: self = .state(try Name(reading: &reader))
-        default: throw .malformed(at: at, expected: "a store or a state")
+            request: try coder.field(value?.request, "a hello's number"),
+            nonce: try coder.field(value?.nonce, "a process's nonce"),
+            name: try coder.optional(value?.name, "a node's name"),
+            role: try coder.field(value?.role, "a role"),
+            process: try coder.optional(value?.process, "a process's own number"),
+            session: try coder.optional(value?.session, "a session"),
+            history: try coder.optional(value?.history, "a history"),
+            hosted: try coder.field(value?.hosted, "the hosted stores"),
+            bridged: try coder.field(value?.bridged, "the bridged states"))
+        let shapes = try coder.extensions(Frame.shapesTag, bridged.compactMap(StateShapes.init))
+        let versions = try coder.versions(hosted.map(\.versions))
+        for index in bridged.indices {
+            bridged[index].shapes = shapes.last { $0.state == bridged[index].state }?.json
         }
-    }
-
-    func write(to writer: inout FrameWriter) {
-        switch self {
-        case .store(let name): Target.store(name).write(to: &writer)
-        case .state(let name): Target.state(name).write(to: &writer)
-        }
+        for index in hosted.indices { hosted[index].versions = versions[index] }
     }
 }
 
-extension Open: WireField {
-    static let bytesMin = 8 + HostingSubject.bytesMin + 4 + 4 + EncodedState.bytesMin
-
-    init(reading reader: inout FrameReader) throws(WireError) {
-        let request = try reader.fixed(UInt64.self, "a request's number")
-        let subject = try HostingSubject(reading: &reader)
-        let schemaVersion = try reader.fixed(UInt32.self, "a schema version")
-        let events = try reader.list(Name.self, "the handled events")
-        let initial = try EncodedState(reading: &reader)
+extension Open: WireRecord {
+    init<Coder: FieldCoder>(_ value: Self?, _ coder: inout Coder) throws(Coder.Failure) {
         self.init(
-            request: request, subject: subject, versions: SupportedVersions(schemaVersion),
-            events: events, initial: initial)
-        try reader.readExtensions(of: &self)
-    }
-
-    func write(to writer: inout FrameWriter) {
-        writer.fixed(request)
-        subject.write(to: &writer)
-        writer.fixed(versions.newest)
-        writer.list(events)
-        initial.write(to: &writer)
+            request: try coder.field(value?.request, "a request's number"),
+            subject: try coder.field(value?.subject),
+            versions: SupportedVersions(
+                try coder.field(value?.versions.newest, "a schema version")),
+            events: try coder.field(value?.events, "the handled events"),
+            initial: try coder.field(value?.initial))
         if case .state(let state) = subject {
-            writer.shapes(
-                of: [StateBridge(state: state, schemaVersion: versions.newest, shapes: shapes)])
+            let bridge = StateBridge(
+                state: state, schemaVersion: versions.newest, shapes: value?.shapes)
+            let told = try coder.extensions(
+                Frame.shapesTag, [bridge].compactMap(StateShapes.init))
+            shapes = told.last { $0.state == state }?.json
         }
-        writer.versions([versions])
+        versions = try coder.versions([value?.versions ?? versions])[0]
     }
 }
 
-extension Close: WireField {
-    static let bytesMin = HostingSubject.bytesMin
-
-    init(reading reader: inout FrameReader) throws(WireError) {
-        self.init(subject: try HostingSubject(reading: &reader))
-    }
-
-    func write(to writer: inout FrameWriter) {
-        subject.write(to: &writer)
-    }
-}
-
-extension Fetch: WireField {
-    static let bytesMin = 8 + 8 + 4 + 8
-
-    init(reading reader: inout FrameReader) throws(WireError) {
-        let request = try reader.fixed(UInt64.self, "a request's number")
-        let from = try reader.sequence("the first number wanted")
-        let limitBytes = try reader.fixed(UInt32.self, "a limit in bytes")
+extension SessionToken: WireRecord {
+    init<Coder: FieldCoder>(_ value: Self?, _ coder: inout Coder) throws(Coder.Failure) {
         self.init(
-            request: request, from: from, limitBytes: limitBytes,
-            acknowledged: try reader.fixed(UInt64.self, "a delivery tag"))
-    }
-
-    func write(to writer: inout FrameWriter) {
-        writer.fixed(request)
-        writer.number(from)
-        writer.fixed(limitBytes)
-        writer.fixed(acknowledged)
+            log: try coder.field(value?.log, "a log's id"),
+            incarnation: try coder.field(value?.incarnation, "an incarnation"))
     }
 }
 
-extension Progress: WireField {
-    static let bytesMin = 8 + 8 + 4
-
-    init(reading reader: inout FrameReader) throws(WireError) {
-        let applied = try reader.sequence("the applied number")
-        let settled = try reader.number("the settled counter")
+extension HistoryMark: WireRecord {
+    init<Coder: FieldCoder>(_ value: Self?, _ coder: inout Coder) throws(Coder.Failure) {
         self.init(
-            applied: applied, settled: settled,
-            stopped: try reader.list(StoppedStore.self, "the stopped stores"))
+            log: try coder.field(value?.log, "a log's id"),
+            sequence: try coder.field(value?.sequence, "a sequence number"),
+            epoch: try coder.field(value?.epoch, "an epoch"),
+            claim: try coder.field(value?.claim, "a claim's nonce"))
     }
+}
 
-    func write(to writer: inout FrameWriter) {
-        writer.number(applied)
-        writer.number(settled)
-        writer.list(stopped)
+extension StateBridge: WireRecord {
+    init<Coder: FieldCoder>(_ value: Self?, _ coder: inout Coder) throws(Coder.Failure) {
+        self.init(
+            state: try coder.field(value?.state),
+            schemaVersion: try coder.field(value?.schemaVersion, "a schema version"))
+    }
+}
+
+extension HostedStore: WireRecord {
+    init<Coder: FieldCoder>(_ value: Self?, _ coder: inout Coder) throws(Coder.Failure) {
+        self.init(
+            store: try coder.field(value?.store), life: try coder.field(value?.life, "a life"),
+            versions: SupportedVersions(
+                try coder.field(value?.versions.newest, "a schema version")))
+    }
+}
+
+extension Close: WireRecord {
+    init<Coder: FieldCoder>(_ value: Self?, _ coder: inout Coder) throws(Coder.Failure) {
+        self.init(
+            subject: try coder.field(value?.subject))
+    }
+}
+
+extension Fetch: WireRecord {
+    init<Coder: FieldCoder>(_ value: Self?, _ coder: inout Coder) throws(Coder.Failure) {
+        self.init(
+            request: try coder.field(value?.request, "a request's number"),
+            from: try coder.field(value?.from, "the first number wanted"),
+            limitBytes: try coder.field(value?.limitBytes, "a limit in bytes"),
+            acknowledged: try coder.field(value?.acknowledged, "a delivery tag"))
+    }
+}
+
+extension Progress: WireRecord {
+    init<Coder: FieldCoder>(_ value: Self?, _ coder: inout Coder) throws(Coder.Failure) {
+        self.init(
+            applied: try coder.field(value?.applied, "the applied number"),
+            settled: try coder.number(value?.settled, "the settled counter"),
+            stopped: try coder.field(value?.stopped, "the stopped stores"))
     }
 }

@@ -48,22 +48,22 @@ extension Frame {
         var (reader, header) = try opened(frame, limits: limits)
         let message: SequencerMessage
         switch header.kind {
-        case .welcome: message = .welcome(try Welcome(reading: &reader))
-        case .opened: message = .opened(try Opened(reading: &reader))
-        case .receipts: message = .receipts(try Receipts(reading: &reader))
-        case .rejection: message = .rejection(try Rejection(reading: &reader))
-        case .expected: message = .expected(try Expected(reading: &reader))
-        case .entries: message = .entries(try Entries(reading: &reader))
-        case .questionAsked: message = .question(try Question(reading: &reader))
-        case .answerGiven: message = .answer(try Answer(reading: &reader))
-        case .confirmed: message = .confirmed(try Confirmed(reading: &reader))
-        case .snapshotServed: message = .snapshotServed(try SnapshotServed(reading: &reader))
-        case .snapshotRequest: message = .snapshotRequest(try SnapshotRequest(reading: &reader))
-        case .divergence: message = .divergence(try Divergence(reading: &reader))
-        case .reload: message = .reload(try Reload(reading: &reader))
-        case .migrate: message = .migrate(try Migrate(reading: &reader))
-        case .redirect: message = .redirect(try Redirect(reading: &reader))
-        case .farewell: message = .bye(try Bye(reading: &reader))
+        case .welcome: message = .welcome(try reader.read())
+        case .opened: message = .opened(try reader.read())
+        case .receipts: message = .receipts(try reader.read())
+        case .rejection: message = .rejection(try reader.read())
+        case .expected: message = .expected(try reader.read())
+        case .entries: message = .entries(try reader.read())
+        case .questionAsked: message = .question(try reader.read())
+        case .answerGiven: message = .answer(try reader.read())
+        case .confirmed: message = .confirmed(try reader.read())
+        case .snapshotServed: message = .snapshotServed(try reader.read())
+        case .snapshotRequest: message = .snapshotRequest(try reader.read())
+        case .divergence: message = .divergence(try reader.read())
+        case .reload: message = .reload(try reader.read())
+        case .migrate: message = .migrate(try reader.read())
+        case .redirect: message = .redirect(try reader.read())
+        case .farewell: message = .bye(try reader.read())
         default: throw header.unsupported("a sequencer's message")
         }
         try reader.skipExtensions()
@@ -71,113 +71,69 @@ extension Frame {
     }
 }
 
-extension Welcome: WireField {
-    static let bytesMin = 8 + 16 + 16 + 6 * 8 + 2 + SessionLimits.bytesMin
-
-    init(reading reader: inout FrameReader) throws(WireError) {
-        let request = try reader.fixed(UInt64.self, "a hello's number")
-        let log = try reader.identifier("a log's id")
-        let claim = try reader.identifier("a claim's nonce")
-        let incarnation = try reader.incarnation("an incarnation")
-        let last = try reader.sequence("the last number")
-        let floor = try reader.sequence("the floor")
-        let agreed = try reader.sequence("the agreed number")
-        let settled = try reader.number("the settled counter")
-        let lastCounter = try reader.number("the last counter")
-        let feed = try reader.text("the feed's address")
+extension Welcome: WireRecord {
+    init<Coder: FieldCoder>(_ value: Self?, _ coder: inout Coder) throws(Coder.Failure) {
         self.init(
-            request: request, log: log, claim: claim, incarnation: incarnation, last: last,
-            floor: floor, agreed: agreed, settled: settled, lastCounter: lastCounter,
-            feed: feed, limits: try SessionLimits(reading: &reader))
-    }
-
-    func write(to writer: inout FrameWriter) {
-        writer.fixed(request)
-        writer.identifier(log)
-        writer.identifier(claim)
-        writer.number(incarnation)
-        writer.number(last)
-        writer.number(floor)
-        writer.number(agreed)
-        writer.number(settled)
-        writer.number(lastCounter)
-        writer.text(feed)
-        limits.write(to: &writer)
+            request: try coder.field(value?.request, "a hello's number"),
+            log: try coder.field(value?.log, "a log's id"),
+            claim: try coder.field(value?.claim, "a claim's nonce"),
+            incarnation: try coder.field(value?.incarnation, "an incarnation"),
+            last: try coder.field(value?.last, "the last number"),
+            floor: try coder.field(value?.floor, "the floor"),
+            agreed: try coder.field(value?.agreed, "the agreed number"),
+            settled: try coder.number(value?.settled, "the settled counter"),
+            lastCounter: try coder.number(value?.lastCounter, "the last counter"),
+            feed: try coder.field(value?.feed, "the feed's address"),
+            limits: try coder.field(value?.limits))
     }
 }
 
-extension SessionLimits: WireField {
-    static let bytesMin = 3 * 4 + 2 * 8
-
-    init(reading reader: inout FrameReader) throws(WireError) {
-        let windowBytes = try reader.fixed(UInt32.self, "a window in bytes")
-        let batchBytesMax = try reader.fixed(UInt32.self, "a limit in bytes")
-        let payloadBytesMax = try reader.fixed(UInt32.self, "a limit in bytes")
-        let beatInterval = try reader.duration("the interval of beats")
+extension SessionLimits: WireRecord {
+    init<Coder: FieldCoder>(_ value: Self?, _ coder: inout Coder) throws(Coder.Failure) {
         self.init(
-            windowBytes: windowBytes, batchBytesMax: batchBytesMax,
-            payloadBytesMax: payloadBytesMax, beatInterval: beatInterval,
-            silenceMax: try reader.duration("the longest silence"))
-    }
-
-    func write(to writer: inout FrameWriter) {
-        writer.fixed(windowBytes)
-        writer.fixed(batchBytesMax)
-        writer.fixed(payloadBytesMax)
-        writer.duration(beatInterval)
-        writer.duration(silenceMax)
+            windowBytes: try coder.field(value?.windowBytes, "a window in bytes"),
+            batchBytesMax: try coder.field(value?.batchBytesMax, "a limit in bytes"),
+            payloadBytesMax: try coder.field(value?.payloadBytesMax, "a limit in bytes"),
+            beatInterval: try coder.field(value?.beatInterval, "the interval of beats"),
+            silenceMax: try coder.field(value?.silenceMax, "the longest silence"))
     }
 }
 
-extension Opened: WireField {
-    static let bytesMin = 8 + Outcome.bytesMin
-
-    init(reading reader: inout FrameReader) throws(WireError) {
+extension Opened: WireRecord {
+    init<Coder: FieldCoder>(_ value: Self?, _ coder: inout Coder) throws(Coder.Failure) {
         self.init(
-            request: try reader.fixed(UInt64.self, "a request's number"),
-            outcome: try Outcome(reading: &reader))
-    }
-
-    func write(to writer: inout FrameWriter) {
-        writer.fixed(request)
-        outcome.write(to: &writer)
+            request: try coder.field(value?.request, "a request's number"),
+            outcome: try coder.field(value?.outcome))
     }
 }
 
 extension Opened.Outcome: WireField {
-    static let bytesMin = 1 + 4
-
     /// About how many bytes its fields take.
     var bodyBytes: Int {
         guard case .opened(_, _, _, _, let snapshot?, _, _, _) = self else { return 256 }
         return snapshot.bodyBytes
     }
 
-    init(reading reader: inout FrameReader) throws(WireError) {
+    init(reading reader: inout FrameReader, _: String) throws(WireError) {
         let at = reader.offset
         switch try reader.fixed(UInt8.self, "what came of an open") {
         case 1:
-            let life = try reader.sequence("a life")
-            let schemaVersion = try reader.fixed(UInt32.self, "a schema version")
-            let last = try reader.sequence("the last number")
-            let floor = try reader.sequence("the floor")
-            let snapshot = try reader.optional(SnapshotOffer.self, "a snapshot")
-            let aside = try reader.optional(SnapshotReference.self, "what is kept aside")
-            let count = try reader.count(
-                limit: reader.limits.elementsPerListMax, elementBytesMin: 8, "what is skipped")
-            var skipped: [SequenceNumber] = []
-            for _ in 0..<count { skipped.append(try reader.sequence("the number of an entry")) }
+            self = .opened(
+                life: try reader.read("a life"),
+                schemaVersion: try reader.read("a schema version"),
+                last: try reader.read("the last number"), floor: try reader.read("the floor"),
+                snapshot: try reader.read("a snapshot"),
+                aside: try reader.read("what is kept aside"),
+                skipped: try reader.read("what is skipped"),
+                migrated: try reader.extension(Frame.migratedTag, nil, "a digest"))
             // A node asks for a snapshot by its number and the store's life, so it needs both.
-            guard snapshot == nil || life > .zero else {
+            if case .opened(.zero, _, _, _, _?, _, _, _) = self {
                 throw .malformed(at: at, expected: "the life of a store with a snapshot")
             }
-            self = .opened(
-                life: life, schemaVersion: schemaVersion, last: last, floor: floor,
-                snapshot: snapshot, aside: aside, skipped: skipped,
-                migrated: try reader.readMigrated())
         case 2:
-            let code = try reader.code(RejectionCode.self, "a rejection's code")
-            self = .failed(code, message: try reader.text("a rejection's message"))
+            self = .failed(
+                try reader.read("a rejection's code"),
+                message: try reader.read("a rejection's message"))
         default:
             throw .malformed(at: at, expected: "what came of an open")
         }
@@ -188,154 +144,90 @@ extension Opened.Outcome: WireField {
         case .opened(
             let life, let schemaVersion, let last, let floor, let snapshot, let aside, let skipped,
             let migrated):
-            writer.fixed(UInt8(1))
-            writer.number(life)
-            writer.fixed(schemaVersion)
-            writer.number(last)
-            writer.number(floor)
-            writer.optional(snapshot)
-            writer.optional(aside)
-            writer.fixed(UInt32(skipped.count))
-            for sequence in skipped { writer.number(sequence) }
-            if let migrated { writer.migrated(migrated) }
-        case .failed(let code, let message):
-            writer.fixed(UInt8(2))
-            writer.code(code)
-            writer.text(message)
+            writer.alternative(
+                1, life, schemaVersion, last, floor, snapshot, aside, skipped)
+            writer.extension(Frame.migratedTag, migrated, "a digest")
+        case .failed(let code, let message): writer.alternative(2, code, message)
         }
     }
 }
 
-extension Receipts: WireField {
-    static let bytesMin = 4
-
-    init(reading reader: inout FrameReader) throws(WireError) {
-        self.init(runs: try reader.list(Run.self, "the runs"))
-    }
-
-    func write(to writer: inout FrameWriter) {
-        writer.list(runs)
-    }
-}
-
-extension Receipts.Run: WireField {
-    static let bytesMin = 8 + 4 + 8 + 8 + 8
-
-    init(reading reader: inout FrameReader) throws(WireError) {
-        let firstCounter = try reader.positive("a counter")
-        let count = try reader.run(from: firstCounter, "how many actions")
-        let sequenceAt = reader.offset
-        let firstSequence = SequenceNumber(try reader.positive("a sequence number"))
-        guard firstSequence.rawValue <= UInt64(Int64.max) - UInt64(count - 1) else {
-            throw .malformed(
-                at: sequenceAt, expected: "a sequence number, the last of the run at most 2^63 − 1")
-        }
-        let epoch = try reader.epoch("an epoch")
+extension Receipts: WireRecord {
+    init<Coder: FieldCoder>(_ value: Self?, _ coder: inout Coder) throws(Coder.Failure) {
         self.init(
-            firstCounter: firstCounter, count: count, firstSequence: firstSequence, epoch: epoch,
-            timestamp: try reader.timestamp())
-    }
-
-    func write(to writer: inout FrameWriter) {
-        writer.number(firstCounter)
-        writer.fixed(count)
-        writer.number(firstSequence)
-        writer.number(epoch)
-        writer.timestamp(timestamp)
+            runs: try coder.field(value?.runs, "the runs"))
     }
 }
 
-extension Rejection: WireField {
-    static let bytesMin = 8 + 4 + 2 + 2
-
-    init(reading reader: inout FrameReader) throws(WireError) {
-        let firstCounter = try reader.positive("a counter")
-        let count = try reader.run(from: firstCounter, "how many actions")
-        let code = try reader.code(RejectionCode.self, "a rejection's code")
+extension Receipts.Run: WireRecord {
+    init<Coder: FieldCoder>(_ value: Self?, _ coder: inout Coder) throws(Coder.Failure) {
+        let firstCounter = try coder.positive(value?.firstCounter, "a counter")
+        let count = try coder.run(value?.count, from: firstCounter, "how many actions")
+        let at = coder.offset
+        let firstSequence = try coder.positive(value?.firstSequence, "a sequence number")
+        try coder.check(
+            firstSequence.rawValue <= UInt64(Int64.max) - UInt64(count - 1), at: at,
+            "a sequence number, the last of the run at most 2^63 − 1")
         self.init(
-            firstCounter: firstCounter, count: count, code: code,
-            message: try reader.text("a rejection's message"), version: try reader.readVersion())
-    }
-
-    func write(to writer: inout FrameWriter) {
-        writer.number(firstCounter)
-        writer.fixed(count)
-        writer.code(code)
-        writer.text(message)
-        if let version { writer.version(version) }
+            firstCounter: firstCounter, count: count, firstSequence: firstSequence,
+            epoch: try coder.field(value?.epoch, "an epoch"),
+            timestamp: try coder.field(value?.timestamp, "a timestamp"))
     }
 }
 
-extension Expected: WireField {
-    static let bytesMin = 8 + 1
-
-    init(reading reader: inout FrameReader) throws(WireError) {
-        let counter = try reader.positive("the expected counter")
+extension Rejection: WireRecord {
+    init<Coder: FieldCoder>(_ value: Self?, _ coder: inout Coder) throws(Coder.Failure) {
+        let firstCounter = try coder.positive(value?.firstCounter, "a counter")
         self.init(
-            counter: counter, reason: try reader.alternative(Reason.self, "why it is expected"),
-            message: try reader.readHeldUp())
-    }
-
-    func write(to writer: inout FrameWriter) {
-        writer.number(counter)
-        writer.code(reason)
-        if let message { writer.heldUp(message) }
+            firstCounter: firstCounter,
+            count: try coder.run(value?.count, from: firstCounter, "how many actions"),
+            code: try coder.field(value?.code, "a rejection's code"),
+            message: try coder.field(value?.message, "a rejection's message"),
+            version: try coder.extension(Frame.versionTag, value?.version))
     }
 }
 
-extension Entries: WireField {
-    static let bytesMin = 8 + 8 + 8 + 8 + 4 + 1
+extension Expected: WireRecord {
+    init<Coder: FieldCoder>(_ value: Self?, _ coder: inout Coder) throws(Coder.Failure) {
+        self.init(
+            counter: try coder.positive(value?.counter, "the expected counter"),
+            reason: try coder.field(value?.reason, "why it is expected"),
+            message: try coder.extension(
+                Frame.heldUpTag, value?.message, "what holds up a batch"))
+    }
+}
+
+extension Entries: WireRecord {
+    init<Coder: FieldCoder>(_ value: Self?, _ coder: inout Coder) throws(Coder.Failure) {
+        self.init(
+            request: try coder.field(value?.request, "a request's number"),
+            last: try coder.field(value?.last, "the last number"),
+            floor: try coder.field(value?.floor, "the floor"),
+            deliveryTag: try coder.field(value?.deliveryTag, "a delivery tag"),
+            commits: try coder.field(value?.commits, "the commits"),
+            damage: try coder.optional(value?.damage, "what is damaged"))
+    }
 
     /// How many bytes its fields take.
-    var bodyBytes: Int { commits.reduce(Self.bytesMin) { $0 + 4 + $1.count } }
+    var bodyBytes: Int { commits.reduce(37) { $0 + 4 + $1.count } }
+}
 
-    init(reading reader: inout FrameReader) throws(WireError) {
-        let request = try reader.fixed(UInt64.self, "a request's number")
-        let last = try reader.sequence("the last number")
-        let floor = try reader.sequence("the floor")
-        let deliveryTag = try reader.fixed(UInt64.self, "a delivery tag")
-        let count = try reader.count(
-            limit: reader.limits.elementsPerListMax, elementBytesMin: 4, "the commits")
-        var commits: [Bytes] = []
-        commits.reserveCapacity(count)
-        for _ in 0..<count {
-            commits.append(try reader.block("a commit"))
-        }
+extension Damage: WireRecord {
+    init<Coder: FieldCoder>(_ value: Self?, _ coder: inout Coder) throws(Coder.Failure) {
+        let first = try coder.positive(value?.first, "the first damaged number")
+        let at = coder.offset
+        let last = try coder.positive(value?.last, "the last damaged number")
+        try coder.check(last >= first, at: at, "a last number that is not below the first")
         self.init(
-            request: request, last: last, floor: floor, deliveryTag: deliveryTag, commits: commits,
-            damage: try reader.optional(Damage.self, "what is damaged"))
-    }
-
-    func write(to writer: inout FrameWriter) {
-        writer.fixed(request)
-        writer.number(last)
-        writer.number(floor)
-        writer.fixed(deliveryTag)
-        writer.fixed(UInt32(commits.count))
-        for commit in commits {
-            writer.block(commit)
-        }
-        writer.optional(damage)
+            first: first, last: last, message: try coder.field(value?.message, "what is damaged"))
     }
 }
 
-extension Damage: WireField {
-    static let bytesMin = 8 + 8 + 2
-
-    init(reading reader: inout FrameReader) throws(WireError) {
-        let first = SequenceNumber(try reader.positive("the first damaged number"))
-        let at = reader.offset
-        let last = SequenceNumber(try reader.positive("the last damaged number"))
-        guard last >= first else {
-            throw .malformed(at: at, expected: "a last number that is not below the first")
-        }
+extension Beat: WireRecord {
+    init<Coder: FieldCoder>(_ value: Self?, _ coder: inout Coder) throws(Coder.Failure) {
         self.init(
-            first: first, last: last, message: try reader.text("what is damaged"))
-    }
-
-    func write(to writer: inout FrameWriter) {
-        writer.number(first)
-        writer.number(last)
-        writer.text(message)
+            log: try coder.field(value?.log, "a log's id"),
+            last: try coder.field(value?.last, "the last number"),
+            floor: try coder.field(value?.floor, "the floor"))
     }
 }

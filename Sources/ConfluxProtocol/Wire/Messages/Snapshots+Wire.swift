@@ -1,180 +1,103 @@
 import ConfluxVocabulary
 
-extension Snapshot: WireField {
-    static let bytesMin = 8 + 4 + EncodedState.bytesMin
-
-    init(reading reader: inout FrameReader) throws(WireError) {
-        let sequence = try reader.sequence("a snapshot's number")
-        let schemaVersion = try reader.fixed(UInt32.self, "a schema version")
+extension Snapshot: WireRecord {
+    init<Coder: FieldCoder>(_ value: Self?, _ coder: inout Coder) throws(Coder.Failure) {
         self.init(
-            sequence: sequence, schemaVersion: schemaVersion,
-            state: try EncodedState(reading: &reader))
-    }
-
-    func write(to writer: inout FrameWriter) {
-        writer.number(sequence)
-        writer.fixed(schemaVersion)
-        state.write(to: &writer)
+            sequence: try coder.field(value?.sequence, "a snapshot's number"),
+            schemaVersion: try coder.field(value?.schemaVersion, "a schema version"),
+            state: try coder.field(value?.state))
     }
 }
 
-extension SnapshotReference: WireField {
-    static let bytesMin = 8 + 4 + Digest.bytesMin + 8
-
-    init(reading reader: inout FrameReader) throws(WireError) {
-        let sequence = SequenceNumber(try reader.positive("a snapshot's number"))
-        let schemaVersion = try reader.fixed(UInt32.self, "a schema version")
-        let digest = try Digest(reading: &reader)
+extension SnapshotReference: WireRecord {
+    init<Coder: FieldCoder>(_ value: Self?, _ coder: inout Coder) throws(Coder.Failure) {
         self.init(
-            sequence: sequence, schemaVersion: schemaVersion, digest: digest,
-            byteCount: try reader.positive("a snapshot's length"))
-    }
-
-    func write(to writer: inout FrameWriter) {
-        writer.number(sequence)
-        writer.fixed(schemaVersion)
-        digest.write(to: &writer)
-        writer.number(byteCount)
+            sequence: try coder.positive(value?.sequence, "a snapshot's number"),
+            schemaVersion: try coder.field(value?.schemaVersion, "a schema version"),
+            digest: try coder.field(value?.digest, "a digest"),
+            byteCount: try coder.positive(value?.byteCount, "a snapshot's length"))
     }
 }
 
 extension SnapshotOffer: WireField {
-    static let bytesMin = 1 + SnapshotReference.bytesMin
-
     /// About how many bytes a message with it has.
     var bodyBytes: Int {
         guard case .whole(let snapshot) = self else { return 256 }
         return 64 + snapshot.state.bytes.count
     }
 
-    init(reading reader: inout FrameReader) throws(WireError) {
+    init(reading reader: inout FrameReader, _: String) throws(WireError) {
         let at = reader.offset
         switch try reader.fixed(UInt8.self, "a snapshot") {
-        case 1: self = .whole(try Snapshot(reading: &reader))
-        case 2: self = .saved(try SnapshotReference(reading: &reader))
+        case 1: self = .whole(try reader.read())
+        case 2: self = .saved(try reader.read())
         default: throw .malformed(at: at, expected: "a snapshot")
         }
     }
 
     func write(to writer: inout FrameWriter) {
         switch self {
-        case .whole(let snapshot):
-            writer.fixed(UInt8(1))
-            snapshot.write(to: &writer)
-        case .saved(let reference):
-            writer.fixed(UInt8(2))
-            reference.write(to: &writer)
+        case .whole(let snapshot): writer.alternative(1, snapshot)
+        case .saved(let reference): writer.alternative(2, reference)
         }
     }
 }
 
-extension SnapshotPlace: WireField {
-    static let bytesMin = StoreName.bytesMin + 8 + 8
-
-    init(reading reader: inout FrameReader) throws(WireError) {
-        let store = try StoreName(reading: &reader)
-        let life = SequenceNumber(try reader.positive("a store's life"))
+extension SnapshotPlace: WireRecord {
+    init<Coder: FieldCoder>(_ value: Self?, _ coder: inout Coder) throws(Coder.Failure) {
         self.init(
-            store: store, life: life,
-            sequence: SequenceNumber(try reader.positive("a snapshot's number")))
-    }
-
-    func write(to writer: inout FrameWriter) {
-        store.write(to: &writer)
-        writer.number(life)
-        writer.number(sequence)
+            store: try coder.field(value?.store),
+            life: try coder.positive(value?.life, "a store's life"),
+            sequence: try coder.positive(value?.sequence, "a snapshot's number"))
     }
 }
 
-extension Load: WireField {
-    static let bytesMin = 8 + SnapshotPlace.bytesMin + 8 + 4 + 8
-
-    init(reading reader: inout FrameReader) throws(WireError) {
-        let request = try reader.fixed(UInt64.self, "a request's number")
-        let place = try SnapshotPlace(reading: &reader)
-        let offset = try reader.number("where the bytes begin")
-        let limitBytes = try reader.fixed(UInt32.self, "a limit in bytes")
+extension Load: WireRecord {
+    init<Coder: FieldCoder>(_ value: Self?, _ coder: inout Coder) throws(Coder.Failure) {
         self.init(
-            request: request, place: place, offset: offset, limitBytes: limitBytes,
-            acknowledged: try reader.fixed(UInt64.self, "a delivery tag"))
-    }
-
-    func write(to writer: inout FrameWriter) {
-        writer.fixed(request)
-        place.write(to: &writer)
-        writer.number(offset)
-        writer.fixed(limitBytes)
-        writer.fixed(acknowledged)
+            request: try coder.field(value?.request, "a request's number"),
+            place: try coder.field(value?.place),
+            offset: try coder.number(value?.offset, "where the bytes begin"),
+            limitBytes: try coder.field(value?.limitBytes, "a limit in bytes"),
+            acknowledged: try coder.field(value?.acknowledged, "a delivery tag"))
     }
 }
 
-extension SnapshotRequest: WireField {
-    static let bytesMin = SnapshotPlace.bytesMin + 8 + 4
-
-    init(reading reader: inout FrameReader) throws(WireError) {
-        let place = try SnapshotPlace(reading: &reader)
-        let offset = try reader.number("where the bytes begin")
+extension SnapshotRequest: WireRecord {
+    init<Coder: FieldCoder>(_ value: Self?, _ coder: inout Coder) throws(Coder.Failure) {
         self.init(
-            place: place, offset: offset,
-            limitBytes: try reader.fixed(UInt32.self, "a limit in bytes"))
-    }
-
-    func write(to writer: inout FrameWriter) {
-        place.write(to: &writer)
-        writer.number(offset)
-        writer.fixed(limitBytes)
+            place: try coder.field(value?.place),
+            offset: try coder.number(value?.offset, "where the bytes begin"),
+            limitBytes: try coder.field(value?.limitBytes, "a limit in bytes"))
     }
 }
 
-extension SnapshotChunk: WireField {
-    static let bytesMin = SnapshotPlace.bytesMin + 8 + 8 + 4
-
-    init(reading reader: inout FrameReader) throws(WireError) {
-        let place = try SnapshotPlace(reading: &reader)
-        let offset = try reader.number("where the bytes begin")
-        let at = reader.offset
-        let byteCount = try reader.number("a snapshot's length")
-        let bytes = try reader.block("a part of a snapshot")
-        guard offset <= byteCount, UInt64(bytes.count) <= byteCount - offset else {
-            throw .malformed(at: at, expected: "a length that the part is within")
-        }
+extension SnapshotChunk: WireRecord {
+    init<Coder: FieldCoder>(_ value: Self?, _ coder: inout Coder) throws(Coder.Failure) {
+        let place = try coder.field(value?.place)
+        let offset = try coder.number(value?.offset, "where the bytes begin")
+        let at = coder.offset
+        let byteCount = try coder.number(value?.byteCount, "a snapshot's length")
+        let bytes = try coder.field(value?.bytes, "a part of a snapshot")
+        try coder.check(
+            offset <= byteCount && UInt64(bytes.count) <= byteCount - offset, at: at,
+            "a length that the part is within")
         self.init(place: place, offset: offset, byteCount: byteCount, bytes: bytes)
     }
-
-    func write(to writer: inout FrameWriter) {
-        place.write(to: &writer)
-        writer.number(offset)
-        writer.number(byteCount)
-        writer.block(bytes)
-    }
 }
 
-extension SnapshotServed: WireField {
-    static let bytesMin = 8 + 8 + SnapshotChunk.bytesMin
-
-    init(reading reader: inout FrameReader) throws(WireError) {
-        let request = try reader.fixed(UInt64.self, "a request's number")
-        let deliveryTag = try reader.fixed(UInt64.self, "a delivery tag")
+extension SnapshotServed: WireRecord {
+    init<Coder: FieldCoder>(_ value: Self?, _ coder: inout Coder) throws(Coder.Failure) {
         self.init(
-            request: request, deliveryTag: deliveryTag,
-            chunk: try SnapshotChunk(reading: &reader))
-    }
-
-    func write(to writer: inout FrameWriter) {
-        writer.fixed(request)
-        writer.fixed(deliveryTag)
-        chunk.write(to: &writer)
+            request: try coder.field(value?.request, "a request's number"),
+            deliveryTag: try coder.field(value?.deliveryTag, "a delivery tag"),
+            chunk: try coder.field(value?.chunk))
     }
 }
 
-extension Reload: WireField {
-    static let bytesMin = SnapshotPlace.bytesMin
-
-    init(reading reader: inout FrameReader) throws(WireError) {
-        self.init(place: try SnapshotPlace(reading: &reader))
-    }
-
-    func write(to writer: inout FrameWriter) {
-        place.write(to: &writer)
+extension Reload: WireRecord {
+    init<Coder: FieldCoder>(_ value: Self?, _ coder: inout Coder) throws(Coder.Failure) {
+        self.init(
+            place: try coder.field(value?.place))
     }
 }
