@@ -13,7 +13,7 @@ struct FormerSessionTests {
             log: log, epoch: Epoch(1), predecessor: first == 1 ? .none : Epoch(1),
             first: SequenceNumber(first))
         build(&builder)
-        let body = builder.finish(timestamp: Timestamp(first)).dropFirst(Frame.size)
+        let body = builder.finish(timestamp: Timestamp(Int64(first))).dropFirst(Frame.size)
         return try Commit.decode(body: body)
     }
 
