@@ -16,8 +16,9 @@ struct ObservedPart<State: ValueHolder> {
     @inlinable
     init<Part: Equatable & Sendable>(_ part: any KeyPath<State.Value, Part> & Sendable) {
         var last: Part?
+        let offset = MemoryLayout<State.Value>.offset(of: part)
         self.init(part) { state in
-            let new = state.held[keyPath: part]
+            let new = state.part(part, at: offset)
             defer { last = new }
             return last.map { $0 != new } ?? false
         }

@@ -36,10 +36,11 @@ extension ReadableStore {
         _ part: any KeyPath<State.Value, Part> & Sendable,
         isSame: @escaping @Sendable (Part, Part) -> Bool
     ) -> Signal<Part> {
-        _store.looking { send in
+        let offset = MemoryLayout<State.Value>.offset(of: part)
+        return _store.looking { send in
             var last: Part?
             return { state in
-                let new = state.held[keyPath: part]
+                let new = state.part(part, at: offset)
                 if let last, isSame(last, new) { return }
                 last = new
                 send(new)

@@ -21,7 +21,7 @@ public struct Change<Value> {
 extension Change: Sendable where Value: Sendable {}
 extension Change: Equatable where Value: Equatable {}
 
-/// The changes of a store's value, or of a part of it, as ``Store/changes(of:)`` returns them.
+/// The changes of a store's value, or of a part of it, as ``ReadableStore/changes(of:)`` returns them.
 public struct ValueChanges<Root: Sendable, Value: Sendable>: AsyncSequence, Sendable {
     /// Begins to read, with the changes since the sequence was made.
     private let begin: @Sendable (ChangeReader<Value>) -> AtEnd

@@ -23,6 +23,22 @@ struct ValueSignalTests {
         #expect(seen.withLock { $0 } == [0, 10, 20])
     }
 
+    private final class Owner {}
+
+    @Test func `observers whose owner is gone are freed as others begin to observe`() {
+        let (storage, variable) = (Storage(0), Variable(0))
+        let freed = Seen<String>()
+        for _ in 0..<100 {
+            let owner = Owner()
+            let (first, second) = (Witness { freed.add("part") }, Witness { freed.add("variable") })
+            storage.changed(\.self).observe(duringScopeOf: owner) { _ in first.stay() }
+            variable.signal.observe(duringScopeOf: owner) { _ in second.stay() }
+        }
+        // No value changes.
+        let parts = freed.values.count { $0 == "part" }
+        #expect(parts >= 98 && parts == freed.values.count - parts)
+    }
+
     @Test func `a signal of a part is an asynchronous sequence, too`() async {
         let stock = ModelStore(Stock(left: 3))
         var values = stock.changed(\.left).values.makeAsyncIterator()

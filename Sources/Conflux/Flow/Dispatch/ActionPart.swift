@@ -7,8 +7,7 @@ final class ActionPart<S: State>: DispatchPart, @unchecked Sendable {
     enum Target {
         case store(StoreCore<S>)
         case all
-        /// The store is one here, if there is one, for middleware.
-        case route(any ActionRoute<S>, for: StoreCore<S>?)
+        case route(any ActionRoute<S>)
     }
 
     private let scope: Scope
@@ -24,35 +23,25 @@ final class ActionPart<S: State>: DispatchPart, @unchecked Sendable {
     /// The handle of an action that has taken a route. Through it, the action can be withdrawn.
     private let sent = Mutex<DispatchHandle?>(nil)
 
-    /// Shows an action to the middleware.
+    /// Makes the part of an action that has passed the middleware.
     ///
     /// - Parameters:
-    ///   - action: What happens.
-    ///   - target: Where.
+    ///   - passing: The action.
+    ///   - target: Where it is for.
     ///   - scope: The scope of its stores.
-    ///   - label: The dispatcher's label.
     ///   - isOnMain: Whether it is to be committed on the main queue.
     ///   - watch: Learns whether the action changes anything here.
     ///   - completion: Called once with the outcome.
-    /// - Returns: The part; nil if middleware stops the action.
-    init?(
-        _ action: S.Action, to target: Target, in scope: Scope, _ label: DispatchLabel?,
+    init(
+        _ passing: MiddlewareTable.Passing<S>, to target: Target, in scope: Scope,
         isOnMain: Bool = false, watch: ChangeWatch? = nil,
         _ completion: @escaping @Sendable (Outcome) -> Void = { _ in }
     ) {
-        var core: StoreCore<S>?
-        switch target {
-        case .store(let store): core = store
-        case .route(_, let store): core = store
-        case .all: break
-        }
-        let middleware = scope.middleware
-        guard let passing = middleware.pass(action, to: core, label: label) else { return nil }
         (self.scope, self.target, self.isOnMain, self.watch) = (scope, target, isOnMain, watch)
-        self.action = passing.dispatch.action
+        action = passing.dispatch.action
         // See above.
         nonisolated(unsafe) let passed = passing
-        tally = Tally(ticket: passing.ticket) { outcome in
+        tally = Tally(ticket: passing.ticket) { [middleware = scope.middleware] outcome in
             middleware.end(passed, outcome)
             completion(outcome)
         }
@@ -67,7 +56,7 @@ final class ActionPart<S: State>: DispatchPart, @unchecked Sendable {
     func expect(_ live: [Lane]) -> [Lane] {
         switch target {
         case .store(let core): return [core]
-        case .route(let route, _): self.route = route
+        case .route(let route): self.route = route
         case .all: route = states.routeUnderLock
         }
         if route != nil { return [] }
@@ -162,18 +151,17 @@ extension StoreCore {
         if mayBeAtOnce, !scope.gate.isClosed, let outcome = dispatchUnseen(action, label, mark) {
             return DispatchHandle(outcome)
         }
-        let part = ActionPart(
-            action, to: .store(self), in: scope, label, isOnMain: isOnMain, watch: watch)
-        guard let part else {
+        guard let passing = scope.middleware.pass(action, to: self, label: label) else {
             watch?.end(isChanged: false)
             return DispatchHandle(.failed(.intercepted))
         }
         if mayBeAtOnce, case .free = enter(mark) {
-            let outcome = runEnteredTracked(part.action, part.tally.ticket, mark)
-            part.tally.expect(1)
-            part.tally.report(outcome, order: 0)
+            let outcome = runEnteredTracked(passing.dispatch.action, passing.ticket, mark)
+            scope.middleware.end(passing, outcome)
             return DispatchHandle(outcome)
         }
+        let part = ActionPart(
+            passing, to: .store(self), in: scope, isOnMain: isOnMain, watch: watch)
         scope.take([part]) { watch?.end(isChanged: false) }
         return part.handle
     }
@@ -201,9 +189,9 @@ extension GlobalChannel {
     @discardableResult
     func dispatchWatched(_ action: S.Action) -> DispatchHandle {
         _ = ThreadMark.outsideModels
-        guard let part = ActionPart<S>(action, to: .all, in: scope, nil) else {
-            return DispatchHandle(.failed(.intercepted))
-        }
+        guard let passing = scope.middleware.pass(action, to: nil as StoreCore<S>?, label: nil)
+        else { return DispatchHandle(.failed(.intercepted)) }
+        let part = ActionPart<S>(passing, to: .all, in: scope)
         scope.take([part])
         return part.handle
     }
@@ -226,9 +214,10 @@ final class RouteOnly<S: State>: Sendable {
         guard scope.isWatched || core?.isConcerned == true else {
             return route.submit(action, mayWait: !mark.pointee.isNeeded)
         }
-        guard let part = ActionPart(action, to: .route(route, for: core), in: scope, nil) else {
+        guard let passing = scope.middleware.pass(action, to: core, label: nil) else {
             return DispatchHandle(.failed(.intercepted))
         }
+        let part = ActionPart(passing, to: .route(route), in: scope)
         scope.take([part])
         return part.handle
     }

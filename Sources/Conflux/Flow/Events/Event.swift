@@ -141,8 +141,8 @@ extension GlobalChannel: EventChannel {
         guard let action = events?(event), registry.withLock({ !$0.isEmpty || $0.isRouted }) else {
             return nil
         }
-        let part = ActionPart<S>(action, to: .all, in: scope, label, watch: watch, completion)
-        guard let part else { throw .intercepted }
-        return part
+        guard let passing = scope.middleware.pass(action, to: nil as StoreCore<S>?, label: label)
+        else { throw .intercepted }
+        return ActionPart<S>(passing, to: .all, in: scope, watch: watch, completion)
     }
 }

@@ -1,4 +1,16 @@
+import ConfluxVocabulary
 import Dispatch
+import Foundation
+
+/// The system's wall clock, read where no sequencer gives the time.
+enum WallClock {
+    /// The present time.
+    static var now: Timestamp {
+        var time = timespec()
+        clock_gettime(CLOCK_REALTIME, &time)
+        return Timestamp(Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec))
+    }
+}
 
 extension Duration {
     /// The duration as an interval of Dispatch: at most 292 years. A longer one becomes never.
