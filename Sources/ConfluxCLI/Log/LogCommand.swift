@@ -8,10 +8,8 @@ import Synchronization
 
 /// `conflux log`: shows the entries of the log in their order.
 enum LogCommand {
-    private static let number = ValueParser<UInt64>.integer(in: 1...UInt64(Int64.max))
-        .map { SequenceNumber($0) }
     private static let from = Option<SequenceNumber?>(
-        "--from", valueName: "SEQ", parse: number,
+        "--from", valueName: "SEQ", parse: .sequence,
         summary: "The first entry. If omitted, the oldest entry that the log still holds.")
     private static let tail = Option<UInt64?>(
         "--tail", valueName: "N", parse: .integer(in: 1...UInt64(Int64.max)),
@@ -23,7 +21,7 @@ enum LogCommand {
             entries their times; the clock of this machine measures their age.
             """)
     private static let to = Option<SequenceNumber?>(
-        "--to", valueName: "SEQ", parse: number,
+        "--to", valueName: "SEQ", parse: .sequence,
         summary: "The last entry. If omitted, the log's last one.")
     static let follow = Flag(
         "--follow", summary: "Follow new entries until SIGINT.")
@@ -232,6 +230,13 @@ extension CommandFailure {
                 "The log has lost the entries \(from) to \(through). Run the command again.")
         default: return nil
         }
+    }
+}
+
+extension ValueParser where Value == SequenceNumber {
+    /// The number of an entry.
+    static var sequence: ValueParser<SequenceNumber> {
+        ValueParser<UInt64>.integer(in: 1...UInt64(Int64.max)).map { SequenceNumber($0) }
     }
 }
 
