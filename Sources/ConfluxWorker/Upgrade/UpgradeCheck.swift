@@ -151,14 +151,10 @@ package struct UpgradeCheck: Sendable {
                 "\(path) can't be read: \(error.reason(advice: "Name a file with a state in JSON."))"
             )
         }
-        let result: UpgradeFinding.Result
-        do throws(StoreError) {
-            result = .changes(
-                try state.changesByMigration(
-                    bytes, version, environment.arguments[Self.inForce]))
-        } catch {
-            result = .failed(.init(code: error.code.rawValue, message: error.message))
-        }
+        let inForce = environment.arguments[Self.inForce]
+        let result = Result { () throws(StoreError) in
+            try state.changesByMigration(bytes, version, inForce)
+        }.mapError { CommandFailure(.failed, code: $0.code.rawValue, $0.message) }
         return UpgradeFinding(
             store: store, from: version, to: state.schemaVersion, result: result)
     }
@@ -194,7 +190,7 @@ package struct UpgradeCheck: Sendable {
         var seen: SeenState?
         let result: UpgradeFinding.Result
         switch try await connection.state(of: store, status) {
-        case .failure(let failure): result = .failed(failure)
+        case .failure(let failure): result = .failure(failure)
         case .success(let found):
             seen = found
             result = try await UpgradeTrial(
