@@ -41,18 +41,13 @@ enum ExportCommand {
         ])
 
     /// Checks the options, before the command runs.
-    static func make(
-        _ arguments: Invocation
-    ) throws(UsageError) -> (CommandEnvironment) async throws(CommandFailure) -> ExitCode {
+    static func validate(_ arguments: Invocation) throws(UsageError) {
         if let from = arguments[from], let to = arguments[to], from > to {
             throw arguments.usageError("--from \(from) is after --to \(to)")
         }
-        return { environment async throws(CommandFailure) in try await run(environment) }
     }
 
-    private static func run(
-        _ environment: CommandEnvironment
-    ) async throws(CommandFailure) -> ExitCode {
+    static func run(_ environment: CommandEnvironment) async throws(CommandFailure) -> ExitCode {
         let export = HistoryExport(environment.arguments[target])
         do throws(CommandFailure) {
             try await Connection.use(
