@@ -123,7 +123,9 @@ enum Tool {
             return try await Relay.run(
                 invocation, version: ConfluxRelease.version, interruption: interruption)
         case "sequencer": command = SequencerCommand.run
-        case "dispatch": command = try DispatchCommand.make(invocation)
+        case "dispatch":
+            try DispatchCommand.validate(invocation)
+            command = DispatchCommand.run
         case "observe": command = ObserveCommand.run
         case "drop": command = DropCommand.run
         case "reload": command = ReloadCommand.run
@@ -136,11 +138,17 @@ enum Tool {
             command = ContextCommand.run
         case "top": command = TopCommand.run
         case "log skip": command = SkipCommand.run
-        case "log export": command = try ExportCommand.make(invocation)
+        case "log export":
+            try ExportCommand.validate(invocation)
+            command = ExportCommand.run
         case "restore": command = RestoreCommand.run
         case "migrate": command = MigrateCommand.run
-        case "upgrade": command = try UpgradeCommand.make(invocation)
-        case "log": command = try LogCommand.make(invocation)
+        case "upgrade":
+            try UpgradeCommand.validate(invocation)
+            command = UpgradeCommand.run
+        case "log":
+            try LogCommand.validate(invocation)
+            command = LogCommand.run
         default: command = StatusCommand.run
         }
         let environment = CommandEnvironment(

@@ -1,75 +1,53 @@
+import ConfluxNode
 import Dispatch
 import Synchronization
 
-/// Fires once when a wait takes too long.
+/// Fires once when a wait takes too long, or a little later.
 ///
-/// Beginning and ending a wait takes no system call: the timer is set only if it is not set already. When its time has
-/// come, it looks at the wait that there is then.
+/// Beginning and ending a wait takes no system call: a timer looks at the present wait now and then.
 final class Watchdog: Sendable {
-    private struct Wait {
-        /// When it has taken too long; nil if nothing is awaited.
-        var deadline: DispatchTime?
-        /// Whether the timer is set.
-        var isPending = false
-        var hasFired = false
-    }
+    /// How often the timer looks within the longest time of a wait.
+    private static let looks = 50
 
     let timeout: Duration
     // A dispatch source may be used from any thread. It is set once.
     private nonisolated(unsafe) let timer: any DispatchSourceTimer
-    private let wait = Mutex(Wait())
+    /// When the present wait has taken too long, in nanoseconds of the uptime clock.
+    private let deadline = Atomic<UInt64>(.max)
+    private let fired = Atomic(false)
 
     init(_ timeout: Duration, whenFired: @escaping @Sendable () -> Void) {
         self.timeout = timeout
         timer = DispatchSource.makeTimerSource(queue: .global())
+        let interval = max(timeout / Self.looks, .milliseconds(1)).dispatchInterval
+        timer.schedule(deadline: .now() + interval, repeating: interval)
         timer.setEventHandler { [weak self] in
             if self?.look() == true { whenFired() }
         }
-        timer.schedule(deadline: .distantFuture)
-        timer.resume()
+        timer.activate()
     }
 
-    deinit {
-        timer.cancel()
-    }
+    deinit { timer.cancel() }
 
-    var hasFired: Bool { wait.withLock(\.hasFired) }
+    var hasFired: Bool { fired.load(ordering: .acquiring) }
 
     /// Begins a wait.
     func arm() {
-        let nanoseconds = Int(clamping: Int64(timeout / .nanoseconds(1)))
-        let deadline = DispatchTime.now() + .nanoseconds(nanoseconds)
-        let mustSchedule = wait.withLock { wait in
-            wait.deadline = deadline
-            defer { wait.isPending = true }
-            return !wait.isPending
-        }
-        if mustSchedule { timer.schedule(deadline: deadline) }
+        let nanoseconds = UInt64(clamping: Int64(timeout / .nanoseconds(1)))
+        deadline.store(
+            DispatchTime.now().uptimeNanoseconds + nanoseconds, ordering: .releasing)
     }
 
     /// Ends the wait.
-    func disarm() {
-        wait.withLock { $0.deadline = nil }
-    }
+    func disarm() { deadline.store(.max, ordering: .releasing) }
 
-    func cancel() {
-        timer.cancel()
-    }
+    func cancel() { timer.cancel() }
 
-    /// Sets the timer again if the present wait may take longer.
-    ///
-    /// - Returns: Whether it has taken too long, for the first time.
+    /// - Returns: Whether the present wait has taken too long, for the first time.
     private func look() -> Bool {
-        let (isLate, next) = wait.withLock { wait -> (Bool, DispatchTime?) in
-            guard let deadline = wait.deadline, !wait.hasFired else {
-                wait.isPending = false
-                return (false, nil)
-            }
-            if deadline > .now() { return (false, deadline) }
-            wait.hasFired = true
-            return (true, nil)
+        guard DispatchTime.now().uptimeNanoseconds >= deadline.load(ordering: .acquiring) else {
+            return false
         }
-        if let next { timer.schedule(deadline: next) }
-        return isLate
+        return !fired.exchange(true, ordering: .acquiringAndReleasing)
     }
 }

@@ -41,11 +41,13 @@ public enum Worker {
             ])
         await main(description, version) { (arguments, interruption) async throws(UsageError) in
             guard arguments.command != "upgrade" else {
-                let check = try UpgradeCheck.make(arguments, knowing: states)
+                try UpgradeCheck.validate(arguments, knowing: states)
                 let environment = CommandEnvironment(
                     arguments, isJSON: arguments[WorkerOptions.json], lifetime: .limited,
                     interruption: interruption)
-                return await environment.run(check)
+                return await environment.run { environment async throws(CommandFailure) in
+                    try await UpgradeCheck.run(environment, knowing: states)
+                }
             }
             return try await run(
                 arguments, version: version ?? ConfluxRelease.version, states: states,

@@ -72,54 +72,54 @@ enum ContextCommand {
         let file = ContextFile(ProcessInput.variables)
         let arguments = environment.arguments
         var contexts = try file.read()
-        switch arguments.command {
-        case "context set":
-            let name = arguments[name]
-            try set(&contexts, arguments)
-            try file.write(contexts)
-            let hint =
-                contexts.current == name
-                ? "" : "; commands use it after `conflux context use \(name)`"
-            tell(environment, contexts, name, "set: \(name)\(hint)")
-        case "context use":
-            let name = arguments[name]
-            _ = try contexts.fields(of: name)
-            contexts.current = name
-            try file.write(contexts)
-            tell(environment, contexts, name, "in use: \(name)")
-        case "context remove":
-            let name = arguments[name]
-            _ = try contexts.fields(of: name)
-            let wasCurrent = contexts.current == name
-            contexts.named[name] = nil
-            if wasCurrent { contexts.current = nil }
-            try file.write(contexts)
-            tell(
-                environment, contexts, name,
-                "removed: \(name)\(wasCurrent ? "; no context is in use now" : "")")
-        case "context show":
-            guard let name = arguments[shown] ?? contexts.current else {
-                throw CommandFailure(
-                    .notFound, code: "noContext",
-                    "No context is in use. Choose one with `conflux context use NAME`.")
-            }
-            let fields = try contexts.fields(of: name).sorted { $0.key < $1.key }
-            tell(
-                environment, contexts, name,
-                fields.map { "\(Self.optionName($0)) \($1)" }.joined(separator: "\n"))
-        default:
+        guard arguments.describes(Self.name) else {
             for name in contexts.names {
                 let star = contexts.current == name ? "*" : " "
-                tell(
-                    environment, contexts, name,
-                    "\(star) \(name)  \(contexts.named[name]?["connect"] ?? "")")
+                let address = contexts.named[name]?["connect"] ?? ""
+                show(environment, contexts, name, "\(star) \(name)  \(address)")
             }
             if contexts.names.isEmpty {
                 environment.diagnostics.note(
                     "there is no context yet; make one with `conflux context set NAME --connect ADDRESS`"
                 )
             }
+            return .success
         }
+        if arguments.command == "context show" {
+            guard let name = arguments[shown] ?? contexts.current else {
+                throw CommandFailure(
+                    .notFound, code: "noContext",
+                    "No context is in use. Choose one with `conflux context use NAME`.")
+            }
+            let fields = try contexts.fields(of: name).sorted { $0.key < $1.key }
+            let lines = fields.map { "\(Self.optionName($0)) \($1)" }
+            show(environment, contexts, name, lines.joined(separator: "\n"))
+            return .success
+        }
+        let name = arguments[name]
+        var text: String
+        switch arguments.command {
+        case "context set":
+            try set(&contexts, arguments)
+            text = "set: \(name)"
+            if contexts.current != name {
+                text += "; commands use it after `conflux context use \(name)`"
+            }
+        case "context use":
+            _ = try contexts.fields(of: name)
+            contexts.current = name
+            text = "in use: \(name)"
+        default:
+            _ = try contexts.fields(of: name)
+            contexts.named[name] = nil
+            text = "removed: \(name)"
+            if contexts.current == name {
+                contexts.current = nil
+                text += "; no context is in use now"
+            }
+        }
+        try file.write(contexts)
+        show(environment, contexts, name, text)
         return .success
     }
 
@@ -191,7 +191,7 @@ enum ContextCommand {
         }
     }
 
-    private static func tell(
+    private static func show(
         _ environment: CommandEnvironment, _ contexts: Contexts, _ name: String, _ text: String
     ) {
         let fields: JSONFields = ["current": contexts.current == name, "name": name]

@@ -5,7 +5,7 @@ import ConfluxWorker
 import Foundation
 
 /// A user's named sequencers, with the address and the keys for each.
-struct Contexts: Equatable, Sendable {
+struct Contexts: Codable, Sendable {
     /// The values that a context may have: their member names in the file, and the environment
     /// variables that they replace.
     static let members = [
@@ -19,6 +19,11 @@ struct Contexts: Equatable, Sendable {
     var current: String?
 
     var names: [String] { named.keys.sorted() }
+
+    private enum CodingKeys: String, CodingKey {
+        case named = "contexts"
+        case current
+    }
 }
 
 /// The file with a user's contexts. Each command reads it anew. It is always replaced as a whole.
@@ -51,50 +56,20 @@ struct ContextFile: Sendable {
         }
         guard bytes.count <= Self.bytesMax else { throw flawed("it has more than 1 MiB") }
         do throws(CodingFailure) {
-            return try Self.contexts(JSONValue(json: TextLines.afterMark(bytes[...])))
+            let text = Array(TextLines.afterMark(bytes[...]))
+            let contexts = try CanonicalCoder().decode(Contexts.self, from: text)
+            let members = Set(contexts.named.values.flatMap(\.keys))
+            // The file is replaced as a whole, so nothing in it may be passed over.
+            guard try JSONValue(json: CanonicalCoder().encode(contexts)) == JSONValue(json: text),
+                members.isSubset(of: Contexts.members.keys)
+            else {
+                throw CodingFailure(
+                    .invalidText, "it has a member that this version does not know")
+            }
+            return contexts
         } catch {
             throw flawed("\(error)")
         }
-    }
-
-    private static func contexts(_ value: JSONValue) throws(CodingFailure) -> Contexts {
-        var contexts = Contexts()
-        for member in try members(value, "the file") {
-            switch member.key {
-            case "current": contexts.current = try text(member.value, "current")
-            case "contexts":
-                for context in try members(member.value, "contexts") {
-                    var fields: [String: String] = [:]
-                    for field in try members(context.value, context.key) {
-                        guard Contexts.members[field.key] != nil else { throw unknown(field.key) }
-                        fields[field.key] = try text(field.value, field.key)
-                    }
-                    contexts.named[context.key] = fields
-                }
-            default: throw unknown(member.key)
-            }
-        }
-        return contexts
-    }
-
-    private static func members(
-        _ value: JSONValue, _ what: String
-    ) throws(CodingFailure) -> [JSONObject.Member] {
-        guard let object = value.object else {
-            throw CodingFailure(.invalidText, "\(what) is not an object")
-        }
-        return Array(object)
-    }
-
-    private static func text(_ value: JSONValue, _ what: String) throws(CodingFailure) -> String {
-        guard let text = value.string else {
-            throw CodingFailure(.invalidText, "\(what) is not a string")
-        }
-        return text
-    }
-
-    private static func unknown(_ key: String) -> CodingFailure {
-        CodingFailure(.invalidText, "it has a member \"\(key)\" that this version does not know")
     }
 
     /// The failure for a file with other contents.

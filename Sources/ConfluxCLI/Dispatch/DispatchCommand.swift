@@ -98,9 +98,7 @@ enum DispatchCommand {
         ])
 
     /// Checks the parameters before anything else is done.
-    static func make(
-        _ arguments: Invocation
-    ) throws(UsageError) -> (CommandEnvironment) async throws(CommandFailure) -> ExitCode {
+    static func validate(_ arguments: Invocation) throws(UsageError) {
         if arguments[resume] != nil, let text = arguments[action], text != "-" {
             throw arguments.usageError(
                 "--resume continues a stream: name a --file, or - for standard input")
@@ -115,12 +113,9 @@ enum DispatchCommand {
                     "--if-unchanged-since is for one action: each changes the store for the next")
             }
         }
-        return { environment async throws(CommandFailure) in try await run(environment) }
     }
 
-    private static func run(
-        _ environment: CommandEnvironment
-    ) async throws(CommandFailure) -> ExitCode {
+    static func run(_ environment: CommandEnvironment) async throws(CommandFailure) -> ExitCode {
         let arguments = environment.arguments
         let payloadBytesMax = arguments[WorkerOptions.payloadMax]
         let encoder = ActionEncoder(

@@ -4,15 +4,13 @@ import Synchronization
 /// How long a command reads entries of the log: until the last one, until something ends it early, or until no further
 /// entry comes in time.
 final class EntryReading: Sendable {
-    private struct Content {
-        var isEnded = false
-        var failure: CommandFailure?
-        var waiter: CheckedContinuation<Void, Never>?
-        /// Ends the reading if the next commit takes too long; nil if it may take any time.
-        var watchdog: Watchdog?
-    }
+    private let ends: AsyncStream<CommandFailure?>
+    private let continuation: AsyncStream<CommandFailure?>.Continuation
+    private let isEnded = Atomic(false)
+    /// Ends the reading if the next commit takes too long; nil if it may take any time.
+    private let watchdog = Mutex<Watchdog?>(nil)
 
-    private let state = Mutex(Content())
+    init() { (ends, continuation) = AsyncStream.makeStream() }
 
     /// From now on, each commit must come within a time after the last one was taken.
     func limitPauses(to limit: Duration, from address: String) {
@@ -25,14 +23,14 @@ final class EntryReading: Sendable {
                     sequencer prints, or give more time with --timeout.
                     """))
         }
-        state.withLock { $0.watchdog = watchdog }
+        self.watchdog.withLock { $0 = watchdog }
         watchdog.arm()
     }
 
     /// Takes a commit, unless the reading has ended. The time that this takes does not count.
     func take(_ body: () -> Void) {
-        let (isEnded, watchdog) = state.withLock { ($0.isEnded, $0.watchdog) }
-        guard !isEnded else { return }
+        guard !isEnded.load(ordering: .acquiring) else { return }
+        let watchdog = watchdog.withLock { $0 }
         watchdog?.disarm()
         body()
         watchdog?.arm()
@@ -40,30 +38,14 @@ final class EntryReading: Sendable {
 
     /// Ends the reading. Only the first call counts.
     func end(_ failure: CommandFailure? = nil) {
-        let (waiter, watchdog) = state.withLock { state in
-            guard !state.isEnded else {
-                return (nil, nil) as (CheckedContinuation<Void, Never>?, Watchdog?)
-            }
-            state.isEnded = true
-            state.failure = failure
-            defer { state.waiter = nil }
-            return (state.waiter, state.watchdog)
-        }
-        watchdog?.cancel()
-        waiter?.resume()
+        guard !isEnded.exchange(true, ordering: .acquiringAndReleasing) else { return }
+        watchdog.withLock { $0 }?.cancel()
+        continuation.yield(failure)
+        continuation.finish()
     }
 
-    /// Waits for the end.
+    /// Waits for the end, or until the task is cancelled. Call it once.
     ///
-    /// - Returns: Why it came early, if it did.
-    func ended() async -> CommandFailure? {
-        await withCheckedContinuation { continuation in
-            let isEnded = state.withLock { state in
-                if !state.isEnded { state.waiter = continuation }
-                return state.isEnded
-            }
-            if isEnded { continuation.resume() }
-        }
-        return state.withLock { $0.failure }
-    }
+    /// - Returns: Why the end came early, if it did.
+    func ended() async -> CommandFailure? { await ends.first { _ in true } ?? nil }
 }

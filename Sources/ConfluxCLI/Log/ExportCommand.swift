@@ -5,15 +5,13 @@ import ConfluxWorker
 
 /// `conflux log export`: writes a range of the log to a file, with the states that it begins with.
 enum ExportCommand {
-    private static let number = ValueParser<UInt64>.integer(in: 1...UInt64(Int64.max))
-        .map { SequenceNumber($0) }
     private static let file = Operand(
         "FILE", parse: .file, summary: "The file to write. It appears whole or not at all.")
     private static let from = Option<SequenceNumber?>(
-        "--from", valueName: "SEQ", parse: number,
+        "--from", valueName: "SEQ", parse: .sequence,
         summary: "The first entry. If omitted, the first one before which every store has a state.")
     private static let to = Option<SequenceNumber?>(
-        "--to", valueName: "SEQ", parse: number,
+        "--to", valueName: "SEQ", parse: .sequence,
         summary: """
             The last entry. If omitted, the log's last one. If the log does not have it yet, the \
             command waits for it.
@@ -43,18 +41,13 @@ enum ExportCommand {
         ])
 
     /// Checks the options, before the command runs.
-    static func make(
-        _ arguments: Invocation
-    ) throws(UsageError) -> (CommandEnvironment) async throws(CommandFailure) -> ExitCode {
+    static func validate(_ arguments: Invocation) throws(UsageError) {
         if let from = arguments[from], let to = arguments[to], from > to {
             throw arguments.usageError("--from \(from) is after --to \(to)")
         }
-        return { environment async throws(CommandFailure) in try await run(environment) }
     }
 
-    private static func run(
-        _ environment: CommandEnvironment
-    ) async throws(CommandFailure) -> ExitCode {
+    static func run(_ environment: CommandEnvironment) async throws(CommandFailure) -> ExitCode {
         let export = HistoryExport(environment.arguments[target])
         do throws(CommandFailure) {
             try await Connection.use(
@@ -105,13 +98,12 @@ enum ExportCommand {
             if !isWaiting {
                 export.reading.limitPauses(to: connection.timeout, from: connection.core.address)
             }
-            environment.interruption.whenFired {
-                export.reading.end(
-                    CommandFailure(
-                        .interrupted,
-                        "The export was interrupted, and there is no file. Run it again."))
-            }
             if let failure = await export.reading.ended() { throw failure }
+            guard !Task.isCancelled else {
+                throw CommandFailure(
+                    .interrupted,
+                    "The export was interrupted, and there is no file. Run it again.")
+            }
         }
         for store in export.stores {
             guard let start = try await connection.start(of: store) else { continue }

@@ -8,10 +8,8 @@ import Synchronization
 
 /// `conflux log`: shows the entries of the log in their order.
 enum LogCommand {
-    private static let number = ValueParser<UInt64>.integer(in: 1...UInt64(Int64.max))
-        .map { SequenceNumber($0) }
     private static let from = Option<SequenceNumber?>(
-        "--from", valueName: "SEQ", parse: number,
+        "--from", valueName: "SEQ", parse: .sequence,
         summary: "The first entry. If omitted, the oldest entry that the log still holds.")
     private static let tail = Option<UInt64?>(
         "--tail", valueName: "N", parse: .integer(in: 1...UInt64(Int64.max)),
@@ -23,7 +21,7 @@ enum LogCommand {
             entries their times; the clock of this machine measures their age.
             """)
     private static let to = Option<SequenceNumber?>(
-        "--to", valueName: "SEQ", parse: number,
+        "--to", valueName: "SEQ", parse: .sequence,
         summary: "The last entry. If omitted, the log's last one.")
     static let follow = Flag(
         "--follow", summary: "Follow new entries until SIGINT.")
@@ -87,46 +85,37 @@ enum LogCommand {
         subcommands: [SkipCommand.description, ExportCommand.description], runsAlone: true)
 
     /// Checks the options, before the command runs.
-    static func make(
-        _ arguments: Invocation
-    ) throws(UsageError) -> (CommandEnvironment) async throws(CommandFailure) -> ExitCode {
+    static func validate(_ arguments: Invocation) throws(UsageError) {
         if let from = arguments[from], let to = arguments[to], from > to {
             throw arguments.usageError("--from \(from) is after --to \(to)")
         }
-        let anchor = arguments[expect]
-        if anchor != nil, arguments[verify] == nil {
+        if arguments[expect] != nil, arguments[verify] == nil {
             throw arguments.usageError("--expect needs --verify")
         }
-        if let folder = arguments[verify] {
-            return { environment async throws(CommandFailure) in
-                let verification = try verify(folder, environment, expecting: anchor)
-                let found = anchor.map { ", with the anchor of entry \($0.number)" } ?? ""
-                environment.show(verification.fields, "intact\(found): \(verification.text)")
-                return .success
-            }
-        }
-        return { environment async throws(CommandFailure) in try await run(environment) }
     }
 
     /// Checks every entry of a log on disk.
     private static func verify(
-        _ folder: String, _ environment: CommandEnvironment, expecting anchor: LogAnchor?
-    ) throws(CommandFailure) -> LogVerification {
+        _ folder: String, _ environment: CommandEnvironment
+    ) throws(CommandFailure) -> ExitCode {
+        let anchor = environment.arguments[expect]
         let progress = LogProgress()
         let file = try failing { () throws(LogError) in try SQLiteLogFile(directory: folder) }
-        defer {
-            file.close()
-            progress.end()
-        }
-        return try LogVerification(
-            of: file, expecting: anchor, unless: { environment.interruption.reason != nil },
-            progress: progress.checked)
+        defer { file.close() }
+        let verification = try Result { () throws(CommandFailure) in
+            defer { progress.end() }
+            return try LogVerification(
+                of: file, expecting: anchor, unless: { environment.interruption.reason != nil },
+                progress: progress.checked)
+        }.get()
+        let found = anchor.map { ", with the anchor of entry \($0.number)" } ?? ""
+        environment.show(verification.fields, "intact\(found): \(verification.text)")
+        return .success
     }
 
-    private static func run(
-        _ environment: CommandEnvironment
-    ) async throws(CommandFailure) -> ExitCode {
+    static func run(_ environment: CommandEnvironment) async throws(CommandFailure) -> ExitCode {
         let arguments = environment.arguments
+        if let folder = arguments[verify] { return try verify(folder, environment) }
         let printer = EntryPrinter(
             environment.output, isJSON: environment.isJSON, target: arguments[target],
             since: arguments[since].map {
@@ -232,6 +221,13 @@ extension CommandFailure {
                 "The log has lost the entries \(from) to \(through). Run the command again.")
         default: return nil
         }
+    }
+}
+
+extension ValueParser where Value == SequenceNumber {
+    /// The number of an entry.
+    static var sequence: ValueParser<SequenceNumber> {
+        ValueParser<UInt64>.integer(in: 1...UInt64(Int64.max)).map { SequenceNumber($0) }
     }
 }
 

@@ -7,8 +7,7 @@ import Synchronization
 /// `conflux log skip`: removes an entry's effect in every process.
 enum SkipCommand {
     private static let sequence = Operand(
-        "SEQ",
-        parse: ValueParser<UInt64>.integer(in: 1...UInt64(Int64.max)).map { SequenceNumber($0) },
+        "SEQ", parse: .sequence,
         summary: "The number of an action's entry, as storeStopped or conflux log shows it.")
 
     static let description = Command(

@@ -38,17 +38,15 @@ enum UpgradeCommand {
             .init("Check all stores", "conflux upgrade --check"),
         ])
 
-    /// Prepares the command.
-    static func make(
-        _ arguments: Invocation
-    ) throws(UsageError) -> (CommandEnvironment) async throws(CommandFailure) -> ExitCode {
+    /// Checks the parameters before anything else is done.
+    static func validate(_ arguments: Invocation) throws(UsageError) {
         if arguments[UpgradeCheck.check] {
             guard arguments[version] == nil, !arguments[replay] else {
                 throw arguments.usageError("--check takes neither --to nor --replay")
             }
-            return try UpgradeCheck.make(arguments, knowing: BuiltinStates.hosted)
+            return try UpgradeCheck.validate(arguments, knowing: BuiltinStates.hosted)
         }
-        guard let store = arguments[UpgradeCheck.store] else {
+        guard arguments[UpgradeCheck.store] != nil else {
             throw arguments.usageError("name the STORE, or say --check")
         }
         guard arguments[UpgradeCheck.file] == nil, arguments[UpgradeCheck.schemaVersion] == nil,
@@ -56,16 +54,14 @@ enum UpgradeCommand {
         else {
             throw arguments.usageError("--file, --schema-version and --in-force need --check")
         }
-        return { (environment) async throws(CommandFailure) in
-            try await upgrade(store, environment)
-        }
     }
 
-    private static func upgrade(
-        _ name: StoreName, _ environment: CommandEnvironment
-    ) async throws(CommandFailure) -> ExitCode {
-        let version = environment.arguments[version] ?? 0
-        let mayReplay = environment.arguments[replay]
+    static func run(_ environment: CommandEnvironment) async throws(CommandFailure) -> ExitCode {
+        let arguments = environment.arguments
+        guard let name = arguments[UpgradeCheck.store], !arguments[UpgradeCheck.check] else {
+            return try await UpgradeCheck.run(environment, knowing: BuiltinStates.hosted)
+        }
+        let (version, mayReplay) = (arguments[version] ?? 0, arguments[replay])
         return try await StoreDecision.make(
             about: name, environment,
             for: { .upgraded(name, life: $0, version: version, mayReplay: mayReplay) },

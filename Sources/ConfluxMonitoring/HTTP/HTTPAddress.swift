@@ -10,6 +10,8 @@ package struct HTTPAddress: Sendable {
     let storage: [UInt8]
     /// Whether it is an IPv6 address.
     let isIPv6: Bool
+    /// Whether only this machine can reach it: 127/8 and ::1.
+    package let isLocal: Bool
     private let host: String
     private let port: UInt16
 
@@ -40,6 +42,7 @@ package struct HTTPAddress: Sendable {
             address.sin_addr = ipv4
             storage = withUnsafeBytes(of: address) { Array($0) }
             isIPv6 = false
+            isLocal = UInt32(bigEndian: ipv4.s_addr) >> 24 == 127
         } else {
             guard host.hasPrefix("["), host.hasSuffix("]") else { throw invalid }
             var ipv6 = in6_addr()
@@ -55,23 +58,12 @@ package struct HTTPAddress: Sendable {
             address.sin6_addr = ipv6
             storage = withUnsafeBytes(of: address) { Array($0) }
             isIPv6 = true
-        }
-        self.host = host
-        self.port = port
-    }
-
-    /// Whether only this machine can reach it: 127/8 and ::1.
-    package var isLocal: Bool {
-        storage.withUnsafeBytes { bytes in
-            guard isIPv6 else {
-                let address = bytes.loadUnaligned(as: sockaddr_in.self).sin_addr
-                return UInt32(bigEndian: address.s_addr) >> 24 == 127
-            }
-            let address = bytes.loadUnaligned(as: sockaddr_in6.self).sin6_addr
-            return withUnsafeBytes(of: address) {
+            isLocal = withUnsafeBytes(of: ipv6) {
                 $0.dropLast().allSatisfy { $0 == 0 } && $0.last == 1
             }
         }
+        self.host = host
+        self.port = port
     }
 
     /// The address with the port that was bound.

@@ -29,7 +29,7 @@ package final class HTTPExchange: @unchecked Sendable {
     private let tooLong: @Sendable () -> HTTPAnswer
     private let work: @Sendable ([UInt8], HTTPExchange) -> Void
     private let state = Mutex(State())
-    /// What is left of the stream's last part, in reverse order. Only the server's thread uses it.
+    /// What is left of the body, or of the stream's last part, in reverse order. Only the server's thread uses it.
     private var rest: [ArraySlice<UInt8>] = []
 
     init(
@@ -119,11 +119,15 @@ package final class HTTPExchange: @unchecked Sendable {
         }
     }
 
-    /// Reads the stream.
+    /// Begins a body that is there.
+    func begin(_ body: [UInt8]) { rest = body.isEmpty ? [] : [body[...]] }
+
+    /// Reads the body, or the stream.
     ///
     /// - Returns: How many bytes were read; 0 if there are none, and the connection is suspended; nil at the end.
-    func read(_ stream: any HTTPStream, into buffer: UnsafeMutableRawBufferPointer) -> Int? {
+    func read(_ stream: (any HTTPStream)?, into buffer: UnsafeMutableRawBufferPointer) -> Int? {
         while rest.isEmpty {
+            guard let stream else { return nil }
             let isEnding = state.withLock { state in
                 state.isAwake = false
                 return state.isEnding

@@ -300,7 +300,8 @@ package final class HTTPServer: @unchecked Sendable {
         switch (answer.body, exchange) {
         case (.bytes(let bytes), nil): response = conflux_http_response(bytes, bytes.count)
         case (.bytes(let bytes), let exchange?):
-            let reading = Reading(exchange, Whole(bytes), own, conflux_http_socket(connection))
+            exchange.begin(bytes)
+            let reading = Reading(exchange, nil, own, conflux_http_socket(connection))
             response = reading.response(byteCount: UInt64(bytes.count))
         case (.stream(let stream), let exchange?):
             let reading = Reading(exchange, stream, own, conflux_http_socket(connection))
@@ -317,30 +318,19 @@ package final class HTTPServer: @unchecked Sendable {
         return MHD_queue_response(connection, answer.status, response)
     }
 
-    /// A body that is there.
-    // Sendable: only the server's thread uses it.
-    private final class Whole: HTTPStream, @unchecked Sendable {
-        private var bytes: [UInt8]?
-
-        init(_ bytes: [UInt8]) { self.bytes = bytes }
-
-        func next() -> HTTPPart {
-            defer { bytes = nil }
-            return bytes.map { .bytes([$0]) } ?? .end
-        }
-    }
-
     /// What libmicrohttpd keeps of a body. Whoever reads it must take each part in time; a stream may wait for parts.
     private final class Reading {
         private static let blockBytes = 16 << 10
 
         private let exchange: HTTPExchange
-        private let stream: any HTTPStream
+        /// nil for a body that is there.
+        private let stream: (any HTTPStream)?
         private let context: Context
         private let socket: Int32
 
         init(
-            _ exchange: HTTPExchange, _ stream: any HTTPStream, _ context: Context, _ socket: Int32
+            _ exchange: HTTPExchange, _ stream: (any HTTPStream)?, _ context: Context,
+            _ socket: Int32
         ) {
             (self.exchange, self.stream) = (exchange, stream)
             (self.context, self.socket) = (context, socket)

@@ -25,13 +25,8 @@ package enum EventLevel: String, Sendable, CaseIterable, Comparable {
         left.rank < right.rank
     }
 
-    private var rank: Int {
-        switch self {
-        case .info: 0
-        case .warning: 1
-        case .error: 2
-        }
-    }
+    /// The least important level comes first.
+    private var rank: Int { Self.allCases.firstIndex(of: self) ?? 0 }
 
     /// The option for the least level that a service prints.
     package static let option = Option<EventLevel>(

@@ -75,11 +75,6 @@ package final class StandardOutput: Sendable {
 
     /// Adds a line and writes it out.
     package func print(_ line: String) {
-        print(Array(line.utf8))
-    }
-
-    /// Adds a line and writes it out.
-    package func print(_ line: [UInt8]) {
         add(line)
         flush()
     }

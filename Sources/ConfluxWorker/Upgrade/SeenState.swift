@@ -13,8 +13,6 @@ struct SeenState: Sendable {
     let inForce: StateVersion
 }
 
-extension UpgradeFinding.Failure: Error {}
-
 /// Asks for the states of stores, and changes nothing.
 extension Connection {
     /// The newest state of a store: of the nodes that host it, or the newest snapshot in the log if none does.
@@ -26,7 +24,7 @@ extension Connection {
     /// - Throws: ``CommandFailure`` if the connection has ended.
     func state(
         of store: StoreStatus, _ status: SequencerStatus
-    ) async throws(CommandFailure) -> Result<SeenState, UpgradeFinding.Failure> {
+    ) async throws(CommandFailure) -> Result<SeenState, CommandFailure> {
         // A stopped replica may have the form of an older version.
         let stopped = Set(store.stopped.map(\.node))
         let former = Set(status.sessions.filter { stopped.contains($0.incarnation) }.map(\.name))
@@ -35,7 +33,7 @@ extension Connection {
                 to: .observe(store.store, node: nil, after: .zero), patience: timeout)
         }
         var newest: SeenState?
-        var failure: UpgradeFinding.Failure?
+        var failure: CommandFailure?
         for await answer in answers {
             switch answer.body {
             case .state(_, let sequence, let bytes) where !former.contains(answer.node):
@@ -46,7 +44,7 @@ extension Connection {
                         base: sequence, schemaVersion: store.schemaVersion, digest: nil))
             case .failed(.notHosted, _): break
             case .failed(let reason, let message):
-                failure = .init(code: "\(reason)", message: "\(message).")
+                failure = CommandFailure(unanswered: reason, message)
             default: break
             }
         }
@@ -61,7 +59,7 @@ extension Connection {
 
     private func snapshot(
         of store: StoreName
-    ) async throws(CommandFailure) -> Result<SeenState, UpgradeFinding.Failure> {
+    ) async throws(CommandFailure) -> Result<SeenState, CommandFailure> {
         var former: SnapshotOffer?
         while let start = try await start(of: store) {
             let snapshot: Snapshot
@@ -70,9 +68,7 @@ extension Connection {
             } catch {
                 guard error.code == CommandFailure.snapshotGone else { throw error }
                 // A newer one may have taken its place meanwhile.
-                guard former != start.offer else {
-                    return .failure(.init(code: error.code, message: error.message))
-                }
+                guard former != start.offer else { return .failure(error) }
                 former = start.offer
                 continue
             }
@@ -84,6 +80,9 @@ extension Connection {
                         base: snapshot.sequence, schemaVersion: start.version.version,
                         digest: start.version.migrated)))
         }
-        return .failure(.init(code: "notHosted", message: "\(store) was dropped meanwhile."))
+        return .failure(
+            CommandFailure(
+                .notFound, code: "notHosted",
+                "\(store) was dropped meanwhile. Run the command again."))
     }
 }

@@ -78,16 +78,15 @@ package struct UpgradeCheck: Sendable {
     private let states: [HostedState]
     private let timeout: Duration
 
-    /// Prepares the command.
+    /// Checks the parameters before anything else is done.
     ///
     /// - Parameters:
     ///   - arguments: The command and its values.
     ///   - states: The states that the program knows.
-    /// - Returns: The command.
     /// - Throws: A usage error if options don't fit, or a store's state is unknown.
-    package static func make(
+    package static func validate(
         _ arguments: Invocation, knowing states: [HostedState]
-    ) throws(UsageError) -> (CommandEnvironment) async throws(CommandFailure) -> ExitCode {
+    ) throws(UsageError) {
         guard arguments[check] else {
             throw arguments.usageError("say --check: this command only checks")
         }
@@ -99,12 +98,21 @@ package struct UpgradeCheck: Sendable {
         guard arguments[inForce] == nil || count == 2 else {
             throw arguments.usageError("--in-force needs --file")
         }
-        return { (environment) async throws(CommandFailure) in
-            try await UpgradeCheck(
-                environment: environment, states: states,
-                timeout: environment.arguments[WorkerOptions.timeout]
-            ).run()
-        }
+    }
+
+    /// Runs the command.
+    ///
+    /// - Parameters:
+    ///   - environment: The command's environment.
+    ///   - states: The states that the program knows.
+    /// - Returns: How the command ends.
+    /// - Throws: Why nothing could be checked.
+    package static func run(
+        _ environment: CommandEnvironment, knowing states: [HostedState]
+    ) async throws(CommandFailure) -> ExitCode {
+        let timeout = environment.arguments[WorkerOptions.timeout]
+        return try await UpgradeCheck(environment: environment, states: states, timeout: timeout)
+            .run()
     }
 
     private static func state(of store: StoreName, in states: [HostedState]) -> HostedState? {
@@ -151,14 +159,10 @@ package struct UpgradeCheck: Sendable {
                 "\(path) can't be read: \(error.reason(advice: "Name a file with a state in JSON."))"
             )
         }
-        let result: UpgradeFinding.Result
-        do throws(StoreError) {
-            result = .changes(
-                try state.changesByMigration(
-                    bytes, version, environment.arguments[Self.inForce]))
-        } catch {
-            result = .failed(.init(code: error.code.rawValue, message: error.message))
-        }
+        let inForce = environment.arguments[Self.inForce]
+        let result = Result { () throws(StoreError) in
+            try state.changesByMigration(bytes, version, inForce)
+        }.mapError { CommandFailure(.failed, code: $0.code.rawValue, $0.message) }
         return UpgradeFinding(
             store: store, from: version, to: state.schemaVersion, result: result)
     }
@@ -194,7 +198,7 @@ package struct UpgradeCheck: Sendable {
         var seen: SeenState?
         let result: UpgradeFinding.Result
         switch try await connection.state(of: store, status) {
-        case .failure(let failure): result = .failed(failure)
+        case .failure(let failure): result = .failure(failure)
         case .success(let found):
             seen = found
             result = try await UpgradeTrial(

@@ -3,30 +3,20 @@ import ConfluxVocabulary
 
 /// What the check of one store found.
 struct UpgradeFinding: Sendable {
-    /// Why the store could not be opened.
-    struct Failure: Sendable, Equatable {
-        /// The kind, for scripts.
-        let code: String
-        /// What happened and what to do.
-        let message: String
-    }
-
     let store: StoreName
     /// The schema version of its state.
     let from: Int
     /// The schema version of this program.
     let to: Int
+    /// What the migration changes, or why the store could not be opened.
     let result: Result
     /// The number of the last entry in its state; nil if the state is from a file.
     var sequence: SequenceNumber?
 
-    enum Result: Sendable, Equatable {
-        case changes([JSONChange])
-        case failed(Failure)
-    }
+    typealias Result = Swift.Result<[JSONChange], CommandFailure>
 
     var hasFailed: Bool {
-        if case .failed = result { true } else { false }
+        if case .failure = result { true } else { false }
     }
 
     /// The most changes of a store that are shown to people.
@@ -37,8 +27,8 @@ struct UpgradeFinding: Sendable {
         let versions = from == to ? "version \(from)" : "version \(from) to \(to)"
         let title = "\(store), \(versions)\(sequence.map { ", at \($0)" } ?? "")"
         switch result {
-        case .failed(let failure): return "\(title): failed: \(failure.message)"
-        case .changes(let changes):
+        case .failure(let failure): return "\(title): failed: \(failure.message)"
+        case .success(let changes):
             if changes.isEmpty { return "\(title): nothing changes" }
             var lines = changes.prefix(Self.changesShownMax).map { "  \($0)" }
             if changes.count > lines.count {
@@ -52,26 +42,25 @@ struct UpgradeFinding: Sendable {
     var json: JSONValue {
         var fields: JSONFields = ["from": from, "sequence": sequence, "store": store, "to": to]
         switch result {
-        case .changes(let changes):
+        case .success(let changes):
             fields["changes"] = changes.map { change in
                 JSONObject([
                     "new": change.new, "old": change.old, "path": change.path.description,
                 ])
             }
-        case .failed(let failure):
-            fields["failure"] = JSONObject(["code": failure.code, "message": failure.message])
+        case .failure(let failure): fields["failure"] = failure
         }
         return JSONObject(fields).json
     }
 }
 
-extension UpgradeFinding.Result {
+extension Result where Success == [JSONChange], Failure == CommandFailure {
     /// Reads the result from the line of another process; nil if it has none.
     init?(line: JSONValue) throws(CodingFailure) {
         if let failure = line["/failure"]?.object,
             let code = failure["code"]?.string, let message = failure["message"]?.string
         {
-            self = .failed(.init(code: code, message: message))
+            self = .failure(CommandFailure(.failed, code: code, message))
         } else if let rows = line["/changes"]?.array {
             var changes: [JSONChange] = []
             for row in rows {
@@ -79,7 +68,7 @@ extension UpgradeFinding.Result {
                 changes.append(
                     JSONChange(path: try JSONPointer(path), old: row["/old"], new: row["/new"]))
             }
-            self = .changes(changes)
+            self = .success(changes)
         } else {
             return nil
         }

@@ -53,19 +53,19 @@ struct UpgradeTrial {
 
     private func compare(in folder: URL) async throws(CommandFailure) -> UpgradeFinding.Result {
         let first = try await migrate(in: folder)
-        guard case .changes(let changes) = first else { return first }
+        guard case .success(let changes) = first else { return first }
         let second = try await migrate(in: folder)
-        guard case .changes(let others) = second else { return second }
+        guard case .success(let others) = second else { return second }
         guard changes != others else { return first }
         let place = zip(changes, others).first { $0 != $1 }?.0.path
-        return .failed(
-            .init(
-                code: "migrationFailed",
-                message: """
-                    Two processes of this program migrate the same state of \(store) differently\
-                    \(place.map { $0.tokens.isEmpty ? "" : " at \($0)" } ?? ""). Replicas would differ like \
-                    this: let migrate(_:from:) depend on nothing but its arguments.
-                    """))
+        return .failure(
+            CommandFailure(
+                .failed, code: "migrationFailed",
+                """
+                Two processes of this program migrate the same state of \(store) differently\
+                \(place.map { $0.tokens.isEmpty ? "" : " at \($0)" } ?? ""). Replicas would differ like \
+                this: let migrate(_:from:) depend on nothing but its arguments.
+                """))
     }
 
     private func migrate(in folder: URL) async throws(CommandFailure) -> UpgradeFinding.Result {
@@ -92,7 +92,7 @@ struct UpgradeTrial {
             {
                 return result
             }
-            return .failed(failure(of: end, try lines(of: errors)))
+            return .failure(failure(of: end, try lines(of: errors)))
         } catch {
             throw CommandFailure(
                 .failed, "The check of \(store) printed no result that can be read: \(error)")
@@ -105,28 +105,29 @@ struct UpgradeTrial {
 
     private func failure(
         of end: OwnProgram.End, _ errors: [String]
-    ) -> UpgradeFinding.Failure {
+    ) -> CommandFailure {
         let said = errors.last { $0.contains("Fatal error") } ?? errors.last
         let last = said.map { ": \($0)" } ?? ""
         return switch end {
         case .late:
-            .init(
-                code: "timedOut",
-                message: """
-                    The migration of \(store) did not end within \(timeout). Correct migrate(_:from:), or wait \
-                    longer (--timeout). A worker with this program would not end either.
-                    """)
+            CommandFailure(
+                .timedOut,
+                """
+                The migration of \(store) did not end within \(timeout). Correct migrate(_:from:), or wait \
+                longer (--timeout). A worker with this program would not end either.
+                """)
         case .signal(let number):
-            .init(
-                code: "trapped",
-                message: """
-                    The migration of \(store) ended its process by signal \(number)\(last). A worker with this \
-                    program would die of it: correct migrate(_:from:).
-                    """)
+            CommandFailure(
+                .failed, code: "trapped",
+                """
+                The migration of \(store) ended its process by signal \(number)\(last). A worker with this \
+                program would die of it: correct migrate(_:from:).
+                """)
         case .exit(let status):
-            .init(
-                code: "trapped",
-                message: "The process that migrated \(store) ended with \(status)\(last).")
+            CommandFailure(
+                .failed, code: "trapped",
+                "The process that migrated \(store) ended with \(status)\(last). Correct migrate(_:from:)."
+            )
         }
     }
 }

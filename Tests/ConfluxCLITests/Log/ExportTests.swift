@@ -118,7 +118,7 @@ import Testing
                             guard case .run(let invocation) = try Tool.program.parse(words) else {
                                 return
                             }
-                            _ = try ExportCommand.make(invocation)
+                            try ExportCommand.validate(invocation)
                         }
                     } else {
                         #expect(try await Run.tool(words).exitCode == .notFound)
