@@ -125,9 +125,9 @@ extension Batch {
             payload.withUnsafeBytes { rewritten.append(row: entry.target, payload: $0) }
         }
         let head = encoded[encoded.startIndex..<entries.startIndex]
-        let bytes = rewritten.take(behind: head)
+        let outline = BatchOutline(
+            firstCounter: firstCounter, settled: settled, kind: kind, count: count)
         return Batch(
-            firstCounter: firstCounter, settled: settled, kind: kind, targets: targets,
-            count: count, entries: bytes.dropFirst(head.count), encoded: bytes)
+            outline, targets, encoded: rewritten.take(behind: head), headBytes: head.count)
     }
 }

@@ -38,18 +38,20 @@ public struct Batch: Sendable, Equatable {
     /// Whether its actions are withdrawn.
     public var isVoid: Bool { kind == .void }
 
-    /// For code that encodes, decodes or cuts batches. The caller keeps ``encoded`` consistent with
-    /// the rest.
-    init(
-        firstCounter: UInt64, settled: UInt64, kind: Kind, targets: [BatchTarget],
-        count: UInt32, entries: Bytes, encoded: Bytes
-    ) {
-        self.firstCounter = firstCounter
-        self.settled = settled
-        self.kind = kind
+    /// For code that encodes, decodes or cuts batches. The caller keeps the parts consistent.
+    ///
+    /// - Parameters:
+    ///   - outline: Its fields.
+    ///   - targets: Its table.
+    ///   - encoded: The whole batch.
+    ///   - headBytes: How many of these bytes come before the entries.
+    init(_ outline: BatchOutline, _ targets: [BatchTarget], encoded: Bytes, headBytes: Int) {
+        firstCounter = outline.firstCounter
+        settled = outline.settled
+        kind = outline.kind
+        count = outline.count
         self.targets = targets
-        self.count = count
-        self.entries = entries
+        entries = encoded.dropFirst(headBytes)
         self.encoded = encoded
     }
 }

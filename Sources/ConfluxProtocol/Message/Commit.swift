@@ -42,34 +42,28 @@ public struct Commit: Sendable, Equatable {
     ///   cut.
     /// - Returns: At least one commit.
     package func slices(bytesMax: Int) -> [Commit] {
-        var slices: [Commit] = []
+        var ends: Set<SequenceNumber> = []
         var next = first
-        var blocks: [Block] = []
         var byteCount = 0
-        func cut() {
-            guard !blocks.isEmpty else { return }
-            let count = blocks.reduce(0) { $0 + $1.count }
-            slices.append(
-                Commit(
-                    log: log, epoch: epoch, predecessor: predecessor, first: next, count: count,
-                    timestamp: timestamp, blocks: blocks))
-            next = next.advanced(by: UInt64(count))
-            blocks = []
+        func add(_ entries: UInt32, bytes: Int) {
+            next = next.advanced(by: UInt64(entries))
+            byteCount += bytes
+            guard byteCount >= bytesMax else { return }
+            ends.insert(SequenceNumber(next.rawValue - 1))
             byteCount = 0
         }
-        for block in self.blocks {
-            guard case .batch(let incarnation, let batch) = block else {
-                blocks.append(block)
+        for block in blocks {
+            guard case .batch(_, let batch) = block else {
+                add(1, bytes: 0)
                 continue
             }
-            for part in batch.slices(bytesMax: bytesMax) {
-                blocks.append(.batch(incarnation, part))
-                byteCount += part.entries.count
-                if byteCount >= bytesMax { cut() }
+            if batch.isAtomic || byteCount + batch.entries.count < bytesMax {
+                add(batch.count, bytes: batch.entries.count)
+            } else {
+                for entry in batch.parsedEntries { add(1, bytes: entry.payload.count + 2) }
             }
         }
-        cut()
-        return slices
+        return cut(behind: ends)
     }
 
     /// The same entries, in the same order, in commits that end where the caller says.

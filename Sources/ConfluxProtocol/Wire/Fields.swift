@@ -13,6 +13,7 @@ extension FrameReader {
 
     /// Reads a number of at most 2⁶³ − 1. Signed 64 bits hold it in any language, and adding a
     /// count to it overflows nowhere.
+    @inline(__always)
     mutating func number(_ expected: String) throws(WireError) -> UInt64 {
         let at = offset
         let value = try fixed(UInt64.self, expected)
@@ -23,6 +24,7 @@ extension FrameReader {
     }
 
     /// Reads a number of at least 1.
+    @inline(__always)
     mutating func positive(_ expected: String) throws(WireError) -> UInt64 {
         let at = offset
         let value = try number(expected)
@@ -32,6 +34,7 @@ extension FrameReader {
 
     /// Reads how many consecutive numbers begin with `first`: at least one. The last of them is
     /// also a ``number(_:)``.
+    @inline(__always)
     mutating func run(from first: UInt64, _ expected: String) throws(WireError) -> UInt32 {
         let at = offset
         let value = try fixed(UInt32.self, expected)

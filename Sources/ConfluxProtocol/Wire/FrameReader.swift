@@ -35,6 +35,7 @@ struct FrameReader {
     var remaining: Int { end - position }
 
     /// Reads a little-endian number of a fixed width.
+    @inline(__always)
     mutating func fixed<Value: FixedWidthInteger>(
         _ type: Value.Type, _ expected: String
     ) throws(WireError) -> Value {

@@ -14,14 +14,7 @@ extension Batch {
             firstCounter > 0 && count > 0, "\(count) counters from \(firstCounter) are none")
         let outline = BatchOutline(
             firstCounter: firstCounter, settled: settled, kind: .void, count: count)
-        var writer = FrameWriter()
-        writer.reserve(BatchLayout.fixedBytes)
-        BatchLayout.writePrefix(outline, rows: 0, to: &writer)
-        writer.fixed(UInt32(0))  // no extensions
-        let bytes = writer.take()[...]
-        return Batch(
-            firstCounter: firstCounter, settled: settled, kind: .void, targets: [], count: count,
-            entries: bytes.suffix(0), encoded: bytes)
+        return Batch(outline, [], entries: [])
     }
 
     /// This batch with some of its counters withdrawn: its parts in their order, with void parts

@@ -99,11 +99,21 @@ extension Batch {
         BatchLayout.writePrefix(outline, rows: targets.count, to: &head)
         head.raw(rows[...])
         head.conditions(of: targets)
-        let bytes = buffer.take(behind: head.bytes[...])
         self.init(
-            firstCounter: outline.firstCounter, settled: outline.settled, kind: outline.kind,
-            targets: targets, count: outline.count, entries: bytes.dropFirst(head.bytes.count),
-            encoded: bytes)
+            outline, targets, encoded: buffer.take(behind: head.bytes[...]),
+            headBytes: head.bytes.count)
+    }
+
+    /// Makes a batch of entries that are encoded.
+    init(_ outline: BatchOutline, _ targets: [BatchTarget], entries: Bytes) {
+        var writer = FrameWriter()
+        writer.reserve(BatchLayout.fixedBytes + entries.count)
+        BatchLayout.writePrefix(outline, rows: targets.count, to: &writer)
+        for target in targets { target.write(to: &writer) }
+        writer.conditions(of: targets)
+        let headBytes = writer.bytes.count
+        writer.raw(entries)
+        self.init(outline, targets, encoded: writer.take()[...], headBytes: headBytes)
     }
 
     /// Reads a batch of at most `bytesMax` bytes that fills the rest of the reader.
@@ -154,9 +164,7 @@ extension Batch {
             throw .truncated(at: reader.offset + reader.remaining, expected: "a batch's entries")
         }
         self.init(
-            firstCounter: outline.firstCounter, settled: outline.settled,
-            kind: outline.kind, targets: targets, count: outline.count,
-            entries: reader.cutRest(), encoded: encoded)
+            outline, targets, encoded: encoded, headBytes: encoded.count - reader.remaining)
     }
 }
 

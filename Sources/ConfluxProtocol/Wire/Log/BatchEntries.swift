@@ -136,31 +136,7 @@ extension Batch {
 
     /// The runs of the wanted entries, each as a batch of its own. An atomic batch is cut, too.
     package func cutting(where isWanted: (_ offset: Int, _ target: Int) -> Bool) -> [Batch] {
-        var runs: [BatchRun] = []
-        var entryStart = entries.startIndex
-        var offset = 0
-        var wasAdmitted = false
-        for entry in parsedEntries {
-            let entryEnd = entry.payload.endIndex
-            let admitted = isWanted(offset, entry.target)
-            if admitted, wasAdmitted {
-                runs[runs.count - 1].count += 1
-                runs[runs.count - 1].upper = entryEnd
-            } else if admitted {
-                runs.append(BatchRun(first: offset, count: 1, lower: entryStart, upper: entryEnd))
-            }
-            wasAdmitted = admitted
-            entryStart = entryEnd
-            offset += 1
-        }
-        if runs.count == 1, runs[0].count == Int(count) { return [self] }
-        return runs.map(cutting)
-    }
-
-    /// The entries in runs of about this many bytes, each as a batch of its own. An atomic batch is one run.
-    func slices(bytesMax: Int) -> [Batch] {
-        guard entries.count > bytesMax, !isAtomic, !isVoid else { return [self] }
-        return runs { $0.upper - $0.lower >= bytesMax }.map(cutting)
+        runs { isWanted($0, $1) ? 0 : nil }
     }
 
     /// The entries in runs, each as a batch of its own. An atomic batch is cut, too.
@@ -168,24 +144,35 @@ extension Batch {
     /// - Parameter isLast: Whether a run ends with the entry at this offset.
     /// - Returns: The batches, in order.
     func cut(behind isLast: (_ offset: Int) -> Bool) -> [Batch] {
-        let runs = runs { isLast($0.first + $0.count - 1) }
-        return runs.count == 1 ? [self] : runs.map(cutting)
+        var number = 0
+        return runs { offset, _ in
+            defer { if isLast(offset) { number += 1 } }
+            return number
+        }
     }
 
-    /// The entries in runs, each of which grows until it is complete.
-    private func runs(until isComplete: (BatchRun) -> Bool) -> [BatchRun] {
+    /// The runs of consecutive entries that get the same number, each as a batch of its own. Entries without a number
+    /// are left out.
+    private func runs(_ number: (_ offset: Int, _ target: Int) -> Int?) -> [Batch] {
         var runs: [BatchRun] = []
-        var run = BatchRun(
-            first: 0, count: 0, lower: entries.startIndex, upper: entries.startIndex)
+        var lower = entries.startIndex
+        var offset = 0
+        var former: Int?
         for entry in parsedEntries {
-            run.count += 1
-            run.upper = entry.payload.endIndex
-            guard isComplete(run) else { continue }
-            runs.append(run)
-            run = BatchRun(
-                first: run.first + run.count, count: 0, lower: run.upper, upper: run.upper)
+            let upper = entry.payload.endIndex
+            let current = number(offset, entry.target)
+            if current != nil, current == former {
+                runs[runs.count - 1].count += 1
+                runs[runs.count - 1].upper = upper
+            } else if current != nil {
+                runs.append(BatchRun(first: offset, count: 1, lower: lower, upper: upper))
+            }
+            former = current
+            lower = upper
+            offset += 1
         }
-        return run.count > 0 ? runs + [run] : runs
+        if runs.count == 1, runs[0].count == Int(count) { return [self] }
+        return runs.map(cutting)
     }
 
     /// Encodes a run of entries anew. The table and the extensions are copied unchanged.
@@ -199,11 +186,7 @@ extension Batch {
         BatchLayout.writePrefix(outline, rows: targets.count, to: &writer)
         writer.raw(head.dropFirst(BatchLayout.prefixBytes))
         writer.raw(entries[run.lower..<run.upper])
-        let bytes = writer.take()[...]
-        return Batch(
-            firstCounter: outline.firstCounter, settled: settled, kind: kind,
-            targets: targets, count: outline.count, entries: bytes.dropFirst(head.count),
-            encoded: bytes)
+        return Batch(outline, targets, encoded: writer.take()[...], headBytes: head.count)
     }
 }
 

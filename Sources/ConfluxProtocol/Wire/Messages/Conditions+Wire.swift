@@ -52,18 +52,8 @@ extension Batch {
         guard hasConditions else { return self }
         var targets = targets
         for row in targets.indices { targets[row].unchangedSince = nil }
-        var writer = FrameWriter()
-        writer.reserve(encoded.count)
         let outline = BatchOutline(
             firstCounter: firstCounter, settled: settled, kind: kind, count: count)
-        BatchLayout.writePrefix(outline, rows: targets.count, to: &writer)
-        for target in targets { target.write(to: &writer) }
-        writer.fixed(UInt32(0))  // no extensions
-        let headBytes = writer.bytes.count
-        writer.raw(entries)
-        let bytes = writer.take()[...]
-        return Batch(
-            firstCounter: firstCounter, settled: settled, kind: kind, targets: targets,
-            count: count, entries: bytes.dropFirst(headBytes), encoded: bytes)
+        return Batch(outline, targets, entries: entries)
     }
 }
