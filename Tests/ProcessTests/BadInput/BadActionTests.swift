@@ -63,7 +63,8 @@ struct BadActionTests {
             func expectRefusals(at sequencer: RunningSequencer) async throws {
                 let options = ["--json", "--connect", sequencer.address]
                 func actionCount() async throws -> Int {
-                    let log = try await site.run(["log", "--from", "1"] + options)
+                    let log = try await site.run(
+                        "log", "--from", "1", "--json", "--connect", sequencer.address)
                     return log.output.count { $0.contains(#""kind":"action""#) }
                 }
                 let count = try await actionCount()
