@@ -321,14 +321,3 @@ extension Answer.Body {
 
     fileprivate static var rankMax: Int { 3 }
 }
-
-extension SequencerStatus {
-    fileprivate var byteCount: Int {
-        // A name has 65 bytes at most.
-        let sessionBytes = sessions.reduce(0) { sum, session in
-            sum + 192 + 130 * session.hosted.count + 65 * session.bridged.count
-        }
-        let shapeBytes = shapes.reduce(0) { $0 + 16 + $1.json.count }
-        return stores.reduce(sessionBytes + shapeBytes) { $0 + 160 + 16 * $1.stopped.count }
-    }
-}
