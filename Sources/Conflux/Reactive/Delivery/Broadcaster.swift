@@ -75,6 +75,7 @@ class ObserverLane: Lane, @unchecked Sendable {
     @inlinable
     final func begin(_ hold: () -> Void) -> Turn {
         control.withLock { control in
+            // Only this thread has the turn.
             nonisolated(unsafe) var turn = Turn.nobodyObserves
             if let first = list.first {
                 let mark = ThreadMark.current
