@@ -72,6 +72,7 @@ class ObserverLane: Lane, @unchecked Sendable {
     /// Enters the lane if it is free and there are observers.
     ///
     /// - Parameter hold: Called under the mutex, unless others deliver.
+    /// - Returns: What the sender is to do.
     @inlinable
     final func begin(_ hold: () -> Void) -> Turn {
         control.withLock { control in
