@@ -223,6 +223,7 @@ public struct Signal<Value> {
             // The observer chose where it is called, and each value is with one thread at a time.
             nonisolated(unsafe) let send = send
             return source(observation) { value in
+                // One thread at a time has the value.
                 nonisolated(unsafe) let value = value
                 post { if observation.isActive { send(value) } }
             }

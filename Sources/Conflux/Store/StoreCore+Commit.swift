@@ -14,7 +14,7 @@ extension StoreCore {
 
     /// The job to commit an action and to report how it ended.
     func job(_ action: S.Action, _ tally: Tally, order: Int = 0) -> LaneJob {
-        // As above.
+        // Actions may be committed on another thread: that is the contract of `State.Action`.
         nonisolated(unsafe) let action = action
         return .work { [self] isOpen in
             guard isOpen else { return tally.report(.failed(.storeClosed(S.self)), order: order) }

@@ -40,11 +40,11 @@ extension Store where State: ValueHolder {
     > {
         let (core, state) = (core, computed.state._state)
         return .of { observation, send in
-            // Used in the lane alone.
+            // Used by the thread that serves the lane alone.
             nonisolated(unsafe) let look = begin(send)
             let subscription = LateDisposable(of: observation)
             core.run { [weak subscription] in
-                // Not weak if somebody can still dispose of it, and the owner may be the only one who ends it.
+                // Whoever may dispose of the subscription keeps it.
                 guard observation.isActive else { return }
                 let observer = state.add(observation, look)
                 subscription?.become(observer)

@@ -91,6 +91,7 @@ public final class ValueState<Value: Sendable, Action>: ValueHolder, @unchecked 
     ///   - path: The part.
     ///   - offset: Where it is in the value, if it is stored there. To read it at its place takes far less time than to
     ///     follow a key path.
+    /// - Returns: The part.
     @inlinable
     func part<Part>(_ path: KeyPath<Value, Part>, at offset: Int?) -> Part {
         guard let offset else { return held[keyPath: path] }

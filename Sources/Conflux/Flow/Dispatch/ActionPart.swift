@@ -39,7 +39,7 @@ final class ActionPart<S: State>: DispatchPart, @unchecked Sendable {
     ) {
         (self.scope, self.target, self.isOnMain, self.watch) = (scope, target, isOnMain, watch)
         action = passing.dispatch.action
-        // See above.
+        // Actions may be committed on another thread: that is the contract of `State.Action`.
         nonisolated(unsafe) let passed = passing
         tally = Tally(ticket: passing.ticket) { [middleware = scope.middleware] outcome in
             middleware.end(passed, outcome)

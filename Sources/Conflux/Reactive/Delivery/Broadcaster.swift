@@ -72,9 +72,11 @@ class ObserverLane: Lane, @unchecked Sendable {
     /// Enters the lane if it is free and there are observers.
     ///
     /// - Parameter hold: Called under the mutex, unless others deliver.
+    /// - Returns: What the sender is to do.
     @inlinable
     final func begin(_ hold: () -> Void) -> Turn {
         control.withLock { control in
+            // Only this thread has the turn.
             nonisolated(unsafe) var turn = Turn.nobodyObserves
             if let first = list.first {
                 let mark = ThreadMark.current

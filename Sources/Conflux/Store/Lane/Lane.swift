@@ -44,6 +44,8 @@ package class Lane: @unchecked Sendable {
     let isImmediate: Bool
     /// Where jobs run; nil for the scope of the thread that does them.
     let home: Scope?
+    /// The same, for dispatches, which count no reference to it.
+    private let place: Unmanaged<Scope>?
     /// A copy of the machine's `isClosed`, which is read before each job.
     let isReleased = Atomic(false)
     /// Rises as jobs are done: it is the number of a store's actions. Written by the serving thread.
@@ -57,6 +59,7 @@ package class Lane: @unchecked Sendable {
         self.executor = executor
         self.isImmediate = executor.isImmediate
         home = scope
+        place = scope.map { .passUnretained($0) }
         control = Mutex(
             Control(
                 machine: Machine(isImmediate: isImmediate), room: Room(countMax: waitingMax)))
@@ -98,7 +101,10 @@ package class Lane: @unchecked Sendable {
 
     /// Whether a lock pauses the flow.
     @inline(__always)
-    final var isPaused: Bool { home?.gate.isClosed ?? false }
+    final var isPaused: Bool {
+        guard let place else { return false }
+        return place._withUnsafeGuaranteedRef { $0.gate.isClosed }
+    }
 
     /// Tries repeatedly, for a short while, to enter a lane that another thread serves.
     ///
@@ -141,7 +147,7 @@ package class Lane: @unchecked Sendable {
     /// Runs the lane's work where it belongs.
     @inline(__always)
     final func run(_ mark: UnsafeMutablePointer<ThreadMark>, _ body: () -> Void) {
-        if let home { return home.runLane(mark, body) }
+        if let place { return place._withUnsafeGuaranteedRef { $0.runLane(mark, body) } }
         mark.pointee.lanes += 1
         body()
         mark.pointee.lanes -= 1
