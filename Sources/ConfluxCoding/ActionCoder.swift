@@ -207,7 +207,7 @@ package struct ActionCoder<Action: Codable & Sendable>: Sendable {
             return CodingFailure(
                 .unknownAction, "\(expected); found \(tape.kindInWords(of: 0)), no object")
         }
-        let members = tape.children(of: 0)
+        let members = Array(tape.children(of: 0))
         if members.count == 1, names.contains(tape.key(of: members[0])) { return failure }
         return CodingFailure(
             .unknownAction,
@@ -259,12 +259,10 @@ extension Tape {
     /// Checks that every member of every object that was read by key was read.
     func checkAllUsed() throws(CodingFailure) {
         for (index, node) in nodes.enumerated() where node.isOpened {
-            try forEachChild(of: UInt32(index)) { (child) throws(CodingFailure) in
-                guard nodes[Int(child)].isUsed else {
-                    let place = Self.place(path(to: UInt32(index)))
-                    throw CodingFailure(
-                        .unknownField, "\(place)nothing has a field \"\(key(of: child))\"")
-                }
+            for child in children(of: UInt32(index)) where !nodes[Int(child)].isUsed {
+                let place = Self.place(path(to: UInt32(index)))
+                throw CodingFailure(
+                    .unknownField, "\(place)nothing has a field \"\(key(of: child))\"")
             }
         }
     }

@@ -26,7 +26,6 @@ public struct CanonicalCoder: Sendable {
     public func encode(_ value: some Encodable) throws(CodingFailure) -> [UInt8] {
         try pool.withTape { (tape) throws(CodingFailure) in
             tape.sortsUnordered = true
-            defer { tape.sortsUnordered = false }
             try tape.encode(value)
             return try tape.canonicalBytes(of: 0)
         }
@@ -41,7 +40,6 @@ public struct CanonicalCoder: Sendable {
     ) throws(CodingFailure) -> (bytes: [UInt8], json: JSONValue) {
         try pool.withTape { (tape) throws(CodingFailure) in
             tape.sortsUnordered = true
-            defer { tape.sortsUnordered = false }
             try tape.encode(value)
             return (try tape.canonicalBytes(of: 0), tape.jsonValue(at: 0))
         }
@@ -58,8 +56,7 @@ public struct CanonicalCoder: Sendable {
         _ type: Value.Type, from bytes: some Sequence<UInt8>
     ) throws(CodingFailure) -> Value {
         try pool.withTape { (tape) throws(CodingFailure) in
-            let slice = bytes as? ArraySlice<UInt8> ?? ArraySlice(bytes)
-            try JSONReader.read(slice, into: tape, sizeBytesMax: CodingLimits.sizeBytesMax)
+            try JSONReader.read(bytes, into: tape)
             return try tape.decode(type)
         }
     }
@@ -76,13 +73,12 @@ public struct CanonicalCoder: Sendable {
         whole type: Value.Type, from bytes: some Sequence<UInt8>
     ) throws(CodingFailure) -> Value {
         try pool.withTape { (tape) throws(CodingFailure) in
-            let slice = bytes as? ArraySlice<UInt8> ?? ArraySlice(bytes)
-            try JSONReader.read(slice, into: tape, sizeBytesMax: CodingLimits.sizeBytesMax)
+            try JSONReader.read(bytes, into: tape)
             let value = try tape.decode(type)
             do throws(CodingFailure) {
                 try tape.checkAllUsed()
             } catch {
-                guard try encode(value)[...] == slice else { throw error }
+                guard try encode(value).elementsEqual(bytes) else { throw error }
             }
             return value
         }

@@ -14,7 +14,7 @@ extension CanonicalCoder {
         from bytes: [UInt8], filling defaults: Value
     ) throws(CodingFailure) -> Value {
         let tape = Tape()
-        try JSONReader.read(bytes[...], into: tape, sizeBytesMax: CodingLimits.sizeBytesMax)
+        try JSONReader.read(bytes, into: tape)
         tape.defaults = Defaults(defaults)
         return try tape.decode(Value.self)
     }
@@ -76,7 +76,7 @@ extension Tape {
         let place = path(to: object).map(\.stringValue) + [key]
         let value = try defaults.value(at: place)
         // So far, `last` is the child that was found last.
-        forEachChild(of: object) { nodes[Int(object)].last = $0 }
+        for child in children(of: object) { nodes[Int(object)].last = child }
         let member = appendMember(to: object, key: key)
         try fill(member, with: value, depth: place.count)
         return member

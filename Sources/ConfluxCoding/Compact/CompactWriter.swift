@@ -40,21 +40,12 @@ struct CompactWriter {
         case .array:
             try CodingLimits.checkNesting(at: depth)
             head(.array, UInt64(node.count))
-            try tape.forEachChild(of: index) { (child) throws(CodingFailure) in
-                try write(child, depth: depth + 1)
-            }
+            for child in tape.children(of: index) { try write(child, depth: depth + 1) }
         case .unset, .object:
             try CodingLimits.checkNesting(at: depth)
-            if tape.isSorted(index) {
-                head(.object, UInt64(node.count))
-                try tape.forEachChild(of: index) { (child) throws(CodingFailure) in
-                    try writeMember(child, depth: depth)
-                }
-            } else {
-                let members = tape.sortedMembers(of: index)
-                head(.object, UInt64(members.count))
-                for child in members { try writeMember(child, depth: depth) }
-            }
+            tape.sortMembers(of: index)
+            head(.object, UInt64(tape.nodes[Int(index)].count))
+            for child in tape.children(of: index) { try writeMember(child, depth: depth) }
         }
     }
 

@@ -30,6 +30,16 @@ public struct JSONChange: Hashable, Sendable, CustomStringConvertible {
     }
 }
 
+extension JSONChange {
+    /// The first place at which two encoded values differ; nil if there is none, or if one is not JSON.
+    package static func first(from old: [UInt8], to new: [UInt8]) -> JSONChange? {
+        guard let old = try? JSONValue(json: old), let new = try? JSONValue(json: new) else {
+            return nil
+        }
+        return old.changes(to: new).first
+    }
+}
+
 extension JSONValue {
     /// The places at which another value differs from this one, in the order of keys and positions.
     ///

@@ -18,9 +18,11 @@ struct JSONReader {
     ///   - sizeBytesMax: The most bytes to accept.
     /// - Throws: What was expected, with the offset from the first byte.
     static func read(
-        _ bytes: ArraySlice<UInt8>, into tape: Tape, sizeBytesMax: Int
+        _ bytes: some Sequence<UInt8>, into tape: Tape,
+        sizeBytesMax: Int = CodingLimits.sizeBytesMax
     ) throws(CodingFailure) {
-        try bytes.withUnsafeBufferPointer { (bytes) throws(CodingFailure) in
+        let slice = bytes as? ArraySlice<UInt8> ?? ArraySlice(bytes as? [UInt8] ?? Array(bytes))
+        try slice.withUnsafeBufferPointer { (bytes) throws(CodingFailure) in
             try read(bytes, into: tape, sizeBytesMax: sizeBytesMax)
         }
     }

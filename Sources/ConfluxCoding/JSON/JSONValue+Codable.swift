@@ -92,13 +92,13 @@ extension Tape {
         case .array:
             var elements: [JSONValue] = []
             elements.reserveCapacity(Int(node.count))
-            forEachChild(of: index) { elements.append(jsonValue(at: $0)) }
+            for child in children(of: index) { elements.append(jsonValue(at: child)) }
             return .array(elements)
         case .object:
             var members: [JSONObject.Member] = []
             members.reserveCapacity(Int(node.count))
-            let sorted = isSorted(index) ? children(of: index) : sortedMembers(of: index)
-            for child in sorted {
+            sortMembers(of: index)
+            for child in children(of: index) {
                 members.append(.init(key: key(of: child), value: jsonValue(at: child)))
             }
             return .object(JSONObject(sorted: members))

@@ -93,28 +93,21 @@ extension JSONValue {
 
     /// Removes the value at a place. Does nothing if there is none, or for the whole value.
     package mutating func remove(at tokens: ArraySlice<String>) {
-        guard let token = tokens.first else { return }
-        let rest = tokens.dropFirst()
-        switch shape {
-        case .object:
-            var members = takeMembers()
-            if rest.isEmpty {
+        guard let token = tokens.last, self[JSONPointer(tokens: Array(tokens))] != nil else {
+            return
+        }
+        update(at: tokens.dropLast()) { parent, _ in
+            switch parent.shape {
+            case .object:
+                var members = parent.takeMembers()
                 members.remove(token)
-            } else if members.contains(token) {
-                members.update(token) { value, _ in value.remove(at: rest) }
+                parent = .object(members)
+            case .array:
+                var elements = parent.takeElements()
+                if let position = JSONPointer.position(token) { elements.remove(at: position) }
+                parent = .array(elements)
+            case .scalar: return
             }
-            self = .object(members)
-        case .array:
-            var elements = takeElements()
-            if let position = JSONPointer.position(token), position < elements.count {
-                if rest.isEmpty {
-                    elements.remove(at: position)
-                } else {
-                    elements[position].remove(at: rest)
-                }
-            }
-            self = .array(elements)
-        case .scalar: return
         }
     }
 

@@ -32,20 +32,8 @@ extension JSONValue {
     public init(
         json bytes: some Sequence<UInt8>, sizeBytesMax: Int = 1 << 30
     ) throws(CodingFailure) {
-        try self.init(slice: ArraySlice(bytes), sizeBytesMax: sizeBytesMax)
-    }
-
-    /// The same for an array, without a copy.
-    ///
-    /// - Parameter bytes: The text in UTF-8.
-    /// - Throws: What was expected, and at which byte.
-    package init(json bytes: [UInt8]) throws(CodingFailure) {
-        try self.init(slice: bytes[...], sizeBytesMax: 1 << 30)
-    }
-
-    private init(slice: ArraySlice<UInt8>, sizeBytesMax: Int) throws(CodingFailure) {
         self = try Self.pool.withTape { (tape) throws(CodingFailure) in
-            try JSONReader.read(slice, into: tape, sizeBytesMax: sizeBytesMax)
+            try JSONReader.read(bytes, into: tape, sizeBytesMax: sizeBytesMax)
             return tape.jsonValue(at: 0)
         }
     }
@@ -61,7 +49,7 @@ extension JSONValue {
         of bytes: [UInt8], besides key: String
     ) throws(CodingFailure) -> (others: JSONObject, member: [UInt8]?)? {
         try pool.withTape { (tape) throws(CodingFailure) in
-            try JSONReader.read(bytes[...], into: tape, sizeBytesMax: 1 << 30)
+            try JSONReader.read(bytes, into: tape)
             guard tape.nodes[0].kind == .object else { return nil }
             let member = tape.member(of: 0, key: key)
             var others = JSONObject()

@@ -19,28 +19,34 @@ struct JSONWriter {
         case .number(let value): try write(value)
         case .string(let value): write(value)
         case .array(let elements):
-            try CodingLimits.checkNesting(at: depth)
-            bytes.append(UInt8(ascii: "["))
-            var isFirst = true
-            for element in elements {
-                if !isFirst { bytes.append(UInt8(ascii: ",")) }
-                isFirst = false
-                try write(element, depth: depth + 1)
+            try writeList("[", elements, "]", depth: depth) {
+                (writer, element) throws(CodingFailure) in
+                try writer.write(element, depth: depth + 1)
             }
-            bytes.append(UInt8(ascii: "]"))
         case .object(let members):
-            try CodingLimits.checkNesting(at: depth)
-            bytes.append(UInt8(ascii: "{"))
-            var isFirst = true
-            for member in members {
-                if !isFirst { bytes.append(UInt8(ascii: ",")) }
-                isFirst = false
-                write(member.key)
-                bytes.append(UInt8(ascii: ":"))
-                try write(member.value, depth: depth + 1)
+            try writeList("{", members, "}", depth: depth) {
+                (writer, member) throws(CodingFailure) in
+                writer.write(member.key)
+                writer.bytes.append(UInt8(ascii: ":"))
+                try writer.write(member.value, depth: depth + 1)
             }
-            bytes.append(UInt8(ascii: "}"))
         }
+    }
+
+    @inline(__always)
+    private mutating func writeList<Items: Sequence>(
+        _ opening: Unicode.Scalar, _ items: Items, _ closing: Unicode.Scalar, depth: Int,
+        _ write: (inout JSONWriter, Items.Element) throws(CodingFailure) -> Void
+    ) throws(CodingFailure) {
+        try CodingLimits.checkNesting(at: depth)
+        bytes.append(UInt8(ascii: opening))
+        var isFirst = true
+        for item in items {
+            if !isFirst { bytes.append(UInt8(ascii: ",")) }
+            isFirst = false
+            try write(&self, item)
+        }
+        bytes.append(UInt8(ascii: closing))
     }
 
     // MARK: Tapes
@@ -60,39 +66,20 @@ struct JSONWriter {
         case .string: writeText(tape, Int(node.payload), Int(node.count))
         case .bytes: write(tape.base64(of: index))
         case .array:
-            try CodingLimits.checkNesting(at: depth)
-            bytes.append(UInt8(ascii: "["))
-            var isFirst = true
-            try tape.forEachChild(of: index) { (child) throws(CodingFailure) in
-                if !isFirst { bytes.append(UInt8(ascii: ",")) }
-                isFirst = false
-                try write(tape, child, depth: depth + 1)
+            try writeList("[", tape.children(of: index), "]", depth: depth) {
+                (writer, child) throws(CodingFailure) in
+                try writer.write(tape, child, depth: depth + 1)
             }
-            bytes.append(UInt8(ascii: "]"))
         case .object:
-            try CodingLimits.checkNesting(at: depth)
-            bytes.append(UInt8(ascii: "{"))
-            if tape.isSorted(index) {
-                try tape.forEachChild(of: index) { (child) throws(CodingFailure) in
-                    try writeMember(tape, child, depth: depth)
-                }
-            } else {
-                for child in tape.sortedMembers(of: index) {
-                    try writeMember(tape, child, depth: depth)
-                }
+            tape.sortMembers(of: index)
+            try writeList("{", tape.children(of: index), "}", depth: depth) {
+                (writer, child) throws(CodingFailure) in
+                let node = tape.nodes[Int(child)]
+                writer.writeText(tape, Int(node.keyStart), Int(node.keyLength))
+                writer.bytes.append(UInt8(ascii: ":"))
+                try writer.write(tape, child, depth: depth + 1)
             }
-            bytes.append(UInt8(ascii: "}"))
         }
-    }
-
-    private mutating func writeMember(
-        _ tape: Tape, _ child: UInt32, depth: Int
-    ) throws(CodingFailure) {
-        if bytes.last != UInt8(ascii: "{") { bytes.append(UInt8(ascii: ",")) }
-        let node = tape.nodes[Int(child)]
-        writeText(tape, Int(node.keyStart), Int(node.keyLength))
-        bytes.append(UInt8(ascii: ":"))
-        try write(tape, child, depth: depth + 1)
     }
 
     private mutating func writeText(_ tape: Tape, _ start: Int, _ count: Int) {

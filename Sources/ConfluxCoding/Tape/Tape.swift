@@ -75,6 +75,7 @@ final class Tape: @unchecked Sendable {
 
     /// Empties the tape and leaves one unset node, the root, at 0.
     func reset() {
+        (sortsUnordered, defaults) = (false, nil)
         // Most tapes are reset twice: when they are taken from the pool, and by the reader.
         if nodes.count == 1, nodes[0].kind == .unset, text.isEmpty, misuse == nil { return }
         nodes.removeAll(keepingCapacity: true)
@@ -174,24 +175,24 @@ final class Tape: @unchecked Sendable {
         }
     }
 
-    /// Calls the function with each child, in order.
-    func forEachChild<E: Error>(
-        of index: UInt32, _ body: (UInt32) throws(E) -> Void
-    ) throws(E) {
-        guard nodes[Int(index)].count > 0 else { return }
-        var child = nodes[Int(index)].first
-        while child != 0 {
-            let next = nodes[Int(child)].next
-            try body(child)
-            child = next
+    /// The children of an array or an object, in order.
+    struct Children: Sequence, IteratorProtocol {
+        fileprivate let tape: Tape
+        fileprivate var following: UInt32
+        let underestimatedCount: Int
+
+        mutating func next() -> UInt32? {
+            guard following != 0 else { return nil }
+            defer { following = tape.nodes[Int(following)].next }
+            return following
         }
     }
 
-    func children(of index: UInt32) -> [UInt32] {
-        var children: [UInt32] = []
-        children.reserveCapacity(Int(nodes[Int(index)].count))
-        forEachChild(of: index) { children.append($0) }
-        return children
+    func children(of index: UInt32) -> Children {
+        let node = nodes[Int(index)]
+        return Children(
+            tape: self, following: node.count == 0 ? 0 : node.first,
+            underestimatedCount: Int(node.count))
     }
 
     /// The member with a key. The search begins after the member that was found last, so that members read in
@@ -267,15 +268,16 @@ final class Tape: @unchecked Sendable {
         return true
     }
 
-    /// An object's members in the order of their keys; of equal keys only the last one.
-    func sortedMembers(of index: UInt32) -> [UInt32] {
+    /// Puts an object's members in the order of their keys; of equal keys only the last one stays.
+    func sortMembers(of index: UInt32) {
+        if isSorted(index) { return }
         var sorted: [UInt32] = []
         sorted.reserveCapacity(Int(nodes[Int(index)].count))
         for child in sortedChildren(of: index) {
             if let last = sorted.last, !keyPrecedes(last, child) { sorted.removeLast() }
             sorted.append(child)
         }
-        return sorted
+        relink(index, sorted)
     }
 
     /// An object's members in the order of their keys; members with equal keys keep their order.

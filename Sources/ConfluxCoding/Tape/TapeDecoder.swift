@@ -145,7 +145,7 @@ struct KeyedTapeReader<Key: CodingKey>: KeyedDecodingContainerProtocol {
     var allKeys: [Key] {
         var keys: [Key] = []
         keys.reserveCapacity(Int(tape.nodes[Int(node)].count))
-        tape.forEachChild(of: node) { child in
+        for child in tape.children(of: node) {
             if let key = Key(stringValue: tape.key(of: child)) { keys.append(key) }
         }
         return keys

@@ -48,11 +48,11 @@ final class EtcdClient: EtcdStore {
         self.settings = settings
         answerMax = settings.answerMax
         callMax = settings.callMax
-        do throws(TransferFailure) {
+        do throws(EtcdFault) {
             transfer = try EtcdTransfer(
                 settings.address.isSecure ? settings.security : nil, endedBy: settings.calls)
         } catch {
-            throw EtcdFailure(.unreachable, error.message)
+            throw EtcdFailure(.unreachable, error.words)
         }
         // A random start, so that programs spread over the members.
         current = Int.random(in: settings.address.members.indices)
@@ -88,10 +88,10 @@ final class EtcdClient: EtcdStore {
 
     private func carryOut(_ transaction: EtcdTransaction) throws(EtcdFailure) -> EtcdAnswer {
         let body = try call(.transact, transaction.encoded())
-        do throws(ProtobufReader.Malformed) {
+        do throws(ProtobufFields.Malformed) {
             let answer = try EtcdAnswer(body)
             let branch = answer.succeeded ? transaction.success : transaction.failure
-            guard answer.pairs.count == branch.count else { throw ProtobufReader.Malformed() }
+            guard answer.pairs.count == branch.count else { throw ProtobufFields.Malformed() }
             return answer
         } catch {
             throw EtcdFailure(.foreign, "its answer is not etcd's", mayHaveHappened: true)
@@ -138,16 +138,18 @@ final class EtcdClient: EtcdStore {
     }
 
     func disarm() throws(EtcdFailure) {
-        let alarms: [EtcdAlarm]
+        var members: [UInt64] = []
         let answer = try alarm(.get, of: 0)
-        do throws(ProtobufReader.Malformed) {
-            alarms = try EtcdAlarm.all(in: answer)
+        do throws(ProtobufFields.Malformed) {
+            for alarm in try ProtobufFields(answer).all(2) {
+                let fields = try ProtobufFields(alarm)
+                // 1 is NOSPACE.
+                if fields.number(2) == 1 { members.append(fields.number(1)) }
+            }
         } catch {
             throw EtcdFailure(.foreign, "its answer is not etcd's")
         }
-        for alarm in alarms where alarm.isNoSpace {
-            _ = try self.alarm(.deactivate, of: alarm.member)
-        }
+        for member in members { _ = try alarm(.deactivate, of: member) }
     }
 
     private enum AlarmRequest: UInt64 { case get = 0, deactivate = 2 }
@@ -223,9 +225,9 @@ final class EtcdClient: EtcdStore {
     private func attempt(
         _ method: EtcdMethod, of member: String, _ message: [UInt8], within limit: Duration
     ) -> EtcdVerdict {
-        do throws(TransferFailure) {
+        do throws(EtcdFault) {
             if let credentials = settings.credentials, token == nil, !isOpenToAll {
-                switch try authenticate(credentials, at: member, within: limit) {
+                switch authenticate(credentials, at: member, within: limit) {
                 case .answered(let answer): token = EtcdVerdict.token(in: answer)
                 case .failed(let failure) where failure.kind == .notEnabled: isOpenToAll = true
                 case let verdict: return verdict
@@ -240,27 +242,30 @@ final class EtcdClient: EtcdStore {
             if error.isTooLarge {
                 return .failed(EtcdFailure(.tooLarge, "its answer is too large"))
             }
-            return .passing(EtcdFault(error))
+            return .passing(error)
         }
     }
 
     private func authenticate(
         _ credentials: EtcdCredentials, at member: String, within limit: Duration
-    ) throws(TransferFailure) -> EtcdVerdict {
+    ) -> EtcdVerdict {
         var writer = ProtobufWriter()
         writer.put(credentials.user, as: 1)
         writer.put(credentials.password, as: 2)
-        do throws(TransferFailure) {
-            return EtcdVerdict(
+        var verdict: EtcdVerdict
+        do throws(EtcdFault) {
+            verdict = EtcdVerdict(
                 try transfer.ask(
                     EtcdMethod.authenticate.rawValue, of: member, writer.bytes, token: nil,
-                    within: limit)
-            ).withoutEffect
+                    within: limit))
         } catch {
-            // The actual request has not been sent yet.
-            var failure = error
-            failure.mayBeSent = false
-            throw failure
+            verdict = .passing(error)
         }
+        // The actual request has not been sent yet.
+        if case .passing(var fault) = verdict {
+            fault.mayHaveHappened = false
+            verdict = .passing(fault)
+        }
+        return verdict
     }
 }

@@ -84,21 +84,15 @@ extension LogError {
 }
 
 /// Why one member gave no usable answer. Another member may give one, or the same member later.
-struct EtcdFault {
-    var words: String
+struct EtcdFault: Error {
+    /// Whether the member may have received the request, so that the change may have happened.
     var mayHaveHappened: Bool
+    /// Whether the certificate of one side was refused.
     var isDenied = false
-
-    init(_ words: String, mayHaveHappened: Bool) {
-        self.words = words
-        self.mayHaveHappened = mayHaveHappened
-    }
-
-    init(_ failure: TransferFailure) {
-        words = failure.message
-        mayHaveHappened = failure.mayBeSent
-        isDenied = failure.isDenied
-    }
+    /// Whether the answer exceeded the size limit.
+    var isTooLarge = false
+    /// What happened, for people.
+    var words: String
 }
 
 /// What an answer means for a call.
@@ -125,7 +119,7 @@ enum EtcdVerdict {
         case 8 where words.contains("space exceeded"): self = .failed(EtcdFailure(.full, words))
         // Too many requests: etcd did not accept it.
         case 8 where !words.contains("larger than"):
-            self = .passing(EtcdFault(words, mayHaveHappened: false))
+            self = .passing(EtcdFault(mayHaveHappened: false, words: words))
         case 8: self = .failed(EtcdFailure(.tooLarge, words))
         case 9 where words.contains("not enabled"):
             self = .failed(EtcdFailure(.notEnabled, words))
@@ -135,26 +129,14 @@ enum EtcdVerdict {
             self = .failed(EtcdFailure(.foreign, "it has no such interface (\(words))"))
         case 16: self = .unknownToken
         case 3, 5, 6, 9, 11: self = .failed(EtcdFailure(.refused, words))
-        default: self = .passing(EtcdFault(words, mayHaveHappened: true))
+        default: self = .passing(EtcdFault(mayHaveHappened: true, words: words))
         }
-    }
-
-    /// The verdict on a request that changes nothing.
-    var withoutEffect: EtcdVerdict {
-        guard case .passing(var fault) = self else { return self }
-        fault.mayHaveHappened = false
-        return .passing(fault)
     }
 
     /// The token in an answer to `authenticate`.
     static func token(in body: Bytes) -> String? {
-        var reader = ProtobufReader(body)
-        while let (field, value) = try? reader.next() {
-            if field == 2, case .bytes(let bytes) = value {
-                return try? String(utf8: bytes)
-            }
-        }
-        return nil
+        guard let fields = try? ProtobufFields(body), fields.has(2) else { return nil }
+        return try? String(utf8: fields.bytes(2))
     }
 }
 

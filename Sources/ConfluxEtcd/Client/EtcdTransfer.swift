@@ -1,17 +1,6 @@
 import CCurl
 import ConfluxVocabulary
-
-/// Why a request got no answer from etcd.
-struct TransferFailure: Error {
-    /// Whether the member may have received the request.
-    var mayBeSent: Bool
-    /// Whether the certificate of one side was refused.
-    var isDenied = false
-    /// Whether the answer exceeded the size limit.
-    var isTooLarge = false
-    /// What happened, for people.
-    var message: String
-}
+import Foundation
 
 /// A member's answer.
 struct EtcdReply {
@@ -49,9 +38,9 @@ final class EtcdTransfer {
     /// - Throws: If a TLS file can't be used, or the system has no memory.
     init(
         _ security: EtcdSecurity?, endedBy calls: EtcdCalls? = nil
-    ) throws(TransferFailure) {
+    ) throws(EtcdFault) {
         guard Self.isReady, let (handle, multi) = Self.makeHandles() else {
-            throw TransferFailure(mayBeSent: false, message: "libcurl could not start")
+            throw EtcdFault(mayHaveHappened: false, words: "libcurl could not start")
         }
         self.handle = handle
         self.multi = multi
@@ -60,7 +49,7 @@ final class EtcdTransfer {
         prepare()
     }
 
-    private static func makeHandles() -> (UnsafeMutableRawPointer, UnsafeMutableRawPointer)? {
+    static func makeHandles() -> (UnsafeMutableRawPointer, UnsafeMutableRawPointer)? {
         guard let handle = curl_easy_init() else { return nil }
         guard let multi = curl_multi_init() else {
             curl_easy_cleanup(handle)
@@ -71,12 +60,10 @@ final class EtcdTransfer {
 
     private func prepare() {
         let context = Unmanaged.passUnretained(sink).toOpaque()
-        conflux_curl_set_function(handle, CURLOPT_WRITEFUNCTION, TransferSink.takeBody)
-        conflux_curl_set_pointer(handle, CURLOPT_WRITEDATA, context)
         conflux_curl_set_function(handle, CURLOPT_HEADERFUNCTION, TransferSink.takeHeader)
         conflux_curl_set_pointer(handle, CURLOPT_HEADERDATA, context)
         conflux_curl_set_pointer(handle, CURLOPT_ERRORBUFFER, sink.error)
-        Self.prepare(handle, security)
+        Self.prepare(handle, sink, security)
     }
 
     /// Drops all connections after a failure: libcurl would reuse an open one that may be unusable.
@@ -96,13 +83,21 @@ final class EtcdTransfer {
     private static let isReady = curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK
 
     /// Sets the options that all requests to etcd have in common.
-    static func prepare(_ handle: UnsafeMutableRawPointer, _ security: EtcdSecurity?) {
+    static func prepare(
+        _ handle: UnsafeMutableRawPointer, _ sink: TransferSink, _ security: EtcdSecurity?
+    ) {
+        conflux_curl_set_function(handle, CURLOPT_WRITEFUNCTION, TransferSink.takeBody)
+        conflux_curl_set_pointer(
+            handle, CURLOPT_WRITEDATA, Unmanaged.passUnretained(sink).toOpaque())
         conflux_curl_set_long(handle, CURLOPT_NOSIGNAL, 1)
         conflux_curl_set_long(handle, CURLOPT_TCP_KEEPALIVE, 1)
         // Don't wait for a pending name lookup after the deadline.
         conflux_curl_set_quick_exit(handle)
         // Use no proxy, whatever the environment says.
         conflux_curl_set_text(handle, CURLOPT_NOPROXY, "*")
+        conflux_curl_set_long(
+            handle, CURLOPT_HTTP_VERSION,
+            security == nil ? CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE : CURL_HTTP_VERSION_2TLS)
         guard let security else { return }
         if let file = security.authorityFile {
             conflux_curl_set_text(handle, CURLOPT_CAINFO, file)
@@ -117,6 +112,28 @@ final class EtcdTransfer {
         if let file = security.keyFile { conflux_curl_set_text(handle, CURLOPT_SSLKEY, file) }
     }
 
+    /// Sets where a request goes, and how long it may take.
+    ///
+    /// - Returns: The request's headers, which the caller frees after it.
+    static func address(
+        _ handle: UnsafeMutableRawPointer, _ url: String, _ token: String?, within limit: Duration,
+        connecting connectMax: Duration
+    ) -> UnsafeMutablePointer<curl_slist>? {
+        var headers: UnsafeMutablePointer<curl_slist>?
+        let lines = ["content-type: application/grpc", "te: trailers", "Expect:"]
+        for line in lines + (token.map { ["token: \($0)"] } ?? []) {
+            headers = curl_slist_append(headers, line)
+        }
+        conflux_curl_set_text(handle, CURLOPT_URL, url)
+        conflux_curl_set_pointer(handle, CURLOPT_HTTPHEADER, headers)
+        for (option, time) in [
+            (CURLOPT_TIMEOUT_MS, limit), (CURLOPT_CONNECTTIMEOUT_MS, connectMax),
+        ] {
+            conflux_curl_set_long(handle, option, max(1, Int(time / .milliseconds(1))))
+        }
+        return headers
+    }
+
     /// Asks a member.
     ///
     /// - Parameters:
@@ -126,25 +143,22 @@ final class EtcdTransfer {
     ///   - token: The user's token; nil without a user.
     ///   - limit: The time limit.
     /// - Returns: The member's answer.
-    /// - Throws: ``TransferFailure``.
+    /// - Throws: ``EtcdFault``.
     func ask(
         _ method: String, of member: String, _ message: [UInt8], token: String?,
         within limit: Duration
-    ) throws(TransferFailure) -> EtcdReply {
+    ) throws(EtcdFault) -> EtcdReply {
         sink.begin()
-        var headers: UnsafeMutablePointer<curl_slist>?
+        let headers = Self.address(
+            handle, "\(isSecure ? "https" : "http")://\(member)\(method)", token, within: limit,
+            connecting: limit / 2)
         defer { curl_slist_free_all(headers) }
-        let lines = ["content-type: application/grpc", "te: trailers", "Expect:"]
-        for line in lines + (token.map { ["token: \($0)"] } ?? []) {
-            headers = curl_slist_append(headers, line)
+        if !isSecure {
+            conflux_curl_set_long(
+                handle, CURLOPT_HTTP_VERSION,
+                asksForUpgrade && connected.contains(member)
+                    ? CURL_HTTP_VERSION_2_0 : CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE)
         }
-        let milliseconds = max(1, Int(limit / .milliseconds(1)))
-        let scheme = isSecure ? "https" : "http"
-        conflux_curl_set_text(handle, CURLOPT_URL, "\(scheme)://\(member)\(method)")
-        conflux_curl_set_pointer(handle, CURLOPT_HTTPHEADER, headers)
-        conflux_curl_set_long(handle, CURLOPT_TIMEOUT_MS, milliseconds)
-        conflux_curl_set_long(handle, CURLOPT_CONNECTTIMEOUT_MS, max(1, milliseconds / 2))
-        conflux_curl_set_long(handle, CURLOPT_HTTP_VERSION, version(for: member))
         let frame = GRPCFrame.encode(message)
         let code = frame.withUnsafeBytes { bytes in
             conflux_curl_set_body(handle, bytes.baseAddress, bytes.count)
@@ -153,23 +167,17 @@ final class EtcdTransfer {
         return try reply(code, from: member)
     }
 
-    private func version(for member: String) -> Int {
-        if isSecure { return CURL_HTTP_VERSION_2TLS }
-        return asksForUpgrade && connected.contains(member)
-            ? CURL_HTTP_VERSION_2_0 : CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE
-    }
-
     private func reply(
         _ code: CURLcode, from member: String
-    ) throws(TransferFailure) -> EtcdReply {
+    ) throws(EtcdFault) -> EtcdReply {
         // If an open connection ends without an answer, libcurl silently sends the request again over another
         // one. So whatever the outcome of the second request, the first one may have been received.
         let stood = connected.contains(member)
         guard code == CURLE_OK else {
-            var failure = TransferFailure(
+            var failure = EtcdFault(
                 code, words: sink.words(of: code), isTooLarge: sink.isTooLarge,
                 isConnected: conflux_curl_double(handle, CURLINFO_PRETRANSFER_TIME) > 0)
-            failure.mayBeSent = failure.mayBeSent || stood
+            failure.mayHaveHappened = failure.mayHaveHappened || stood
             renew()
             throw failure
         }
@@ -177,27 +185,27 @@ final class EtcdTransfer {
             // The connection had ended, and the new one was asked for an upgrade: etcd ignores such a
             // request.
             renew()
-            throw TransferFailure(
-                mayBeSent: stood,
-                message: stood
+            throw EtcdFault(
+                mayHaveHappened: stood,
+                words: stood
                     ? "the connection had ended" : "it does not speak HTTP/2, as etcd does")
         }
         guard let status = sink.status else {
-            throw TransferFailure(
-                mayBeSent: true,
-                message: "it answers with HTTP's status "
+            throw EtcdFault(
+                mayHaveHappened: true,
+                words: "it answers with HTTP's status "
                     + "\(conflux_curl_long(handle, CURLINFO_RESPONSE_CODE)), and not as etcd does")
         }
         connected.insert(member)
         let body = status == 0 ? GRPCFrame.decode(sink.body) : []
         guard let body else {
-            throw TransferFailure(mayBeSent: true, message: "its answer was cut off")
+            throw EtcdFault(mayHaveHappened: true, words: "its answer was cut off")
         }
         return EtcdReply(status: status, message: sink.message, body: body)
     }
 }
 
-extension TransferFailure {
+extension EtcdFault {
     init(_ code: CURLcode, words: String, isTooLarge: Bool, isConnected: Bool) {
         let unsent = [
             CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_CONNECT, CURLE_SSL_CONNECT_ERROR,
@@ -211,9 +219,10 @@ extension TransferFailure {
         let isForeign = [CURLE_HTTP2, CURLE_WEIRD_SERVER_REPLY, CURLE_UNSUPPORTED_PROTOCOL]
             .contains(code)
         isDenied = denying.contains(code) || isAlert
-        mayBeSent = isConnected && !unsent.contains(code) && !isDenied
+        mayHaveHappened = isConnected && !unsent.contains(code) && !isDenied
         self.isTooLarge = isTooLarge
-        message = isForeign ? "it does not speak etcd's protocol, or has ended (\(words))" : words
+        self.words =
+            isForeign ? "it does not speak etcd's protocol, or has ended (\(words))" : words
     }
 }
 
@@ -261,10 +270,10 @@ final class TransferSink {
     private func takeLine(_ line: String) {
         let parts = line.split(separator: ":", maxSplits: 1)
         guard parts.count == 2 else { return }
-        let value = parts[1].trimmed
+        let value = parts[1].trimmingCharacters(in: .whitespacesAndNewlines)
         switch parts[0].lowercased() {
         case "grpc-status": status = Int(value)
-        case "grpc-message": message = value.percentDecoded.printable
+        case "grpc-message": message = (value.removingPercentEncoding ?? value).printable
         default: break
         }
     }
@@ -285,37 +294,10 @@ final class TransferSink {
     }
 }
 
-extension Substring {
-    /// The text without surrounding white space.
-    fileprivate var trimmed: String {
-        var text = drop(while: \.isWhitespace)
-        while text.last?.isWhitespace == true { text.removeLast() }
-        return String(text)
-    }
-}
-
 extension String {
     /// The first 256 characters, without terminal control characters.
     fileprivate var printable: String {
         let shown = unicodeScalars.filter { $0.properties.generalCategory != .control }
         return String(String.UnicodeScalarView(shown.prefix(256)))
-    }
-
-    /// Decodes gRPC's encoding of messages: `%` and two hexadecimal digits for a byte.
-    fileprivate var percentDecoded: String {
-        var bytes: [UInt8] = []
-        var rest = Array(utf8)[...]
-        while let byte = rest.popFirst() {
-            let digits = rest.prefix(2)
-            if byte == UInt8(ascii: "%"), digits.count == 2,
-                let text = try? String(utf8: digits), let decoded = UInt8(text, radix: 16)
-            {
-                bytes.append(decoded)
-                rest = rest.dropFirst(2)
-            } else {
-                bytes.append(byte)
-            }
-        }
-        return String(shown: bytes)
     }
 }

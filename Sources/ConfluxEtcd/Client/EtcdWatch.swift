@@ -14,7 +14,9 @@ final class EtcdWatch: @unchecked Sendable {
     /// How often to call the function while a review is due.
     private static let reviewPause = Duration.seconds(2)
 
-    private struct State {
+    // Sendable: the mutex guards it. Of the stream's functions, only the one that wakes it is called on other
+    // threads.
+    private struct State: @unchecked Sendable {
         var isStopped = false
         var isReviewDue = false
         /// The stream that is open; the thread waits on it.
@@ -24,14 +26,8 @@ final class EtcdWatch: @unchecked Sendable {
     private let settings: EtcdLogSettings
     private let key: String
     private let tell: @Sendable () -> Void
-    private let state = Mutex(Wrapped())
+    private let state = Mutex(State())
     private let stopped = Latch()
-
-    // Sendable: the mutex guards it. Of the stream's functions, only the one that wakes it is called on other
-    // threads.
-    private struct Wrapped: @unchecked Sendable {
-        var state = State()
-    }
 
     /// Starts the watch.
     init(_ settings: EtcdLogSettings, key: String, _ tell: @escaping @Sendable () -> Void) {
@@ -46,28 +42,28 @@ final class EtcdWatch: @unchecked Sendable {
 
     /// Whether to call the function every other second, since something may have changed that no key shows.
     var isReviewDue: Bool {
-        get { state.withLock { $0.state.isReviewDue } }
+        get { state.withLock { $0.isReviewDue } }
         set {
-            state.withLock { wrapped in
-                guard wrapped.state.isReviewDue != newValue else { return }
-                wrapped.state.isReviewDue = newValue
-                if let multi = wrapped.state.multi { curl_multi_wakeup(multi) }
+            state.withLock { state in
+                guard state.isReviewDue != newValue else { return }
+                state.isReviewDue = newValue
+                if let multi = state.multi { curl_multi_wakeup(multi) }
             }
         }
     }
 
     /// Stops the watch. The thread ends by itself, within the time limit of one call.
     func stop() {
-        state.withLock { wrapped in
-            wrapped.state.isStopped = true
-            if let multi = wrapped.state.multi { curl_multi_wakeup(multi) }
+        state.withLock { state in
+            state.isStopped = true
+            if let multi = state.multi { curl_multi_wakeup(multi) }
         }
         stopped.open()
     }
 
     // MARK: The watch's thread
 
-    private var isStopped: Bool { state.withLock { $0.state.isStopped } }
+    private var isStopped: Bool { state.withLock { $0.isStopped } }
 
     private func run() {
         // Without a client there is no watch. The log's own calls report the reason.
@@ -95,8 +91,8 @@ final class EtcdWatch: @unchecked Sendable {
             limit: Self.streamMax)
         guard let stream else { return false }
         let begun = ContinuousClock.now
-        state.withLock { $0.state.multi = stream.multi }
-        defer { state.withLock { $0.state.multi = nil } }
+        state.withLock { $0.multi = stream.multi }
+        defer { state.withLock { $0.multi = nil } }
         while !isStopped {
             let isDue = isReviewDue
             let goesOn = stream.goOn(within: isDue ? Self.reviewPause : Self.streamMax)
@@ -128,37 +124,16 @@ private final class EtcdStream {
         _ settings: EtcdLogSettings, member: String, token: String?, request: [UInt8],
         limit: Duration
     ) {
-        guard let handle = curl_easy_init() else { return nil }
-        guard let multi = curl_multi_init() else {
-            curl_easy_cleanup(handle)
-            return nil
-        }
-        self.handle = handle
-        self.multi = multi
+        guard let handles = EtcdTransfer.makeHandles() else { return nil }
+        (handle, multi) = handles
         source = StreamSource(GRPCFrame.encode(request))
-        var headers: UnsafeMutablePointer<curl_slist>?
-        let lines = ["content-type: application/grpc", "te: trailers", "Expect:"]
-        for line in lines + (token.map { ["token: \($0)"] } ?? []) {
-            headers = curl_slist_append(headers, line)
-        }
-        self.headers = headers
-        let isSecure = settings.address.isSecure
-        EtcdTransfer.prepare(handle, isSecure ? settings.security : nil)
-        let scheme = isSecure ? "https" : "http"
-        conflux_curl_set_text(
-            handle, CURLOPT_URL, "\(scheme)://\(member)\(EtcdMethod.watch.rawValue)")
-        conflux_curl_set_pointer(handle, CURLOPT_HTTPHEADER, headers)
-        conflux_curl_set_long(
-            handle, CURLOPT_HTTP_VERSION,
-            isSecure ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE)
-        conflux_curl_set_long(handle, CURLOPT_TIMEOUT_MS, Int(limit / .milliseconds(1)))
-        conflux_curl_set_long(
-            handle, CURLOPT_CONNECTTIMEOUT_MS,
-            max(1, Int(settings.answerMax / .milliseconds(2))))
+        let security = settings.address.isSecure ? settings.security : nil
+        EtcdTransfer.prepare(handle, sink, security)
+        headers = EtcdTransfer.address(
+            handle,
+            "\(security == nil ? "http" : "https")://\(member)\(EtcdMethod.watch.rawValue)", token,
+            within: limit, connecting: settings.answerMax / 2)
         conflux_curl_set_long(handle, CURLOPT_POST, 1)
-        let sinkContext = Unmanaged.passUnretained(sink).toOpaque()
-        conflux_curl_set_function(handle, CURLOPT_WRITEFUNCTION, TransferSink.takeBody)
-        conflux_curl_set_pointer(handle, CURLOPT_WRITEDATA, sinkContext)
         conflux_curl_set_function(handle, CURLOPT_READFUNCTION, StreamSource.give)
         conflux_curl_set_pointer(
             handle, CURLOPT_READDATA, Unmanaged.passUnretained(source).toOpaque())
@@ -184,11 +159,10 @@ private final class EtcdStream {
     func takeEvents() -> Bool {
         var hasEvents = false
         while let message = GRPCFrame.decode(sink.body) {
-            var reader = ProtobufReader(message)
-            while let (field, _) = try? reader.next() {
-                // Field 11 has events; field 4 says that etcd has ended the watch.
-                if field == 11 || field == 4 { hasEvents = true }
-                if field == 4 { isCanceled = true }
+            // Field 11 has events; field 4 says that etcd has ended the watch.
+            if let fields = try? ProtobufFields(message) {
+                isCanceled = isCanceled || fields.has(4)
+                hasEvents = hasEvents || fields.has(11) || fields.has(4)
             }
             sink.drop(GRPCFrame.prefixBytes + message.count)
         }

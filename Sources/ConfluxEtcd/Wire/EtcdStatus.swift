@@ -17,30 +17,16 @@ package struct EtcdStatus: Sendable, Equatable {
 
     package init() {}
 
-    init(_ message: Bytes) throws(ProtobufReader.Malformed) {
-        var reader = ProtobufReader(message)
-        var (member, leader): (UInt64, UInt64) = (0, 1)
-        while let (field, value) = try reader.next() {
-            switch (field, value) {
-            case (1, .bytes(let header)):
-                var header = ProtobufReader(header)
-                while let (field, value) = try header.next() {
-                    switch (field, value) {
-                    case (2, .number(let number)): member = number
-                    case (3, .number(let number)): revision = number
-                    default: break
-                    }
-                }
-            case (3, .number(let number)): fileBytes = number
-            case (4, .number(let number)): leader = number
-            case (8, .bytes(let text)):
-                if String(shown: text).contains("NOSPACE") { isAlarmed = true }
-            case (9, .number(let number)): usedBytes = number
-            case (12, .number(let number)): quotaBytes = number
-            default: break
-            }
-        }
-        isLeader = member == leader
+    init(_ message: Bytes) throws(ProtobufFields.Malformed) {
+        let fields = try ProtobufFields(message)
+        let header = try fields.message(1)
+        revision = header.number(3)
+        fileBytes = fields.number(3)
+        // A cluster without a leader says 0, which is no member's id.
+        isLeader = fields.has(4) && header.number(2) == fields.number(4)
+        isAlarmed = fields.all(8).contains { String(shown: $0).contains("NOSPACE") }
+        usedBytes = fields.number(9)
+        quotaBytes = fields.number(12)
     }
 }
 
@@ -53,33 +39,5 @@ package struct EtcdMember: Sendable, Equatable {
     package init(_ address: String, _ status: EtcdStatus) {
         self.address = address
         self.status = status
-    }
-}
-
-/// An alarm of etcd.
-struct EtcdAlarm: Equatable {
-    /// The id of the member that raised it.
-    var member: UInt64
-    /// Whether it is `NOSPACE`.
-    var isNoSpace: Bool
-
-    /// Reads the answer to a request for all alarms.
-    static func all(in message: Bytes) throws(ProtobufReader.Malformed) -> [EtcdAlarm] {
-        var alarms: [EtcdAlarm] = []
-        var reader = ProtobufReader(message)
-        while let (field, value) = try reader.next() {
-            guard field == 2, case .bytes(let bytes) = value else { continue }
-            var alarm = EtcdAlarm(member: 0, isNoSpace: false)
-            var inner = ProtobufReader(bytes)
-            while let (field, value) = try inner.next() {
-                switch (field, value) {
-                case (1, .number(let number)): alarm.member = number
-                case (2, .number(let kind)): alarm.isNoSpace = kind == 1
-                default: break
-                }
-            }
-            alarms.append(alarm)
-        }
-        return alarms
     }
 }

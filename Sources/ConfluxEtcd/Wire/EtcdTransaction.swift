@@ -109,25 +109,20 @@ package struct EtcdTransaction: Sendable {
 
 /// A key and its value.
 package struct EtcdPair: Sendable {
-    package var key = ""
-    package var value: Bytes = []
+    package var key: String
+    package var value: Bytes
 
     package init(_ key: String, _ value: Bytes) {
         self.key = key
         self.value = value
     }
 
-    init(_ message: Bytes) throws(ProtobufReader.Malformed) {
-        var reader = ProtobufReader(message)
-        while let (field, value) = try reader.next() {
-            switch (field, value) {
-            case (1, .bytes(let bytes)):
-                guard let text = try? String(utf8: bytes) else { throw ProtobufReader.Malformed() }
-                key = text
-            case (5, .bytes(let bytes)): self.value = bytes
-            default: break
-            }
+    init(_ message: Bytes) throws(ProtobufFields.Malformed) {
+        let fields = try ProtobufFields(message)
+        guard let key = try? String(utf8: fields.bytes(1)) else {
+            throw ProtobufFields.Malformed()
         }
+        self.init(key, fields.bytes(5))
     }
 }
 
@@ -146,44 +141,21 @@ package struct EtcdAnswer: Sendable {
         self.pairs = pairs
     }
 
-    init(_ message: Bytes) throws(ProtobufReader.Malformed) {
-        var reader = ProtobufReader(message)
-        while let (field, value) = try reader.next() {
-            switch (field, value) {
-            case (1, .bytes(let header)): revision = try EtcdHeader.revision(header)
-            case (2, .number(let number)): succeeded = number != 0
-            case (3, .bytes(let response)): pairs.append(try Self.pairs(response))
-            default: break
-            }
+    init(_ message: Bytes) throws(ProtobufFields.Malformed) {
+        let fields = try ProtobufFields(message)
+        revision = try fields.message(1).number(3)
+        succeeded = fields.number(2) != 0
+        for response in fields.all(3) {
+            let range = try ProtobufFields(response).message(1)
+            pairs.append(
+                try range.all(2).map { (pair) throws(ProtobufFields.Malformed) in
+                    try EtcdPair(pair)
+                })
         }
     }
 
     /// The first pair that an operation found.
     func pair(_ operation: Int) -> EtcdPair? {
         operation < pairs.count ? pairs[operation].first : nil
-    }
-
-    private static func pairs(_ response: Bytes) throws(ProtobufReader.Malformed) -> [EtcdPair] {
-        var found: [EtcdPair] = []
-        var reader = ProtobufReader(response)
-        while let (field, value) = try reader.next() {
-            guard field == 1, case .bytes(let range) = value else { continue }
-            var inner = ProtobufReader(range)
-            while let (field, value) = try inner.next() {
-                if field == 2, case .bytes(let pair) = value { found.append(try EtcdPair(pair)) }
-            }
-        }
-        return found
-    }
-}
-
-/// The header of every answer.
-enum EtcdHeader {
-    static func revision(_ message: Bytes) throws(ProtobufReader.Malformed) -> UInt64 {
-        var reader = ProtobufReader(message)
-        while let (field, value) = try reader.next() {
-            if field == 3, case .number(let revision) = value { return revision }
-        }
-        return 0
     }
 }

@@ -18,9 +18,11 @@ import ConfluxVocabulary
 package struct HistoryReplay {
     private let path: String
     private let outline: HistoryOutline
-    private let states: [Name: ReplayableState]
+    private let states: [Name: ReplayedState]
     private let replayer: Replayer
-    private var outcome = ReplayOutcome()
+    /// An action in words.
+    private let words: (any Sendable) -> String
+    private var report = ReplayReport()
     /// Whether an outcome of an entry was compared.
     private var hasComparedOutcomes = false
 
@@ -29,9 +31,13 @@ package struct HistoryReplay {
     /// - Parameters:
     ///   - path: The file.
     ///   - states: The states of its stores.
+    ///   - words: Puts an action in words.
     /// - Throws: ``HistoryError``.
-    package init(_ path: String, with states: [ReplayableState]) throws(HistoryError) {
+    package init(
+        _ path: String, with states: [ReplayedState], _ words: @escaping (any Sendable) -> String
+    ) throws(HistoryError) {
         self.path = path
+        self.words = words
         self.states = Dictionary(states.map { ($0.name, $0) }) { $1 }
         let outline = try HistoryOutline(of: path)
         self.outline = outline
@@ -44,7 +50,7 @@ package struct HistoryReplay {
     /// Compares the code at hand with the history's checks and records, up to the first difference.
     ///
     /// - Throws: ``HistoryError``, also if the history has nothing to compare with.
-    package consuming func compare() throws(HistoryError) -> ReplayOutcome {
+    package consuming func compare() throws(HistoryError) -> ReplayReport {
         guard outline.isRecorded || !outline.checks.isEmpty else {
             throw HistoryError(
                 code: .nothingToCompare,
@@ -65,13 +71,13 @@ package struct HistoryReplay {
                 waiting = nil
             case .head, .start, .check, .end: break
             }
-            if outcome.finding != nil { return outcome }
+            if report.difference != nil { return report }
         }
         if let former = waiting { try compare(former, with: nil) }
-        guard outcome.finding != nil || outcome.stateCount > 0 || hasComparedOutcomes else {
+        guard report.difference != nil || report.states > 0 || hasComparedOutcomes else {
             throw nothingToCompare
         }
-        return outcome
+        return report
     }
 
     /// The failure for a history of which a replay would find no difference, whatever the code does.
@@ -91,18 +97,18 @@ package struct HistoryReplay {
         let (found, finding) = try run(commit, at: record?.points ?? [], comparing: true)
         if record != nil, replayer.concernedCount > before { hasComparedOutcomes = true }
         // A different outcome says more than the different state that it leads to.
-        var findings: [ReplayFinding] = []
+        var findings: [ReplayDifference] = []
         if let record, let difference = difference(record.refusals, found.refusals, in: commit) {
             findings.append(difference)
         }
         if let finding { findings.append(finding) }
-        outcome.finding = findings.min { $0.entries.upperBound < $1.entries.upperBound }
+        report.difference = findings.min { $0.entries.upperBound < $1.entries.upperBound }
     }
 
     /// The first entry whose outcome differs.
     private func difference(
         _ expected: [HistoryRecord.Refusal], _ found: [HistoryRecord.Refusal], in commit: Commit
-    ) -> ReplayFinding? {
+    ) -> ReplayDifference? {
         var index = 0
         while index < max(expected.count, found.count) {
             let one = index < expected.count ? expected[index] : nil
@@ -131,14 +137,21 @@ package struct HistoryReplay {
     private func finding(
         _ store: StoreName, _ entries: ClosedRange<SequenceNumber>, count: Int, in commit: Commit,
         path: String? = nil, expected: String, found: String
-    ) -> ReplayFinding {
-        ReplayFinding(
-            store: store, entries: entries, count: count,
-            action: commit.action(at: entries.upperBound), path: path, expected: expected,
-            found: found)
+    ) -> ReplayDifference {
+        let action = commit.action(at: entries.upperBound).map { row, payload in
+            do {
+                return try states[store.state].map { words(try $0.action(payload, row.coding)) }
+                    ?? "an action of an unknown state"
+            } catch {
+                return "an action that can't be decoded: \(error)"
+            }
+        }
+        return ReplayDifference(
+            store: "\(store)", entries: entries, count: count, action: action, path: path,
+            expected: expected, found: found)
     }
 
-    private func finding(_ stop: Replayer.Stop, in commit: Commit) -> ReplayFinding {
+    private func finding(_ stop: Replayer.Stop, in commit: Commit) -> ReplayDifference {
         finding(
             stop.store, stop.sequence...stop.sequence, count: 1, in: commit, expected: "applied",
             found: "the store stopped: \(stop.message)")
@@ -151,7 +164,7 @@ package struct HistoryReplay {
     /// - Parameter target: The file. It is not written if the code at hand differs from the history's checks.
     /// - Returns: The figures, and the first difference from a check.
     /// - Throws: ``HistoryError``, also if a replay would have nothing to compare with.
-    package consuming func record(to target: String) throws(HistoryError) -> ReplayOutcome {
+    package consuming func record(to target: String) throws(HistoryError) -> ReplayReport {
         let reader = try HistoryReader(path)
         let writer = try HistoryWriter(target)
         var planner = PointPlanner()
@@ -170,17 +183,17 @@ package struct HistoryReplay {
                     planner.note($0, of: $1)
                 }
                 if let finding {
-                    outcome.finding = finding
-                    return outcome
+                    report.difference = finding
+                    return report
                 }
                 try writer.write(.recorded(record))
             // What another program made of it is replaced.
             case .recorded, .end: break
             }
         }
-        guard replayer.concernedCount > 0 || outcome.stateCount > 0 else { throw nothingToCompare }
+        guard replayer.concernedCount > 0 || report.states > 0 else { throw nothingToCompare }
         try writer.complete()
-        return outcome
+        return report
     }
 
     // MARK: Running
@@ -197,14 +210,14 @@ package struct HistoryReplay {
     private mutating func run(
         _ commit: Commit, at points: [HistoryRecord.Point], comparing isComparing: Bool,
         _ note: (Int, StoreName) -> Void = { _, _ in }
-    ) throws(HistoryError) -> (HistoryRecord, ReplayFinding?) {
+    ) throws(HistoryError) -> (HistoryRecord, ReplayDifference?) {
         var record = HistoryRecord()
         let numbers = commit.first...commit.last
         let checks = outline.checks.filter { numbers.contains($0.key.sequence) }
         let cuts = replayer.cuts(of: commit).union(points.map(\.sequence))
             .union(checks.map(\.key.sequence))
         var rest = points[...]
-        var finding: ReplayFinding?
+        var finding: ReplayDifference?
         for part in commit.cut(behind: cuts) {
             if let stop = try replayer.apply(part, &record.refusals) {
                 finding = self.finding(stop, in: commit)
@@ -221,7 +234,7 @@ package struct HistoryReplay {
                 }
                 // This program no longer understands the version that the recording one judged by.
                 if isComparing, version != point.version {
-                    outcome.uncompared.insert(point.store.state)
+                    report.uncomparedStates.insert(point.store.state)
                     continue
                 }
                 let bytes = encoding(of: point.store)
@@ -235,7 +248,7 @@ package struct HistoryReplay {
                     HistoryRecord.Point(
                         sequence: point.sequence, store: point.store, version: version,
                         digest: digest))
-                outcome.stateCount += 1
+                report.states += 1
                 if isComparing, digest != point.digest {
                     finding = mismatch(
                         point.store, in: commit, expected: "the digest \(Self.hex(point.digest))",
@@ -250,13 +263,13 @@ package struct HistoryReplay {
             if finding != nil { break }
         }
         record.refusals.sort { ($0.sequence, $0.store) < ($1.sequence, $1.store) }
-        outcome.refusalCount += UInt64(record.refusals.count)
-        outcome.last = commit.last
+        report.refusals += UInt64(record.refusals.count)
+        report.last = commit.last
         for case .batch(_, let batch) in commit.blocks {
             let isCounted = batch.targets.map { row in
                 outline.target.map { row.target.touches($0) } ?? true
             }
-            batch.forEachEntry { row, _ in if isCounted[row] { outcome.actionCount += 1 } }
+            batch.forEachEntry { row, _ in if isCounted[row] { report.actions += 1 } }
         }
         return (record, finding)
     }
@@ -273,8 +286,8 @@ package struct HistoryReplay {
     /// Compares a store with a state of the log's replicas, in the form of the version in force.
     private mutating func check(
         _ store: StoreName, _ snapshot: Snapshot, in commit: Commit
-    ) -> ReplayFinding? {
-        outcome.stateCount += 1
+    ) -> ReplayDifference? {
+        report.states += 1
         let found = encoding(of: store)
         guard let state = states[store.state], let version = replayer.version(of: store) else {
             return nil
@@ -291,21 +304,19 @@ package struct HistoryReplay {
             _ = replayer.pending(of: store, isEqual: true)
             return nil
         }
-        guard let one = try? JSONValue(json: wanted), let other = try? JSONValue(json: bytes),
-            let path = one.firstDifference(from: other)
-        else {
+        guard let change = JSONChange.first(from: wanted, to: bytes) else {
             return mismatch(store, in: commit, expected: Self.text(expected), found)
         }
         return mismatch(
-            store, in: commit, path: "\(path)", expected: Self.text(one[path]), found,
-            found: Self.text(other[path]))
+            store, in: commit, path: "\(change.path)", expected: Self.text(change.old), found,
+            found: Self.text(change.new))
     }
 
     /// A difference that one of the entries since the last equal state made.
     private func mismatch(
         _ store: StoreName, in commit: Commit, path: String? = nil, expected: String,
         _ state: Result<[UInt8], any Error>, found: String? = nil
-    ) -> ReplayFinding {
+    ) -> ReplayDifference {
         let pending = replayer.pending(of: store, isEqual: false)
         let last = pending?.last ?? replayer.life(of: store) ?? commit.last
         return finding(

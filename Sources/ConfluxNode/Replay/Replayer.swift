@@ -22,7 +22,7 @@ final class Replayer {
         var message: String
     }
 
-    private let states: [Name: ReplayableState]
+    private let states: [Name: ReplayedState]
     private let scope = Scope()
     private let applier: Applier
     private let posted: Posted
@@ -40,7 +40,7 @@ final class Replayer {
     /// - Parameters:
     ///   - outline: What is known of the history from the beginning.
     ///   - states: The states.
-    init(of outline: HistoryOutline, _ states: [Name: ReplayableState]) {
+    init(of outline: HistoryOutline, _ states: [Name: ReplayedState]) {
         self.outline = outline
         self.states = states
         let posted = Posted()

@@ -69,10 +69,10 @@ struct RepeatFolder {
         var ends: [OtherProcess.End] = []
         for process in processes { ends.append(await process.end()) }
         return try ends.enumerated().map { index, end throws(CheckFailure) in
-            guard let bytes = try? Data(contentsOf: files.history(index)) else {
-                throw CheckFailure(message: excuse(end, index, timeout))
-            }
-            return StateHistory(bytes: Array(bytes))
+            guard let bytes = try? Data(contentsOf: files.history(index)),
+                let history = try? CanonicalCoder().decode(StateHistory.self, from: bytes)
+            else { throw CheckFailure(message: excuse(end, index, timeout)) }
+            return history
         }
     }
 

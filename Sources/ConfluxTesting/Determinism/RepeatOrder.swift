@@ -59,7 +59,8 @@ struct RepeatOrder {
                 try? progress.seek(toOffset: 0)
                 try? progress.write(contentsOf: Data("\(step)".utf8))
             }
-            try Data(history.bytes).write(to: files.history(index), options: .atomic)
+            try Data(CanonicalCoder().encode(history)).write(
+                to: files.history(index), options: .atomic)
             exit(0)
         } catch {
             let message = (error as? CheckFailure)?.message ?? String(describing: error)

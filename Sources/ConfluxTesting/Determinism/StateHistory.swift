@@ -1,23 +1,23 @@
 import Conflux
+import Foundation
 
 /// A state's history over several actions: which of them were refused, and what the state was.
 ///
 /// A look records the state: before the first action, after the last, and in between as often as this costs at most
 /// ``bytesPerAction`` of JSON for each action. So a small state is recorded after each action, a large one only after
 /// every few. When a look is due depends on the state's size alone, so equal states are recorded at the same actions.
-struct StateHistory {
+struct StateHistory: Codable {
     static let bytesPerAction = 1_024
 
     /// A recorded state.
-    private struct Look {
-        /// The outcome of each action since the last look.
-        var outcomes: [UInt8] = []
+    private struct Look: Codable {
+        /// Which of the actions since the last look were refused.
+        var refusals: [Bool] = []
         /// The state's canonical JSON; empty if it is the same as at the last look.
-        var json: [UInt8] = []
+        var json = Data()
     }
 
-    private static let committed = UInt8(ascii: "."), refused = UInt8(ascii: "!")
-    private static let separator = UInt8(ascii: " "), newline = UInt8(ascii: "\n")
+    private enum CodingKeys: CodingKey { case looks }
 
     private var looks: [Look] = []
     private var pending = Look()
@@ -29,55 +29,31 @@ struct StateHistory {
     }
 
     mutating func note(isRefused: Bool) {
-        pending.outcomes.append(isRefused ? Self.refused : Self.committed)
+        pending.refusals.append(isRefused)
     }
 
     mutating func note(_ json: [UInt8]) {
-        pending.json = json == last ? [] : json
+        pending.json = json == last ? Data() : Data(json)
         last = json
         looks.append(pending)
         pending = Look()
     }
 
     /// Whether there were actions since the last look.
-    var isPending: Bool { !pending.outcomes.isEmpty }
+    var isPending: Bool { !pending.refusals.isEmpty }
     /// Whether a look is due.
-    var isDue: Bool { pending.outcomes.count * Self.bytesPerAction >= last.count }
+    var isDue: Bool { pending.refusals.count * Self.bytesPerAction >= last.count }
     /// Whether any action was committed.
-    var hasCommits: Bool { looks.contains { $0.outcomes.contains(Self.committed) } }
-
-    // MARK: As a file
-
-    /// A line for each look. JSON in its canonical form has no line breaks.
-    var bytes: [UInt8] {
-        var bytes: [UInt8] = []
-        for look in looks {
-            bytes += look.outcomes
-            bytes.append(Self.separator)
-            bytes += look.json
-            bytes.append(Self.newline)
-        }
-        return bytes
-    }
-
-    /// Reads what ``bytes`` returned.
-    init(bytes: [UInt8]) {
-        for line in bytes.split(separator: Self.newline) {
-            let end = line.firstIndex(of: Self.separator) ?? line.endIndex
-            let look = Look(outcomes: Array(line[..<end]), json: Array(line[end...].dropFirst()))
-            looks.append(look)
-            if !look.json.isEmpty { last = look.json }
-        }
-    }
+    var hasCommits: Bool { looks.contains { $0.refusals.contains(false) } }
 
     // MARK: Comparing
 
     /// Where two histories of the same actions begin to differ; nil if they are the same.
     func firstDifference(from other: StateHistory) -> HistoryDifference? {
-        var (mine, its): ([UInt8], [UInt8]) = ([], [])
+        var (mine, its) = (Data(), Data())
         var step = 0
         for (left, right) in zip(looks, other.looks) {
-            for (index, pair) in zip(left.outcomes, right.outcomes).enumerated()
+            for (index, pair) in zip(left.refusals, right.refusals).enumerated()
             where pair.0 != pair.1 {
                 return HistoryDifference(
                     steps: step + index + 1...step + index + 1, pointer: nil,
@@ -85,7 +61,7 @@ struct StateHistory {
             }
             if !left.json.isEmpty { mine = left.json }
             if !right.json.isEmpty { its = right.json }
-            let end = step + left.outcomes.count
+            let end = step + left.refusals.count
             if mine != its {
                 return HistoryDifference(steps: min(step + 1, end)...end, mine, its)
             }
@@ -94,8 +70,8 @@ struct StateHistory {
         return nil
     }
 
-    private static func word(_ outcome: UInt8) -> String {
-        outcome == refused ? "refused" : "committed"
+    private static func word(_ isRefused: Bool) -> String {
+        isRefused ? "refused" : "committed"
     }
 }
 
@@ -112,19 +88,16 @@ struct HistoryDifference {
 extension HistoryDifference {
     private static let charactersMax = 300
 
-    fileprivate init(steps: ClosedRange<Int>, _ first: [UInt8], _ other: [UInt8]) {
-        let first = try? JSONValue(json: first)
-        let other = try? JSONValue(json: other)
-        let pointer = first.flatMap { first in other.flatMap { first.firstDifference(from: $0) } }
+    fileprivate init(steps: ClosedRange<Int>, _ first: Data, _ other: Data) {
+        let change = JSONChange.first(from: Array(first), to: Array(other))
         self.init(
-            steps: steps, pointer: pointer, first: Self.text(first, pointer),
-            other: Self.text(other, pointer))
+            steps: steps, pointer: change?.path,
+            first: change.map { Self.text($0.old) } ?? "unreadable",
+            other: change.map { Self.text($0.new) } ?? "unreadable")
     }
 
-    private static func text(_ value: JSONValue?, _ pointer: JSONPointer?) -> String {
-        guard let value, let pointer else { return "unreadable" }
-        guard let part = value[pointer] else { return "nothing" }
-        let text = part.description
+    private static func text(_ value: JSONValue?) -> String {
+        guard let text = value?.description else { return "nothing" }
         return text.count <= charactersMax ? text : "\(text.prefix(charactersMax))…"
     }
 

@@ -1,5 +1,8 @@
 import ConfluxNode
 @_exported import struct ConfluxNode.HistoryError
+@_exported import struct ConfluxNode.ReplayDifference
+@_exported import struct ConfluxNode.ReplayReport
+@_exported import struct ConfluxNode.ReplayedState
 
 /// Runs a history of production with the code at hand, and compares what comes of it.
 ///
@@ -25,7 +28,7 @@ import ConfluxNode
 public func replay(
     _ path: String, with states: ReplayedState...
 ) throws(HistoryError) -> ReplayReport {
-    ReplayReport(try HistoryReplay(path, with: states.map(\.state)).compare(), states)
+    try HistoryReplay(path, with: states, ValueText.line).compare()
 }
 
 /// Runs a history with the code at hand, and writes it to another file with what came of it.
@@ -44,5 +47,5 @@ public func replay(
 public func record(
     _ path: String, to target: String, with states: ReplayedState...
 ) throws(HistoryError) -> ReplayReport {
-    ReplayReport(try HistoryReplay(path, with: states.map(\.state)).record(to: target), states)
+    try HistoryReplay(path, with: states, ValueText.line).record(to: target)
 }

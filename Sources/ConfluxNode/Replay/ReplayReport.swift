@@ -1,30 +1,22 @@
-import ConfluxNode
 import ConfluxVocabulary
 
 /// What a replay found.
 public struct ReplayReport: Sendable, CustomStringConvertible {
     /// How many actions were applied or refused. An action for several stores counts once.
-    public let actions: UInt64
+    public internal(set) var actions: UInt64 = 0
     /// How many times an action had no effect on a store.
-    public let refusals: UInt64
-    /// How many times a store's state was compared; for ``record(_:to:with:)``, how many states were compared or noted.
-    public let states: UInt64
+    public internal(set) var refusals: UInt64 = 0
+    /// How many times a store's state was compared; for a recording, how many states were compared or noted.
+    public internal(set) var states: UInt64 = 0
     /// The number of the last entry.
-    public let last: SequenceNumber
+    public internal(set) var last = SequenceNumber.zero
     /// The states of which recorded digests were not compared, since this program no longer understands a version that
     /// was in force (`oldestSchemaVersion`). Outcomes and snapshots are compared all the same.
-    public let uncompared: [String]
+    public var uncompared: [String] { uncomparedStates.map(\.text).sorted() }
     /// The first difference; nil if there is none.
-    public let difference: ReplayDifference?
+    public internal(set) var difference: ReplayDifference?
 
-    init(_ outcome: ReplayOutcome, _ states: [ReplayedState]) {
-        actions = outcome.actionCount
-        refusals = outcome.refusalCount
-        self.states = outcome.stateCount
-        last = outcome.last
-        uncompared = outcome.uncompared.map(\.text).sorted()
-        difference = outcome.finding.map { ReplayDifference($0, states) }
-    }
+    var uncomparedStates: Set<Name> = []
 
     /// A line with the figures, and the difference if there is one.
     public var description: String {
@@ -54,26 +46,6 @@ public struct ReplayDifference: Sendable, CustomStringConvertible {
     public let expected: String
     /// What the code at hand made of it.
     public let found: String
-
-    init(_ finding: ReplayFinding, _ states: [ReplayedState]) {
-        store = finding.store.description
-        entries = finding.entries
-        count = finding.count
-        path = finding.path
-        expected = finding.expected
-        found = finding.found
-        action = finding.action.map { row, payload in
-            do {
-                let state = states.first { $0.state.name == finding.store.state }?.state
-                guard let action = try state?.action(payload, row.coding) else {
-                    return "an action of an unknown state"
-                }
-                return ValueText.line(of: action)
-            } catch {
-                return "an action that can't be decoded: \(error)"
-            }
-        }
-    }
 
     /// Several lines: the place, the action, and both values.
     public var description: String {

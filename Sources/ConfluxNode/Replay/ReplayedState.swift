@@ -2,10 +2,14 @@ import Conflux
 import ConfluxProtocol
 import ConfluxVocabulary
 
-/// A state that a replay can run, independent of its type.
-package struct ReplayableState: Sendable {
+/// A state whose stores a replay runs.
+///
+/// ```swift
+/// let report = try replay("history", with: .model(Stock.self), .replicated(Counter.self))
+/// ```
+public struct ReplayedState: Sendable {
     /// Its name in the log.
-    package let name: Name
+    let name: Name
     /// The schema versions that this program understands.
     let versions: SupportedVersions
     /// Makes a store of it in an applier.
@@ -13,10 +17,19 @@ package struct ReplayableState: Sendable {
     /// A snapshot in the form that this program gives it in a version.
     let canonical: @Sendable (Snapshot, UInt32) throws -> [UInt8]
     /// Decodes an action.
-    package let action: @Sendable (Bytes, PayloadCoding) throws -> any Sendable
+    let action: @Sendable (Bytes, PayloadCoding) throws -> any Sendable
 
-    /// - Parameter state: The state.
-    package init<S: ReplicatedState>(_ state: S.Type) {
+    /// A state that is a value.
+    public static func model<Model: Conflux.Model>(_ model: Model.Type) -> ReplayedState {
+        replicated(ModelState<Model>.self)
+    }
+
+    /// A state that is a class.
+    public static func replicated<State: ReplicatedState>(_ state: State.Type) -> ReplayedState {
+        ReplayedState(state)
+    }
+
+    private init<S: ReplicatedState>(_ state: S.Type) {
         guard let name = Name(S.name) else {
             preconditionFailure("\(S.self).name must match [a-z0-9._-]{1,64}, and is \(S.name)")
         }
