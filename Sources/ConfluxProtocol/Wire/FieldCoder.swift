@@ -7,6 +7,7 @@ protocol WireField {
     /// - Parameters:
     ///   - reader: Stands before the value, and behind it afterwards.
     ///   - expected: Names the value in errors. What consists of fields names each of these instead.
+    /// - Throws: What is wrong with the bytes.
     init(reading reader: inout FrameReader, _ expected: String) throws(WireError)
     /// Writes the value.
     func write(to writer: inout FrameWriter)
@@ -28,13 +29,14 @@ protocol WireField {
 /// ```
 ///
 /// A reader ignores the value, and returns what it reads. A writer writes the value's fields, and returns them. The
-/// compiler specialises the description for each of the two, so it costs no more than two by hand.
+/// compiler specialises the description for each of the two.
 protocol WireRecord: WireField {
     /// Reads or writes each field, in the order of the grammar.
     ///
     /// - Parameters:
     ///   - value: What is written; nil if the record is read.
     ///   - coder: Reads or writes.
+    /// - Throws: What is wrong with the bytes that are read.
     init<Coder: FieldCoder>(_ value: Self?, _ coder: inout Coder) throws(Coder.Failure)
 }
 
