@@ -59,8 +59,9 @@ struct CounterTests {
 
     @Test func `every action is named`() throws {
         let actions: [CounterAction] = [.increment, .decrement, .add(amount: 1)]
+        let coder = ActionCoder<CounterAction>()
         let names = try actions.map { action in
-            let bytes = try ActionCoder<CounterAction>().encode(action, as: .json)
+            let bytes = try coder.encode(action, as: .json)
             return try #require(JSONValue(json: bytes).object?.first { _ in true }).key
         }
         #expect(names.sorted() == CounterAction.actionNames)

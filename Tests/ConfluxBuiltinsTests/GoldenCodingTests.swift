@@ -52,7 +52,7 @@ struct GoldenCodingTests {
 
     @Test func `each JSON text has the canonical form that is written down`() throws {
         for example in try Golden.read().canonical {
-            let found = try? text(JSONValue(json: Array(example.json.utf8)))
+            let found = try? text(JSONValue(json: example.json))
             #expect(found == example.canonical, "\(example.json)")
         }
     }
