@@ -169,6 +169,7 @@ where State.Value: Codable {
         let steps = Array(tape.steps[kept...].prefix(capacity))
         step { record in
             (record.steps, record.position) = (steps, tape.position - kept)
+            return true
         }
     }
 
@@ -188,7 +189,9 @@ where State.Value: Codable {
         step { record in
             // Commits may have come before the step.
             let next = target(record.position)
-            if record.steps.indices.contains(next) { record.position = next }
+            guard record.steps.indices.contains(next) else { return false }
+            record.position = next
+            return true
         }
     }
 
@@ -203,15 +206,18 @@ where State.Value: Codable {
     }
 
     /// Makes a step: in the lane, as soon as no lock pauses the flow.
-    private func step(_ move: @escaping @Sendable (inout Record) -> Void) {
+    ///
+    /// - Parameter move: Returns whether there is such a step in its turn. If not, nothing changes.
+    private func step(_ move: @escaping @Sendable (inout Record) -> Bool) {
         store.core.runPastGate { [self] in
             // What is replaced is released outside the lock: that may run user code.
-            let (value, former) = record.withLock { record in
+            let (value, former) = record.withLock { record -> (State.Value?, [Step]) in
                 let former = record.steps
-                move(&record)
+                guard move(&record) else { return (nil, former) }
                 record.isStepping = true
                 return (record.steps[record.position].value, former)
             }
+            guard let value else { return }
             store.computed.state._state.replace(value)
             record.withLock { $0.isStepping = false }
             withExtendedLifetime(former) {}

@@ -65,11 +65,9 @@ final class LateDisposable: Disposable {
 
     /// Takes what is to be disposed, and disposes it at once if this was disposed before.
     func become(_ other: any Disposable) {
-        let isInTime = self.other.withLock { present in
-            if observation.isActive { present = other }
-            return observation.isActive
-        }
-        if !isInTime { other.dispose() }
+        self.other.withLock { $0 = other }
+        // Asked outside of the lock: it may release the owner, which may dispose of this.
+        if !observation.isActive { dispose() }
     }
 
     func dispose() {

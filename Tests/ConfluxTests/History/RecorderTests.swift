@@ -211,6 +211,20 @@ struct RecorderTests {
         #expect(stock.left == 0 && recorder.position == 0)
     }
 
+    @Test func `a step that is impossible in its turn changes nothing`() throws {
+        let stock = scope.run { ModelStore<Stock>() }
+        let recorder = Recorder(stock)
+        stock.dispatch(.add(amount: 1))
+        recorder.dispose()
+        let lock = scope.lock()
+        try recorder.back()
+        stock.dispatch(.add(amount: 7))
+        try recorder.back()
+        lock.release()
+        // The first step leads to 0. The second one has nowhere to go, so what was added stays.
+        #expect(stock.left == 7 && recorder.position == 0)
+    }
+
     @Test func `a step back from inside an observer comes after the commit`() throws {
         let stock = scope.run { ModelStore<Stock>() }
         let recorder = Recorder(stock)

@@ -4,6 +4,18 @@ import Synchronization
 import Testing
 
 struct ObservationTests {
+    @Test(.timeLimit(.minutes(1)))
+    func `an observer may send any number of values while it gets its first one`() {
+        let variable = Variable(0)
+        nonisolated(unsafe) var last = -1
+        let disposable = variable.signal.observe { value in
+            last = value
+            if value == 0 { for next in 1...5_000 { variable.value = next } }
+        }
+        #expect(last == 5_000)
+        disposable.dispose()
+    }
+
     @Test func `an observer disposes itself`() {
         let sink = Sink<Int>()
         let seen = Seen<Int>()

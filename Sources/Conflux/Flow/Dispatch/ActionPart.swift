@@ -20,6 +20,8 @@ final class ActionPart<S: State>: DispatchPart, @unchecked Sendable {
     private var expected = 1
     /// The route that it takes.
     private var route: (any ActionRoute<S>)?
+    /// Whether its store had a route, and has none any more.
+    private var isTakenAgain = false
     /// The handle of an action that has taken a route. Through it, the action can be withdrawn.
     private let sent = Mutex<DispatchHandle?>(nil)
 
@@ -90,19 +92,26 @@ final class ActionPart<S: State>: DispatchPart, @unchecked Sendable {
         }
         switch placement {
         case .routed where isOnMain: tally.report(.failed(.executorIsFixed(S.self)), order: index)
-        case .routed: route = core.currentRoute?.route
-        case .kept, .paused, .closed: break
-        }
-        if placement == .closed || placement == .routed && !isOnMain && route == nil {
-            tally.report(.failed(.storeClosed(S.self)), order: index)
+        case .routed:
+            route = core.currentRoute?.route
+            // Its node has left it alone meanwhile: it is a store of this process now.
+            if route == nil { isTakenAgain = true }
+        case .closed: tally.report(.failed(.storeClosed(S.self)), order: index)
+        case .kept, .paused: break
         }
     }
 
     func go() {
         if expected == 0 { tally.report(.failed(.noStore(S.self)), order: 0) }
         tally.expect(max(expected, 1))
-        guard let route else { return }
-        let handle = route.submit(action, mayWait: !ThreadMark.current.pointee.isNeeded)
+        let handle: DispatchHandle
+        if let route {
+            handle = route.submit(action, mayWait: !ThreadMark.current.pointee.isNeeded)
+        } else if isTakenAgain, case .store(let core) = target {
+            handle = core.dispatchTracked(action)
+        } else {
+            return
+        }
         sent.withLock { $0 = handle }
         handle.whenEnded { [tally] outcome in
             // This thread may be the one that delivers the next outcome, so it must not wait.

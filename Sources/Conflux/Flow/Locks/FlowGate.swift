@@ -68,7 +68,8 @@ package final class FlowGate: Sendable {
             return (true, nil)
         }
         if mayPass { return run(job) }
-        place?.wait(for: Room.stillnessMax)
+        guard let place, !place.wait(for: Room.stillnessMax) else { return }
+        state.withLock { $0.room.widen(at: $0.machine.parkedCount) }
     }
 
     /// Runs a dispatch that is counted. The count ends when the dispatch has its place.

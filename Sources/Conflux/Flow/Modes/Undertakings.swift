@@ -41,7 +41,9 @@ final class Backlog: Sendable {
     /// Waits while there are too many, if this thread may wait.
     func waitForRoom() {
         guard ThreadMark.current.pointee.mayWait else { return }
-        content.withLock { $0.room.place(behind: $0.underWay) }?.wait(for: Room.stillnessMax)
+        let place = content.withLock { $0.room.place(behind: $0.underWay) }
+        guard let place, !place.wait(for: Room.stillnessMax) else { return }
+        content.withLock { $0.room.widen(at: $0.underWay) }
     }
 }
 

@@ -94,12 +94,14 @@ class ObserverLane: Lane, @unchecked Sendable {
     final func end(_ mark: UnsafeMutablePointer<ThreadMark>) {
         mark.pointee.lanes -= 1
         noteDelivery()
-        let isDone = control.withLock { control in
-            disposed.isEmpty && control.machine.leaveEntered()
+        while true {
+            let isLeft: Bool? = control.withLock { control in
+                disposed.isEmpty ? control.machine.leaveEntered() : nil
+            }
+            if let isLeft { return isLeft ? () : goOn(mark) }
+            // What it releases may dispose of others.
+            forgetDisposed()
         }
-        if isDone { return }
-        forgetDisposed()
-        if !control.withLock({ $0.machine.leaveEntered() }) { goOn(mark) }
     }
 
     /// Unlinks and releases the observers that were disposed. Called by the thread that serves the lane.

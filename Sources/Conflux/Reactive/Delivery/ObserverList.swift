@@ -1,4 +1,5 @@
 import ConfluxThreads
+import Dispatch
 import Synchronization
 
 /// An observer: a link of the list, and the disposable that ends the observation.
@@ -87,10 +88,12 @@ final class EarlyValues<Value>: Sendable {
     private struct Content: @unchecked Sendable {
         var values: [(value: Value, sender: SenderContext)] = []
         var isOver = false
+        /// The thread that delivers, and how many values others have sent meanwhile.
+        var server: UInt = 0
+        var othersCount = 0
     }
 
     private let content = Mutex(Content())
-    private let end = Latch()
 
     /// Sets the first value.
     func begin(with value: Value) {
@@ -98,34 +101,43 @@ final class EarlyValues<Value>: Sendable {
         content.withLock { $0.values = [first] }
     }
 
-    /// Keeps a value for the thread that delivers the first one. At the bound it waits for that thread, for a
-    /// second at most.
+    /// Keeps a value for the thread that delivers the first one.
     ///
     /// - Returns: Whether it was kept; false if there is no such thread any more.
     func keep(_ value: Value) -> Bool {
         let sent = (value, SenderContext.current)
-        let (isKept, isAtBound) = content.withLock { content in
+        let thread = ThreadMark.current.thread
+        return content.withLock { content in
             if !content.isOver { content.values.append(sent) }
-            return (!content.isOver, content.values.count > ObserverLane.waitingMax)
+            if content.server != thread { content.othersCount += 1 }
+            return !content.isOver
         }
-        if isKept, isAtBound { end.wait(for: Room.stillnessMax) }
-        return isKept
     }
 
-    /// Delivers all values, on this thread.
+    /// Delivers all values: on this thread, unless others send as fast as it delivers. Then another one goes on after a
+    /// while, so that this one returns.
     func deliverAll(to observer: FunctionObserver<Value>) {
+        let thread = ThreadMark.current.thread
+        content.withLock { ($0.server, $0.othersCount) = (thread, 0) }
         while true {
-            let values = content.withLock { content in
+            let (values, othersCount) = content.withLock { content in
                 let taken = content
                 content.values = []
                 if taken.values.isEmpty {
                     content.isOver = true
                     observer.isStarting.store(false, ordering: .releasing)
                 }
-                return taken
-            }.values
-            if values.isEmpty { return end.open() }
+                return (taken.values, taken.othersCount)
+            }
+            if values.isEmpty { return }
             for (value, sender) in values { sender.run { observer.receiveNow(value) } }
+            guard othersCount > ObserverLane.waitingMax else { continue }
+            return DispatchQueue(label: "conflux.values").async { [self] in
+                let mark = ThreadMark.current
+                mark.pointee.lanes += 1
+                deliverAll(to: observer)
+                mark.pointee.lanes -= 1
+            }
         }
     }
 }

@@ -232,7 +232,9 @@ package class Lane: @unchecked Sendable {
         var seen = count.load(ordering: .relaxed)
         while !place.wait(for: Room.stillnessMax) {
             let moved = count.load(ordering: .relaxed)
-            if moved == seen { return }
+            if moved == seen {
+                return control.withLock { $0.room.widen(at: $0.machine.waitingCount) }
+            }
             seen = moved
         }
     }
@@ -264,9 +266,14 @@ package class Lane: @unchecked Sendable {
             }
         }
         if next == .othersLine {
-            return DispatchQueue.global().async { self.serve(.serve, ThreadMark.current) }
+            return Self.apart { self.serve(.serve, ThreadMark.current) }
         }
         if isReleased.load(ordering: .relaxed) { endIfClosed() }
+    }
+
+    /// Runs a function on another thread, even if all other queues are blocked.
+    private static func apart(_ body: @escaping @Sendable () -> Void) {
+        DispatchQueue(label: "conflux.lane").async(execute: body)
     }
 
     /// Gives the executor one run after the other, as long as that is this thread's duty.
@@ -342,7 +349,7 @@ package class Lane: @unchecked Sendable {
         let duty = control.withLock { $0.machine.leave() }
         if duty == .serve, mark.pointee.lanes >= LaneLimits.nestingMax {
             // Each lane that continues may let others continue, which would nest ever deeper.
-            DispatchQueue.global().async { [self] in serve(duty, ThreadMark.current) }
+            Self.apart { [self] in serve(duty, ThreadMark.current) }
         } else {
             serve(duty, mark)
         }
