@@ -21,7 +21,7 @@ extension ProcessTests {
                 let peer = try LibraryPeer(ZMQ_DEALER, gateway.ask)
                 let text = String(repeating: "x", count: 1_000)
                 let set = #"{"set":{"at":"/a","value":"\#(text)"}}"#
-                let lines = String(repeating: set + "\n", count: 30_000)
+                let lines = String(repeating: set + "\n", count: 20_000)
                 let file = try site.write(lines, to: "actions")
                 let outcome = try await site.run(
                     "dispatch", "document/prefs", "--file", file, "--connect", sequencer.address)
