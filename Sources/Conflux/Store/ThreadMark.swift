@@ -26,6 +26,8 @@ struct ThreadMark {
 
     /// Whether the thread may wait: for room, or for its turn in a line.
     var mayWait: Bool { lanes == 0 && !isNeeded }
+    /// Whether the thread may wait inside of the one delivery that it is in.
+    var mayWaitInDelivery: Bool { lanes == 1 && !isNeeded }
 
     @usableFromInline
     init() {}

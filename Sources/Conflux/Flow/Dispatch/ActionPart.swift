@@ -20,8 +20,6 @@ final class ActionPart<S: State>: DispatchPart, @unchecked Sendable {
     private var expected = 1
     /// The route that it takes.
     private var route: (any ActionRoute<S>)?
-    /// Whether its store had a route, and has none any more.
-    private var isTakenAgain = false
     /// The handle of an action that has taken a route. Through it, the action can be withdrawn.
     private let sent = Mutex<DispatchHandle?>(nil)
 
@@ -94,8 +92,10 @@ final class ActionPart<S: State>: DispatchPart, @unchecked Sendable {
         case .routed where isOnMain: tally.report(.failed(.executorIsFixed(S.self)), order: index)
         case .routed:
             route = core.currentRoute?.route
-            // Its node has left it alone meanwhile: it is a store of this process now.
-            if route == nil { isTakenAgain = true }
+            // Its node has let it go meanwhile: it is a store of this process now.
+            if route == nil {
+                core.putInLine(core.job(action, tally, order: index), ThreadMark.current)
+            }
         case .closed: tally.report(.failed(.storeClosed(S.self)), order: index)
         case .kept, .paused: break
         }
@@ -104,14 +104,8 @@ final class ActionPart<S: State>: DispatchPart, @unchecked Sendable {
     func go() {
         if expected == 0 { tally.report(.failed(.noStore(S.self)), order: 0) }
         tally.expect(max(expected, 1))
-        let handle: DispatchHandle
-        if let route {
-            handle = route.submit(action, mayWait: !ThreadMark.current.pointee.isNeeded)
-        } else if isTakenAgain, case .store(let core) = target {
-            handle = core.dispatchTracked(action)
-        } else {
-            return
-        }
+        guard let route else { return }
+        let handle = route.submit(action, mayWait: !ThreadMark.current.pointee.isNeeded)
         sent.withLock { $0 = handle }
         handle.whenEnded { [tally] outcome in
             // This thread may be the one that delivers the next outcome, so it must not wait.

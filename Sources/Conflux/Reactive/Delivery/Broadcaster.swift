@@ -4,9 +4,10 @@ import Synchronization
 /// The line in which the values of a sink or a variable reach their observers: each value once, all in one
 /// order, with no lock held while observers run.
 ///
-/// A thread that sends enters the lane and calls the observers. If another thread is in there, it takes its
-/// turn, as a thread does that dispatches to a busy store (``DispatchTurn``). A thread that is itself inside of an
-/// observer leaves its value in the line.
+/// A thread that sends enters the lane and calls the observers. If another thread is in there with its own value, or if
+/// the thread is itself inside of an observer, it leaves its value in the line. Otherwise it takes its turn, as a thread
+/// does that dispatches to a busy store (``DispatchTurn``). So when the last of several senders returns, every value
+/// has been delivered.
 ///
 /// **Invariants.**
 /// 1. Only the thread that serves the lane calls observers, in the order in which the values were sent.
@@ -19,10 +20,10 @@ import Synchronization
 ///
 /// **The list.** Observers are linked in the order in which they began, and numbered. The thread that delivers
 /// follows the list without a lock, up to the newest number at the time of sending. Other threads
-/// only append meanwhile; what is disposed meanwhile is unlinked after the delivery.
+/// only append meanwhile. What is disposed meanwhile is unlinked in its turn.
 ///
 /// **First values.** An observer of a variable gets its first value on the observing thread, and later
-/// values must not overtake that one. So they wait for that thread (``EarlyValues``).
+/// values must not overtake that one. So they are kept (``EarlyValues``), and follow in the lane once it has returned.
 ///
 /// Nothing here is generic, since generic code that isn't specialized takes several times as long.
 /// ``Broadcaster`` knows the values.
@@ -30,8 +31,9 @@ import Synchronization
 class ObserverLane: Lane, @unchecked Sendable {
     // Sendable: the lane's mutex guards these. It also excludes overlapping accesses.
     @exclusivity(unchecked) @usableFromInline final var list = ObserverList()
-    /// *Use*: observers that were disposed during a delivery.
-    @exclusivity(unchecked) @usableFromInline final var disposed: [Observer] = []
+    /// Whether the thread that serves the lane is calling observers with its own value. *Use*: no other thread waits for
+    /// its turn then, since an observer may be waiting for it.
+    @exclusivity(unchecked) @usableFromInline final var isOwnValue = false
     /// Whether nothing will be sent any more, as far as is known.
     @exclusivity(unchecked) private final var isOver = false
 
@@ -82,6 +84,7 @@ class ObserverLane: Lane, @unchecked Sendable {
                 let mark = ThreadMark.current
                 guard control.machine.enterIfFree(by: mark.thread) else { return .othersDeliver }
                 mark.pointee.lanes += 1
+                isOwnValue = true
                 turn = .delivers(first, upTo: list.number, mark)
             }
             hold()
@@ -94,20 +97,11 @@ class ObserverLane: Lane, @unchecked Sendable {
     final func end(_ mark: UnsafeMutablePointer<ThreadMark>) {
         mark.pointee.lanes -= 1
         noteDelivery()
-        while true {
-            let isLeft: Bool? = control.withLock { control in
-                disposed.isEmpty ? control.machine.leaveEntered() : nil
-            }
-            if let isLeft { return isLeft ? () : goOn(mark) }
-            // What it releases may dispose of others.
-            forgetDisposed()
+        let isLeft = control.withLock { control in
+            isOwnValue = false
+            return control.machine.leaveEntered()
         }
-    }
-
-    /// Unlinks and releases the observers that were disposed. Called by the thread that serves the lane.
-    @usableFromInline
-    final func forgetDisposed() {
-        for observer in locked({ unlinkDisposed() }) { observer.forget() }
+        if !isLeft { goOn(mark) }
     }
 
     /// Delivers a value in its turn.
@@ -129,11 +123,10 @@ class ObserverLane: Lane, @unchecked Sendable {
                 noteDelivery()
                 guard let first = locked({ list.first }) else { return }
                 sender.run { tell(first, number) }
-                forgetDisposed()
             }
         }
         var places = Reservation()
-        places.place(job(), in: self, mark)
+        places.place(job(), in: self, mayTurn: !isOwnValue, mark)
         places.serve(mark)
     }
 
@@ -173,19 +166,16 @@ class ObserverLane: Lane, @unchecked Sendable {
 
     /// Unlinks an observer, now or behind the delivery that may be calling it.
     final func remove(_ observer: Observer) {
-        let unlinked = control.withLock { control in
-            if observer.isLinked { disposed.append(observer) }
+        let unlinked = control.withLock { control -> Observer? in
+            guard observer.isLinked else { return nil }
             observer.isLinked = false
-            return control.machine.isBusy ? [] : unlinkDisposed()
+            guard control.machine.isBusy else { return list.unlink(observer) }
+            let job = LaneJob.work { [self] _ in locked { list.unlink(observer) }.forget() }
+            // As if by the thread that serves the lane, so that it does this itself.
+            append(job, to: &control, by: control.machine.server)
+            return nil
         }
-        for observer in unlinked { observer.forget() }
-    }
-
-    /// Unlinks the observers that were disposed during a delivery. Called under the mutex, outside of deliveries.
-    @usableFromInline
-    final func unlinkDisposed() -> [Observer] {
-        defer { disposed = [] }
-        return disposed.map { list.unlink($0) }
+        unlinked?.forget()
     }
 }
 
@@ -271,13 +261,18 @@ extension Broadcaster where Held == Value {
     func addWithFirstValue(
         _ observation: Observation, _ send: @escaping (Value) -> Void
     ) -> any Disposable {
-        let early = EarlyValues<Value>()
+        let (mark, early) = (ThreadMark.current, EarlyValues<Value>())
         let observer = FunctionObserver(observation, send, of: self, early)
-        append(observer) { early.begin(with: current) }
-        let mark = ThreadMark.current
+        var first: Value?
+        append(observer) { first = current }
         mark.pointee.lanes += 1
-        early.deliverAll(to: observer)
+        if let first { observer.receiveNow(first) }
         mark.pointee.lanes -= 1
+        if early.endIfEmpty(for: observer) { return observer }
+        var places = Reservation()
+        places.place(
+            .work { _ in early.deliver(to: observer) }, in: self, mayTurn: !isOwnValue, mark)
+        places.serve(mark)
         return observer
     }
 }

@@ -1,5 +1,4 @@
 import ConfluxThreads
-import Dispatch
 import Synchronization
 
 /// An observer: a link of the list, and the disposable that ends the observation.
@@ -45,6 +44,7 @@ class Observer: Disposable, @unchecked Sendable {
 @usableFromInline
 final class FunctionObserver<Value>: Observer, @unchecked Sendable {
     @exclusivity(unchecked) @usableFromInline var send: ((Value) -> Void)?
+
     /// Values that must wait for the first one; nil if there is no first value.
     private let early: EarlyValues<Value>?
     /// Whether the first value hasn't returned.
@@ -60,8 +60,7 @@ final class FunctionObserver<Value>: Observer, @unchecked Sendable {
         super.init(observation, of: lane)
     }
 
-    /// Calls the function, unless the observation has ended, or leaves the value to the thread that is calling it
-    /// with the first one.
+    /// Calls the function, unless the observation has ended, or keeps the value until the first one has returned.
     @inlinable
     func receive(_ value: Value) {
         if isStarting.load(ordering: .acquiring), isKept(value) { return }
@@ -82,63 +81,56 @@ final class FunctionObserver<Value>: Observer, @unchecked Sendable {
     }
 }
 
-/// The first value of an observer, and those that are sent before the observer has returned from it.
+/// What is sent while an observer is being called with its first value.
 final class EarlyValues<Value>: Sendable {
     // Sendable: each value is with one thread at a time.
     private struct Content: @unchecked Sendable {
         var values: [(value: Value, sender: SenderContext)] = []
         var isOver = false
-        /// The thread that delivers, and how many values others have sent meanwhile.
-        var server: UInt = 0
-        var othersCount = 0
     }
 
     private let content = Mutex(Content())
+    private let latch = Latch()
 
-    /// Sets the first value.
-    func begin(with value: Value) {
-        let first = (value, SenderContext.current)
-        content.withLock { $0.values = [first] }
-    }
-
-    /// Keeps a value for the thread that delivers the first one.
+    /// Keeps a value until the first one has returned. At the bound, a thread that is inside of nothing but this
+    /// delivery waits for that, for a second at most.
     ///
-    /// - Returns: Whether it was kept; false if there is no such thread any more.
+    /// - Returns: Whether it was kept; false if the first value has returned.
     func keep(_ value: Value) -> Bool {
         let sent = (value, SenderContext.current)
-        let thread = ThreadMark.current.thread
-        return content.withLock { content in
+        let (isKept, isAtBound) = content.withLock { content in
             if !content.isOver { content.values.append(sent) }
-            if content.server != thread { content.othersCount += 1 }
-            return !content.isOver
+            return (!content.isOver, content.values.count > ObserverLane.waitingMax)
+        }
+        if isKept, isAtBound, ThreadMark.current.pointee.mayWaitInDelivery {
+            latch.wait(for: Room.stillnessMax)
+        }
+        return isKept
+    }
+
+    /// The first value has returned.
+    ///
+    /// - Returns: Whether nothing was kept, and nothing will be.
+    func endIfEmpty(for observer: FunctionObserver<Value>) -> Bool {
+        content.withLock { content in
+            if content.values.isEmpty { end(&content, observer) }
+            return content.isOver
         }
     }
 
-    /// Delivers all values: on this thread, unless others send as fast as it delivers. Then another one goes on after a
-    /// while, so that this one returns.
-    func deliverAll(to observer: FunctionObserver<Value>) {
-        let thread = ThreadMark.current.thread
-        content.withLock { ($0.server, $0.othersCount) = (thread, 0) }
-        while true {
-            let (values, othersCount) = content.withLock { content in
-                let taken = content
-                content.values = []
-                if taken.values.isEmpty {
-                    content.isOver = true
-                    observer.isStarting.store(false, ordering: .releasing)
-                }
-                return (taken.values, taken.othersCount)
-            }
-            if values.isEmpty { return }
-            for (value, sender) in values { sender.run { observer.receiveNow(value) } }
-            guard othersCount > ObserverLane.waitingMax else { continue }
-            return DispatchQueue(label: "conflux.values").async { [self] in
-                let mark = ThreadMark.current
-                mark.pointee.lanes += 1
-                deliverAll(to: observer)
-                mark.pointee.lanes -= 1
-            }
+    /// Calls the observer with what was kept. Called in the lane, so that nothing else is delivered meanwhile.
+    func deliver(to observer: FunctionObserver<Value>) {
+        let values = content.withLock { content in
+            end(&content, observer)
+            return content.values
         }
+        for (value, sender) in values { sender.run { observer.receiveNow(value) } }
+    }
+
+    private func end(_ content: inout Content, _ observer: FunctionObserver<Value>) {
+        content.isOver = true
+        observer.isStarting.store(false, ordering: .releasing)
+        latch.open()
     }
 }
 

@@ -69,12 +69,13 @@ struct Reservation {
     ///   - lane: The lane.
     ///   - hold: What the lane has to wait for first.
     ///   - isPast: Whether the job has passed the gate.
+    ///   - mayTurn: Whether the thread may wait for its turn. Called under the lane's mutex.
     ///   - mark: The thread's mark.
     /// - Returns: Whether there is a place, or why there is none.
     @discardableResult
     mutating func place(
         _ job: @autoclosure () -> LaneJob, in lane: Lane, behind hold: (any LaneHold)? = nil,
-        isPast: Bool = true,
+        isPast: Bool = true, mayTurn: @autoclosure () -> Bool = true,
         _ mark: UnsafeMutablePointer<ThreadMark>
     ) -> Lane.Machine.Placement {
         let (thread, mayWait) = (mark.thread, mark.pointee.mayWait)
@@ -84,7 +85,7 @@ struct Reservation {
             if !control.machine.isBusy { idle.append(lane) }
             if let hold { lane.append(.hold(hold), to: &control, by: thread) }
             let job = job()
-            if mayWait, case .work = job, control.machine.mayTakeTurns {
+            if mayWait, case .work = job, control.machine.mayTakeTurns, mayTurn() {
                 let turn = DispatchTurn()
                 turns.append((turn, lane))
                 lane.append(.hold(turn), to: &control, by: thread)
