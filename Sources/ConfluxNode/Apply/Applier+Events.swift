@@ -42,10 +42,13 @@ extension Applier {
                 }
             }
         case .upgraded(let store, let life, let version, _, _):
-            guard let replica = pass(store, life, at: sequence, recipients),
-                replica.progress.phase != .ended, version > replica.version
+            guard let replica = replica(store, life, at: sequence, recipients),
+                replica.progress.phase != .ended
             else { return }
-            if !upgrade(replica, to: version, at: sequence) { stopped.append(replica) }
+            if version > replica.version, !upgrade(replica, to: version, at: sequence) {
+                stopped.append(replica)
+            }
+            pass(replica, at: sequence)
         case .claim, .joined, .visited, .left, .forgotten, .created: break
         }
     }

@@ -40,8 +40,10 @@ extension SimulatedCluster {
 
     private func drawFault() -> MigrationFault {
         random.pick([
-            .throwing, .differing(process: 0), .differing(process: 0), .differing(process: 0),
-            .differing(process: 0), .differing(process: 0), .killing, .killing, .hanging,
+            .throwing, .throwing, .throwing, .differing(process: 0), .differing(process: 0),
+            .differing(process: 0), .differing(process: 0), .differing(process: 0),
+            .differing(process: 0), .differing(process: 0), .differing(process: 0),
+            .differing(process: 0), .killing, .killing, .killing, .hanging,
         ])
     }
 
@@ -244,12 +246,13 @@ extension SimulatedCluster {
                 + "knows \(state.schemaVersion)")
     }
 
-    /// Whether a sequencer crashes while the word of an upgrade is on its way to the log.
+    /// Whether a sequencer crashes while it fences a store that is upgraded, or while the word of the upgrade is on its
+    /// way to the log.
     func crashesAtWord(_ sequencer: SimulatedSequencer) -> Bool {
-        guard plan.upgradeEvery != nil, case .append? = sequencer.logJobs.first,
-            sequencer.machine.risingSteps.contains(where: { $0.1 == .ready })
-        else { return false }
-        return strikes(0.1)
+        guard plan.upgradeEvery != nil, case .append? = sequencer.logJobs.first else { return false }
+        let steps = sequencer.machine.risingSteps.map(\.1)
+        let isFencing = steps.contains { if case .fencing = $0 { true } else { false } }
+        return isFencing ? strikes(0.5) : steps.contains(.ready) && strikes(0.1)
     }
 
     // MARK: Marks

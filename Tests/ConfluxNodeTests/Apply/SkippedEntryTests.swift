@@ -71,6 +71,16 @@ struct SkippedEntryTests {
         #expect(setup.store.computed.count == 1)
     }
 
+    @Test func `a replica that an upgrade stops has not come to the upgrade`() throws {
+        let upgrade = LogEvent.upgraded(
+            name, life: SequenceNumber(2), schemaVersion: 2, base: SequenceNumber(2), digest: nil)
+        setup.deliver(.commit(commit(at: 3, .event(upgrade)), byteCount: 100))
+        let place = try #require(setup.applier.place(of: name))
+        #expect(place.stopped != nil)
+        #expect(place.position == SequenceNumber(2))
+        #expect(setup.store.core.version.sequence == SequenceNumber(2))
+    }
+
     @Test func `an entry kept aside together with its skip has no effect`()
         throws
     {
