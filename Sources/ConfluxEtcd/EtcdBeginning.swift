@@ -94,7 +94,7 @@ struct EtcdBeginning {
         let before = SequenceNumber(origin.floor.rawValue - 1)
         let end = EtcdEnd(last: before, epoch: .none, hash: origin.hash)
         let floor = EtcdFloor(first: origin.floor, hash: origin.hash)
-        let tenure = EtcdTenure(epoch: .none, nonce: .random())
+        let term = EtcdTerm(epoch: .none, nonce: .random())
         let meta = EtcdMeta(
             version: EtcdLayout.version, log: origin.log, copy: copy)
         do throws(EtcdFailure) {
@@ -103,7 +103,7 @@ struct EtcdBeginning {
                     comparisons: [.absent(layout.all)],
                     success: [
                         .put(layout.meta, meta.value(at: layout.meta)),
-                        .put(layout.epoch, tenure.value(at: layout.epoch)),
+                        .put(layout.epoch, term.value(at: layout.epoch)),
                         .put(layout.end, end.value(at: layout.end)),
                         .put(layout.floor, floor.value(at: layout.floor)),
                     ], failure: [.read(.key(layout.meta))]))

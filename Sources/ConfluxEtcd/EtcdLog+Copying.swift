@@ -31,7 +31,7 @@ extension EtcdLog {
     }
 
     /// The hash of the last commit.
-    public var head: ChainHash? { tenure?.end.hash }
+    public var head: ChainHash? { term?.end.hash }
 
     /// Makes a copy a log, in one transaction, and closes it.
     ///

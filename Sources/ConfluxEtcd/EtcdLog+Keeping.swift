@@ -47,7 +47,7 @@ extension EtcdLog {
     public func save(_ piece: CheckpointPiece) throws(LogError) {
         let reading = try openReading()
         let layout = reading.layout
-        guard let tenure else { throw .notClaimed }
+        guard let term else { throw .notClaimed }
         try piece.validate(from: floor, endingAt: last)
         let key = layout.checkpointUpload
         let attempt = "Saving the checkpoint at \(piece.sequence)"
@@ -56,10 +56,10 @@ extension EtcdLog {
                 id: .random(), sequence: piece.sequence, pieceCount: piece.count)
             try begin(upload, at: key, attempt)
         }
-        guard var upload = self.tenure?.uploads[key], upload.savedCount == piece.index,
+        guard var upload = self.term?.uploads[key], upload.savedCount == piece.index,
             upload.sequence == piece.sequence, upload.pieceCount == piece.count
         else {
-            throw .outOfOrder(piece, after: Int(tenure.uploads[key]?.savedCount ?? 0))
+            throw .outOfOrder(piece, after: Int(term.uploads[key]?.savedCount ?? 0))
         }
         try add(piece.bytes, to: &upload, attempt)
         upload.savedCount += 1
@@ -70,7 +70,7 @@ extension EtcdLog {
             let others = try reading.checkpoints()
             // An earlier change whose answer was lost may have listed it.
             guard !others.contains(where: { $0.1?.id == upload.id }) else {
-                self.tenure?.uploads[key] = nil
+                self.term?.uploads[key] = nil
                 return
             }
             let kept = others.last { $0.0 < piece.sequence }?.0
@@ -85,9 +85,9 @@ extension EtcdLog {
                 if let place { operations.append(.delete(.below(layout.parts(place.id)))) }
             }
             try change(operations, attempt)
-            self.tenure?.uploads[key] = nil
+            self.term?.uploads[key] = nil
         } else {
-            self.tenure?.uploads[key] = upload
+            self.term?.uploads[key] = upload
         }
     }
 
@@ -107,18 +107,18 @@ extension EtcdLog {
     ///   `unknownOutcome`, `closed`.
     public func save(_ piece: SnapshotPiece) throws(LogError) {
         let reading = try openReading()
-        guard tenure != nil else { throw .notClaimed }
+        guard term != nil else { throw .notClaimed }
         try piece.validate(endingAt: last)
         let snapshot = piece.snapshot
         let key = reading.layout.upload(of: snapshot.store)
         // The last of the quota is for checkpoints and truncation. etcd refuses all writes once it is used up.
         guard tracker.hasRoom(for: piece.bytes.count) else {
             // The next attempt begins anew, so what is saved of this one takes room in vain.
-            if let upload = tenure?.uploads[key] {
+            if let upload = term?.uploads[key] {
                 try change(
                     [.delete(.below(reading.layout.parts(upload.id))), .delete(.key(key))],
                     "Discarding what is saved of the snapshot of \(snapshot.key)")
-                tenure?.uploads[key] = nil
+                term?.uploads[key] = nil
             }
             throw LogError(
                 .full,
@@ -129,15 +129,15 @@ extension EtcdLog {
         if piece.offset == 0 {
             try begin(EtcdUpload(id: .random(), snapshot: snapshot), at: key, attempt)
         }
-        guard var upload = tenure?.uploads[key], upload.snapshot == snapshot,
+        guard var upload = term?.uploads[key], upload.snapshot == snapshot,
             upload.byteCount == piece.offset
         else { throw .outOfOrder(piece) }
         try add(piece.bytes, to: &upload, attempt)
         if piece.isLast {
             try finish(upload, snapshot, at: key, attempt)
-            tenure?.uploads[key] = nil
+            term?.uploads[key] = nil
         } else {
-            tenure?.uploads[key] = upload
+            term?.uploads[key] = upload
         }
     }
 
@@ -207,17 +207,17 @@ extension EtcdLog {
     /// - Throws: `notClaimed`, `superseded`, `full`, `failed`, `unreachable`, `denied`, `unknownOutcome`, `closed`.
     public func removeSnapshots(of store: StoreName) throws(LogError) {
         let reading = try openReading()
-        guard tenure != nil else { throw .notClaimed }
+        guard term != nil else { throw .notClaimed }
         let layout = reading.layout
         let key = layout.upload(of: store)
         var operations: [EtcdTransaction.Operation] = [
             .delete(.below(layout.snapshots(of: store))), .delete(.key(key)),
         ]
         let ids =
-            try reading.places(of: store).map(\.id) + (tenure?.uploads[key].map { [$0.id] } ?? [])
+            try reading.places(of: store).map(\.id) + (term?.uploads[key].map { [$0.id] } ?? [])
         operations += ids.map { .delete(.below(layout.parts($0))) }
         try change(operations, "Discarding the snapshots of \(store)")
-        tenure?.uploads[key] = nil
+        term?.uploads[key] = nil
     }
 
     /// Discards commits whose entries are all below a number, in each call those of one transaction. At the
@@ -234,7 +234,7 @@ extension EtcdLog {
         below floor: SequenceNumber, limitBytes: Int
     ) throws(LogError) -> Bool {
         let reading = try openReading()
-        guard tenure != nil else { throw .notClaimed }
+        guard term != nil else { throw .notClaimed }
         if floor > self.floor {
             let standing = try reading.checkpoints().count { $0.0.next >= floor && $0.1 != nil }
             guard standing >= 2 else { throw .invalidFloor(floor) }
@@ -253,8 +253,8 @@ extension EtcdLog {
         }
         if isNearlyFull { try removeSuperseded(reading) }
         // Only discarded keys have a history to compact.
-        guard self.tenure?.hasDiscarded == true else { return true }
-        self.tenure?.hasDiscarded = false
+        guard self.term?.hasDiscarded == true else { return true }
+        self.term?.hasDiscarded = false
         try giveBack(isAwaited: isNearlyFull)
         return true
     }
@@ -306,7 +306,7 @@ extension EtcdLog {
     func giveBack(isAwaited: Bool) throws(LogError) {
         let reading = try openReading()
         tracker.giveBack(reading.client, isAwaited: isAwaited)
-        guard isAwaited, let beginning = tenure?.beginning else { return }
+        guard isAwaited, let beginning = term?.beginning else { return }
         // etcd counts freed space as free only with the next write to its file.
         let never = Latch()
         let deadline = ContinuousClock.now + Self.lookPause * Self.looksMax
@@ -322,7 +322,7 @@ extension EtcdLog {
 
     // MARK: Uploads
 
-    /// Removes what former tenures left unfinished, and the parts that they wrote after the end of the log.
+    /// Removes what former terms left unfinished, and the parts that they wrote after the end of the log.
     ///
     /// - Parameter pairs: The keys of the unfinished uploads.
     /// - Throws: Like every change of the log.
@@ -353,7 +353,7 @@ extension EtcdLog {
         ]
         // The former upload may be listed already, by a change whose answer was lost. Then the key no longer
         // names it, and its parts stay.
-        if tenure?.uploads[key] != nil,
+        if term?.uploads[key] != nil,
             let pair = try reading.look([.read(.key(key))], attempt).pair(0)
         {
             guard let id = EtcdText(pair.value, at: key)?.identifier(0) else {
@@ -362,7 +362,7 @@ extension EtcdLog {
             operations.append(.delete(.below(layout.parts(id))))
         }
         try change(operations, attempt)
-        tenure?.uploads[key] = upload
+        term?.uploads[key] = upload
     }
 
     private func add(

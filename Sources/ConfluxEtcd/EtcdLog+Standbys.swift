@@ -19,7 +19,7 @@ extension EtcdLog: SharedActionLog {
                     .read(.key(layout.serving)),
                 ], "Reading the log's state")
         }
-        guard let pair = answer.pair(0), let standing = EtcdTenure(pair.value, at: layout.epoch)
+        guard let pair = answer.pair(0), let standing = EtcdTerm(pair.value, at: layout.epoch)
         else { throw .damagedKey(layout.epoch) }
         guard let pair = answer.pair(1), let end = EtcdEnd(pair.value, at: layout.end) else {
             throw .damagedKey(layout.end)
@@ -33,22 +33,22 @@ extension EtcdLog: SharedActionLog {
             serving: answer.pair(3).flatMap { ServingWord($0.value, at: layout.serving) })
     }
 
-    /// Begins a tenure, unless another claim was made since that epoch. The same transaction says who serves.
+    /// Begins a term, unless another claim was made since that epoch. The same transaction says who serves.
     ///
     /// - Parameters:
     ///   - step: By how much the epoch rises, 1 or more.
     ///   - epoch: The epoch of the newest claim that was found.
     ///   - address: Where nodes reach the claiming sequencer.
-    ///   - won: Gets the tenure's herald, before the end of the log is verified.
+    ///   - won: Gets the term's heartbeat, before the end of the log is verified.
     /// - Returns: The new epoch, and where the log ends.
     /// - Throws: `superseded` if there was another claim; otherwise like ``claim(raisingEpochBy:)``.
     public func claim(
         raisingEpochBy step: UInt64, after epoch: Epoch, as address: String,
-        _ won: (any TenureHerald, Epoch) -> Void
+        _ won: (any TermHeartbeat, Epoch) -> Void
     ) throws(LogError) -> LogClaim {
         let candidate = EtcdCandidate(former: epoch, address: address)
         let (claim, answer) = try raiseEpoch(by: step, for: candidate)
-        won(try EtcdHerald(settings, claim), claim.epoch)
+        won(try EtcdHeartbeat(settings, claim), claim.epoch)
         return try begin(claim, answer)
     }
 
@@ -87,8 +87,8 @@ struct EtcdCandidate {
     let address: String
 }
 
-/// Says that a tenure serves, and reads who stands by, in one transaction that compares the claim.
-final class EtcdHerald: TenureHerald {
+/// Says that a term serves, and reads who stands by, in one transaction that compares the claim.
+final class EtcdHeartbeat: TermHeartbeat {
     private static let answerMax = Duration.seconds(1)
     private static let callMax = Duration.seconds(1)
     /// How long a silent standby still counts as one, and below, after how long it is forgotten.
@@ -99,7 +99,7 @@ final class EtcdHerald: TenureHerald {
     private static let compactCount = 2_000
 
     private let reading: EtcdReading
-    private let claim: EtcdTenure
+    private let claim: EtcdTerm
     /// The last word of each standby, by its address.
     private var heard: [String: Heard] = [:]
     private var count = 0
@@ -109,12 +109,12 @@ final class EtcdHerald: TenureHerald {
         /// The last word, and since when it has not changed.
         var word: StandbyWord
         var since: Duration
-        /// Whether the word has changed since this tenure first read it. Before that, the standby may be long
+        /// Whether the word has changed since this term first read it. Before that, the standby may be long
         /// gone.
         var isThere = false
     }
 
-    init(_ settings: EtcdLogSettings, _ claim: EtcdTenure) throws(LogError) {
+    init(_ settings: EtcdLogSettings, _ claim: EtcdTerm) throws(LogError) {
         do throws(EtcdFailure) {
             reading = try EtcdReading(settings)
         } catch {
@@ -147,7 +147,7 @@ final class EtcdHerald: TenureHerald {
         }
         patience.took(reading.client.now - now)
         guard answer.succeeded else {
-            guard let pair = answer.pair(0), let standing = EtcdTenure(pair.value, at: pair.key)
+            guard let pair = answer.pair(0), let standing = EtcdTerm(pair.value, at: pair.key)
             else { throw .damagedKey(layout.epoch) }
             throw .superseded(claim.epoch, by: standing.epoch)
         }

@@ -23,8 +23,8 @@ public final class EtcdLog: CopiedLog {
     public private(set) var floor: SequenceNumber
 
     /// What is known after a claim.
-    struct Tenure {
-        let claim: EtcdTenure
+    struct Term {
+        let claim: EtcdTerm
         /// The last change beside the commits, as far as this object knows.
         var change: EtcdChange
         /// Where the log ends.
@@ -33,12 +33,12 @@ public final class EtcdLog: CopiedLog {
         var beginning: EtcdFloor
         /// The unfinished uploads, by the keys that name them.
         var uploads: [String: EtcdUpload] = [:]
-        /// Whether keys were discarded since etcd's history was last compacted, as far as this tenure knows.
+        /// Whether keys were discarded since etcd's history was last compacted, as far as this term knows.
         var hasDiscarded = true
     }
 
     let settings: EtcdLogSettings
-    var tenure: Tenure?
+    var term: Term?
     /// nil once closed.
     private var reading: EtcdReading?
     var tracker: EtcdSpace
@@ -91,7 +91,7 @@ public final class EtcdLog: CopiedLog {
         return space
     }
 
-    /// Begins a tenure, and removes what the former one left unfinished.
+    /// Begins a term, and removes what the former one left unfinished.
     ///
     /// - Parameter step: By how much the epoch rises, 1 or more.
     /// - Returns: The new epoch, and where the log ends.
@@ -102,8 +102,8 @@ public final class EtcdLog: CopiedLog {
         return try begin(claim, answer)
     }
 
-    /// Begins the tenure of a claim.
-    func begin(_ claim: EtcdTenure, _ answer: EtcdAnswer) throws(LogError) -> LogClaim {
+    /// Begins the term of a claim.
+    func begin(_ claim: EtcdTerm, _ answer: EtcdAnswer) throws(LogError) -> LogClaim {
         let reading = try openReading()
         let layout = reading.layout
         guard let endPair = answer.pair(1), let end = EtcdEnd(endPair.value, at: layout.end) else {
@@ -121,7 +121,7 @@ public final class EtcdLog: CopiedLog {
                     "the last commit, whose bytes are not those that were written")
             }
         }
-        tenure = Tenure(
+        term = Term(
             claim: claim, change: EtcdChange(nonce: claim.nonce), end: end, beginning: beginning)
         last = end.last
         floor = beginning.first
@@ -136,20 +136,20 @@ public final class EtcdLog: CopiedLog {
     ///   `floor` and the unfinished uploads.
     func raiseEpoch(
         by step: UInt64, for candidate: EtcdCandidate?
-    ) throws(LogError) -> (EtcdTenure, EtcdAnswer) {
+    ) throws(LogError) -> (EtcdTerm, EtcdAnswer) {
         let reading = try openReading()
-        tenure = nil
+        term = nil
         let layout = reading.layout
         let attempt = "Claiming the log"
         let known = try reading.look([.read(.key(layout.epoch))], attempt)
         var former = known.pair(0)
         for _ in 0..<Self.claimsMax {
-            guard let value = former?.value, let standing = EtcdTenure(value, at: layout.epoch)
+            guard let value = former?.value, let standing = EtcdTerm(value, at: layout.epoch)
             else { throw .damagedKey(layout.epoch) }
             if let candidate, standing.epoch != candidate.former {
                 throw .superseded(candidate.former, by: standing.epoch)
             }
-            let claim = EtcdTenure(epoch: standing.epoch.raised(by: step), nonce: .random())
+            let claim = EtcdTerm(epoch: standing.epoch.raised(by: step), nonce: .random())
             let change = EtcdChange(nonce: claim.nonce)
             let word = candidate.map {
                 ServingWord(epoch: claim.epoch, address: $0.address, renewal: 0, standing: .serving)
@@ -167,7 +167,7 @@ public final class EtcdLog: CopiedLog {
             if answer.succeeded { return (claim, answer) }
             former = answer.pair(0)
             // The claim was made already, and its answer was lost.
-            if let value = former?.value, EtcdTenure(value, at: layout.epoch) == claim {
+            if let value = former?.value, EtcdTerm(value, at: layout.epoch) == claim {
                 return (claim, answer)
             }
         }
@@ -188,24 +188,24 @@ public final class EtcdLog: CopiedLog {
         _ commits: [LoggedCommit], expecting last: SequenceNumber, forced: Bool
     ) throws(LogError) {
         let reading = try openReading()
-        guard let tenure else { throw .notClaimed }
+        guard let term else { throw .notClaimed }
         let newest = try commits.validate(expecting: last)
         let layout = reading.layout
         let attempt = "Appending entries \(last.next) to \(newest.last)"
-        guard last == tenure.end.last, newest.epoch == tenure.claim.epoch else {
+        guard last == term.end.last, newest.epoch == term.claim.epoch else {
             let answer = try reading.look(
                 [.read(.key(layout.epoch)), .read(.key(layout.end))], attempt)
             return try judge(answer, newest, expecting: last)
         }
-        let record = EtcdRecord(commits, behind: tenure.end.hash)
+        let record = EtcdRecord(commits, behind: term.end.hash)
         try writeParts(of: record, commits)
         let end = EtcdEnd(last: record.last, epoch: record.epoch, hash: record.hash)
         let value = record.value
         let answer = try transact(
             EtcdTransaction(
                 comparisons: [
-                    .value(layout.epoch, tenure.claim.value(at: layout.epoch)),
-                    .value(layout.end, tenure.end.value(at: layout.end)),
+                    .value(layout.epoch, term.claim.value(at: layout.epoch)),
+                    .value(layout.end, term.end.value(at: layout.end)),
                 ],
                 success: [
                     .put(layout.record(record.last), value),
@@ -219,7 +219,7 @@ public final class EtcdLog: CopiedLog {
             }
         }
         self.last = end.last
-        self.tenure?.end = end
+        self.term?.end = end
         tracker.wrote(value.count, at: answer.revision, reading.client)
     }
 
@@ -229,15 +229,15 @@ public final class EtcdLog: CopiedLog {
     ) throws(LogError) {
         let reading = try openReading()
         let layout = reading.layout
-        guard let pair = answer.pair(0), let standing = EtcdTenure(pair.value, at: layout.epoch)
+        guard let pair = answer.pair(0), let standing = EtcdTerm(pair.value, at: layout.epoch)
         else { throw .damagedKey(layout.epoch) }
         guard let pair = answer.pair(1), let end = EtcdEnd(pair.value, at: layout.end) else {
             throw .damagedKey(layout.end)
         }
-        let isOurs = tenure?.claim == standing
+        let isOurs = term?.claim == standing
         if isOurs {
             self.last = end.last
-            tenure?.end = end
+            term?.end = end
         }
         if end.last == newest.last, try reading.commits(endingAt: end.last)?.commits.last == newest
         {
@@ -254,10 +254,10 @@ public final class EtcdLog: CopiedLog {
     /// - Throws: `superseded`, `unreachable`, `denied`, `failed`, `damaged`, `notClaimed`, `closed`.
     public func confirm() throws(LogError) {
         let reading = try openReading()
-        guard let tenure else { throw .notClaimed }
+        guard let term else { throw .notClaimed }
         let answer = try reading.look(
-            [.read(.key(reading.layout.epoch))], "Confirming the tenure")
-        try requireClaim(tenure, answer.pair(0))
+            [.read(.key(reading.layout.epoch))], "Confirming the term")
+        try requireClaim(term, answer.pair(0))
     }
 
     /// Reads and verifies commits, from the one that contains a number.
@@ -298,7 +298,7 @@ public final class EtcdLog: CopiedLog {
 
     /// Takes over what a look found, if this object has not claimed the log.
     func adopt(_ last: SequenceNumber, _ floor: SequenceNumber) {
-        tenure = nil
+        term = nil
         self.last = last
         self.floor = floor
     }
@@ -319,7 +319,7 @@ public final class EtcdLog: CopiedLog {
 
     func rise(to beginning: EtcdFloor) {
         floor = beginning.first
-        tenure?.beginning = beginning
+        term?.beginning = beginning
     }
 
     func transact(
@@ -349,43 +349,43 @@ public final class EtcdLog: CopiedLog {
         _ operations: [EtcdTransaction.Operation], _ attempt: @autoclosure () -> String
     ) throws(LogError) {
         let layout = try openReading().layout
-        guard let tenure else { throw .notClaimed }
+        guard let term else { throw .notClaimed }
         let next = EtcdChange(nonce: .random())
         let key = layout.change
         let answer = try transact(
             EtcdTransaction(
                 comparisons: [
-                    .value(layout.epoch, tenure.claim.value(at: layout.epoch)),
-                    .value(key, tenure.change.value(at: key)),
+                    .value(layout.epoch, term.claim.value(at: layout.epoch)),
+                    .value(key, term.change.value(at: key)),
                 ], success: operations + [.put(key, next.value(at: key))],
                 failure: [.read(.key(layout.epoch)), .read(.key(key))]), attempt())
         if !answer.succeeded {
-            try requireClaim(tenure, answer.pair(0))
+            try requireClaim(term, answer.pair(0))
             guard let pair = answer.pair(1), let standing = EtcdChange(pair.value, at: key) else {
                 throw .damagedKey(key)
             }
-            self.tenure?.change = standing
+            self.term?.change = standing
             guard standing == next else { throw .changedBefore(attempt()) }
         }
-        self.tenure?.change = next
+        self.term?.change = next
         var byteCount = 0
         for operation in operations {
             switch operation {
             case .put(_, let value): byteCount += value.count
-            case .delete: self.tenure?.hasDiscarded = true
+            case .delete: self.term?.hasDiscarded = true
             case .read: break
             }
         }
         tracker.wrote(byteCount, at: answer.revision, try openReading().client)
     }
 
-    private func requireClaim(_ tenure: Tenure, _ pair: EtcdPair?) throws(LogError) {
+    private func requireClaim(_ term: Term, _ pair: EtcdPair?) throws(LogError) {
         let key = try openReading().layout.epoch
-        guard let pair, let standing = EtcdTenure(pair.value, at: key) else {
+        guard let pair, let standing = EtcdTerm(pair.value, at: key) else {
             throw .damagedKey(key)
         }
-        guard standing == tenure.claim else {
-            throw .superseded(tenure.claim.epoch, by: standing.epoch)
+        guard standing == term.claim else {
+            throw .superseded(term.claim.epoch, by: standing.epoch)
         }
     }
 }

@@ -3,7 +3,7 @@ import ConfluxVocabulary
 /// The one totally ordered history. The log alone decides who may extend it.
 ///
 /// A sequencer claims the log, reads to its end, and then appends commits. Each append is conditional on the
-/// claim and on where the log ends. Only that condition fences: a superseded tenure cannot append, however
+/// claim and on where the log ends. Only that condition fences: a superseded term cannot append, however
 /// late it notices.
 ///
 /// The caller must expect that any call
@@ -12,7 +12,7 @@ import ConfluxVocabulary
 ///   block; no call can be cancelled.
 /// - throws `LogError.Code.unknownOutcome`: the change may have happened, or may yet happen. Nothing that was
 ///   admitted may be published after such an answer.
-/// - throws `superseded`: a newer claim exists, and this tenure is over.
+/// - throws `superseded`: a newer claim exists, and this term is over.
 ///
 /// One thread at a time owns a log. One thread may make it and hand it to another, so it need not be
 /// Sendable. The log does not interpret commits.
@@ -32,7 +32,7 @@ public protocol ActionLog: AnyObject {
     /// again: checkpoints, snapshots and what truncation needs.
     var space: LogSpace { get }
 
-    /// Begins a tenure: raises the log's epoch, durably, whatever the durability of appends. From then on
+    /// Begins a term: raises the log's epoch, durably, whatever the durability of appends. From then on
     /// every earlier claim is superseded. The claim discards unfinished snapshots, and snapshots above the
     /// log's end, whose history is lost.
     ///
@@ -174,7 +174,7 @@ public protocol ActionLog: AnyObject {
 
 /// The result of a claim.
 public struct LogClaim: Sendable, Hashable {
-    /// The epoch of the tenure that begins.
+    /// The epoch of the term that begins.
     public let epoch: Epoch
     /// Where the log ends; `zero` if it is empty.
     public let last: SequenceNumber
@@ -184,7 +184,7 @@ public struct LogClaim: Sendable, Hashable {
     /// Makes a claim's result.
     ///
     /// - Parameters:
-    ///   - epoch: The epoch of the tenure that begins.
+    ///   - epoch: The epoch of the term that begins.
     ///   - last: Where the log ends.
     ///   - lastEpoch: The epoch of the last commit.
     public init(epoch: Epoch, last: SequenceNumber, lastEpoch: Epoch) {
@@ -203,7 +203,7 @@ public struct LoggedCommit: Sendable, Hashable {
     public let first: SequenceNumber
     /// The number of its last entry.
     public let last: SequenceNumber
-    /// The tenure that committed it.
+    /// The term that committed it.
     public let epoch: Epoch
     /// Its contents, which the log does not interpret.
     public let bytes: Bytes
@@ -213,7 +213,7 @@ public struct LoggedCommit: Sendable, Hashable {
     /// - Parameters:
     ///   - first: The number of its first entry, 1 or more.
     ///   - last: The number of its last entry, `first` or more.
-    ///   - epoch: The tenure that commits it.
+    ///   - epoch: The term that commits it.
     ///   - bytes: Its contents.
     public init(first: SequenceNumber, last: SequenceNumber, epoch: Epoch, bytes: Bytes) {
         self.first = first
@@ -293,7 +293,7 @@ extension ActionLog {
         try append([commit], expecting: last, forced: forced)
     }
 
-    /// Begins a tenure with the next epoch, like `claim(raisingEpochBy:)`.
+    /// Begins a term with the next epoch, like `claim(raisingEpochBy:)`.
     ///
     /// - Returns: The new epoch, and where the log ends.
     /// - Throws: Like `claim(raisingEpochBy:)`.

@@ -4,7 +4,7 @@ import ConfluxVocabulary
 public struct LogError: Error, Sendable, Equatable, CustomStringConvertible {
     /// The kind of failure. Programs use it to decide what to do.
     public enum Code: String, Sendable, Hashable {
-        /// A newer claim exists. This tenure is over: publish nothing more, stop or claim again.
+        /// A newer claim exists. This term is over: publish nothing more, stop or claim again.
         case superseded
         /// The commit may or may not be in the log. Append the very same commit again until the
         /// outcome is known, or open the log anew and read its end.

@@ -66,7 +66,7 @@ public final class MemoryLog: ActionLog {
             of: UInt64(history.limitBytes))
     }
 
-    /// Begins a tenure.
+    /// Begins a term.
     ///
     /// - Parameter step: By how much the epoch rises, 1 or more.
     /// - Returns: The new epoch, and where the log ends.

@@ -1,8 +1,8 @@
 import ConfluxVocabulary
 
-/// A log that several sequencers may open: one has the tenure, and the others follow the log and stand by.
+/// A log that several sequencers may open: one has the term, and the others follow the log and stand by.
 ///
-/// Only a claim begins a tenure, and only the condition of each append fences (``ActionLog``). Beside the
+/// Only a claim begins a term, and only the condition of each append fences (``ActionLog``). Beside the
 /// log, sequencers say who serves, who stands by and who has left. These words are hints: they tell where to
 /// redirect nodes, and when to try a claim. A wrong hint costs time and nothing else.
 public protocol SharedActionLog: ActionLog {
@@ -12,21 +12,21 @@ public protocol SharedActionLog: ActionLog {
     /// - Throws: `damaged`, `unreachable`, `denied`, `failed`, `closed`.
     func look() throws(LogError) -> SharedLogView
 
-    /// Begins a tenure like `claim(raisingEpochBy:)`, unless another claim was made since that epoch.
+    /// Begins a term like `claim(raisingEpochBy:)`, unless another claim was made since that epoch.
     /// Together with the claim it says who serves, so that nobody sees the one without the other.
     ///
     /// - Parameters:
     ///   - step: By how much the epoch rises, 1 or more.
     ///   - epoch: The epoch of the newest claim that ``look()`` has found.
     ///   - address: Where nodes reach the claiming sequencer.
-    ///   - won: Called as soon as the claim is made, with the tenure's herald, which another thread uses,
+    ///   - won: Called as soon as the claim is made, with the term's heartbeat, which another thread uses,
     ///     with connections of its own. It is called before the log is verified, since that may take long,
     ///     and other sequencers take over after a silence.
     /// - Returns: The new epoch, and where the log ends.
     /// - Throws: `superseded` if there was another claim; otherwise like `claim(raisingEpochBy:)`.
     func claim(
         raisingEpochBy step: UInt64, after epoch: Epoch, as address: String,
-        _ won: (any TenureHerald, Epoch) -> Void
+        _ won: (any TermHeartbeat, Epoch) -> Void
     ) throws(LogError) -> LogClaim
 
     /// Says that a sequencer stands by. Repeat it every second: a standby that falls silent is forgotten.
@@ -49,12 +49,12 @@ public protocol SharedActionLog: ActionLog {
     func standDown(_ address: String) throws(LogError)
 }
 
-/// Announces, beside the log, that a tenure serves. One thread at a time owns it.
-public protocol TenureHerald: AnyObject {
-    /// Says the word, if the tenure's claim is still the newest.
+/// Announces, beside the log, that a term serves. One thread at a time owns it.
+public protocol TermHeartbeat: AnyObject {
+    /// Says the word, if the term's claim is still the newest.
     ///
     /// - Parameter word: The word to say.
-    /// - Returns: The standbys that have announced themselves in the last seconds of this tenure.
+    /// - Returns: The standbys that have announced themselves in the last seconds of this term.
     /// - Throws: `superseded`; `unreachable`, `denied`, `full`, `failed`, `unknownOutcome`: the word was not said, or
     ///   that is unknown. No call takes longer than about two seconds.
     func say(_ word: ServingWord) throws(LogError) -> [StandbyWord]
@@ -70,7 +70,7 @@ public struct ServingWord: Sendable, Hashable {
         case left(successor: String?)
     }
 
-    /// Its tenure.
+    /// Its term.
     public var epoch: Epoch
     /// The address at which nodes reach it.
     public var address: String

@@ -12,7 +12,7 @@ extension Node {
     /// print(stock.left)
     /// ```
     ///
-    /// It asks the sequencer, whose log confirms that no newer tenure has begun, and then waits
+    /// It asks the sequencer, whose log confirms that no newer term has begun, and then waits
     /// for the number that the sequencer names. After a lost question or a restart of the
     /// sequencer it asks again. It also waits for stores that are being opened. Cancelling the
     /// task ends the wait.
@@ -27,8 +27,8 @@ extension Node {
     /// Waits until this node's replicas have applied an action that another node, perhaps in
     /// another process, has a receipt for.
     ///
-    /// A receipt of the tenure that the node is in costs no message. For a receipt of another
-    /// tenure, the node asks the sequencer first, as in ``barrier(patience:)``.
+    /// A receipt of the term that the node is in costs no message. For a receipt of another
+    /// term, the node asks the sequencer first, as in ``barrier(patience:)``.
     ///
     /// - Parameters:
     ///   - receipt: The receipt. It must be of this node's log; a log that lost its end and continued

@@ -269,7 +269,7 @@ package final class NodeCore: Sendable {
 
     /// Submits an action that is already encoded. Waits for room in the outbox, as its policy says.
     package func submit(_ target: BatchTarget, _ payload: [UInt8]) -> DispatchHandle {
-        outbox.submit(Outbox.Aim(target), payload, mayWait: true)
+        outbox.submit(Outbox.Destination(target), payload, mayWait: true)
     }
 
     /// Lets the actions that a function submits gather, so that they are sent together.

@@ -28,9 +28,9 @@ public enum NodeEvent: Sendable, Equatable {
     /// The sequencer admits no actions of this node now: its log has no room. The message says what holds it, how much
     /// is kept, and what to do. The actions wait. Reported after two seconds, and once for each message in a row.
     case heldUp(message: String)
-    /// The node hears from the sequencer again, by its answers and by its feed, or another tenure has begun.
+    /// The node hears from the sequencer again, by its answers and by its feed, or another term has begun.
     case reconnected(Epoch)
-    /// A sequencer whose tenure is over still sends messages; they are ignored.
+    /// A sequencer whose term is over still sends messages; they are ignored.
     case staleSequencer(Epoch)
     /// The log lost entries that this node had; its replicas were loaded anew.
     case historyLost(from: SequenceNumber, through: SequenceNumber)

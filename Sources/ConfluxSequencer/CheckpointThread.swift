@@ -36,7 +36,7 @@ package struct CheckpointJob: Sendable {
     /// The reader for the log. The receiver of the job must close it.
     package var reader: Handover<any LogReader>
 
-    /// Makes the checkpoint: folds the log from its newest checkpoint on.
+    /// Makes the checkpoint: replays the log from its newest checkpoint on.
     ///
     /// - Parameter isStopped: Asked now and then; true ends the work.
     /// - Returns: The checkpoint; nil if it was stopped.
@@ -68,13 +68,13 @@ package struct CheckpointJob: Sendable {
                     throw CheckpointFailure(message: "\(error)")
                 }
             case .nothing:
-                let bytes = recovery.fold.encoded()
+                let bytes = recovery.logState.encoded()
                 guard bytes.count <= SavedCheckpoint.bytesMax else {
                     throw CheckpointFailure(
                         message: "it has \(bytes.count) bytes and the log takes "
                             + "\(SavedCheckpoint.bytesMax): starting reads more of the log")
                 }
-                return SavedCheckpoint(sequence: recovery.fold.last, bytes: bytes[...])
+                return SavedCheckpoint(sequence: recovery.logState.last, bytes: bytes[...])
             }
         }
         return nil

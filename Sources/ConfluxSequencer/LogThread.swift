@@ -15,15 +15,15 @@ import Synchronization
 /// job waits or runs.
 // Sendable: `role` guards everything mutable. Its holder runs the jobs.
 final class LogThread: @unchecked Sendable {
-    /// An input for the machine of one tenure. The tenure's number tells it from answers to a failed tenure,
+    /// An input for the machine of one term. The term's number tells it from answers to a failed term,
     /// which may still be on the way.
     // A class, since an input is large, and an answer is copied on its way.
     final class Answer: Sendable {
-        let tenure: UInt64
+        let term: UInt64
         let input: SequencerInput
 
-        init(tenure: UInt64, input: SequencerInput) {
-            self.tenure = tenure
+        init(term: UInt64, input: SequencerInput) {
+            self.term = term
             self.input = input
         }
     }
@@ -33,9 +33,9 @@ final class LogThread: @unchecked Sendable {
     private let answer: @Sendable (Answer) -> Void
     private let role = Mutex(())
     private var worker: LogWorker?
-    /// The number of the tenure in this process that the jobs belong to: 1, 2 … If several sequencers may
-    /// serve, number 1 has no tenure.
-    private var tenure: UInt64 = 1
+    /// The number of the term in this process that the jobs belong to: 1, 2 … If several sequencers may
+    /// serve, number 1 has no term.
+    private var term: UInt64 = 1
     private var batch: [LogJob] = []
     private var isClosed = false
     /// Serves while the serving thread appends, and returns how long this thread may sleep. *Invariant*: set
@@ -58,7 +58,7 @@ final class LogThread: @unchecked Sendable {
         self.meter = meter
         self.answer = answer
         worker = makeWorker { [unowned self] input in
-            self.answer(Answer(tenure: tenure, input: input))
+            self.answer(Answer(term: term, input: input))
         }
     }
 
@@ -103,14 +103,14 @@ final class LogThread: @unchecked Sendable {
 
     private func work(_ job: LogJob) {
         switch job {
-        case .renew, .takeOver: tenure += 1
+        case .renew, .takeOver: term += 1
         default: break
         }
         let isAppend = if case .append = job { true } else { false }
         meter.logJobBegins(at: Moment.now.monotonic)
         let rest = worker?.work(job)
         meter.logJobEnds(at: Moment.now.monotonic, isAppend: isAppend)
-        // The rest runs after the jobs that were posted meanwhile. By then its tenure may be over.
+        // The rest runs after the jobs that were posted meanwhile. By then its term may be over.
         if let rest { jobs.post(rest) }
     }
 }

@@ -14,7 +14,7 @@ extension LogWorker {
                 }))
     }
 
-    /// Saves a part of a snapshot. If the log has no room for it, the tenure goes on.
+    /// Saves a part of a snapshot. If the log has no room for it, the term goes on.
     func save(_ part: SnapshotPart) throws(LogError) {
         let piece = SnapshotPiece(
             snapshot: SavedSnapshot(part), offset: part.offset, bytes: part.bytes)

@@ -6,8 +6,8 @@ import ConfluxZeroMQ
 /// The jobs of the log's thread, which does them one after the other.
 package enum LogJob: Sendable {
     case claim(Nonce)
-    /// Looks at a log that another sequencer may append to, and folds the new entries. `reopening`: the log
-    /// has failed, and is opened anew first. `yielding`: nothing is folded.
+    /// Looks at a log that another sequencer may append to, and replays the new entries. `reopening`: the log
+    /// has failed, and is opened anew first. `yielding`: nothing is replayed.
     case follow(reopening: Bool, yielding: Bool, @Sendable (LogLook) -> Void)
     /// Claims the log, unless another sequencer has claimed it since this epoch.
     case takeOver(Nonce, after: Epoch)
@@ -33,7 +33,7 @@ package enum LogJob: Sendable {
     /// Calls a function, to show that the thread has come this far.
     case probe(@Sendable () -> Void)
     case close
-    /// The rest of a job that belongs to the tenure with this epoch. It is dropped if that tenure is over.
+    /// The rest of a job that belongs to the term with this epoch. It is dropped if that term is over.
     indirect case rest(LogJob, of: Epoch)
 }
 
@@ -68,26 +68,26 @@ package final class LogWorker {
     /// How many bytes of the checkpoint that is being saved are saved.
     private var savedBytes = 0
     private let checkpoints: CheckpointSchedule
-    /// Gets a reader for the log, before anybody learns of the tenure that the reader belongs to.
+    /// Gets a reader for the log, before anybody learns of the term that the reader belongs to.
     private let begin: ((any LogReader, Epoch) -> Void)?
     /// What the worker needs if several sequencers may serve the log; nil otherwise.
     let sharing: LogSharing?
     /// A monotonic clock.
     let clock: () -> Duration
-    /// The fold of a log that another sequencer appends to.
+    /// The state of a log that another sequencer appends to.
     var follower = LogFollower()
 
     /// How many bytes of commits to read at once when the state is rebuilt. More would leave the processor's cache
-    /// before they are folded.
+    /// before they are replayed.
     static let rebuildBytes = 1 << 20
     /// How many bytes of commits to discard at once, so that no append waits long.
     static let truncateBytes = 1 << 20
-    /// The largest step from one tenure's epoch to the next. The step is random.
+    /// The largest step from one term's epoch to the next. The step is random.
     private static let epochStepMax: UInt64 = 1 << 20
     /// How often to repeat an append whose outcome is unknown, with identical bytes.
     private static let attemptsMax = 5
     /// The longest time to repeat it. If the engine itself has tried for longer, the append is not repeated:
-    /// the tenure ends, and the next claim fences whatever is still under way.
+    /// the term ends, and the next claim fences whatever is still under way.
     private static let repeatingMax = Duration.seconds(2)
 
     /// Makes a worker for a log that it has not claimed yet.
@@ -95,7 +95,7 @@ package final class LogWorker {
     /// - Parameters:
     ///   - log: The log. The worker owns it from now on.
     ///   - checkpoints: When a checkpoint is due, and who makes it. By default none is made.
-    ///   - begin: Gets a reader for each tenure, which reads the log for others. By default no reader is
+    ///   - begin: Gets a reader for each term, which reads the log for others. By default no reader is
     ///     made.
     ///   - sharing: What the worker needs if several sequencers may serve the log.
     ///   - reopen: Opens the log anew after it failed. By default the same log is used again.
@@ -169,13 +169,13 @@ package final class LogWorker {
         case .confirm:
             try log.confirm()
             sharing?.confirmed()
-            answer(.tenureConfirmed)
+            answer(.termConfirmed)
         case .makeRoom: makeRoom()
         case .review: try review()
         case .save(let piece, let done):
             let error = save(piece)
             done(error)
-            // A change that may have happened, or may yet happen, ends the tenure.
+            // A change that may have happened, or may yet happen, ends the term.
             if let error, error.code == .unknownOutcome || error.code == .moved { throw error }
         case .probe(let passed): passed()
         case .close: close()
@@ -203,9 +203,9 @@ package final class LogWorker {
     /// histories would fence nothing (rule 1).
     static func epochStep(_ nonce: Nonce) -> UInt64 { 1 + nonce.low % epochStepMax }
 
-    /// Begins a tenure after the log is claimed.
+    /// Begins a term after the log is claimed.
     func begin(
-        _ claim: LogClaim, _ nonce: Nonce, knowing known: KnownFold?
+        _ claim: LogClaim, _ nonce: Nonce, knowing known: KnownLogState?
     ) throws(LogError) {
         // Appended entries have receipts, so a log that ends before them must not be continued.
         guard claim.last >= last else {
@@ -228,10 +228,10 @@ package final class LogWorker {
                 knowing: known))
     }
 
-    /// Ends the former tenure. Nothing more is done for it.
-    func endTenure() { epoch = .none }
+    /// Ends the former term. Nothing more is done for it.
+    func endTerm() { epoch = .none }
 
-    /// Takes over from a fold that was followed: what it read is not read again, and counts towards the next
+    /// Takes over from the state of the log that was followed: what it read is not read again, and counts towards the next
     /// checkpoint.
     func goOn(from checkpoint: SequenceNumber?, byteCount: Int, checkpointSize: Int) {
         uncoveredBytes = byteCount
@@ -341,7 +341,7 @@ package final class LogWorker {
         do throws(LogError) {
             return try log.read(from: sequence, limitBytes: limitBytes).map(\.bytes)
         } catch {
-            // A newer tenure may have discarded what is missing: then the log says that this one is
+            // A newer term may have discarded what is missing: then the log says that this one is
             // superseded.
             if error.code == .damaged { try log.confirm() }
             throw error

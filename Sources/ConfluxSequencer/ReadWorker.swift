@@ -6,7 +6,7 @@ import ConfluxZeroMQ
 
 /// The jobs that read the log, done one after the other.
 package enum ReaderJob: Sendable {
-    /// Uses this reader from now on: a tenure has begun.
+    /// Uses this reader from now on: a term has begun.
     case begin(Handover<any LogReader>)
     case read(ReadJob)
     /// Gathers what is to be kept aside. The log's owner saves it.
@@ -20,11 +20,11 @@ package enum ReaderJob: Sendable {
 }
 
 /// Reads the log for nodes, beside the ``LogWorker`` that owns it, so that no append waits for a reader. If
-/// something can't be read, only the node that asked is told: only the owner's errors end a tenure.
+/// something can't be read, only the node that asked is told: only the owner's errors end a term.
 ///
 /// Confined to its driver: a thread (``ReadThread``), or a simulation.
 package final class ReadWorker {
-    /// nil before the first tenure.
+    /// nil before the first term.
     private var reader: (any LogReader)?
     private var cache = SnapshotCache()
     private let answer: (SequencerInput) -> Void
@@ -116,7 +116,7 @@ package final class ReadWorker {
     }
 }
 
-/// A job and the epoch of its tenure. Jobs of other tenures are dropped.
+/// A job and the epoch of its term. Jobs of other terms are dropped.
 struct ReadTask: Sendable {
     var epoch: Epoch
     var job: ReaderJob
@@ -124,7 +124,7 @@ struct ReadTask: Sendable {
 
 /// The thread that drives a ``ReadWorker`` and decides nothing.
 final class ReadThread {
-    /// An input for the machine of one tenure.
+    /// An input for the machine of one term.
     struct Answer: Sendable {
         var epoch: Epoch
         var input: SequencerInput
@@ -144,7 +144,7 @@ final class ReadThread {
     ///   - tasks: The tasks to do.
     ///   - pace: How fast to read.
     ///   - answer: Gets the outcome of each task.
-    ///   - save: Gets what is to be kept aside, and the tenure's epoch.
+    ///   - save: Gets what is to be kept aside, and the term's epoch.
     init(
         tasks: Mailbox<ReadTask>, pace: ReadPace, answer: @escaping @Sendable (Answer) -> Void,
         save: @escaping @Sendable (AsideRun, Epoch) -> Void
@@ -172,7 +172,7 @@ final class ReadThread {
                 case .begin, .close: epoch = task.epoch
                 default: guard task.epoch == epoch else { continue }
                 }
-                // The rest runs after the tasks that were posted meanwhile. By then its tenure may
+                // The rest runs after the tasks that were posted meanwhile. By then its term may
                 // be over.
                 if let rest = worker.work(task.job) {
                     tasks.post(ReadTask(epoch: epoch, job: rest))

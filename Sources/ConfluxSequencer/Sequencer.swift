@@ -14,8 +14,8 @@ import Synchronization
 ///
 /// It has six threads: one owns the sockets and the `SequencerMachine`, one owns the log, one reads the log for nodes,
 /// one makes checkpoints, and at each of the two sockets one accepts connections. It serves from ``start(_:events:)``
-/// until ``stop()``, until the end of the log proves damaged, or until a newer tenure takes over the log, which it
-/// notices at once. If the log fails, for example because of a disk error, the sequencer begins a new tenure on the
+/// until ``stop()``, until the end of the log proves damaged, or until a newer term takes over the log, which it
+/// notices at once. If the log fails, for example because of a disk error, the sequencer begins a new term on the
 /// same sockets: see ``SequencerConfiguration/renewalPauseMax``.
 public final class Sequencer: Sendable {
     /// The address that nodes connect to, with the port that was bound.
@@ -69,12 +69,12 @@ public final class Sequencer: Sendable {
         self.meter = meter
     }
 
-    /// Opens the log, binds the sockets and begins a tenure.
+    /// Opens the log, binds the sockets and begins a term.
     ///
     /// - Parameters:
     ///   - configuration: The addresses, the log and the settings.
     ///   - events: Gets the sequencer's events, on the sequencer's threads; it must not block.
-    /// - Returns: The sequencer. Nodes may connect at once. They are served once the tenure has begun
+    /// - Returns: The sequencer. Nodes may connect at once. They are served once the term has begun
     ///   (``SequencerEvent/serving(log:epoch:last:)``).
     /// - Throws: ``SequencerError`` if the log can't be opened or an address can't be bound.
     public static func start(
@@ -182,7 +182,7 @@ public final class Sequencer: Sendable {
                 jobs: jobs, reads: reads, meter: meter)
             let storage = configuration.storage
             let pace = ReadPace()
-            let heralds = try HeraldThread.start(
+            let heartbeats = try HeartbeatThread.start(
                 if: storage.isShared, at: settings.address, answers)
             let checkpoints = try CheckpointThread(log: jobs, events: events)
             let intervalBytes = configuration.checkpointBytes
@@ -195,7 +195,7 @@ public final class Sequencer: Sendable {
                     begin: { reader, epoch in
                         reads.post(ReadTask(epoch: epoch, job: .reading(through: reader)))
                     },
-                    sharing: heralds?.sharing { answers.post(.hinted) },
+                    sharing: heartbeats?.sharing { answers.post(.hinted) },
                     reopen: { (log) throws(LogError) in try reopen(log, storage) },
                     doubt: { jobs.post(.review) },
                     answer: answer)
@@ -207,8 +207,8 @@ public final class Sequencer: Sendable {
                     waker: waker, answers: answers, jobs: jobs, appender: appender, reads: reads,
                     pace: pace, isMemory: storage.isMemory,
                     busyPollMax: configuration.busyPollMax,
-                    renewal: TenureRenewal(pauseMax: configuration.renewalPauseMax),
-                    standby: heralds.map { ServingThread.Standby(of: $0) },
+                    renewal: TermRenewal(pauseMax: configuration.renewalPauseMax),
+                    standby: heartbeats.map { ServingThread.Standby(of: $0) },
                     access: Access(own: own), authorized: keys,
                     reloads: KeyReloads(read: readKeys) { answers.post(.reloaded($0)) },
                     meter: meter, events: events))
@@ -233,7 +233,7 @@ public final class Sequencer: Sendable {
                 let reason = serving.value.run()
                 endLog()
                 // The log may be claimed until here.
-                heralds?.stop()
+                heartbeats?.stop()
                 answers.close()
                 events(.ended(reason))
                 sequencer.ended(reason)
@@ -242,7 +242,7 @@ public final class Sequencer: Sendable {
                 try checkpoints.start()
                 _ = try NamedThread("conflux-serve", stackBytes: 1 << 20, body: serve)
             } catch {
-                heralds?.stop()
+                heartbeats?.stop()
                 endLog()
                 throw error
             }
@@ -296,17 +296,17 @@ public final class Sequencer: Sendable {
         answers.post(.probe(passed))
     }
 
-    /// Ends the tenure cleanly: admitted actions are committed and get their receipts, nodes are told, and
+    /// Ends the term cleanly: admitted actions are committed and get their receipts, nodes are told, and
     /// the log is closed.
     ///
-    /// - Returns: Why the tenure ended: `stopped`, unless something else ended it first.
+    /// - Returns: Why the term ended: `stopped`, unless something else ended it first.
     @discardableResult
     public func stop() async -> SequencerEnd {
         answers.post(.stop)
         return await ended()
     }
 
-    /// Waits until the tenure has ended.
+    /// Waits until the term has ended.
     public func ended() async -> SequencerEnd {
         await withCheckedContinuation { continuation in
             let reason = end.withLock { end in

@@ -29,7 +29,7 @@ public struct SequencerConfiguration: Sendable {
         ///   time that the log has failed.
         case opened(by: @Sendable () throws(LogError) -> any ActionLog)
         /// In an engine that several sequencers may open, such as `EtcdLog`: one serves, and the others stand
-        /// by. This sequencer serves while it has the tenure, and stands by while another one has it.
+        /// by. This sequencer serves while it has the term, and stands by while another one has it.
         ///
         /// - Parameter open: Opens the log: when the sequencer starts, and again, on another thread, each
         ///   time that the log has failed.
@@ -98,11 +98,11 @@ public struct SequencerConfiguration: Sendable {
     /// after the older of the last two checkpoints. So nothing is discarded before there are two checkpoints,
     /// which takes twice ``checkpointBytes`` of log.
     public var retention = Retention()
-    /// The longest pause before a new tenure begins after the log has failed, for example because of a disk
+    /// The longest pause before a new term begins after the log has failed, for example because of a disk
     /// error or a full disk. The sequencer tries as often as it takes; its pauses double from 100 ms up to
     /// this one. Each time it opens the log anew and reads its end, and nodes resubmit actions without an
     /// outcome. If nil, the sequencer ends at the first failure. It always ends if another one has taken
-    /// over, if the log is damaged, or if the log fails before the first tenure serves.
+    /// over, if the log is damaged, or if the log fails before the first term serves.
     public var renewalPauseMax: Duration? = .seconds(5)
     /// How long the serving thread polls for the next message before it sleeps, 10 ms at most; zero if it sleeps at
     /// once. Polling shortens the time to an outcome, and keeps a processor busy meanwhile, unless other threads need
@@ -169,7 +169,7 @@ public enum SequencerEvent: Sendable {
         }
     }
 
-    /// A tenure has begun: nodes are served.
+    /// A term has begun: nodes are served.
     case serving(log: LogID, epoch: Epoch, last: SequenceNumber)
     /// A note of the machine.
     case note(SequencerNote)
@@ -184,13 +184,13 @@ public enum SequencerEvent: Sendable {
     case authorized(count: Int)
     /// The file of authorised keys could not be read again; the former keys remain.
     case authorizationFailed(message: String)
-    /// The log has failed, which ended the tenure. The next tenure begins after the pause.
-    case tenureFailed(message: String, pause: Duration)
+    /// The log has failed, which ended the term. The next term begins after the pause.
+    case termFailed(message: String, pause: Duration)
     /// This sequencer stands by, since another one may serve. It has followed the log up to this number.
     /// Reported again when the standing changes.
     case standingBy(Standing, last: SequenceNumber)
-    /// The tenure is over, and this sequencer stands by again.
+    /// The term is over, and this sequencer stands by again.
     case steppedDown(SequencerEnd)
-    /// The last tenure has ended. This is the last event.
+    /// The last term has ended. This is the last event.
     case ended(SequencerEnd)
 }

@@ -4,7 +4,7 @@ import ConfluxZeroMQ
 
 /// The thread that owns the sequencer's sockets and its ``SequencerMachine``. It turns frames, the log's
 /// answers and time into inputs, and carries out the effects. It makes one decision of its own: after the log
-/// has failed, another tenure begins (rule 3), with a new machine on the same sockets, so that nodes stay
+/// has failed, another term begins (rule 3), with a new machine on the same sockets, so that nodes stay
 /// connected.
 final class ServingThread {
     var machine: SequencerMachine
@@ -30,21 +30,21 @@ final class ServingThread {
     private var pending: [ServingInput] = []
     var access: Access
     var reloads: KeyReloads
-    /// Whether the tenure has begun.
+    /// Whether the term has begun.
     var isServing = false
-    /// Messages of nodes that came before the tenure began.
+    /// Messages of nodes that came before the term began.
     var early = EarlyMessages()
     /// The failure of the log that keeps nodes from being served; peers are told of it.
     var failure: String?
     private var noteLimit = NoteLimit()
     var end: SequencerEnd?
-    /// Whether the sockets failed, so that no further tenure could serve.
+    /// Whether the sockets failed, so that no further term could serve.
     var isCutOff = false
     /// Whether it was asked to stop.
     var isStopping = false
     /// Decides which answers of the log count.
-    var gate = TenureGate()
-    var renewal: TenureRenewal
+    var gate = TermGate()
+    var renewal: TermRenewal
     /// Whether the log is in memory, so that appends are always fast.
     let isMemory: Bool
     private let busyPollMax: Duration
@@ -67,7 +67,7 @@ final class ServingThread {
         machine: SequencerMachine, router: RouterSocket, feed: PublisherSocket, waker: Waker,
         answers: Mailbox<ServingInput>, jobs: Mailbox<LogJob>, appender: LogThread,
         reads: Mailbox<ReadTask>, pace: ReadPace, isMemory: Bool, busyPollMax: Duration,
-        renewal: TenureRenewal, standby: Standby?, access: Access, authorized: AuthorizedKeys?,
+        renewal: TermRenewal, standby: Standby?, access: Access, authorized: AuthorizedKeys?,
         reloads: KeyReloads,
         meter: SequencerMeter, events: @escaping @Sendable (SequencerEvent) -> Void
     ) throws(ZeroMQError) {
@@ -94,7 +94,7 @@ final class ServingThread {
         if let authorized { try self.access.admit(authorized, on: [router, feed]) }
     }
 
-    /// Serves until the last tenure ends.
+    /// Serves until the last term ends.
     ///
     /// - Returns: Why it ended.
     func run() -> SequencerEnd {
@@ -106,8 +106,8 @@ final class ServingThread {
         return reason
     }
 
-    func serveTenure() -> SequencerEnd {
-        // Nothing is appended after the end. Otherwise the next tenure would append what the last one had left.
+    func serveTerm() -> SequencerEnd {
+        // Nothing is appended after the end. Otherwise the next term would append what the last one had left.
         defer { ownAppend = nil }
         while true {
             if let end { return end }
@@ -156,7 +156,7 @@ final class ServingThread {
         }
     }
 
-    /// Waits between two tenures, and keeps the messages of nodes within a bound.
+    /// Waits between two terms, and keeps the messages of nodes within a bound.
     ///
     /// - Returns: Whether the pause has passed; false if the thread was asked to stop, or the sockets failed.
     func rest(for pause: Duration) -> Bool {
@@ -215,7 +215,7 @@ final class ServingThread {
             case .reloaded(let outcome): reloaded(outcome)
             case .probe(let passed): jobs.post(.probe(passed))
             case .log(let answer):
-                guard gate.admits(answer.tenure) else { continue }
+                guard gate.admits(answer.term) else { continue }
                 perform(answer.input.told(standsBy: standby != nil))
                 guard case .appended = answer.input else { continue }
                 perform(.published)
@@ -250,7 +250,7 @@ final class ServingThread {
         } while Moment.now.monotonic - begun < Self.turnMax
     }
 
-    /// Keeps a message until the tenure begins. If that will take a while, a hello is answered at once.
+    /// Keeps a message until the term begins. If that will take a while, a hello is answered at once.
     private func keep(_ input: RouterInput) {
         early.add(input, of: router.key(of: input.peer))
         guard gate.isStandingBy || failure != nil,
@@ -313,7 +313,7 @@ final class ServingThread {
         case .truncate(let floor): jobs.post(.truncate(below: floor))
         case .read(let job): read(.read(job))
         case .makeRoom: jobs.post(.makeRoom)
-        case .confirmTenure: jobs.post(.confirm)
+        case .confirmTerm: jobs.post(.confirm)
         case .reloadKeys(let question, let connection):
             reload(
                 for: KeyReloads.Asker(
@@ -330,7 +330,7 @@ final class ServingThread {
             end = reason
             if standby != nil {
                 isServing = false
-                failure = "its tenure is over"
+                failure = "its term is over"
             }
         }
     }

@@ -1,7 +1,7 @@
-/// The number of a tenure: one sequencer's time over the log. It rises with each claim, by a random
-/// step, so that tenures of two histories of a log have different numbers.
+/// The number of a term: one sequencer's time over the log. It rises with each claim, by a random
+/// step, so that terms of two histories of a log have different numbers.
 ///
-/// Epochs of different logs do not compare. `none` (0) stands before the first tenure. It is encoded as a
+/// Epochs of different logs do not compare. `none` (0) stands before the first term. It is encoded as a
 /// number, in JSON `7`. This form is stable.
 public struct Epoch: RawRepresentable, Hashable, Comparable, Codable, Sendable,
     CustomStringConvertible
@@ -21,7 +21,7 @@ public struct Epoch: RawRepresentable, Hashable, Comparable, Codable, Sendable,
         self.rawValue = value
     }
 
-    /// Before the first tenure. A node also sends it before its first welcome.
+    /// Before the first term. A node also sends it before its first welcome.
     public static let none = Epoch(0)
 
     /// A later epoch.
@@ -30,7 +30,7 @@ public struct Epoch: RawRepresentable, Hashable, Comparable, Codable, Sendable,
     /// - Returns: The epoch.
     public func raised(by step: UInt64) -> Epoch { Epoch(rawValue + step) }
 
-    /// Whether the left tenure is the earlier one.
+    /// Whether the left term is the earlier one.
     @inlinable
     public static func < (left: Epoch, right: Epoch) -> Bool { left.rawValue < right.rawValue }
 

@@ -6,7 +6,7 @@
 public struct Receipt: Hashable, Codable, Sendable {
     /// The log that holds the action; nil for an action that a store applied without a node.
     public let log: LogID?
-    /// The tenure in which the action was committed; ``Epoch/none`` without a node.
+    /// The term in which the action was committed; ``Epoch/none`` without a node.
     public let epoch: Epoch
     /// The action's place in the log; without a node, the store's own count of its actions.
     public let sequence: SequenceNumber
@@ -21,7 +21,7 @@ public struct Receipt: Hashable, Codable, Sendable {
     ///
     /// - Parameters:
     ///   - log: The log that holds the action; nil without a node.
-    ///   - epoch: The tenure of the commit; ``Epoch/none`` without a node.
+    ///   - epoch: The term of the commit; ``Epoch/none`` without a node.
     ///   - sequence: The action's place.
     ///   - timestamp: When it was ordered.
     public init(log: LogID?, epoch: Epoch, sequence: SequenceNumber, timestamp: Timestamp) {

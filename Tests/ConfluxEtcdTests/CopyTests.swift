@@ -38,7 +38,7 @@ import Testing
         } while offset < count
     }
 
-    /// Fills a log: commits of four tenures, some of them large, a floor, and all kinds of checkpoints and snapshots.
+    /// Fills a log: commits of four terms, some of them large, a floor, and all kinds of checkpoints and snapshots.
     private func fill(_ log: any ActionLog) throws {
         try log.fill(20, log.claim(raisingEpochBy: 7).epoch)
         try log.fill(3, log.claim(raisingEpochBy: 1_000).epoch, bytes: 400_000)

@@ -24,12 +24,12 @@ import Testing
     /// Claims a log after the newest claim.
     private func claim(
         _ log: EtcdLog, after epoch: Epoch, as address: String = "tcp://a:1"
-    ) throws -> (claim: LogClaim, herald: any TenureHerald) {
-        var herald: (any TenureHerald)?
+    ) throws -> (claim: LogClaim, heartbeat: any TermHeartbeat) {
+        var heartbeat: (any TermHeartbeat)?
         let claim = try log.claim(raisingEpochBy: 1, after: epoch, as: address) {
-            herald = $0; _ = $1
+            heartbeat = $0; _ = $1
         }
-        return (claim, try #require(herald))
+        return (claim, try #require(heartbeat))
     }
 
     @Test func `a standby sees and reads appended entries`() throws {
@@ -97,30 +97,30 @@ import Testing
 
     @Test func `the serving program learns which ones stand by`() throws {
         let (one, two) = try pair()
-        let (tenure, herald) = try claim(one, after: .none)
+        let (term, heartbeat) = try claim(one, after: .none)
         var standby = StandbyWord(address: "tcp://b:1", last: SequenceNumber(4), renewal: 1)
         try two.standBy(standby)
         // Standbys that don't count: the serving program's own former word, and one that may have ended long ago.
         try one.standBy(StandbyWord(address: "tcp://a:1", last: .zero, renewal: 9))
         try two.standBy(StandbyWord(address: "tcp://c:1", last: .zero, renewal: 3))
-        #expect(try herald.say(word(tenure.epoch)).isEmpty)
+        #expect(try heartbeat.say(word(term.epoch)).isEmpty)
         standby.renewal += 1
         try two.standBy(standby)
-        #expect(try herald.say(word(tenure.epoch, renewal: 2)) == [standby])
-        #expect(try herald.say(word(tenure.epoch, renewal: 3)) == [standby])
+        #expect(try heartbeat.say(word(term.epoch, renewal: 2)) == [standby])
+        #expect(try heartbeat.say(word(term.epoch, renewal: 3)) == [standby])
         try two.standDown("tcp://b:1")
-        #expect(try herald.say(word(tenure.epoch, renewal: 4)).isEmpty)
+        #expect(try heartbeat.say(word(term.epoch, renewal: 4)).isEmpty)
     }
 
     @Test func `a damaged hint does not count, and does no harm`() throws {
         let (one, two) = try pair()
-        let (tenure, herald) = try claim(one, after: .none)
-        let epoch = tenure.epoch
+        let (term, heartbeat) = try claim(one, after: .none)
+        let epoch = term.epoch
         let cluster = try EtcdCluster.shared.get()
         try cluster.control(["put", "/\(prefix)/serving", "nonsense"])
         try cluster.control(["put", "/\(prefix)/standbys/tcp://c:1", "nonsense"])
         #expect(try two.look().serving == nil)
-        #expect(try herald.say(word(epoch, renewal: 2)).isEmpty)
+        #expect(try heartbeat.say(word(epoch, renewal: 2)).isEmpty)
         #expect(try two.look().serving == word(epoch, renewal: 2))
         // For a program that opens the log, these keys belong to it.
         #expect(try open(cluster, prefix).id == one.id)
@@ -128,14 +128,14 @@ import Testing
 
     @Test func `a watcher is notified when the serving program says something`() throws {
         let (one, two) = try pair()
-        let (tenure, herald) = try claim(one, after: .none)
-        let epoch = tenure.epoch
+        let (term, heartbeat) = try claim(one, after: .none)
+        let epoch = term.epoch
         let told = DispatchSemaphore(value: 0)
         two.watchServing { told.signal() }
         // The watcher is also told when it begins to watch.
         #expect(told.wait(timeout: .now() + 10) == .success)
         for renewal in 1...5 {
-            _ = try herald.say(word(epoch, renewal: UInt64(renewal)))
+            _ = try heartbeat.say(word(epoch, renewal: UInt64(renewal)))
             #expect(told.wait(timeout: .now() + 10) == .success)
         }
         two.close()
@@ -143,7 +143,7 @@ import Testing
 
     /// If the member were given as much time as for other requests, this would not end in time.
     @Test(.timeLimit(.minutes(1)))
-    func `a member that hangs does not delay noticing a silent tenure`() throws {
+    func `a member that hangs does not delay noticing a silent term`() throws {
         let cluster = try cluster(of: 3)
         let logs = try (0..<16).map { _ in
             try open(cluster) { settings in

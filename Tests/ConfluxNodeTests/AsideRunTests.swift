@@ -120,7 +120,7 @@ struct AsideRunTests {
         #expect(try setup.numbers(of: kept[1]) == Array(2...20))
     }
 
-    @Test func `the rest of a job ends with its tenure`() throws {
+    @Test func `the rest of a job ends with its term`() throws {
         let setup = Setup(entries: 20)
         let jobs = [0, 1].map { setup.job($0, after: setup.life) }
         let run = try #require(setup.gather(AsideRun(jobs, through: SequenceNumber(20))))

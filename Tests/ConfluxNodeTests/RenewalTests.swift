@@ -9,9 +9,9 @@ import Testing
 @testable import ConfluxProtocol
 @testable import ConfluxSequencer
 
-/// When the log fails, the tenure ends, and the next one continues from the log (rule 3).
+/// When the log fails, the term ends, and the next one continues from the log (rule 3).
 struct RenewalTests {
-    /// Counts the failed tenures.
+    /// Counts the failed terms.
     private final class Failures: Sendable {
         let count = Atomic<Int>(0)
     }
@@ -43,19 +43,19 @@ struct RenewalTests {
             self.events = events
             let failures = failures
             sequencer = try Sequencer.start(configuration) { event in
-                if case .tenureFailed = event { failures.count.add(1, ordering: .relaxed) }
+                if case .termFailed = event { failures.count.add(1, ordering: .relaxed) }
                 continuation.yield(event)
             }
             node = try await Node.connect(to: sequencer.address, scope: Scope())
             store = try await node.store(TallyState.self)
         }
 
-        /// Waits until this many tenures have failed. Events of earlier failures may still wait to be read, and
+        /// Waits until this many terms have failed. Events of earlier failures may still wait to be read, and
         /// do not count.
         func hasFailed(_ count: Int) async throws {
             while failures.count.load(ordering: .relaxed) < count {
                 _ = try await first(of: events) {
-                    if case .tenureFailed = $0 { true } else { false }
+                    if case .termFailed = $0 { true } else { false }
                 }
             }
         }
@@ -75,7 +75,7 @@ struct RenewalTests {
     }
 
     private func isFailure(_ event: SequencerEvent) -> Bool {
-        if case .tenureFailed = event { true } else { false }
+        if case .termFailed = event { true } else { false }
     }
 
     enum Fault: CaseIterable { case sync, full }
@@ -94,7 +94,7 @@ struct RenewalTests {
             let failures = setup.failures.count.load(ordering: .relaxed)
             setup.setFault(fault, true)
             let handles = (1...30).map { _ in store.actions.dispatch(.add(1)) }
-            // The tenure ends, and so does at least one that tried to follow it.
+            // The term ends, and so does at least one that tried to follow it.
             try await setup.hasFailed(failures + 2)
             #expect(store.computed.count == (round - 1) * 50 + 20)
             #expect(setup.sequencer.metrics().logFailures >= failures + 2)
@@ -116,7 +116,7 @@ struct RenewalTests {
         var found: [SequenceNumber] = []
         var epoch = Epoch.none
         for logged in try log.read(from: SequenceNumber(1), limitBytes: .max) {
-            // A failed append may be in the log all the same, with its own tenure's epoch.
+            // A failed append may be in the log all the same, with its own term's epoch.
             epoch = logged.epoch
             let commit = try Commit.decode(body: logged.bytes)
             var sequence = commit.first
@@ -166,7 +166,7 @@ struct RenewalTests {
         setup.setFault(.full, false)
         try await joined
         _ = try await withDeadline { try await handle.receipt() }
-        // If the log fails again, it is reported again. A node that follows the feed learns that the tenure ended.
+        // If the log fails again, it is reported again. A node that follows the feed learns that the term ended.
         worker.follow(from: SequenceNumber(1))
         let heardAgain = worker.eventStream
         let failures = setup.failures.count.load(ordering: .relaxed)
@@ -194,7 +194,7 @@ struct RenewalTests {
         try Data().write(to: setup.folder)
         let path = setup.folder.path
         _ = try await first(of: setup.events) { event in
-            guard case .tenureFailed(let message, _) = event else { return false }
+            guard case .termFailed(let message, _) = event else { return false }
             return message.contains("\(path) cannot be used for a log")
         }
         let command = try NodeCore(
@@ -276,7 +276,7 @@ struct RenewalTests {
         #expect(claim.last == SequenceNumber(3) && claim.epoch > Epoch(1))
     }
 
-    @Test func `answers of an ended tenure are distinguished from those of the next`() throws {
+    @Test func `answers of an ended term are distinguished from those of the next`() throws {
         let jobs = Mailbox<LogJob>(capacity: 10, waker: try Waker())
         let confirm = LogJob.confirm
         for job in [.claim(.random()), confirm, .renew(.random()), confirm, .close] as [LogJob] {
@@ -285,18 +285,18 @@ struct RenewalTests {
         let answers = Mutex<[UInt64]>([])
         LogThread(
             jobs: jobs, meter: SequencerMeter(),
-            answer: { answer in answers.withLock { $0.append(answer.tenure) } }
+            answer: { answer in answers.withLock { $0.append(answer.term) } }
         ) {
             LogWorker(log: MemoryLog(), answer: $0)
         }.run()
         #expect(answers.withLock { $0 } == [1, 1, 1, 2, 2, 2])
     }
 
-    @Test func `pauses double up to the longest, and are reset after a steady tenure`() {
+    @Test func `pauses double up to the longest, and are reset after a steady term`() {
         func moment(_ seconds: Int) -> Moment {
             Moment(monotonic: .seconds(seconds), wall: Timestamp(0))
         }
-        var renewal = TenureRenewal(pauseMax: .milliseconds(350))
+        var renewal = TermRenewal(pauseMax: .milliseconds(350))
         #expect(renewal.pause(after: moment(0)) == nil, "nobody was served yet")
         renewal.begun(at: moment(1))
         let pauses = (2...5).map { renewal.pause(after: moment($0)) }
@@ -305,7 +305,7 @@ struct RenewalTests {
         #expect(renewal.pause(after: moment(7)) == .milliseconds(350))
         renewal.begun(at: moment(8))
         #expect(renewal.pause(after: moment(38)) == .milliseconds(100))
-        var never = TenureRenewal(pauseMax: nil)
+        var never = TermRenewal(pauseMax: nil)
         never.begun(at: moment(1))
         #expect(never.pause(after: moment(100)) == nil)
     }

@@ -101,9 +101,9 @@ extern "C" const char *etcd_partner_append(
     static thread_local std::string failure;
     Client client(address);
     const std::string folder(prefix), epoch = folder + "/epoch", end = folder + "/end";
-    const std::string tenure = "1 0123456789abcdef0123456789abcdef 0123456789abcdef";
+    const std::string term = "1 0123456789abcdef0123456789abcdef 0123456789abcdef";
     std::string request, answer, value(bytes, 'x');
-    put_bytes(request, 2, written(epoch, tenure));
+    put_bytes(request, 2, written(epoch, term));
     put_bytes(request, 2, written(end, end_at(0)));
     if (!client.transact(request, answer)) {
         failure = client.words;
@@ -114,7 +114,7 @@ extern "C" const char *etcd_partner_append(
         char key[32];
         snprintf(key, sizeof key, "/commits/%016llx", (unsigned long long)index + 1);
         request.clear();
-        put_bytes(request, 1, compared(epoch, tenure));
+        put_bytes(request, 1, compared(epoch, term));
         put_bytes(request, 1, compared(end, end_at(index)));
         put_bytes(request, 2, written(folder + key, value));
         put_bytes(request, 2, written(end, end_at(index + 1)));

@@ -76,7 +76,7 @@ extension StoreCore where S: ReplicatedState {
     /// - Parameters:
     ///   - snapshot: The state's content at `position`.
     ///   - position: The number of the last action that the snapshot contains.
-    ///   - epoch: A tenure in which the log had that number; none if it is not known.
+    ///   - epoch: A term in which the log had that number; none if it is not known.
     ///   - version: The schema version in force from there on.
     ///   - mark: Records from then on which ordered action is being committed; nil for no record.
     ///   - completion: Called once, after that. Gets whether the snapshot was restored: it is not

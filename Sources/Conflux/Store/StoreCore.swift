@@ -27,7 +27,7 @@ package final class StoreCore<S: State>: Lane, @unchecked Sendable {
     let seed: UInt64
     /// Written by the thread that serves the lane.
     let lastOrdered = Atomic<UInt64>(0)
-    /// A tenure in which the log had that entry. Written after ``lastOrdered``, by the same thread.
+    /// A term in which the log had that entry. Written after ``lastOrdered``, by the same thread.
     let lastEpoch = Atomic<UInt64>(0)
     /// The schema version in force; zero before the store was replicated. Written by the thread that serves the lane.
     package let versionInForce = Atomic<Int>(0)

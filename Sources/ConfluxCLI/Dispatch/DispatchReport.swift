@@ -15,16 +15,16 @@ final class DispatchReport: Sendable {
         var last: SequenceNumber?
         /// The exit code of the first line that failed.
         var exitCode: ExitCode?
-        /// The receipts of each tenure: the first and the last number. *Invariant*: ascending epochs.
-        var tenures: [(epoch: Epoch, first: SequenceNumber, last: SequenceNumber)] = []
+        /// The receipts of each term: the first and the last number. *Invariant*: ascending epochs.
+        var terms: [(epoch: Epoch, first: SequenceNumber, last: SequenceNumber)] = []
         /// Whether the log has lost entries during this run, so that its receipts may be void.
         var hasLostHistory = false
 
         mutating func note(_ receipt: Receipt) {
-            if tenures.last?.epoch == receipt.epoch {
-                tenures[tenures.count - 1].last = receipt.sequence
+            if terms.last?.epoch == receipt.epoch {
+                terms[terms.count - 1].last = receipt.sequence
             } else {
-                tenures.append((receipt.epoch, receipt.sequence, receipt.sequence))
+                terms.append((receipt.epoch, receipt.sequence, receipt.sequence))
             }
         }
     }
@@ -120,16 +120,16 @@ final class DispatchReport: Sendable {
     /// - Parameters:
     ///   - from: The first number that it lost.
     ///   - through: The last number that this process had heard of.
-    ///   - epoch: The tenure that serves the log now: its receipts are about what the log has. nil if it is not known,
+    ///   - epoch: The term that serves the log now: its receipts are about what the log has. nil if it is not known,
     ///     since the node ended.
     ///   - isResumable: Whether another run can continue this one.
     func lost(
         from: SequenceNumber, through: SequenceNumber, servedIn epoch: Epoch?, isResumable: Bool
     ) {
         let numbers = tally.withLock { tally -> (SequenceNumber, SequenceNumber)? in
-            let lost = tally.tenures.filter { tenure in
-                tenure.last >= from && tenure.first <= through
-                    && epoch.map { tenure.epoch < $0 } ?? true
+            let lost = tally.terms.filter { term in
+                term.last >= from && term.first <= through
+                    && epoch.map { term.epoch < $0 } ?? true
             }
             tally.hasLostHistory = true
             guard let first = lost.first, let last = lost.last else { return nil }

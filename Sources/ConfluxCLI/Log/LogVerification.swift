@@ -76,7 +76,7 @@ struct LogVerification {
         found = nil
         var chain = try file.chain()
         note(chain)
-        var fold = try beginning(of: file)
+        var logState = try beginning(of: file)
         var next = floor
         while next <= last {
             try Self.check(isEnded)
@@ -94,9 +94,9 @@ struct LogVerification {
                         commit.epoch == logged.epoch,
                         commit.predecessor == epoch || next == floor
                     else { throw Misfit() }
-                    if commit.first > fold.last {
-                        try fold.apply(commit, byteCount: logged.bytes.count)
-                    } else if commit.last > fold.last {
+                    if commit.first > logState.last {
+                        try logState.apply(commit, byteCount: logged.bytes.count)
+                    } else if commit.last > logState.last {
                         throw Misfit()
                     }
                     epoch = commit.epoch
@@ -142,9 +142,9 @@ struct LogVerification {
     }
 
     /// The state at the log's floor, or at the oldest readable checkpoint above it.
-    private func beginning(of file: SQLiteLogFile) throws -> LogFold {
-        guard floor > SequenceNumber(1) else { return LogFold(log: log) }
-        var oldest: LogFold?
+    private func beginning(of file: SQLiteLogFile) throws -> LogState {
+        guard floor > SequenceNumber(1) else { return LogState(log: log) }
+        var oldest: LogState?
         var through = last
         var reason = "there is none"
         while through.next >= floor, through > .zero {
@@ -153,9 +153,11 @@ struct LogVerification {
                 through = SequenceNumber(found.sequence.rawValue - 1)
                 guard found.sequence.next >= floor else { break }
                 do {
-                    let fold = try LogFold(checkpoint: found.bytes)
-                    guard fold.log == log, fold.last == found.sequence else { throw Misfit() }
-                    oldest = fold
+                    let logState = try LogState(checkpoint: found.bytes)
+                    guard logState.log == log, logState.last == found.sequence else {
+                        throw Misfit()
+                    }
+                    oldest = logState
                 } catch {
                     reason = "the one at \(found.sequence): \(error)"
                 }

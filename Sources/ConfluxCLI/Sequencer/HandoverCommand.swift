@@ -34,7 +34,7 @@ enum HandoverCommand {
             connection async throws(CommandFailure) in
             let events = connection.core.eventStream
             let chosen = try await connection.handOver(to: wished)
-            let epoch = try await connection.nextTenure(events)
+            let epoch = try await connection.nextTerm(events)
             let serving = try await connection.sequencers().first(where: \.isServing)?.address
             guard serving == chosen else {
                 throw CommandFailure(

@@ -7,20 +7,20 @@ struct SequencerFamilies {
     /// The folder of the log; nil if the log is in memory or on etcd.
     let folder: String?
 
-    var all: [MetricFamily] { tenure + log + admission + nodes + shelf }
+    var all: [MetricFamily] { term + log + admission + nodes + shelf }
 
-    private var tenure: [MetricFamily] {
+    private var term: [MetricFamily] {
         [
             .gauge(
-                "conflux_sequencer_serving", "Whether a tenure serves nodes.", metrics.isServing),
+                "conflux_sequencer_serving", "Whether a term serves nodes.", metrics.isServing),
             .gauge(
-                "conflux_sequencer_epoch", "The epoch of the present tenure.",
+                "conflux_sequencer_epoch", "The epoch of the present term.",
                 metrics.epoch.rawValue),
             .counter(
-                "conflux_sequencer_tenures_total", "Tenures that began to serve.", metrics.tenures),
+                "conflux_sequencer_terms_total", "Terms that began to serve.", metrics.terms),
             .counter(
                 "conflux_sequencer_log_failures_total",
-                "Tenures that ended because the log failed.", metrics.logFailures),
+                "Terms that ended because the log failed.", metrics.logFailures),
         ]
     }
 

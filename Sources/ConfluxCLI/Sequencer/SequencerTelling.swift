@@ -51,7 +51,7 @@ struct SequencerTelling {
             say(
                 "omitted", ["count": count, "of": kind, "seconds": Int(seconds)],
                 "\(kind): and \(count) more in the last \(seconds) s")
-        case .tenureFailed(let message, let pause):
+        case .termFailed(let message, let pause):
             let milliseconds = Int(pause / .milliseconds(1))
             say(
                 "logFailed", ["message": message, "pauseMilliseconds": milliseconds],
@@ -169,7 +169,7 @@ struct SequencerTelling {
         case .challenged(let epoch):
             say(
                 "challenged", ["epoch": epoch],
-                "a node knows epoch \(epoch); asking the log whether this tenure is over")
+                "a node knows epoch \(epoch); asking the log whether this term is over")
         case .historyLost(let name, let from, let through):
             say(
                 "historyLost", ["from": from, "name": name, "through": through],

@@ -37,8 +37,8 @@ struct EtcdText {
     func hash(_ index: Int) -> ChainHash? { index < words.count ? ChainHash(words[index]) : nil }
 }
 
-/// The tenure that may append: the value of `epoch`.
-struct EtcdTenure: Equatable {
+/// The term that may append: the value of `epoch`.
+struct EtcdTerm: Equatable {
     let epoch: Epoch
     /// Distinguishes two claims.
     let nonce: Nonce

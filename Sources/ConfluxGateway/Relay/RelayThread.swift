@@ -158,7 +158,7 @@ final class RelayThread: @unchecked Sendable {
                     until: publisher == nil && rebinds > 0
                         ? Moment.now.monotonic + Self.rebindPause : heardAt + patience)
                 if let ending = takeEnding() { return ending }
-                // First: what is left of an ended connection may be of a tenure that is over.
+                // First: what is left of an ended connection may be of a term that is over.
                 if let reason = upstream.takeEnd(patience == RelayBounds.silenceMax) {
                     return .failed(reason)
                 }

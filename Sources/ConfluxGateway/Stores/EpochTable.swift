@@ -2,7 +2,7 @@ import ConfluxProtocol
 import ConfluxVocabulary
 import Synchronization
 
-/// In which tenure each entry was ordered, as far as this node was given the entries. Epochs rise with the numbers, so
+/// In which term each entry was ordered, as far as this node was given the entries. Epochs rise with the numbers, so
 /// everything between two entries of one epoch is of that epoch.
 ///
 /// Safe on any thread.

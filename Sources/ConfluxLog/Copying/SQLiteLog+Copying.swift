@@ -30,7 +30,7 @@ extension SQLiteLog {
     }
 
     /// The hash of the last commit; nil in a log of an older format, where some commits have no hash.
-    public var head: ChainHash? { isChained ? tenure?.head : nil }
+    public var head: ChainHash? { isChained ? term?.head : nil }
 
     /// Syncs the copy, gives it the name of a log, and closes it.
     ///
@@ -47,7 +47,7 @@ extension SQLiteLog {
 
     private func gatherDatabase() throws(LogError) -> LogFolder {
         let files = try writableFiles()
-        guard tenure != nil else { throw .notClaimed }
+        guard term != nil else { throw .notClaimed }
         try writing("Ending the copy") { () throws(DatabaseFailure) in
             try files.entries.sync()
             try files.database.setSynchronous(full: true)

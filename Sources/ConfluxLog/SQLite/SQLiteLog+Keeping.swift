@@ -178,7 +178,7 @@ extension SQLiteLog {
         _ body: (SQLiteLogStatements) throws(DatabaseFailure) -> Result
     ) throws(LogError) -> Result {
         let files = try writableFiles()
-        guard let claimed = tenure?.epoch else { throw .notClaimed }
+        guard let claimed = term?.epoch else { throw .notClaimed }
         let raisesDurability = forced && settings.durability == .os
         let changed = try writing(attempt) { () throws(DatabaseFailure) -> Result? in
             // What adds nothing may be what makes room.

@@ -46,7 +46,7 @@ extension SQLiteLog {
     var hasFreeBytes: Bool { database.freeBytes > freeBytesMax }
 
     /// Fails if the bound has no room for more bytes. Its last part is for what is small, such as the sequencer's own
-    /// entries: otherwise a tenure in a full log could end nothing that fills it.
+    /// entries: otherwise a term in a full log could end nothing that fills it.
     ///
     /// - Parameters:
     ///   - bytes: How many bytes are added.

@@ -32,12 +32,12 @@ public final class SQLiteLog: CopiedLog {
     var isChained: Bool { chain.first <= floor }
 
     /// What is known after a claim.
-    struct Tenure {
+    struct Term {
         let epoch: Epoch
         /// The hash of the last commit. It only changes together with ``last``.
         fileprivate(set) var head: ChainHash
     }
-    private(set) var tenure: Tenure?
+    private(set) var term: Term?
     /// The disk error after which no append can be trusted.
     private var diskFailure: LogError?
 
@@ -130,7 +130,7 @@ public final class SQLiteLog: CopiedLog {
         close()
     }
 
-    /// Begins a tenure; the new epoch is on disk when this returns.
+    /// Begins a term; the new epoch is on disk when this returns.
     ///
     /// - Parameter step: By how much the epoch rises, 1 or more.
     /// - Returns: The new epoch, and where the log ends.
@@ -158,7 +158,7 @@ public final class SQLiteLog: CopiedLog {
         guard epoch > 0 else { throw .epochLost }
         let claim = LogClaim(
             epoch: Epoch(UInt64(epoch)), last: end.last, lastEpoch: end.commit?.epoch ?? .none)
-        tenure = Tenure(epoch: claim.epoch, head: end.head)
+        term = Term(epoch: claim.epoch, head: end.head)
         last = claim.last
         return claim
     }
@@ -175,10 +175,10 @@ public final class SQLiteLog: CopiedLog {
         _ commits: [LoggedCommit], expecting last: SequenceNumber, forced: Bool
     ) throws(LogError) {
         let files = try writableFiles()
-        guard let tenure else { throw .notClaimed }
+        guard let term else { throw .notClaimed }
         let newest = try commits.validate(expecting: last)
         let mustSync = forced || settings.durability == .fsync
-        var head = tenure.head
+        var head = term.head
         let chained = commits.map { commit in
             head = head.next(commit)
             return ChainedCommit(commit: commit, hash: head)
@@ -188,20 +188,20 @@ public final class SQLiteLog: CopiedLog {
         var isWritten = false
         try rememberingFailure(attempt()) { () throws(DatabaseFailure) in
             do throws(DatabaseFailure) {
-                guard self.last == last, newest.epoch == tenure.epoch,
-                    try holdWriteLock(files, tenure.epoch)
+                guard self.last == last, newest.epoch == term.epoch,
+                    try holdWriteLock(files, term.epoch)
                 else { return }
-                // A claim needs room, so that its tenure can make some.
+                // A claim needs room, so that its term can make some.
                 if !forced { try requireRoom(EntryWriter.size(chained)) }
                 let file = try files.entries.makeFile(ifNeededFor: chained)
                 defer { if file != nil { files.folder.databaseChanged() } }
-                if let file, try !begin(file, files, tenure.epoch) { return }
+                if let file, try !begin(file, files, term.epoch) { return }
                 try files.entries.append(chained)
                 isWritten = true
                 if mustSync || file != nil { try files.entries.sync() }
                 // So that the file is known not to be empty.
                 if file != nil {
-                    try record(files, tenure.epoch) { () throws(DatabaseFailure) in
+                    try record(files, term.epoch) { () throws(DatabaseFailure) in
                         try noteEnd(files, newest.last)
                     }
                 }
@@ -214,7 +214,7 @@ public final class SQLiteLog: CopiedLog {
         }
         if isWritten {
             self.last = newest.last
-            self.tenure?.head = head
+            self.term?.head = head
             return
         }
         let end = try readEnd(files)
@@ -281,10 +281,10 @@ public final class SQLiteLog: CopiedLog {
     /// - Throws: `superseded`, `moved`, `failed`, `notClaimed`, `closed`.
     public func confirm() throws(LogError) {
         let files = try openFiles()
-        guard let tenure else { throw .notClaimed }
+        guard let term else { throw .notClaimed }
         try checkPlace(files, isThorough: true)
         let newest = try readEpoch(files)
-        guard newest == tenure.epoch else { throw .superseded(tenure.epoch, by: newest) }
+        guard newest == term.epoch else { throw .superseded(term.epoch, by: newest) }
     }
 
     /// Reads and verifies commits, from the one that contains a number.
@@ -388,8 +388,8 @@ public final class SQLiteLog: CopiedLog {
 
     /// Records that the log has reached a number, which is on disk.
     func noteEnd(_ files: Files, _ last: SequenceNumber) throws(DatabaseFailure) {
-        guard let tenure else { return }
-        files.statements.reach.bind(Int64(tenure.epoch.rawValue), at: 1)
+        guard let term else { return }
+        files.statements.reach.bind(Int64(term.epoch.rawValue), at: 1)
         files.statements.reach.bind(Int64(clamping: last.rawValue), at: 2)
         try files.statements.reach.run()
     }

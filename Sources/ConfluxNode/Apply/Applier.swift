@@ -79,7 +79,7 @@ package final class Applier {
     var isGoingOn = false
     /// The progress, for the machine. The caller passes it on.
     package internal(set) var progress = ApplyProgress()
-    /// The tenure of the last delivery: the log had everything then that was delivered before.
+    /// The term of the last delivery: the log had everything then that was delivered before.
     var epoch = Epoch.none
 
     /// The most waits in progress. *At the bound* a further one fails.

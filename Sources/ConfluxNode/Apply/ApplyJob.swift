@@ -4,7 +4,7 @@ import ConfluxVocabulary
 
 /// A job of the applier. It does one after the other.
 package enum ApplyJob: Sendable {
-    /// Take a delivery of the machine, in order, in the machine's present tenure.
+    /// Take a delivery of the machine, in order, in the machine's present term.
     case deliver(Delivery, log: LogID, epoch: Epoch)
     /// Apply the next slice of stores that catch up.
     case goOn

@@ -13,7 +13,7 @@ import Synchronization
 // Sendable: all mutable state is guarded by `condition`.
 package final class Outbox: @unchecked Sendable {
     /// A batch: the open one, or one that takes no more actions.
-    package struct Filling {
+    package struct Gathered {
         package var builder: BatchBuilder
         package let block: OutcomeBlock
         package var isAtomic = false
@@ -37,7 +37,7 @@ package final class Outbox: @unchecked Sendable {
     /// The target of a route's actions, and its row in the open batch. The row is looked up once a
     /// batch, so that no action compares targets.
     // Sendable: all mutable state is guarded by the outbox's condition.
-    package final class Aim: @unchecked Sendable {
+    package final class Destination: @unchecked Sendable {
         @exclusivity(unchecked) fileprivate var target: BatchTarget
         @exclusivity(unchecked) fileprivate var row: BatchRow?
         /// The number of the batch that the row belongs to.
@@ -47,11 +47,11 @@ package final class Outbox: @unchecked Sendable {
             self.target = target
         }
 
-        /// The aim of one action with a condition. Called under the lock.
-        fileprivate func conditional(on version: StoreVersion) -> Aim {
+        /// The destination of one action with a condition. Called under the lock.
+        fileprivate func conditional(on version: StoreVersion) -> Destination {
             var target = target
             target.unchangedSince = version
-            return Aim(target)
+            return Destination(target)
         }
     }
 
@@ -83,12 +83,12 @@ package final class Outbox: @unchecked Sendable {
     /// Called without a lock when the outbox is no longer empty.
     private let wake: @Sendable () -> Void
 
-    // Unchecked exclusivity, here and in an aim: the lock guards all of it, and no access lasts while a function with
+    // Unchecked exclusivity, here and in an destination: the lock guards all of it, and no access lasts while a function with
     // another access is called.
 
     /// Full batches, oldest first.
-    @exclusivity(unchecked) private var sealed: [Filling] = []
-    @exclusivity(unchecked) private var open: Filling
+    @exclusivity(unchecked) private var sealed: [Gathered] = []
+    @exclusivity(unchecked) private var open: Gathered
     /// The number of the open batch. *Invariant*: rises with each new open batch.
     @exclusivity(unchecked) private var openNumber: UInt64 = 1
     /// The payload bytes of all batches. *Invariant*: at most `bytesMax`, or one payload if that is
@@ -121,21 +121,22 @@ package final class Outbox: @unchecked Sendable {
         self.wake = wake
         self.withdrawSent = withdrawSent
         route = Route(to: address)
-        open = Filling(builder: BatchBuilder(limits: limits), block: OutcomeBlock(route: route))
+        open = Gathered(
+            builder: BatchBuilder(limits: limits), block: OutcomeBlock(route: route))
         route.outbox = self
     }
 
     /// Appends an action.
     ///
     /// - Parameters:
-    ///   - aim: The target and the coding.
+    ///   - destination: The target and the coding.
     ///   - payload: The encoded action, which is copied.
     ///   - mayWait: Whether this thread may wait for room. The node's own threads must not wait, and
     ///     neither must a thread that dispatches of others depend on.
     ///   - version: The condition of the action; nil if it has none.
     /// - Returns: A handle of the outcome.
     package func submit(
-        _ aim: Aim, _ payload: UnsafeRawBufferPointer, mayWait: Bool,
+        _ destination: Destination, _ payload: UnsafeRawBufferPointer, mayWait: Bool,
         ifUnchangedSince version: StoreVersion? = nil
     ) -> DispatchHandle {
         guard payload.count <= limits.payloadBytesMax else {
@@ -161,7 +162,7 @@ package final class Outbox: @unchecked Sendable {
             return DispatchHandle(.failed(.nodeClosed))
         }
         let wasEmpty = isVacant && !isGathering
-        let index = append(version.map { aim.conditional(on: $0) } ?? aim, payload)
+        let index = append(version.map { destination.conditional(on: $0) } ?? destination, payload)
         let block = open.block
         condition.unlock()
         if wasEmpty { wake() }
@@ -232,10 +233,10 @@ package final class Outbox: @unchecked Sendable {
             {
                 sealed[sealed.count - 1].skippedCount += count
             } else {
-                let filling = Filling(
+                let gathered = Gathered(
                     builder: BatchBuilder(limits: limits), block: OutcomeBlock(),
                     skippedCount: count)
-                sealed.append(filling)
+                sealed.append(gathered)
             }
         }
         condition.unlock()
@@ -283,17 +284,17 @@ package final class Outbox: @unchecked Sendable {
     }
 
     /// Called under the lock.
-    private func append(_ aim: Aim, _ payload: UnsafeRawBufferPointer) -> Int {
+    private func append(_ destination: Destination, _ payload: UnsafeRawBufferPointer) -> Int {
         byteCount += payload.count
-        if !appendIfFits(aim, payload) {
+        if !appendIfFits(destination, payload) {
             seal()
-            open.builder.append(target: aim.target, payload: payload)
+            open.builder.append(target: destination.target, payload: payload)
         }
-        let present = row(of: aim)
+        let present = row(of: destination)
         if present != nil, present == open.lastRow {
             open.spans[open.spans.count - 1].count += 1
         } else {
-            open.spans.append(SubmittedBatch.Span(target: aim.target.target, count: 1))
+            open.spans.append(SubmittedBatch.Span(target: destination.target.target, count: 1))
             open.lastRow = present
         }
         if open.begunAt == nil { open.begunAt = Moment.now.monotonic }
@@ -302,31 +303,34 @@ package final class Outbox: @unchecked Sendable {
     }
 
     /// Called under the lock.
-    private func appendIfFits(_ aim: Aim, _ payload: UnsafeRawBufferPointer) -> Bool {
+    private func appendIfFits(_ destination: Destination, _ payload: UnsafeRawBufferPointer) -> Bool
+    {
         guard open.builder.byteCount < Self.fullBatchBytes else { return false }
-        return row(of: aim).map { open.builder.appendIfFits(row: $0, payload: payload) } ?? false
+        return row(of: destination).map { open.builder.appendIfFits(row: $0, payload: payload) }
+            ?? false
     }
 
     /// The row in the open batch; nil if the batch's table is full. Called under the lock.
-    private func row(of aim: Aim) -> BatchRow? {
-        if aim.batchNumber != openNumber {
-            aim.row = open.builder.row(for: aim.target)
-            aim.batchNumber = openNumber
+    private func row(of destination: Destination) -> BatchRow? {
+        if destination.batchNumber != openNumber {
+            destination.row = open.builder.row(for: destination.target)
+            destination.batchNumber = openNumber
         }
-        return aim.row
+        return destination.row
     }
 
     /// Called under the lock.
     private func beginBatch() {
-        open = Filling(builder: BatchBuilder(limits: limits), block: OutcomeBlock(route: route))
+        open = Gathered(
+            builder: BatchBuilder(limits: limits), block: OutcomeBlock(route: route))
         openNumber += 1
     }
 
     /// Sets the life of the store that later actions are meant for.
-    func mean(_ life: SequenceNumber, by aim: Aim) {
+    func mean(_ life: SequenceNumber, by destination: Destination) {
         condition.lock()
-        aim.target.life = life
-        aim.batchNumber = 0
+        destination.target.life = life
+        destination.batchNumber = 0
         condition.unlock()
     }
 
@@ -334,7 +338,7 @@ package final class Outbox: @unchecked Sendable {
     ///
     /// - Parameter isAllowed: Returns whether a batch of this many bytes may be submitted.
     /// - Returns: The batch; nil if there is none, or if it may not be submitted yet.
-    package func take(if isAllowed: (_ bytes: Int) -> Bool) -> Filling? {
+    package func take(if isAllowed: (_ bytes: Int) -> Bool) -> Gathered? {
         condition.lock()
         let next = sealed.first ?? open
         guard next.count > 0, isAllowed(next.builder.byteCount) else {
@@ -383,7 +387,7 @@ package final class Outbox: @unchecked Sendable {
     }
 
     /// Closes the outbox and takes the batches that will never be submitted.
-    package func takeRest() -> [Filling] {
+    package func takeRest() -> [Gathered] {
         close()
         condition.lock()
         defer { condition.unlock() }
@@ -392,7 +396,7 @@ package final class Outbox: @unchecked Sendable {
         sealed = []
         beginBatch()
         byteCount = 0
-        for filling in rest { filling.block.reserve(through: filling.count) }
+        for gathered in rest { gathered.block.reserve(through: gathered.count) }
         return rest
     }
 }

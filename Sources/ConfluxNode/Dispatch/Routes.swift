@@ -6,10 +6,10 @@ import Foundation
 /// Sends the actions that are dispatched to a store, or to a state, to the log through a node's outbox.
 package final class OutboxRoute<S: BridgedState>: ActionRoute {
     private let outbox: Outbox
-    /// The aim of actions that every program which can host the store understands: usually all.
-    private let aim: Outbox.Aim
+    /// The destination of actions that every program which can host the store understands: usually all.
+    private let destination: Outbox.Destination
     /// Those of other actions, by the version that these need.
-    private let newerAims: [UInt32: Outbox.Aim]
+    private let newerDestinations: [UInt32: Outbox.Destination]
     private let coder: ActionCoder<S.Action>
     private let coding: PayloadCoding
     /// The coding without a tape. Actions that have none need the tape. (As an optional it would be retained for each
@@ -23,13 +23,14 @@ package final class OutboxRoute<S: BridgedState>: ActionRoute {
         self.outbox = outbox
         isToOne = if case .store = target { true } else { false }
         // The store's life is not known yet. Zero means its life when the action is admitted.
-        let aims = { (version: UInt32) in
-            Outbox.Aim(BatchTarget(target: target, schemaVersion: version, coding: S.coding))
+        let destinations = { (version: UInt32) in
+            Outbox.Destination(
+                BatchTarget(target: target, schemaVersion: version, coding: S.coding))
         }
         let (oldest, newest) = (S.supportedVersions.oldest, S.supportedVersions.newest)
-        aim = aims(oldest)
-        newerAims = Dictionary(
-            uniqueKeysWithValues: (oldest..<newest).map { ($0 + 1, aims($0 + 1)) })
+        destination = destinations(oldest)
+        newerDestinations = Dictionary(
+            uniqueKeysWithValues: (oldest..<newest).map { ($0 + 1, destinations($0 + 1)) })
         coder = ActionCoder(sizeBytesMax: outbox.limits.payloadBytesMax)
         coding = S.coding
         quick = (coding == .compact ? coder.quick : nil) ?? QuickCoding()
@@ -42,17 +43,17 @@ package final class OutboxRoute<S: BridgedState>: ActionRoute {
     func leads(to other: Outbox) -> Bool { outbox === other }
 
     func mean(_ life: SequenceNumber) {
-        outbox.mean(life, by: aim)
-        for aim in newerAims.values { outbox.mean(life, by: aim) }
+        outbox.mean(life, by: destination)
+        for destination in newerDestinations.values { outbox.mean(life, by: destination) }
     }
 
-    /// The aim of an action. A version that the program does not understand counts as the newest.
-    private func aim(of action: S.Action) -> Outbox.Aim {
-        if newerAims.isEmpty { return aim }
+    /// The destination of an action. A version that the program does not understand counts as the newest.
+    private func destination(of action: S.Action) -> Outbox.Destination {
+        if newerDestinations.isEmpty { return destination }
         let (version, versions) = (
             UInt32(clamping: S.schemaVersion(of: action)), S.supportedVersions
         )
-        return newerAims[min(version, versions.newest)] ?? aim
+        return newerDestinations[min(version, versions.newest)] ?? destination
     }
 
     package func submit(_ action: S.Action, mayWait: Bool) -> DispatchHandle {
@@ -69,7 +70,7 @@ package final class OutboxRoute<S: BridgedState>: ActionRoute {
         if let handle = submitQuickly(action, mayWait: mayWait, version) { return handle }
         do throws(CodingFailure) {
             return outbox.submit(
-                aim(of: action), try coder.encode(action, as: coding), mayWait: mayWait,
+                destination(of: action), try coder.encode(action, as: coding), mayWait: mayWait,
                 ifUnchangedSince: version)
         } catch {
             return DispatchHandle(
@@ -106,7 +107,7 @@ extension OutboxRoute {
                 return nil
             }
             return outbox.submit(
-                aim(of: action), UnsafeRawBufferPointer(rebasing: buffer[..<count]),
+                destination(of: action), UnsafeRawBufferPointer(rebasing: buffer[..<count]),
                 mayWait: mayWait, ifUnchangedSince: version)
         }
     }
@@ -115,10 +116,11 @@ extension OutboxRoute {
 extension Outbox {
     /// Appends an action whose payload is an array.
     package func submit(
-        _ aim: Aim, _ payload: [UInt8], mayWait: Bool, ifUnchangedSince version: StoreVersion? = nil
+        _ destination: Destination, _ payload: [UInt8], mayWait: Bool,
+        ifUnchangedSince version: StoreVersion? = nil
     ) -> DispatchHandle {
         payload.withUnsafeBytes {
-            submit(aim, $0, mayWait: mayWait, ifUnchangedSince: version)
+            submit(destination, $0, mayWait: mayWait, ifUnchangedSince: version)
         }
     }
 }

@@ -214,8 +214,8 @@ final class LinkThread: @unchecked Sendable {
 
     /// Abandons the actions that were not taken out of the outbox. They will not be sent.
     private func abandonOutbox() {
-        for filling in outbox.takeRest() {
-            post(.abandoned(filling.block, count: filling.count))
+        for gathered in outbox.takeRest() {
+            post(.abandoned(gathered.block, count: gathered.count))
         }
     }
 
@@ -267,21 +267,21 @@ final class LinkThread: @unchecked Sendable {
         // While user code keeps the thread that applies, outcomes wait. Then dispatches wait, too.
         seen.isFull = progress.content.isFull
         while jobs.count < jobsMax, !seen.isFull,
-            var filling = outbox.take(if: { machine.canSubmit(bytes: $0) })
+            var gathered = outbox.take(if: { machine.canSubmit(bytes: $0) })
         {
             // The place of an outcome must be known before the outcome.
             let firstCounter = machine.nextCounter
             let submitted = SubmittedBatch(
-                firstCounter: firstCounter, count: filling.count, block: filling.block,
-                spans: filling.spans, begunAt: filling.begunAt)
+                firstCounter: firstCounter, count: gathered.count, block: gathered.block,
+                spans: gathered.spans, begunAt: gathered.begunAt)
             post(.submitted(submitted), isNews: false)
-            meter.submitted(filling.builder.count)
-            sent.add(filling.block, firstCounter: firstCounter, count: filling.count)
-            if filling.skippedCount > 0 {
-                perform(.skipped(filling.skippedCount))
+            meter.submitted(gathered.builder.count)
+            sent.add(gathered.block, firstCounter: firstCounter, count: gathered.count)
+            if gathered.skippedCount > 0 {
+                perform(.skipped(gathered.skippedCount))
             } else {
-                let batch = machine.batch(of: &filling.builder, isAtomic: filling.isAtomic)
-                perform(.dispatched(batch, withdrawn: filling.withdrawn))
+                let batch = machine.batch(of: &gathered.builder, isAtomic: gathered.isAtomic)
+                perform(.dispatched(batch, withdrawn: gathered.withdrawn))
             }
         }
     }

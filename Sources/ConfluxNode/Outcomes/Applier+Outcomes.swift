@@ -14,7 +14,7 @@ extension Applier {
         let parts = outcomes.cut(outcome).map { part in
             PendingOutcome(
                 block: part.block, index: part.index, count: part.count,
-                outcome: self.outcome(outcome.fate, behind: part.counter - outcome.firstCounter),
+                outcome: self.outcome(outcome.status, behind: part.counter - outcome.firstCounter),
                 target: part.target, begunAt: part.begunAt)
         }
         for part in parts { hold(part, behindOthers: true) }
@@ -30,8 +30,8 @@ extension Applier {
         }
     }
 
-    private func outcome(_ fate: ActionOutcome.Fate, behind distance: UInt64) -> Outcome {
-        switch fate {
+    private func outcome(_ status: ActionOutcome.Status, behind distance: UInt64) -> Outcome {
+        switch status {
         case .committed(let log, let first, let epoch, let timestamp):
             .committed(
                 Receipt(

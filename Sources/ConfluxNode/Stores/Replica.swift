@@ -89,7 +89,7 @@ final class Replica {
     /// The skipped entries above its snapshot (rule 38).
     var skips: Set<SequenceNumber> = []
     private(set) var seed: UInt64 = 0
-    /// A tenure in which the log had the number of its snapshot.
+    /// A term in which the log had the number of its snapshot.
     private var epoch = Epoch.none
     /// The schema version in force, by whose rules entries are judged (rule 17).
     private(set) var version: UInt32 = 0
@@ -123,7 +123,7 @@ final class Replica {
     ///   - inForce: The schema version from there on.
     ///   - life: The life that it belongs to.
     ///   - log: The log of that life.
-    ///   - epoch: The present tenure.
+    ///   - epoch: The present term.
     ///   - request: The request that the snapshot belongs to.
     ///   - crashes: Records what the store applies from then on; nil if nothing is recorded.
     ///   - background: Decodes a large snapshot.

@@ -48,7 +48,7 @@ protocol EntryRunner: AnyObject {
 
     /// Hands the added entries to the stores, as one run each.
     ///
-    /// - Parameter epoch: The present tenure.
+    /// - Parameter epoch: The present term.
     /// - Returns: The progress of all stores that got a run, and the stores that stopped at an entry.
     func flush(in epoch: Epoch) -> (given: [StoreProgress], stopped: [Replica])
 }

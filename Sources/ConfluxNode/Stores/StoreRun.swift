@@ -220,7 +220,7 @@ final class TypedRun<S: BridgedState>: StoreRun {
     /// Gives the actions to the store's lane.
     ///
     /// - Parameters:
-    ///   - through: The number up to which the log has nothing more for the store, and the present tenure.
+    ///   - through: The number up to which the log has nothing more for the store, and the present term.
     ///   - serial: The number under which the lane reports.
     ///   - reports: Gets the report.
     func give(through: StoreVersion, _ serial: UInt64, to reports: LaneReports) {

@@ -17,7 +17,7 @@ struct Conduct: Sendable, Equatable {
         /// It goes beyond what its sender may have under way. It counts one.
         case surplus
         /// Honest nodes may send such messages by the hundred: a batch behind a discarded one, a message for a
-        /// session that is gone or without the right, a hello. It counts a sixteenth, and nothing while a tenure is
+        /// session that is gone or without the right, a hello. It counts a sixteenth, and nothing while a term is
         /// young.
         case stale
 

@@ -36,7 +36,7 @@ public enum ByeCode: UInt16, Sendable, Hashable, CaseIterable {
     case malformed = 7
     /// A table of the sequencer is full.
     case tableFull = 8
-    /// A newer tenure has begun.
+    /// A newer term has begun.
     case superseded = 9
     /// A live process has this session key (rule 11).
     case keyTaken = 10

@@ -4,7 +4,7 @@ import ConfluxVocabulary
 public struct Commit: Sendable, Equatable {
     /// The log that it belongs to.
     public let log: LogID
-    /// The epoch of the tenure that committed it. The header of a frame has the sender's epoch.
+    /// The epoch of the term that committed it. The header of a frame has the sender's epoch.
     public let epoch: Epoch
     /// The epoch of the commit before it. By it a node notices that the log lost its end (rule 2).
     public let predecessor: Epoch
@@ -123,7 +123,7 @@ public struct Commit: Sendable, Equatable {
 
 /// One of the log's own records.
 public enum LogEvent: Sendable, Equatable {
-    /// A tenure began.
+    /// A term began.
     case claim(epoch: Epoch, nonce: Nonce)
     /// A session began, and the entry's number is its incarnation. If `rejoining` names an
     /// incarnation, no session began: the node of that session, which had left, is present again. A

@@ -116,10 +116,10 @@ public struct HistoryMark: Sendable, Hashable {
     public var log: LogID
     /// The highest number that a node knows to be in the log, because it applied it, for example.
     public var sequence: SequenceNumber
-    /// The tenure in which the log had that number: the node's present one, or the tenure that
+    /// The term in which the log had that number: the node's present one, or the term that
     /// committed the entry, if that is later.
     public var epoch: Epoch
-    /// The nonce of that tenure's claim; `Identifier.none` if the node never saw it.
+    /// The nonce of that term's claim; `Identifier.none` if the node never saw it.
     public var claim: Nonce
 
     /// Makes a mark.

@@ -147,7 +147,7 @@ public struct SequencerPlace: Sendable, Hashable {
 public struct SequencerStatus: Sendable, Equatable {
     /// The log's id.
     public var log: LogID
-    /// The epoch of the present tenure.
+    /// The epoch of the present term.
     public var epoch: Epoch
     /// The last committed number.
     public var last: SequenceNumber
@@ -201,7 +201,7 @@ public struct SessionStatus: Sendable, Equatable {
     public var name: Name?
     /// The name of the connection's key that began the session; nil if there were no keys.
     public var owner: Name?
-    /// Whether its node is present: the sequencer heard from it in this tenure, and it has not
+    /// Whether its node is present: the sequencer heard from it in this term, and it has not
     /// left.
     public var isLive: Bool
     /// How far its replicas have applied the log.

@@ -2,7 +2,7 @@ import ConfluxVocabulary
 
 /// A message from the sequencer to one node.
 public enum SequencerMessage: Sendable, Equatable {
-    /// Answers a hello: the session, the tenure, the limits.
+    /// Answers a hello: the session, the term, the limits.
     case welcome(Welcome)
     /// Answers an open.
     case opened(Opened)
@@ -54,7 +54,7 @@ public struct Welcome: Sendable, Equatable {
     public var request: UInt64
     /// The log's id. Everything that a node knows is of one log.
     public var log: LogID
-    /// The nonce of this tenure's claim.
+    /// The nonce of this term's claim.
     public var claim: Nonce
     /// The session's incarnation; `Incarnation.none` for an observer.
     public var incarnation: Incarnation
@@ -175,7 +175,7 @@ public struct Receipts: Sendable, Equatable {
         public var count: UInt32
         /// The first action's sequence number.
         public var firstSequence: SequenceNumber
-        /// The tenure that committed them.
+        /// The term that committed them.
         public var epoch: Epoch
         /// When the sequencer ordered them.
         public var timestamp: Timestamp
@@ -315,7 +315,7 @@ public struct Entries: Sendable, Equatable {
     }
 }
 
-/// Answers a barrier, once the log has confirmed that this tenure was the newest at some moment
+/// Answers a barrier, once the log has confirmed that this term was the newest at some moment
 /// after the question (rule 29). Also answers a drop, a freeze or a skip, once it is in the log
 /// (rule 16).
 public struct Confirmed: Sendable, Equatable {

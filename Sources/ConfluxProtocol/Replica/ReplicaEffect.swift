@@ -108,10 +108,10 @@ public struct ActionOutcome: Sendable, Equatable {
     /// How many actions.
     public var count: UInt32
     /// What became of them.
-    public var fate: Fate
+    public var status: Status
 
     /// What became of actions.
-    public enum Fate: Sendable, Equatable {
+    public enum Status: Sendable, Equatable {
         /// They are in the log, with consecutive numbers from this one on.
         case committed(LogID, SequenceNumber, Epoch, Timestamp)
         /// They are not in the log, and never will be.
@@ -124,10 +124,10 @@ public struct ActionOutcome: Sendable, Equatable {
     }
 
     /// Makes an outcome.
-    public init(firstCounter: UInt64, count: UInt32, fate: Fate) {
+    public init(firstCounter: UInt64, count: UInt32, status: Status) {
         self.firstCounter = firstCounter
         self.count = count
-        self.fate = fate
+        self.status = status
     }
 }
 
@@ -139,7 +139,7 @@ public enum ReplicaEvent: Sendable, Equatable {
     case disconnected
     /// The sequencer answers, but its feed brings nothing. It comes again as long as that lasts.
     case feedSilent
-    /// The node hears from the sequencer again, by its answers and by its feed, or another tenure has begun.
+    /// The node hears from the sequencer again, by its answers and by its feed, or another term has begun.
     case reconnected(Epoch)
     /// A sequencer of an older epoch still sends messages. They are ignored.
     case staleSequencer(Epoch)

@@ -45,7 +45,7 @@ extension ReplicaMachine {
         guard let outcome = told.part(in: wanted),
             submissions.settle(from: outcome.firstCounter, count: outcome.count)
         else { return }
-        if case .committed(let log, let first, let epoch, _) = outcome.fate {
+        if case .committed(let log, let first, let epoch, _) = outcome.status {
             let last = first.advanced(by: UInt64(outcome.count) - 1)
             remember(log, last, of: epoch)
             hear(of: last, into: &effects)
@@ -56,9 +56,9 @@ extension ReplicaMachine {
     /// Keeps the highest number that the node knows to be in the log: it applied it, passed over it, or has a receipt
     /// for it, or the sequencer answered it up to that number (rule 2).
     ///
-    /// The mark names the present tenure, also for an entry of an earlier one: what the log held in this tenure it
-    /// must still hold in a later one, and only this tenure's claim is known. An entry of a later tenure comes by way
-    /// of a superseded sequencer that does not know that tenure: then the mark names that tenure, and no claim.
+    /// The mark names the present term, also for an entry of an earlier one: what the log held in this term it
+    /// must still hold in a later one, and only this term's claim is known. An entry of a later term comes by way
+    /// of a superseded sequencer that does not know that term: then the mark names that term, and no claim.
     mutating func remember(_ log: LogID, _ sequence: SequenceNumber, of entryEpoch: Epoch) {
         guard mark.map({ $0.log != log || $0.sequence < sequence }) ?? true else { return }
         let isLater = entryEpoch > epoch
@@ -77,9 +77,9 @@ extension ActionOutcome {
         var part = self
         part.firstCounter = counters.lowerBound
         part.count = UInt32(end - counters.lowerBound)
-        if case .committed(let log, let sequence, let epoch, let timestamp) = fate {
+        if case .committed(let log, let sequence, let epoch, let timestamp) = status {
             let first = sequence.advanced(by: counters.lowerBound - firstCounter)
-            part.fate = .committed(log, first, epoch, timestamp)
+            part.status = .committed(log, first, epoch, timestamp)
         }
         return part
     }

@@ -121,20 +121,20 @@ extension ReplicaMachine {
             if isKeyed { resume(welcome) }
         }
         // A sequencer may be replaced before its absence is noticed, and its bye may be lost.
-        let isOtherTenure = former?.claim != welcome.claim || epoch != self.epoch
+        let isOtherTerm = former?.claim != welcome.claim || epoch != self.epoch
         // What waits behind a hole is no part of the node's history, so nothing shows that the log still has it. If
-        // the log was restored from an earlier copy, another tenure may have given the same numbers in the same
+        // the log was restored from an earlier copy, another term may have given the same numbers in the same
         // epoch.
-        if isOtherTenure { buffer.removeAll() }
-        // A newer tenure decides at digest points of its own, and counts another session as another
+        if isOtherTerm { buffer.removeAll() }
+        // A newer term decides at digest points of its own, and counts another session as another
         // voter.
-        if isOtherTenure || isNew { hosting.forgetVotes() }
+        if isOtherTerm || isNew { hosting.forgetVotes() }
         self.epoch = epoch
         self.welcome = welcome
         session = token
         // The log said up to this number where the session stands. If it loses that, the session stands elsewhere.
         if isNew, isKeyed { remember(welcome.log, welcome.last, of: epoch) }
-        // The last number of a former tenure may be lost with the end of its log.
+        // The last number of a former term may be lost with the end of its log.
         remoteLast = welcome.last
         phase = .joined
         redirectCount = 0
@@ -145,10 +145,10 @@ extension ReplicaMachine {
             effects.append(.event(.joined(welcome.log, epoch, welcome.incarnation)))
         } else if isDisconnected, feed == .unwanted {
             reconnect(into: &effects)
-        } else if isOtherTenure, !isDisconnected {
+        } else if isOtherTerm, !isDisconnected {
             effects.append(.event(.reconnected(epoch)))
         }
-        if hasLostMessages || isOtherTenure {
+        if hasLostMessages || isOtherTerm {
             // Requests on the former connection get no answer any more.
             slowPatience = .zero
             holeFetch?.deadline = now
@@ -163,9 +163,9 @@ extension ReplicaMachine {
             effects.append(.subscribe(welcome.feed))
         }
         // Batches without an outcome are submitted again, with unchanged boundaries. What this
-        // tenure has judged already follows its welcome.
+        // term has judged already follows its welcome.
         submissions.rewind(
-            past: isNew || isOtherTenure ? 0 : welcome.lastCounter,
+            past: isNew || isOtherTerm ? 0 : welcome.lastCounter,
             knownThrough: max(welcome.lastCounter, submissions.reported))
         sayAllAgain(at: now, into: &effects)
     }
@@ -207,7 +207,7 @@ extension ReplicaMachine {
             effects.append(
                 .deliver(
                     .settle(
-                        ActionOutcome(firstCounter: open.first, count: count, fate: .unknown))))
+                        ActionOutcome(firstCounter: open.first, count: count, status: .unknown))))
             open = (open.first + UInt64(count), open.count - UInt64(count))
         }
     }
@@ -259,7 +259,7 @@ extension ReplicaMachine {
             nonce = Nonce(high: nonce.high &+ 1, low: nonce.low)
             greet(at: now, into: &effects)
         case .leaving, .superseded:
-            // Another tenure may begin soon; hellos are repeated until one is answered.
+            // Another term may begin soon; hellos are repeated until one is answered.
             lose(at: now, into: &effects)
         case .notServing:
             // This bye answers no hello: the welcome follows once the sequencer serves.

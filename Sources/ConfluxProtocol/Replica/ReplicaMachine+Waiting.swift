@@ -5,8 +5,8 @@ import ConfluxVocabulary
 ///
 ///     asking ── the sequencer names a number ──▶ delivered to the applier, and forgotten here
 ///
-/// A wait without a number is asked for again after a while, and in each new tenure: only a number that was confirmed
-/// after the question counts. A receipt has its number already. If it is of the node's own tenure, its number is
+/// A wait without a number is asked for again after a while, and in each new term: only a number that was confirmed
+/// after the question counts. A receipt has its number already. If it is of the node's own term, its number is
 /// known to be in the node's history. Otherwise the sequencer is asked as for its latest number, since the node may
 /// still have a history that the log has lost.
 ///
@@ -100,7 +100,7 @@ extension ReplicaMachine {
         }
     }
 
-    /// A new tenure has begun, or the same one continues after a break: asks again for what has no
+    /// A new term has begun, or the same one continues after a break: asks again for what has no
     /// number.
     mutating func askAgain(at now: Duration, into effects: inout [ReplicaEffect]) {
         for question in unasked { say(question, into: &effects) }
@@ -147,7 +147,7 @@ extension ReplicaMachine {
     var isConfirmationDue: Bool { waitDeadline != nil }
 
     /// Ends the wait for a receipt of another log, which will never be applied here, and for a receipt of the node's
-    /// own tenure, which needs no question.
+    /// own term, which needs no question.
     ///
     /// - Returns: Whether the wait has ended.
     private mutating func end(

@@ -66,7 +66,7 @@ public struct ReplicaMachine: Sendable {
     var welcome: Welcome?
     /// The epoch of the last welcome. Nothing of any other epoch is applied (rule 4).
     public internal(set) var epoch = Epoch.none
-    /// The highest number that was applied, receipted, confirmed, restored or passed over, with the tenure in which
+    /// The highest number that was applied, receipted, confirmed, restored or passed over, with the term in which
     /// the log had it (rule 2).
     var mark: HistoryMark?
 
@@ -190,7 +190,7 @@ public struct ReplicaMachine: Sendable {
     /// This node's incarnation, once it has one.
     public var incarnation: Incarnation { session?.incarnation ?? .none }
 
-    /// The sender that this node's frames name: the tenure and the session of its last welcome.
+    /// The sender that this node's frames name: the term and the session of its last welcome.
     public var speaker: Speaker {
         mutating get { Speaker(epoch: epoch, session: incarnation) }
     }
@@ -323,7 +323,7 @@ public struct ReplicaMachine: Sendable {
                 learn(
                     ActionOutcome(
                         firstCounter: run.firstCounter, count: run.count,
-                        fate: .committed(
+                        status: .committed(
                             session?.log ?? .none, run.firstSequence, run.epoch, run.timestamp)),
                     into: &effects)
             }
@@ -333,7 +333,7 @@ public struct ReplicaMachine: Sendable {
             learn(
                 ActionOutcome(
                     firstCounter: rejection.firstCounter, count: rejection.count,
-                    fate: rejection.version.map { .conflict($0, message: rejection.message) }
+                    status: rejection.version.map { .conflict($0, message: rejection.message) }
                         ?? .rejected(rejection.code, message: rejection.message)),
                 into: &effects)
             pump(at: now, into: &effects)
@@ -382,7 +382,7 @@ public struct ReplicaMachine: Sendable {
     /// Takes notice of a sender of another epoch than the session's.
     mutating func meet(_ other: Epoch, at now: Duration, into effects: inout [ReplicaEffect]) {
         if other > epoch {
-            // A newer tenure: nothing of it counts before its welcome.
+            // A newer term: nothing of it counts before its welcome.
             lose(at: now, into: &effects)
         } else if other > staleEpoch {
             staleEpoch = other

@@ -12,7 +12,7 @@ public enum SequencerEffect: Sendable, Equatable {
     /// Append to the log. Answered by ``SequencerInput/appended``. At most one append is under way,
     /// and nobody is told anything about its commits before the answer (rule 13).
     case append(Append)
-    /// The tenure has begun: start to serve the sockets. The feed sends the beat to each new
+    /// The term has begun: start to serve the sockets. The feed sends the beat to each new
     /// subscriber as its welcome.
     case serve(Beat)
     /// Publish a commit that is in the log.
@@ -36,16 +36,16 @@ public enum SequencerEffect: Sendable, Equatable {
     case truncate(below: SequenceNumber)
     /// Make checkpoints at the log's end: the nearly full log can't discard what follows the older of the last two.
     case makeRoom
-    /// Ask the log whether this tenure is the newest. Answered by
-    /// ``SequencerInput/tenureConfirmed`` or ``SequencerInput/logFailed(_:)``.
-    case confirmTenure
+    /// Ask the log whether this term is the newest. Answered by
+    /// ``SequencerInput/termConfirmed`` or ``SequencerInput/logFailed(_:)``.
+    case confirmTerm
     /// Read the file of authorised keys again. Answered by ``SequencerInput/answered(_:by:_:)``.
     case reloadKeys(asked: UInt64, by: ConnectionID)
     /// End the connections of a key, and admit none of it for a while (rule 45).
     case bar(Name, for: Duration)
     /// Report something to whoever observes the sequencer.
     case note(SequencerNote)
-    /// End the tenure. This is the last effect.
+    /// End the term. This is the last effect.
     case end(SequencerEnd)
 }
 
@@ -132,7 +132,7 @@ public enum SequencerNote: Sendable, Equatable {
     case unreadable(String)
     /// A key sent too many useless messages, and is barred for this long.
     case barred(Name, for: Duration)
-    /// A node sent a higher epoch than this tenure's.
+    /// A node sent a higher epoch than this term's.
     case challenged(by: Epoch)
     /// This many of the live replicas lag, so admission slows (rule 28).
     case slowed(lagging: Int, of: Int)

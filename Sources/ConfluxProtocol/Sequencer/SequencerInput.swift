@@ -13,9 +13,9 @@ public struct ConnectionID: RawRepresentable, Hashable, Sendable {
 
 /// What happens to the sequencer.
 public enum SequencerInput: Sendable {
-    /// The log is claimed, so a tenure may begin. This is the first input. The part of the log that
+    /// The log is claimed, so a term may begin. This is the first input. The part of the log that
     /// is known already is not read again.
-    case claimed(ClaimedLog, knowing: KnownFold? = nil)
+    case claimed(ClaimedLog, knowing: KnownLogState? = nil)
     /// Answers ``SequencerEffect/readCheckpoint(through:)``.
     case checkpointRead(CheckpointAnswer)
     /// Answers ``SequencerEffect/readLog(from:)``: the bodies of the commits, ascending.
@@ -37,7 +37,7 @@ public enum SequencerInput: Sendable {
     case logSpace(LogSpace)
     /// The sequencers that stand by, as far as is known.
     case standbys([SequencerPlace])
-    /// The tenure is over, or can't be known to continue, for this reason. The process continues,
+    /// The term is over, or can't be known to continue, for this reason. The process continues,
     /// so the nodes are told.
     case deposed(SequencerEnd)
     /// The commit of the last ``SequencerEffect/append(_:)`` is in the log.
@@ -45,10 +45,10 @@ public enum SequencerInput: Sendable {
     /// The effects of ``appended`` are carried out, so the commit is published. The shell MUST report this
     /// before anything else.
     case published
-    /// The log reported that the tenure can't continue.
+    /// The log reported that the term can't continue.
     case logFailed(SequencerEnd)
-    /// Answers ``SequencerEffect/confirmTenure``: nobody has superseded this tenure.
-    case tenureConfirmed
+    /// Answers ``SequencerEffect/confirmTerm``: nobody has superseded this term.
+    case termConfirmed
     /// Answers ``SequencerEffect/read(_:)``.
     case read(ReadJob, ReadOutcome)
     /// Answers the question with this number, which was passed to the shell.
@@ -73,7 +73,7 @@ public enum SequencerInput: Sendable {
     case drained
     /// ``SequencerMachine/nextDeadline`` has come.
     case tick
-    /// Commit what was admitted, then end the tenure.
+    /// Commit what was admitted, then end the term.
     case stop
 }
 
@@ -244,11 +244,11 @@ public struct SnapshotIndexDamage: Sendable, Hashable {
     func concerns(_ name: StoreName) -> Bool { stores?.contains(name) ?? true }
 }
 
-/// Why a tenure ended.
+/// Why a term ended.
 public enum SequencerEnd: Sendable, Hashable {
     /// The shell asked it to stop.
     case stopped
-    /// A newer tenure has begun.
+    /// A newer term has begun.
     case superseded
     /// The log failed. Nothing that was admitted but not committed can be relied on (rule 3). The
     /// message is for the operator of the sequencer, and may name files. Peers are told only the

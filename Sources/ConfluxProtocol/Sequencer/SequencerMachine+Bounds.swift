@@ -45,8 +45,8 @@ extension SequencerMachine {
             Bound("waitingNamesMax", waitingNames.total, of: Self.waitingNamesMax),
             Bound("uploadsMax", directory.lives.activeCount, of: settings.uploadsMax),
             Bound("skipsMax", directory.skips.count, of: SkipTable.countMax),
-            Bound("marks", tenure.marks.marks.count, of: LogMarks.countMax),
-            Bound("claims", tenure.claims.claims.count, of: ClaimTable.countMax),
+            Bound("marks", term.marks.marks.count, of: LogMarks.countMax),
+            Bound("claims", term.claims.claims.count, of: ClaimTable.countMax),
             Bound(
                 "connections", connections.all.count,
                 of: settings.sessionsMax + settings.observersMax),

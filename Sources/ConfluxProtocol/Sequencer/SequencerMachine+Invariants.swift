@@ -14,7 +14,7 @@ extension SequencerMachine {
         try joining.checkInvariants()
         try directory.checkInvariants()
         try pipeline.checkInvariants()
-        try tenure.claims.checkInvariants()
+        try term.claims.checkInvariants()
         guard phase == .serving else { return }
         for session in sessions.all {
             if directory.hosting[session.incarnation] != nil {

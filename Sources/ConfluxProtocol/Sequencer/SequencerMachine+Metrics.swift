@@ -77,14 +77,14 @@ extension SequencerMachine {
             replicas.append(SequencerGauges.Replica(name: session.name, applied: session.applied))
         }
         return SequencerGauges(
-            epoch: tenure.epoch, last: tenure.last, floor: tenure.floor, liveCount: live,
+            epoch: term.epoch, last: term.last, floor: term.floor, liveCount: live,
             awayCount: sessions.count - live,
             observerCount: connections.observers.total,
             storeCount: directory.storeCount, stoppedReplicaCount: stopped,
             isSlow: admission.isSlow, isLogNearlyFull: isLogNearlyFull,
-            isClockBehind: tenure.clock.isBehind,
-            retainedBytes: tenure.marks.byteCount(
-                behind: SequenceNumber(max(tenure.floor.rawValue, 1) - 1)),
+            isClockBehind: term.clock.isBehind,
+            retainedBytes: term.marks.byteCount(
+                behind: SequenceNumber(max(term.floor.rawValue, 1) - 1)),
             replicas: replicas, bounds: ownBounds + bounds(of: fullest))
     }
 }

@@ -7,7 +7,7 @@ import ConfluxVocabulary
 /// Nevertheless, every action must be in the log exactly once, in the order in which its node
 /// dispatched it, and nobody may be told of it before it is durable.
 ///
-/// **The shape.** A tenure goes through phases. Nodes are served only in the phase `serving`.
+/// **The shape.** A term goes through phases. Nodes are served only in the phase `serving`.
 ///
 ///     unclaimed ─claimed─▶ reading ─end of log─▶ claiming ─appended─▶ serving ─▶ ended
 ///                             └─▶ damaged ─confirmed─▶ ended
@@ -28,8 +28,8 @@ public struct SequencerMachine: Sendable {
     enum Phase: Sendable, Equatable {
         case unclaimed
         case reading
-        /// The sequencer can't continue from what it read. It asks the log whether the tenure is
-        /// over. If so, a newer tenure changed the log meanwhile, and the log is not damaged.
+        /// The sequencer can't continue from what it read. It asks the log whether the term is
+        /// over. If so, a newer term changed the log meanwhile, and the log is not damaged.
         case damaged(String)
         case claiming
         case serving
@@ -45,7 +45,7 @@ public struct SequencerMachine: Sendable {
 
     var phase = Phase.unclaimed
     /// Log, epoch, numbers and time. *Use*: every message carries some of it.
-    var tenure = Tenure()
+    var term = Term()
     /// The recovery from the log. It is present only in the phase `reading`.
     var recovery: LogRecovery?
     var sessions = SessionTable()
@@ -74,7 +74,7 @@ public struct SequencerMachine: Sendable {
     var isKeepingAside = false
     /// When the floor is reviewed next.
     var floorReviewAt = Duration.zero
-    /// When this tenure began to serve.
+    /// When this term began to serve.
     var servingSince = Duration.zero
     /// Whether the replicas keep up.
     var admission = Admission()
@@ -99,9 +99,9 @@ public struct SequencerMachine: Sendable {
     var standbys: [SequencerPlace] = []
     /// The address of the standby that takes over. It may be set only in the phase `stopping`.
     var successor: String?
-    /// What waits until the log confirms that this tenure is the newest.
+    /// What waits until the log confirms that this term is the newest.
     var confirmations = Confirmations()
-    /// Counts. *Use*: only metrics. The next tenure of the same process continues them.
+    /// Counts. *Use*: only metrics. The next term of the same process continues them.
     package var tally = SequencerTally()
 
     /// Makes a sequencer that has not claimed a log.
@@ -116,10 +116,10 @@ public struct SequencerMachine: Sendable {
     }
 
     /// The present epoch: what headers carry.
-    public var epoch: Epoch { tenure.epoch }
+    public var epoch: Epoch { term.epoch }
 
     /// The last committed sequence number.
-    public var last: SequenceNumber { tenure.last }
+    public var last: SequenceNumber { term.last }
 
     /// Handles one input.
     ///
@@ -151,7 +151,7 @@ public struct SequencerMachine: Sendable {
             sayBye(.superseded, "this sequencer no longer serves", into: &effects)
             end(reason, into: &effects)
         case .standbys(let places): standbys = places.sorted { $0.address < $1.address }
-        case .tenureConfirmed: confirmed(at: now, into: &effects)
+        case .termConfirmed: confirmed(at: now, into: &effects)
         case .read(let job, let outcome):
             read(outcome, for: job, at: now.monotonic, into: &effects)
         case .answered(let question, let asker, let body):
@@ -179,7 +179,7 @@ public struct SequencerMachine: Sendable {
         case .subscribed:
             // libzmq sends its welcome message before the subscription takes effect. A beat after
             // it shows the subscriber what it missed in between (rule 4).
-            if phase == .serving { effects.append(.publishBeat(tenure.beat)) }
+            if phase == .serving { effects.append(.publishBeat(term.beat)) }
         case .drained:
             launch(at: now, into: &effects)
         case .tick:
@@ -221,7 +221,7 @@ public struct SequencerMachine: Sendable {
             }
             return
         }
-        if speaker.epoch > tenure.epoch { challenge(by: speaker.epoch, into: &effects) }
+        if speaker.epoch > term.epoch { challenge(by: speaker.epoch, into: &effects) }
         guard let peer = peer(speaker, on: connection, at: now.monotonic) else {
             // A peer that leaves needs no answer.
             if case .bye = message { return }

@@ -62,8 +62,8 @@ public struct SequencerSettings: Sendable, Hashable {
     public var beatInterval: Duration = .milliseconds(100)
     /// A node that has been silent for this long has left.
     public var silenceMax: Duration = .seconds(10)
-    /// For this long after a tenure has begun, hellos and messages for sessions that are gone do
-    /// not count as useless: nodes still speak to the tenure before, and all of them say hello
+    /// For this long after a term has begun, hellos and messages for sessions that are gone do
+    /// not count as useless: nodes still speak to the term before, and all of them say hello
     /// (rule 45).
     public var wasteGrace: Duration = .seconds(10)
     /// A session is forgotten when its node has been away for this long (rule 10).

@@ -64,7 +64,7 @@ public enum Frame {
     ///
     /// - Parameters:
     ///   - commitBody: The body; it is not parsed.
-    ///   - epoch: The sender's tenure, which may be later than the commit's.
+    ///   - epoch: The sender's term, which may be later than the commit's.
     /// - Returns: The frame.
     public static func encode(commitBody: Bytes, epoch: Epoch) -> [UInt8] {
         var writer = FrameWriter(
@@ -134,9 +134,9 @@ public enum Frame {
     }
 }
 
-/// The sender of a frame, by its tenure and its session. Only these fence (rules 1 and 8).
+/// The sender of a frame, by its term and its session. Only these fence (rules 1 and 8).
 public struct Speaker: Sendable, Hashable {
-    /// The sender's tenure. A node names the tenure of its welcome; none before the first.
+    /// The sender's term. A node names the term of its welcome; none before the first.
     public var epoch: Epoch
     /// A node's session, as its welcome named it; none before the first welcome, for an observer, and
     /// for the sequencer.
@@ -160,7 +160,7 @@ public struct FrameHeader: Sendable, Hashable {
     public let kindNumber: UInt8
     /// The sender.
     public let speaker: Speaker
-    /// The sender's tenure.
+    /// The sender's term.
     public var epoch: Epoch { speaker.epoch }
 
     /// The kind; nil if its number is not one of this version.

@@ -102,12 +102,12 @@ final class SequencerMeter: Sendable {
             case .serving:
                 state.metrics.isServing = true
                 state.metrics.isStandingBy = false
-                state.metrics.tenures += 1
-                // Each tenure finds out anew what holds the log.
+                state.metrics.terms += 1
+                // Each term finds out anew what holds the log.
                 state.metrics.logHold = nil
-                // Each tenure detects divergence anew.
+                // Each term detects divergence anew.
                 state.diverged = []
-            case .tenureFailed:
+            case .termFailed:
                 state.metrics.isServing = false
                 state.metrics.logFailures += 1
             case .standingBy(let standing, _): state.metrics.isStandingBy = standing.failure == nil

@@ -21,15 +21,15 @@ public struct SequencerMetrics: Sendable {
         }
     }
 
-    /// Whether a tenure serves nodes.
+    /// Whether a term serves nodes.
     public var isServing = false
     /// Whether it follows the log of another sequencer, and could take over.
     public var isStandingBy = false
-    /// How many tenures of this process began to serve.
-    public var tenures: UInt64 = 0
+    /// How many terms of this process began to serve.
+    public var terms: UInt64 = 0
     /// How many of them ended because the log failed.
     public var logFailures: UInt64 = 0
-    /// The epoch of the present tenure.
+    /// The epoch of the present term.
     public var epoch = Epoch.none
     /// The number of the last committed entry.
     public var last = SequenceNumber.zero
@@ -120,11 +120,11 @@ public struct SequencerMetrics: Sendable {
         return faults
     }
 
-    /// Why the sequencer is not ready; empty if a tenure serves, or the
+    /// Why the sequencer is not ready; empty if a term serves, or the
     /// sequencer stands by for another one, and the log is healthy.
     public var readinessFaults: [String] {
         var faults: [String] = []
-        if !isServing, !isStandingBy { faults.append("no tenure is serving") }
+        if !isServing, !isStandingBy { faults.append("no term is serving") }
         if let age = logJobAge, age > Self.healthyLogJobAgeMax {
             faults.append("the log thread has been busy with one job for \(age.wholeSeconds) s")
         }

@@ -13,9 +13,9 @@ enum ServingInput: Sendable {
     indirect case followed(LogLook, since: Duration)
     /// The serving sequencer may have written something.
     case hinted
-    /// What the herald thread has found about a tenure.
-    case news(HeraldNews, Epoch)
-    /// End the tenure cleanly.
+    /// What the heartbeat thread has found about a term.
+    case news(HeartbeatNews, Epoch)
+    /// End the term cleanly.
     case stop
     /// Admit only these keys from now on.
     case authorize(AuthorizedKeys)

@@ -25,7 +25,7 @@ extension ServingThread {
                 wakingReliefBy: { jobs.wake() })
         }
         guard isDone else {
-            // If another thread has ended the tenure meanwhile, the append is dropped with it.
+            // If another thread has ended the term meanwhile, the append is dropped with it.
             if end == nil { jobs.post(.append(append)) }
             return
         }
@@ -37,7 +37,7 @@ extension ServingThread {
     var relief: () -> Duration? {
         { [weak self] in
             guard let self else { return nil }
-            // If other sequencers may serve, this continues after the tenure's end until the append has ended, so
+            // If other sequencers may serve, this continues after the term's end until the append has ended, so
             // that nodes are told.
             lead.relieve(
                 isOver: { self.end != nil && self.standby == nil }, turn: { self.turn() })

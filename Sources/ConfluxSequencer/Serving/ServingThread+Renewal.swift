@@ -1,18 +1,18 @@
 import ConfluxProtocol
 
 extension ServingThread {
-    /// Serves alone, tenure after tenure, for as long as nothing but the log fails.
+    /// Serves alone, term after term, for as long as nothing but the log fails.
     ///
-    /// - Returns: Why the last tenure ended.
+    /// - Returns: Why the last term ended.
     func runAlone() -> SequencerEnd {
         jobs.post(.claim(.random()))
-        var reason = serveTenure()
+        var reason = serveTerm()
         while case .logFailed(let message, let summary) = reason, !isCutOff, !isStopping,
             let pause = renewal.pause(after: .now)
         {
             failure =
                 "its log fails: \(summary). It tries again by itself; what it prints says more"
-            events(.tenureFailed(message: message, pause: pause))
+            events(.termFailed(message: message, pause: pause))
             guard rest(for: pause) else {
                 reason = isCutOff ? end ?? reason : .stopped
                 break
@@ -22,8 +22,8 @@ extension ServingThread {
             machine.tally = tally
             gate.ask()
             jobs.post(.renew(.random()))
-            reason = serveTenure()
-            // That the log fails is known: a tenure that has served nobody adds nothing.
+            reason = serveTerm()
+            // That the log fails is known: a term that has served nobody adds nothing.
             if case .logFailed = reason, isStopping, !isServing, !isCutOff { reason = .stopped }
         }
         return reason

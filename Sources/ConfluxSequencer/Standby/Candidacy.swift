@@ -14,7 +14,7 @@ import ConfluxVocabulary
 package struct Candidacy: Sendable {
     /// The longest random delay. It keeps standbys from all trying at once.
     static let staggerMax = Duration.milliseconds(300)
-    /// The usual pause between two changes of the log. The minimum is that of ``HeraldThread`` plus the log's
+    /// The usual pause between two changes of the log. The minimum is that of ``HeartbeatThread`` plus the log's
     /// own time. On a slow log it is the last observed pause, within this range.
     static let usualPause = Duration.milliseconds(500)...Duration.milliseconds(2_500)
     /// How long the named successor may take.
@@ -32,7 +32,7 @@ package struct Candidacy: Sendable {
     /// The longest time that a look has taken since `sameSince`.
     private var slowness = Duration.zero
     private var usual = usualPause.lowerBound
-    /// The epoch of a claim behind which nobody serves: ``Epoch/none`` at first, then that of the last tenure which this
+    /// The epoch of a claim behind which nobody serves: ``Epoch/none`` at first, then that of the last term which this
     /// sequencer gave up.
     private var vacant = Epoch.none
 
@@ -55,7 +55,7 @@ package struct Candidacy: Sendable {
             let range = Self.usualPause
             let pause = view == nil ? .zero : now - sameSince
             usual = min(max(pause, range.lowerBound), range.upperBound)
-            // A herald's words come with a hint, so they are seen at once. An append may be as old as the
+            // A heartbeat's words come with a hint, so they are seen at once. An append may be as old as the
             // last look.
             let isSaid = view?.serving != found.serving || view?.epoch != found.epoch
             begin(at: isSaid ? now : max(sameSince, lookedAt))
@@ -65,7 +65,7 @@ package struct Candidacy: Sendable {
         slowness = max(slowness, now - begun)
     }
 
-    /// Notes that this sequencer gave up the tenure that it claimed last, because its log failed.
+    /// Notes that this sequencer gave up the term that it claimed last, because its log failed.
     package mutating func gaveUp(_ epoch: Epoch) { vacant = epoch }
 
     /// Notes that the log could not be looked at.
@@ -76,7 +76,7 @@ package struct Candidacy: Sendable {
         slowness = .zero
     }
 
-    /// What the newest tenure says about itself; nil if it has said nothing yet. Words of earlier tenures don't
+    /// What the newest term says about itself; nil if it has said nothing yet. Words of earlier terms don't
     /// count.
     private var serving: ServingWord? {
         guard let view, view.serving?.epoch == view.epoch else { return nil }

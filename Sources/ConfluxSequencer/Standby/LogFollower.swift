@@ -2,10 +2,10 @@ import ConfluxLog
 import ConfluxProtocol
 import ConfluxVocabulary
 
-/// Folds what other sequencers append to a log, so that a takeover has little left to read (rule 20).
+/// Replays what other sequencers append to a log, so that a takeover has little left to read (rule 20).
 struct LogFollower {
-    /// The fold so far; nil before the first, and while it is being continued.
-    private var known: KnownFold?
+    /// The state of the log so far; nil before the first, and while it is being continued.
+    private var known: KnownLogState?
     private var recovery: LogRecovery?
     /// How many bytes of commits were read after the checkpoint.
     private(set) var byteCount = 0
@@ -22,11 +22,11 @@ struct LogFollower {
     /// How often the standby announces itself.
     private static let sayingPause = Duration.seconds(1)
 
-    /// The number up to which the log is folded.
-    var last: SequenceNumber { known?.fold.last ?? recovery?.fold.last ?? .zero }
+    /// The number up to which the log is replayed.
+    var last: SequenceNumber { known?.logState.last ?? recovery?.logState.last ?? .zero }
 
-    /// Takes the fold, for a tenure to continue from. The follower starts over afterwards.
-    mutating func take() -> KnownFold? {
+    /// Takes the state of the log, for a term to continue from. The follower starts over afterwards.
+    mutating func take() -> KnownLogState? {
         recovery = nil
         return known.take()
     }
@@ -34,12 +34,12 @@ struct LogFollower {
     /// Reads one step: up to the end that was found, but no more than `stepBytes`.
     ///
     /// - Returns: Whether that end is reached.
-    /// - Throws: The log's errors; `damaged` if the log does not continue what was folded. The next step
+    /// - Throws: The log's errors; `damaged` if the log does not continue what was replayed. The next step
     ///   starts over.
     mutating func advance(
         to view: SharedLogView, of log: any ActionLog
     ) throws(LogError) -> Bool {
-        // The log was restored to an earlier copy, and no longer holds what was folded.
+        // The log was restored to an earlier copy, and no longer holds what was replayed.
         if last > view.last { (known, recovery) = (nil, nil) }
         var step =
             recovery.take()
@@ -70,7 +70,7 @@ struct LogFollower {
             recovery = step
             return false
         }
-        known = KnownFold(fold: step.fold, checkpoint: step.checkpoint)
+        known = KnownLogState(logState: step.logState, checkpoint: step.checkpoint)
         return true
     }
 
@@ -94,7 +94,7 @@ struct LogFollower {
 
 /// How far a log that another sequencer appends to has been read.
 package struct FollowedLog: Sendable {
-    /// The number up to which it is folded.
+    /// The number up to which it is replayed.
     package var last: SequenceNumber
     /// Whether that is the end that the look found.
     package var isWarm: Bool
@@ -112,15 +112,15 @@ package enum LogLook: Sendable {
 package struct LogSharing {
     /// Where nodes reach this sequencer.
     let address: String
-    /// Gets the herald of a tenure, as soon as the log is claimed.
-    let claimed: (any TenureHerald, Epoch) -> Void
+    /// Gets the heartbeat of a term, as soon as the log is claimed.
+    let claimed: (any TermHeartbeat, Epoch) -> Void
     /// Called when the log has shown that no newer claim exists.
     let confirmed: () -> Void
     /// Called, on any thread, when the serving sequencer may have written something.
     let hint: @Sendable () -> Void
 
     package init(
-        address: String, claimed: @escaping (any TenureHerald, Epoch) -> Void,
+        address: String, claimed: @escaping (any TermHeartbeat, Epoch) -> Void,
         confirmed: @escaping () -> Void, hint: @escaping @Sendable () -> Void
     ) {
         self.address = address
@@ -132,7 +132,7 @@ package struct LogSharing {
 
 /// Follows a log that another sequencer appends to.
 extension LogWorker {
-    /// Looks at the log and folds the new entries. Now and then it announces that this sequencer stands by.
+    /// Looks at the log and replays the new entries. Now and then it announces that this sequencer stands by.
     ///
     /// - Parameters:
     ///   - reopening: Whether to open the log anew first.
@@ -158,7 +158,7 @@ extension LogWorker {
     }
 
     private func look(reopening: Bool) throws(LogError) -> SharedLogView {
-        endTenure()
+        endTerm()
         if reopening {
             try openAnew()
             follower.isWatching = false

@@ -4,20 +4,20 @@ import ConfluxVocabulary
 import ConfluxZeroMQ
 
 /// Runs a sequencer whose log several sequencers may serve: it stands by, takes over, and stands by again after its
-/// tenure (rule 47). Each tenure has a machine of its own, which begins only with what is in the log.
+/// term (rule 47). Each term has a machine of its own, which begins only with what is in the log.
 extension ServingThread {
     /// What a sequencer needs in order to stand by.
     struct Standby {
-        let jobs: Mailbox<HeraldJob>
-        let signs: TenureSigns
+        let jobs: Mailbox<HeartbeatJob>
+        let signs: TermSigns
         var course: StandbyCourse
         /// The standing that was last reported.
         var reported: SequencerEvent.Standing?
 
-        init(of heralds: Heralds) {
-            jobs = heralds.jobs
-            signs = heralds.signs
-            course = StandbyCourse(address: heralds.address, lot: .random(in: 0..<1))
+        init(of heartbeats: Heartbeats) {
+            jobs = heartbeats.jobs
+            signs = heartbeats.signs
+            course = StandbyCourse(address: heartbeats.address, lot: .random(in: 0..<1))
         }
     }
 
@@ -27,7 +27,7 @@ extension ServingThread {
     func runStandingBy() -> SequencerEnd {
         while true {
             guard standBy() else { return end ?? .stopped }
-            let reason = serveTenure()
+            let reason = serveTerm()
             leave(because: reason)
             guard !isCutOff else { return reason }
             switch reason {
@@ -40,13 +40,13 @@ extension ServingThread {
                 guard let pause = renewal.pause(after: .now) else { return reason }
                 failure = "its log fails: \(summary). It tries again by itself"
                 if let signs = standby?.signs { standby?.course.gaveUp(signs.claimed) }
-                events(.tenureFailed(message: message, pause: pause))
+                events(.termFailed(message: message, pause: pause))
                 guard rest(for: pause) else { return end ?? .stopped }
             }
         }
     }
 
-    /// Ends a tenure.
+    /// Ends a term.
     private func leave(because reason: SequencerEnd) {
         switch reason {
         case .stopped: standby?.jobs.post(.leave(successor: machine.bestStandby?.address))
@@ -59,7 +59,7 @@ extension ServingThread {
 
     /// Follows the log until it is time to take over.
     ///
-    /// - Returns: Whether a tenure was requested; false if the thread was asked to stop, the sockets failed,
+    /// - Returns: Whether a term was requested; false if the thread was asked to stop, the sockets failed,
     ///   or the log is damaged and can't be looked at.
     private func standBy() -> Bool {
         isServing = false
@@ -138,8 +138,8 @@ extension ServingThread {
         return true
     }
 
-    /// Takes what the herald thread has found.
-    func take(_ news: HeraldNews, of epoch: Epoch) {
+    /// Takes what the heartbeat thread has found.
+    func take(_ news: HeartbeatNews, of epoch: Epoch) {
         guard epoch == machine.epoch, end == nil else { return }
         switch news {
         case .standbys(let words):
@@ -199,7 +199,7 @@ extension ServingThread {
 
 extension SequencerInput {
     /// The form in which the machine gets this input. If the process stands by again, nodes are told only that its
-    /// tenure is over.
+    /// term is over.
     package func told(standsBy: Bool) -> SequencerInput {
         if standsBy, case .logFailed(let reason) = self { .deposed(reason) } else { self }
     }

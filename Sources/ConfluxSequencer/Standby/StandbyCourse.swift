@@ -96,7 +96,7 @@ package struct StandbyCourse: Sendable {
         reading = .yielding(until: now + Self.yieldMax)
     }
 
-    /// Notes that the log has failed in a tenure of this sequencer, or while it claimed one: the log is opened anew
+    /// Notes that the log has failed in a term of this sequencer, or while it claimed one: the log is opened anew
     /// before the next look.
     ///
     /// - Parameter epoch: The epoch of its last claim that succeeded; ``Epoch/none`` if none did.

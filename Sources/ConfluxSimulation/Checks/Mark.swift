@@ -32,11 +32,11 @@ public enum Mark: String, Sendable, Hashable, CaseIterable {
     case crashedBehindAppend, crashedBeforeAppend
     case nodePaused, sequencerPaused, rivalStarted
     case powerLostWithTail, oldCopyRestored, memoryLost
-    case appendUnknownLanded, appendUnknownLost, logFailed, tenureRenewed, logSlow, readSlow,
+    case appendUnknownLanded, appendUnknownLost, logFailed, termRenewed, logSlow, readSlow,
         applySlow, codingSlow, storeSlow, clockJumped
 
     // Several sequencers on one log (rules 46, 47)
-    case takeOverTried, redirected, handedOver, tenureGivenUp, followFailed, answerOfOtherTenure
+    case takeOverTried, redirected, handedOver, termGivenUp, followFailed, answerOfOtherTerm
     case etcdUnreachable, requestDoubled, lateRequestDone, lateRequestRefused, cutOffFromNodes
 
     // Sessions (rules 2, 8, 10)

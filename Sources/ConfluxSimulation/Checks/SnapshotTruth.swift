@@ -32,7 +32,7 @@ final class SnapshotTruth {
 
     func spoil(_ store: StoreName) { spoilt.insert(store) }
 
-    /// Forgets votes, since another tenure or another history begins.
+    /// Forgets votes, since another term or another history begins.
     func forgetVotes() {
         votes = [:]
         majorities = [:]

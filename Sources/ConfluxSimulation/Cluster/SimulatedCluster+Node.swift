@@ -69,9 +69,9 @@ extension SimulatedCluster {
     func turn(_ node: SimulatedNode) throws(Violation) {
         while nodes[node.process] != nil,
             node.applier.waitingOutcomeCount < node.applier.waitingOutcomesMax,
-            var filling = node.outbox.take(if: { node.machine.canSubmit(bytes: $0) })
+            var gathered = node.outbox.take(if: { node.machine.canSubmit(bytes: $0) })
         {
-            let count = filling.builder.count
+            let count = gathered.builder.count
             let first = node.machine.nextCounter
             if count > 1 { marks.hit(.batchOfSeveral) }
             for offset in 0..<UInt64(count) {
@@ -89,11 +89,11 @@ extension SimulatedCluster {
             give(
                 .submitted(
                     SubmittedBatch(
-                        firstCounter: first, count: count, block: filling.block,
-                        spans: filling.spans)), to: node)
-            node.sent.add(filling.block, firstCounter: first, count: count)
-            let batch = node.machine.batch(of: &filling.builder, isAtomic: filling.isAtomic)
-            try handle(.dispatched(batch, withdrawn: filling.withdrawn), node)
+                        firstCounter: first, count: count, block: gathered.block,
+                        spans: gathered.spans)), to: node)
+            node.sent.add(gathered.block, firstCounter: first, count: count)
+            let batch = node.machine.batch(of: &gathered.builder, isAtomic: gathered.isAtomic)
+            try handle(.dispatched(batch, withdrawn: gathered.withdrawn), node)
         }
         if node.machine.isJoined, !node.outbox.isEmpty { marks.hit(.windowFull) }
         if node.isLeaving { try finishLeaving(node.process, isForced: false) }
@@ -320,9 +320,9 @@ extension SimulatedCluster {
         if case .left = reason { marks.hit(.nodeLeft) } else { marks.hit(.nodeRefused) }
         node.hasLostSession = true
         let rest = node.outbox.takeRest()
-        for filling in rest {
-            node.jobs.append(.abandoned(filling.block, count: filling.builder.count))
-            for _ in 0..<filling.builder.count where !node.unplaced.isEmpty {
+        for gathered in rest {
+            node.jobs.append(.abandoned(gathered.block, count: gathered.builder.count))
+            for _ in 0..<gathered.builder.count where !node.unplaced.isEmpty {
                 node.pending.append(node.unplaced.removeFirst())
             }
         }

@@ -142,7 +142,7 @@ extension SimulatedCluster {
                 schemaVersion: 1, coding: .json)
             : BatchTarget(
                 target: .state(random.pick(states).name), schemaVersion: 1 << 30 | 1, coding: .json)
-        return node.outbox.submit(Outbox.Aim(row), Array("{}".utf8), mayWait: false)
+        return node.outbox.submit(Outbox.Destination(row), Array("{}".utf8), mayWait: false)
     }
 
     private func ask(_ node: SimulatedNode) {

@@ -68,7 +68,7 @@ extension SimulatedCluster {
     }
 
     private func logFault(at work: SimulatedLog.Work) -> SimulatedLog.Fault {
-        // Truncation is rarer than other work, and a tenure survives its failures.
+        // Truncation is rarer than other work, and a term survives its failures.
         if strikes(work == .truncate ? min(0.5, plan.logFailure * 8) : plan.logFailure) {
             marks.hit(.logFailed)
             return .failed
@@ -106,7 +106,7 @@ extension SimulatedCluster {
         guard !crashesAtWord(sequencer) else { return try crash(sequencer) }
         let done = sequencer.work()
         if let violation { throw violation }
-        let isOver = !sequencer.gate.admits(done.tenure)
+        let isOver = !sequencer.gate.admits(done.term)
         // Other jobs have their turn before it continues.
         if let rest = done.rest, !isOver { post(rest, sequencer) }
         takeReader(of: sequencer)
@@ -115,7 +115,7 @@ extension SimulatedCluster {
         for input in done.inputs { try handle(input, sequencer) }
     }
 
-    /// Takes the reader of a tenure that begins.
+    /// Takes the reader of a term that begins.
     func takeReader(of sequencer: SimulatedSequencer) {
         if let (epoch, reader) = sequencer.answers.reader {
             sequencer.answers.reader = nil
@@ -219,7 +219,7 @@ extension SimulatedCluster {
         case .append(let append): post(.append(append), sequencer)
         case .read(let job): read(.read(job), sequencer)
         case .makeRoom: post(.makeRoom, sequencer)
-        case .confirmTenure: post(.confirm, sequencer)
+        case .confirmTerm: post(.confirm, sequencer)
         case .reloadKeys, .bar: preconditionFailure("nobody here has keys")
         case .readSnapshots: post(.readSnapshots, sequencer)
         case .saveSnapshot(let part): post(.saveSnapshot(part), sequencer)
@@ -322,18 +322,18 @@ extension SimulatedCluster {
 
     private func end(_ sequencer: SimulatedSequencer, _ reason: SequencerEnd) {
         trace.note(now, "sequencer \(sequencer.process) ends: \(reason)")
-        guard sequencer.standby == nil else { return endTenure(of: sequencer, reason) }
+        guard sequencer.standby == nil else { return endTerm(of: sequencer, reason) }
         switch reason {
         case .stopped, .handedOver: marks.hit(.sequencerStopped)
         case .superseded: marks.hit(.superseded)
         case .logFailed:
-            // The process continues with another tenure (rule 3), or it is told to end.
+            // The process continues with another term (rule 3), or it is told to end.
             if random.chance(0.7) {
-                marks.hit(.tenureRenewed)
+                marks.hit(.termRenewed)
                 sequencer.beginAnew()
                 sequencer.gate.ask()
                 schedule(
-                    .renewTenure(process: sequencer.process),
+                    .renewTerm(process: sequencer.process),
                     after: random.duration(in: .milliseconds(100)...(.seconds(2))))
                 return
             }

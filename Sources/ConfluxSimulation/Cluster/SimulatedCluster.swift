@@ -180,7 +180,7 @@ final class SimulatedCluster {
         case .arriveFeed(let subscription, let frame): try arriveFeed(subscription, frame)
         case .workLog(let process), .workReads(let process), .drained(let process),
             .sequencerTick(let process),
-            .subscribed(let process), .renewTenure(let process), .answerLog(let process),
+            .subscribed(let process), .renewTerm(let process), .answerLog(let process),
             .watch(let process), .rested(let process), .hinted(let process),
             .doubted(let process), .say(let process, _), .said(let process, _):
             if let sequencer = running(sequencer: process, event) { try happen(event, sequencer) }
@@ -216,7 +216,7 @@ final class SimulatedCluster {
             }
             scheduleTick(sequencer)
         case .subscribed: try handle(.subscribed, sequencer)
-        case .renewTenure: post(.renew(.random(using: &random)), sequencer)
+        case .renewTerm: post(.renew(.random(using: &random)), sequencer)
         case .answerLog: try answerCall(of: sequencer)
         case .watch: watch(sequencer)
         case .rested: standBy(sequencer)

@@ -17,7 +17,7 @@ enum ClusterEvent {
     case drained(process: Int)
     case sequencerTick(process: Int)
     case subscribed(process: Int)
-    case renewTenure(process: Int)
+    case renewTerm(process: Int)
     // Several sequencers share a log.
     case answerLog(process: Int)
     case watch(process: Int)

@@ -74,7 +74,7 @@ final class SimulatedLog: ActionLog {
             guard disk.last == last else {
                 throw LogError(.endDiffers, "the log ends at \(disk.last), not at \(last)")
             }
-            // A claim needs room, so that its tenure can make some.
+            // A claim needs room, so that its term can make some.
             if !forced { try requireRoom(commits.reduce(0) { $0 + $1.bytes.count }) }
             // Copy: a slice would keep the whole buffer that it was cut from.
             let owned = commits.map { commit in

@@ -22,9 +22,9 @@ final class SimulatedSequencer {
     /// The jobs of the reading thread, likewise.
     var readJobs: [(epoch: Epoch, job: ReaderJob)] = []
     var readFreeAt = Duration.zero
-    /// The frame with which the feed welcomes subscribers, once a tenure has served.
+    /// The frame with which the feed welcomes subscribers, once a term has served.
     var welcome: [UInt8]?
-    /// Whether the tenure has begun. Before that, frames wait in the sockets.
+    /// Whether the term has begun. Before that, frames wait in the sockets.
     var isServing = false
     /// How many frames of each connection wait.
     var waiting: [UInt64: Int] = [:]
@@ -45,19 +45,19 @@ final class SimulatedSequencer {
         var inputs: [SequencerInput] = []
         /// A checkpoint that is due.
         var due: CheckpointJob?
-        /// The reader of a tenure that begins.
+        /// The reader of a term that begins.
         var reader: (epoch: Epoch, reader: any LogReader)?
         /// The gathered entries that are to be kept aside.
         var gathered: AsideRun?
-        /// The herald of a tenure.
-        var herald: (epoch: Epoch, herald: any TenureHerald)?
+        /// The heartbeat of a term.
+        var heartbeat: (epoch: Epoch, heartbeat: any TermHeartbeat)?
         /// When the log last showed that no newer claim exists.
         var confirmedAt = Duration.zero
     }
 
     /// Decide which answers count, and whose jobs the worker does.
-    var gate = TenureGate()
-    private var workedTenure: UInt64 = 1
+    var gate = TermGate()
+    private var workedTerm: UInt64 = 1
 
     init(
         process: Int, settings: SequencerSettings, log: any ActionLog, checkpointBytes: Int,
@@ -78,7 +78,7 @@ final class SimulatedSequencer {
                 if case .success(let job) = due { answers.due = job }
             }, begin: { answers.reader = ($1, $0) },
             sharing: LogSharing(
-                address: settings.address, claimed: { answers.herald = ($1, $0) },
+                address: settings.address, claimed: { answers.heartbeat = ($1, $0) },
                 confirmed: { answers.confirmedAt = now() }, hint: {}),
             reopen: reopen, clock: now, answer: { answers.inputs.append($0) })
         reads = ReadWorker(
@@ -95,7 +95,7 @@ final class SimulatedSequencer {
         return if case .asked = standby.call { true } else { false }
     }
 
-    /// Begins another tenure on the same sockets, since the log has failed.
+    /// Begins another term on the same sockets, since the log has failed.
     func beginAnew() {
         machine = SequencerMachine(settings: settings)
         isServing = false
@@ -103,17 +103,17 @@ final class SimulatedSequencer {
 
     /// Does the next job of the log.
     ///
-    /// - Returns: The job's tenure, its outcome, and the rest of the job.
+    /// - Returns: The job's term, its outcome, and the rest of the job.
     func work() -> LogWorkDone {
         let job = logJobs.removeFirst()
         switch job {
-        case .renew, .takeOver: workedTenure += 1
+        case .renew, .takeOver: workedTerm += 1
         default: break
         }
         let rest = worker.work(job)
         defer { answers.inputs = [] }
         return LogWorkDone(
-            tenure: workedTenure, inputs: answers.inputs, rest: rest, looks: looks.takeAll())
+            term: workedTerm, inputs: answers.inputs, rest: rest, looks: looks.takeAll())
     }
 
     /// Does the next job of the reading thread.

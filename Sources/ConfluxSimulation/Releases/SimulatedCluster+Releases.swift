@@ -249,7 +249,9 @@ extension SimulatedCluster {
     /// Whether a sequencer crashes while it fences a store that is upgraded, or while the word of the upgrade is on its
     /// way to the log.
     func crashesAtWord(_ sequencer: SimulatedSequencer) -> Bool {
-        guard plan.upgradeEvery != nil, case .append? = sequencer.logJobs.first else { return false }
+        guard plan.upgradeEvery != nil, case .append? = sequencer.logJobs.first else {
+            return false
+        }
         let steps = sequencer.machine.risingSteps.map(\.1)
         let isFencing = steps.contains { if case .fencing = $0 { true } else { false } }
         return isFencing ? strikes(0.5) : steps.contains(.ready) && strikes(0.1)

@@ -11,7 +11,7 @@ extension SimulatedCluster {
             observer = try EtcdLog(
                 settings { [unowned self] in
                     SimulatedEtcdLink(
-                        to: etcd, clock: { [unowned self] in now }, fate: { .done },
+                        to: etcd, clock: { [unowned self] in now }, status: { .done },
                         postpone: { _ in })
                 })
         } catch {
@@ -26,7 +26,7 @@ extension SimulatedCluster {
         return settings { [unowned self] in
             SimulatedEtcdLink(
                 to: etcd, clock: { [unowned self] in clock.reading(at: now) },
-                fate: { [unowned self] in fate(of: process) },
+                status: { [unowned self] in status(of: process) },
                 postpone: { [unowned self] transaction in
                     schedule(
                         .hearLate(transaction),
@@ -53,7 +53,7 @@ extension SimulatedCluster {
 
     // MARK: Requests and answers
 
-    private func fate(of process: Int) -> EtcdFate {
+    private func status(of process: Int) -> EtcdFate {
         guard isHostile else { return .done }
         if now < etcdStoppedUntil || now < cutFromLog[process, default: .zero] {
             marks.hit(.etcdUnreachable)

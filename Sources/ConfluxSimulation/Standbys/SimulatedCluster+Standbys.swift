@@ -52,7 +52,7 @@ extension SimulatedCluster {
 
     // MARK: Standing by
 
-    /// Begins to stand by, with a new machine for the next tenure.
+    /// Begins to stand by, with a new machine for the next term.
     func standBy(_ sequencer: SimulatedSequencer) {
         sequencer.gate.standBy()
         sequencer.beginAnew()
@@ -141,11 +141,11 @@ extension SimulatedCluster {
         if let rest = done.rest { post(rest, sequencer) }
         takeReader(of: sequencer)
         try makeCheckpoint(sequencer)
-        beginHerald(of: sequencer)
+        beginHeartbeat(of: sequencer)
         for look in done.looks { try heard(look, sequencer) }
         for input in done.inputs {
-            guard sequencer.gate.admits(done.tenure) else {
-                marks.hit(.answerOfOtherTenure)
+            guard sequencer.gate.admits(done.term) else {
+                marks.hit(.answerOfOtherTerm)
                 continue
             }
             try handle(input.told(standsBy: true), sequencer)
@@ -155,7 +155,7 @@ extension SimulatedCluster {
 
     // MARK: Ends
 
-    func endTenure(of sequencer: SimulatedSequencer, _ reason: SequencerEnd) {
+    func endTerm(of sequencer: SimulatedSequencer, _ reason: SequencerEnd) {
         sequencer.isServing = false
         switch reason {
         case .stopped:
@@ -169,11 +169,11 @@ extension SimulatedCluster {
             standBy(sequencer)
         case .superseded:
             marks.hit(.superseded)
-            sequencer.standby?.herald = nil
+            sequencer.standby?.heartbeat = nil
             standBy(sequencer)
         case .logFailed:
-            marks.hit(.tenureRenewed)
-            sequencer.standby?.herald = nil
+            marks.hit(.termRenewed)
+            sequencer.standby?.heartbeat = nil
             if let claimed = sequencer.standby?.claimed {
                 sequencer.standby?.course.gaveUp(claimed)
             }
@@ -187,7 +187,7 @@ extension SimulatedCluster {
 
     // MARK: Nodes
 
-    /// Keeps what arrives before a tenure, and answers a hello at once.
+    /// Keeps what arrives before a term, and answers a hello at once.
     func keep(
         _ number: UInt64, _ connection: Connection, _ sequencer: SimulatedSequencer
     ) throws(Violation) {

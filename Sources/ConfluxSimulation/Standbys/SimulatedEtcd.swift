@@ -97,7 +97,7 @@ enum EtcdFate {
 final class SimulatedEtcdLink: EtcdStore, @unchecked Sendable {
     private let etcd: SimulatedEtcd
     private let clock: () -> Duration
-    private let fate: () -> EtcdFate
+    private let status: () -> EtcdFate
     private let postpone: (EtcdTransaction) -> Void
 
     /// Makes a link.
@@ -105,15 +105,15 @@ final class SimulatedEtcdLink: EtcdStore, @unchecked Sendable {
     /// - Parameters:
     ///   - etcd: The etcd.
     ///   - clock: The process's clock.
-    ///   - fate: Called for each request, and returns what happens to it.
+    ///   - status: Called for each request, and returns what happens to it.
     ///   - postpone: Gets requests that are received later.
     init(
-        to etcd: SimulatedEtcd, clock: @escaping () -> Duration, fate: @escaping () -> EtcdFate,
+        to etcd: SimulatedEtcd, clock: @escaping () -> Duration, status: @escaping () -> EtcdFate,
         postpone: @escaping (EtcdTransaction) -> Void
     ) {
         self.etcd = etcd
         self.clock = clock
-        self.fate = fate
+        self.status = status
         self.postpone = postpone
     }
 
@@ -123,7 +123,7 @@ final class SimulatedEtcdLink: EtcdStore, @unchecked Sendable {
     func limit(answer: Duration, call: Duration) {}
 
     func transact(_ transaction: EtcdTransaction) throws(EtcdFailure) -> EtcdAnswer {
-        switch fate() {
+        switch status() {
         case .done: return etcd.apply(transaction)
         case .heardTwice:
             _ = etcd.apply(transaction)

@@ -15,8 +15,8 @@ struct SimulatedStandby {
     var lookBegunAt = Duration.zero
     /// The epoch of its last claim that succeeded.
     var claimed = Epoch.none
-    /// The herald of its tenure.
-    var herald: SimulatedHerald?
+    /// The heartbeat of its term.
+    var heartbeat: SimulatedHeartbeat?
     /// The job of the log's thread whose request or answer is under way.
     var call = LogCall.none
 
@@ -41,7 +41,7 @@ struct SimulatedStandby {
 
 /// The outcome of a job of the log's thread, on its way to the receiver.
 struct LogWorkDone {
-    var tenure: UInt64
+    var term: UInt64
     var inputs: [SequencerInput]
     var rest: LogJob?
     var looks: [LogLook]
@@ -61,10 +61,10 @@ final class LogLooks: Sendable {
     }
 }
 
-/// The state of the herald thread.
-struct SimulatedHerald {
-    let herald: any TenureHerald
-    var course: HeraldCourse
+/// The state of the heartbeat thread.
+struct SimulatedHeartbeat {
+    let heartbeat: any TermHeartbeat
+    var course: HeartbeatCourse
     /// The outcome of the call whose answer is under way.
     var answer: (begun: Duration, result: Result<[StandbyWord], LogError>)?
 }

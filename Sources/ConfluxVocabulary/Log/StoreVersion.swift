@@ -8,7 +8,7 @@
 public struct StoreVersion: Hashable, Codable, Sendable, LosslessStringConvertible {
     /// The number of an entry. The state depends on no entry behind it.
     public let sequence: SequenceNumber
-    /// A tenure in which the log had this entry; ``Epoch/none`` if that is not known. Then nothing tells whether the log
+    /// A term in which the log had this entry; ``Epoch/none`` if that is not known. Then nothing tells whether the log
     /// has lost the entry.
     public let epoch: Epoch
 
@@ -16,7 +16,7 @@ public struct StoreVersion: Hashable, Codable, Sendable, LosslessStringConvertib
     ///
     /// - Parameters:
     ///   - sequence: The number of an entry.
-    ///   - epoch: A tenure in which the log had this entry; ``Epoch/none`` if that is not known.
+    ///   - epoch: A term in which the log had this entry; ``Epoch/none`` if that is not known.
     public init(sequence: SequenceNumber, epoch: Epoch = .none) {
         (self.sequence, self.epoch) = (sequence, epoch)
     }

@@ -9,7 +9,7 @@ extension NodeMetrics {
                 "conflux_node_connected",
                 "Whether the node has a session and hears from the sequencer.", isConnected),
             .gauge(
-                "conflux_node_epoch", "The epoch of the tenure that the node follows.",
+                "conflux_node_epoch", "The epoch of the term that the node follows.",
                 epoch.rawValue),
             .gauge("conflux_node_stores", "Stores hosted.", stores.count),
             .gauge(

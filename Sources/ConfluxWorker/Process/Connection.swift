@@ -141,13 +141,12 @@ package struct Connection: Sendable {
         return successor
     }
 
-    /// Waits until the node has found the next tenure by itself.
+    /// Waits until the node has found the next term by itself.
     ///
-    /// - Parameter events: The node's events, beginning before the current tenure ends.
-    /// - Returns: The next tenure's epoch.
+    /// - Parameter events: The node's events, beginning before the current term ends.
+    /// - Returns: The next term's epoch.
     /// - Throws: ``CommandFailure`` if there was none in time.
-    package func nextTenure(_ events: AsyncStream<NodeEvent>) async throws(CommandFailure) -> Epoch
-    {
+    package func nextTerm(_ events: AsyncStream<NodeEvent>) async throws(CommandFailure) -> Epoch {
         let reader = Task { () -> Epoch? in
             for await event in events {
                 if case .reconnected(let epoch) = event { return epoch }

@@ -8,12 +8,12 @@ import Testing
 
 @testable import ConfluxProtocol
 
-/// A folder with a log like those of sequencers: ten tenures, each with a claim and a session,
+/// A folder with a log like those of sequencers: ten terms, each with a claim and a session,
 /// checkpoints at 16 and 18, and a snapshot at 18. It is removed with this object.
 final class KeptLog {
     let root = NSTemporaryDirectory() + "conflux-kept-\(Identifier.random())"
     let log: SQLiteLog
-    private(set) var checkpoints: [LogFold] = []
+    private(set) var checkpoints: [LogState] = []
 
     var path: String { root + "/log" }
     static let snapshot = SavedSnapshot(
@@ -27,15 +27,15 @@ final class KeptLog {
     /// - Throws: The errors of the log.
     init(from floor: UInt64 = 1, digest: Digest = snapshot.digest) throws {
         log = try SQLiteLog(directory: root + "/log", durability: .os)
-        var fold = LogFold(log: log.id)
-        for tenure in 1...10 as ClosedRange<UInt64> {
+        var logState = LogState(log: log.id)
+        for term in 1...10 as ClosedRange<UInt64> {
             let claim = try log.claim()
             let logged = commit(claim)
-            try fold.apply(try Commit.decode(body: logged.bytes), byteCount: logged.bytes.count)
+            try logState.apply(try Commit.decode(body: logged.bytes), byteCount: logged.bytes.count)
             try log.append(logged, expecting: claim.last, forced: false)
-            if tenure == 8 || tenure == 9 {
-                checkpoints.append(fold)
-                try save(fold.encoded(), at: fold.last)
+            if term == 8 || term == 9 {
+                checkpoints.append(logState)
+                try save(logState.encoded(), at: logState.last)
             }
         }
         var snapshot = Self.snapshot
@@ -58,8 +58,8 @@ final class KeptLog {
             bytes: body)
     }
 
-    func save(_ fold: [UInt8], at sequence: SequenceNumber) throws {
-        for piece in SavedCheckpoint(sequence: sequence, bytes: fold[...]).pieces() {
+    func save(_ logState: [UInt8], at sequence: SequenceNumber) throws {
+        for piece in SavedCheckpoint(sequence: sequence, bytes: logState[...]).pieces() {
             try log.save(piece)
         }
     }

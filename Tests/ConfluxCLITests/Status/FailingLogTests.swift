@@ -26,7 +26,7 @@ import Testing
             bind: "tcp://127.0.0.1:0", storage: .folder(folder, settings))
         configuration.renewalPauseMax = .milliseconds(200)
         let sequencer = try Sequencer.start(configuration) { event in
-            if case .tenureFailed = event { failed.yield() }
+            if case .termFailed = event { failed.yield() }
         }
         let node = try await Node.connect(to: sequencer.address, scope: Scope())
         let counter = try await node.store(CounterState.self)

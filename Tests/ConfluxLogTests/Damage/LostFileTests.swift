@@ -19,22 +19,22 @@ import Testing
 
     /// What the log had before.
     struct History: CaseIterable, CustomTestStringConvertible {
-        let tenures: Int
+        let terms: Int
         let hasCheckpoints: Bool
         let ending: Ending
 
         static var allCases: [History] {
-            [1, 2].flatMap { tenures in
+            [1, 2].flatMap { terms in
                 [false, true].flatMap { hasCheckpoints in
                     Ending.allCases.map {
-                        History(tenures: tenures, hasCheckpoints: hasCheckpoints, ending: $0)
+                        History(terms: terms, hasCheckpoints: hasCheckpoints, ending: $0)
                     }
                 }
             }
         }
 
         var testDescription: String {
-            "\(tenures) tenures, \(hasCheckpoints ? "with" : "no") checkpoints, \(ending)"
+            "\(terms) terms, \(hasCheckpoints ? "with" : "no") checkpoints, \(ending)"
         }
     }
 
@@ -62,7 +62,7 @@ import Testing
     private static func make(_ history: History, bytes: Int) throws -> Ended {
         let folder = TemporaryFolder(isQuick: true)
         var commits: [LoggedCommit] = []
-        for tenure in 1...history.tenures {
+        for term in 1...history.terms {
             let log = try SQLiteLog(directory: folder.path, settings: settings)
             commits += try log.fill(10, bytes: bytes)
             if history.hasCheckpoints {
@@ -72,7 +72,7 @@ import Testing
             }
             // Something that is in no checkpoint.
             commits += try log.appendMore(3, bytes: bytes)
-            if tenure == history.tenures, history.ending == .killed {
+            if term == history.terms, history.ending == .killed {
                 return Ended(folder: try copy(folder), id: log.id, commits: commits)
             }
             log.close()

@@ -72,7 +72,7 @@ import Testing
         #expect(code { _ = try open() } == .damaged)
     }
 
-    @Test func `a former tenure appends nothing even if the epoch went back to its own`() throws {
+    @Test func `a former term appends nothing even if the epoch went back to its own`() throws {
         let former = try fill()
         try folder.run("UPDATE meta SET epoch = 2")
         try change("meta", "epoch = 1")

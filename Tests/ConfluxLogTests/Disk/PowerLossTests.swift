@@ -18,7 +18,7 @@ extension DiskTests {
         }
 
         /// The instants and commits of a run. Each run makes a log, and fills and copies its write-ahead log again
-        /// and again, in three tenures.
+        /// and again, in three terms.
         private struct Run {
             var instants: [Instant] = []
             var commits: [LoggedCommit] = []
@@ -42,7 +42,7 @@ extension DiskTests {
             }
             defer { disk.beforeChange = nil }
             try disk.use {
-                for tenure in 1...3 {
+                for term in 1...3 {
                     let log = try SQLiteLog(directory: folder.path, settings: settings)
                     let claim = try log.claim()
                     claims = claim.epoch.rawValue
@@ -59,7 +59,7 @@ extension DiskTests {
                         if durability == .fsync || isForced { promised = run.commits.count }
                     }
                     // The first time, the log is not closed properly, and a machine may fail without warning, too.
-                    if tenure > 1 {
+                    if term > 1 {
                         log.close()
                         promised = run.commits.count
                     }

@@ -153,10 +153,10 @@ final class ApplierSetup {
         return (DispatchHandle(block: block, index: 0), counter, sequence)
     }
 
-    func settle(_ counter: UInt64, _ count: Int, _ fate: ActionOutcome.Fate) {
+    func settle(_ counter: UInt64, _ count: Int, _ status: ActionOutcome.Status) {
         deliver(
             .settle(
-                ActionOutcome(firstCounter: counter, count: UInt32(count), fate: fate)))
+                ActionOutcome(firstCounter: counter, count: UInt32(count), status: status)))
     }
 
     /// The reports that the machine got about the replicas.

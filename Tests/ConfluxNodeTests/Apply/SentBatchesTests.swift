@@ -6,7 +6,7 @@ import Testing
 
 struct SentBatchesTests {
     private func outcome(_ first: UInt64, _ count: UInt32) -> ActionOutcome {
-        ActionOutcome(firstCounter: first, count: count, fate: .unknown)
+        ActionOutcome(firstCounter: first, count: count, status: .unknown)
     }
 
     @Test func `late outcomes of an ended session do not affect actions of the next one`() {

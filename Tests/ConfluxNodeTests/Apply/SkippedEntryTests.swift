@@ -78,7 +78,7 @@ struct SkippedEntryTests {
         let place = try #require(setup.applier.place(of: name))
         #expect(place.stopped != nil)
         #expect(place.position == SequenceNumber(2))
-        #expect(setup.store.core.version.sequence == SequenceNumber(2))
+        #expect(setup.store.version.sequence == SequenceNumber(2))
     }
 
     @Test func `an entry kept aside together with its skip has no effect`()

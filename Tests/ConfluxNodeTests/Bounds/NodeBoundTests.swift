@@ -85,8 +85,8 @@ struct NodeBoundTests {
         let total = 5_000
         let done = DispatchSemaphore(value: 0)
         DispatchQueue(label: "dispatches").async {
-            let aim = Outbox.Aim(target)
-            for _ in 0..<total { _ = outbox.submit(aim, [1, 2, 3, 4], mayWait: true) }
+            let destination = Outbox.Destination(target)
+            for _ in 0..<total { _ = outbox.submit(destination, [1, 2, 3, 4], mayWait: true) }
             done.signal()
         }
         var taken = 0
@@ -100,10 +100,10 @@ struct NodeBoundTests {
         #expect(done.wait(timeout: .now() + 10) == .success)
         // A thread of the node itself never waits. There is as much room again for such threads.
         for _ in 0..<2 * bytesMax / 4 {
-            let handle = outbox.submit(Outbox.Aim(target), [1, 2, 3, 4], mayWait: false)
+            let handle = outbox.submit(Outbox.Destination(target), [1, 2, 3, 4], mayWait: false)
             #expect(handle.outcome == nil)
         }
-        let handle = outbox.submit(Outbox.Aim(target), [1], mayWait: false)
+        let handle = outbox.submit(Outbox.Destination(target), [1], mayWait: false)
         guard case .failed(let error)? = handle.outcome else {
             Issue.record("it did not fail")
             return

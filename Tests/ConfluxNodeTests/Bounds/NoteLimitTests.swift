@@ -28,7 +28,7 @@ struct NoteLimitTests {
 
 /// What nodes send while the sequencer reads its log.
 struct EarlyMessageTests {
-    @Test func `messages before the tenure begins are kept within bounds`() {
+    @Test func `messages before the term begins are kept within bounds`() {
         var early = EarlyMessages()
         let message = RouterInput.message(from: RoutingID(number: 1), body: [1])
         for _ in 0..<2 * EarlyMessages.countMax { early.add(message) }
@@ -42,7 +42,7 @@ struct EarlyMessageTests {
         #expect(keptOfLarge == 2)
     }
 
-    @Test func `a key that sends before the tenure begins leaves room for others`() {
+    @Test func `a key that sends before the term begins leaves room for others`() {
         var early = EarlyMessages()
         let greedy = CurveKeyPair.random().publicKey
         // From many connections: the share is the key's.

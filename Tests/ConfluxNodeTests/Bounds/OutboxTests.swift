@@ -12,14 +12,14 @@ struct OutboxTests {
         let outbox = Outbox(
             bytesMax: bytesMax, policy: .fail,
             limits: try WireLimits(batchBytesMax: 600, payloadBytesMax: 100), wake: {})
-        let aim = Outbox.Aim(
+        let destination = Outbox.Destination(
             BatchTarget(
                 target: try #require(Target("tally/*")), schemaVersion: 1, coding: .json))
         let payload: [UInt8] = [1, 2, 3, 4]
         var waiting = 0
         for _ in 0..<30 {
             for _ in 0..<(bytesMax / payload.count) {
-                _ = outbox.submit(aim, payload, mayWait: false)
+                _ = outbox.submit(destination, payload, mayWait: false)
             }
             _ = outbox.take { _ in true }
         }
@@ -30,13 +30,13 @@ struct OutboxTests {
 
     @Test func `a batch of 255 KiB takes no further actions`() throws {
         let outbox = Outbox(bytesMax: 4 << 20, policy: .fail, wake: {})
-        let aim = Outbox.Aim(
+        let destination = Outbox.Destination(
             BatchTarget(
                 target: try #require(Target("tally/*")), schemaVersion: 1, coding: .json))
         let sizes = [Int](repeating: 1_000, count: 600) + [600_000, 1_000]
         for size in sizes {
             let payload = [UInt8](repeating: 1, count: size)
-            #expect(outbox.submit(aim, payload, mayWait: false).outcome == nil)
+            #expect(outbox.submit(destination, payload, mayWait: false).outcome == nil)
         }
         var batches: [BatchBuilder] = []
         while let batch = outbox.take(if: { _ in true }) { batches.append(batch.builder) }
@@ -54,7 +54,7 @@ struct OutboxTests {
         async throws
     {
         let outbox = Outbox(bytesMax: 100, policy: .wait, wake: {})
-        let aim = Outbox.Aim(
+        let destination = Outbox.Destination(
             BatchTarget(
                 target: try #require(Target("tally/*")), schemaVersion: 1, coding: .json))
         let payload = [UInt8](repeating: 1, count: 50)
@@ -63,8 +63,10 @@ struct OutboxTests {
             for _ in 0..<64 {
                 group.addTask {
                     guard
-                        case .failed(let error)? = outbox.submit(aim, payload, mayWait: true)
-                            .outcome
+                        case .failed(let error)? = outbox.submit(
+                            destination, payload, mayWait: true
+                        )
+                        .outcome
                     else { return nil }
                     return error.code
                 }
@@ -80,15 +82,15 @@ struct OutboxTests {
         #expect(await !cancelled.value)
         _ = outbox.take { _ in true }
         #expect(await waiting.value)
-        #expect(outbox.submit(aim, payload, mayWait: true).outcome == nil)
+        #expect(outbox.submit(destination, payload, mayWait: true).outcome == nil)
     }
 
     @Test func `a task that waits for room learns that the outbox is closed`() async throws {
         let outbox = Outbox(bytesMax: 1, policy: .wait, wake: {})
-        let aim = Outbox.Aim(
+        let destination = Outbox.Destination(
             BatchTarget(
                 target: try #require(Target("tally/*")), schemaVersion: 1, coding: .json))
-        _ = outbox.submit(aim, [1, 2], mayWait: false)
+        _ = outbox.submit(destination, [1, 2], mayWait: false)
         let waiting = Task { await outbox.waitForRoom() }
         outbox.close()
         #expect(await waiting.value)
@@ -98,18 +100,18 @@ struct OutboxTests {
         let outbox = makeOutbox()
         let target = BatchTarget(
             target: try #require(Target("tally/*")), schemaVersion: 1, coding: .json)
-        let aim = Outbox.Aim(target)
+        let destination = Outbox.Destination(target)
         outbox.skip(2)
         outbox.skip(3)
-        _ = outbox.submit(aim, [1], mayWait: false)
+        _ = outbox.submit(destination, [1], mayWait: false)
         outbox.skip(1)
-        _ = outbox.submit(aim, [1], mayWait: false)
+        _ = outbox.submit(destination, [1], mayWait: false)
         outbox.endBatch()
         outbox.endBatch()
-        _ = outbox.submit(aim, [1], mayWait: false)
+        _ = outbox.submit(destination, [1], mayWait: false)
         var taken: [(Int, UInt32)] = []
-        while let filling = outbox.take(if: { _ in true }) {
-            taken.append((filling.builder.count, filling.skippedCount))
+        while let gathered = outbox.take(if: { _ in true }) {
+            taken.append((gathered.builder.count, gathered.skippedCount))
         }
         #expect(taken.map(\.0) == [0, 1, 0, 1, 1])
         #expect(taken.map(\.1) == [5, 0, 1, 0, 0])
@@ -123,12 +125,12 @@ struct OutboxTests {
         let outbox = makeOutbox { index, _ in passedOn.withLock { $0.append(index) } }
         let target = BatchTarget(
             target: try #require(Target("tally/*")), schemaVersion: 1, coding: .json)
-        let aim = Outbox.Aim(target)
-        let handles = (0..<3).map { _ in outbox.submit(aim, [1], mayWait: false) }
+        let destination = Outbox.Destination(target)
+        let handles = (0..<3).map { _ in outbox.submit(destination, [1], mayWait: false) }
         #expect(try await handles[1].withdraw() == nil)
-        let filling = try #require(outbox.take { _ in true })
-        #expect(filling.count == 3)
-        #expect(filling.withdrawn == [1])
+        let gathered = try #require(outbox.take { _ in true })
+        #expect(gathered.count == 3)
+        #expect(gathered.withdrawn == [1])
         let waiting = Task { try await handles[2].withdraw() }
         waiting.cancel()
         let error = await #expect(throws: DispatchError.self) { try await waiting.value }
@@ -139,10 +141,10 @@ struct OutboxTests {
     @Test func `an outbox is freed though handles of its actions live`() throws {
         var outbox: Outbox? = makeOutbox()
         weak let gone = outbox
-        let aim = Outbox.Aim(
+        let destination = Outbox.Destination(
             BatchTarget(
                 target: try #require(Target("tally/*")), schemaVersion: 1, coding: .json))
-        let handle = outbox?.submit(aim, [1], mayWait: false)
+        let handle = outbox?.submit(destination, [1], mayWait: false)
         outbox = nil
         #expect(gone == nil)
         #expect(handle?.outcome == nil)

@@ -62,7 +62,7 @@ struct ThreadBoundTests {
     }
 
     /// The entries before it may have been discarded. Without the checkpoint, the log would seem to be damaged.
-    @Test func `a checkpoint that can't be reached fails the tenure, and is not passed over`() {
+    @Test func `a checkpoint that can't be reached fails the term, and is not passed over`() {
         let log = VagueLog(failures: 0)
         var answers: [SequencerInput] = []
         let worker = LogWorker(log: log, answer: { answers.append($0) })
@@ -84,7 +84,7 @@ struct ThreadBoundTests {
     }
 
     @Test(arguments: [1, 4, 5])
-    func `after a bounded number of appends of unknown outcome the tenure ends`(
+    func `after a bounded number of appends of unknown outcome the term ends`(
         failures: Int
     ) throws {
         let log = VagueLog(failures: failures)

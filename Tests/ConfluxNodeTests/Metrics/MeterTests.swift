@@ -88,10 +88,10 @@ struct MeterTests {
         #expect(after.logJobAge == nil && after.appendLatency.count == 1)
     }
 
-    @Test func `a failed tenure is not ready, and divergences are detected again`() throws {
+    @Test func `a failed term is not ready, and divergences are detected again`() throws {
         let store = try #require(StoreName("a/b"))
         let meter = SequencerMeter()
-        #expect(meter.metrics(at: .zero).readinessFaults == ["no tenure is serving"])
+        #expect(meter.metrics(at: .zero).readinessFaults == ["no term is serving"])
         meter.take(.serving(log: .none, epoch: Epoch(1), last: .zero))
         let status = DivergenceStatus(
             lastEqual: .zero, firstUnequal: SequenceNumber(1), nodes: [], isMajority: true,
@@ -99,12 +99,12 @@ struct MeterTests {
         for _ in 0..<2 { meter.take(.note(.diverged(store, status))) }
         var metrics = meter.metrics(at: .zero)
         #expect((metrics.divergedStores, metrics.divergences) == (1, 1))
-        meter.take(.tenureFailed(message: "", pause: .zero))
+        meter.take(.termFailed(message: "", pause: .zero))
         metrics = meter.metrics(at: .zero)
         #expect(!metrics.isServing && metrics.logFailures == 1)
         meter.take(.serving(log: .none, epoch: Epoch(2), last: .zero))
         metrics = meter.metrics(at: .zero)
-        #expect((metrics.divergedStores, metrics.tenures) == (0, 2))
+        #expect((metrics.divergedStores, metrics.terms) == (0, 2))
     }
 
     @Test func `omitted events are counted, too`() {

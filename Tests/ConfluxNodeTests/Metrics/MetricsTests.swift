@@ -58,7 +58,7 @@ struct MetricsTests {
                 guard metrics.tally.entries >= 7, !metrics.lags.isEmpty else { return false }
                 return metrics.lagMax.entries == 0
             }
-            #expect(metrics.isServing && metrics.tenures == 1)
+            #expect(metrics.isServing && metrics.terms == 1)
             #expect(metrics.tally.entries == metrics.last.rawValue)
             #expect(metrics.tally.commits <= metrics.tally.entries)
             #expect(metrics.tally.commitBytes > metrics.tally.entries)
@@ -70,7 +70,7 @@ struct MetricsTests {
             #expect(metrics.bounds.allSatisfy { $0.level <= $0.most }, "\(metrics.bounds)")
             await node.close()
             await sequencer.stop()
-            #expect(sequencer.metrics().readinessFaults == ["no tenure is serving"])
+            #expect(sequencer.metrics().readinessFaults == ["no term is serving"])
         }
     }
 

@@ -35,7 +35,7 @@ struct CandidacyTests {
         #expect(candidacy.tryAt == .seconds(1))
     }
 
-    /// `0`: the tenure had not said anything yet.
+    /// `0`: the term had not said anything yet.
     @Test(arguments: [0, 7] as [UInt64])
     func `a sequencer whose log failed tries at once if nobody has claimed the log since`(
         _ renewal: UInt64
@@ -152,7 +152,7 @@ struct CandidacyTests {
         #expect(!candidacy.isDue(at: later) && (candidacy.tryAt ?? .zero) >= later + silenceMax)
     }
 
-    @Test func `a former tenure's messages no longer count once there is a newer claim`() {
+    @Test func `a former term's messages no longer count once there is a newer claim`() {
         for standing in [
             ServingWord.Standing.left(successor: own), .left(successor: nil), .serving,
         ] {

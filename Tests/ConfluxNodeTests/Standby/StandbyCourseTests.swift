@@ -62,7 +62,7 @@ struct StandbyCourseTests {
     }
 
     @Test(arguments: [true, false])
-    mutating func `damage is forgotten when the log fails, and with the tenure`(_ fails: Bool) {
+    mutating func `damage is forgotten when the log fails, and with the term`(_ fails: Bool) {
         for now in [Duration.zero, .seconds(1), .seconds(3)] {
             _ = look(UInt64(now / .seconds(1)), at: now)
             #expect(course.heard(.read(.failure(damage)), since: now, at: now) != nil)

@@ -97,7 +97,7 @@ struct KeySessionScenarios {
         #expect(peers.cluster.sequencer?.sessions.count(of: Name("worker")!) == 3)
     }
 
-    @Test func `a new tenure counts and forgets the sessions in the log, in the log's order`() {
+    @Test func `a new term counts and forgets the sessions in the log, in the log's order`() {
         var peers = RawPeers { $0.sessionsPerKeyMax = 3 }
         for connection in 1...9 as ClosedRange<UInt64> {
             peers.principals[connection] = principal("worker")
@@ -112,7 +112,7 @@ struct KeySessionScenarios {
         #expect(join(4, &peers))
         let first = peers.cluster.sequencer?.sessions.incarnations.count
         #expect(first == 3)
-        // All sessions that ended in the former tenure count as ended when this one began.
+        // All sessions that ended in the former term count as ended when this one began.
         #expect(join(1, &peers), "who comes back while it was forgotten begins anew")
         #expect(peers.cluster.sequencer?.sessions.count(of: name) == 3)
     }

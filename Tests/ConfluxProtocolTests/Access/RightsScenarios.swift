@@ -216,17 +216,17 @@ struct RightsScenarios {
         peers.say(.drop(Drop(request: 3, store: cart, life: life)), on: 1)
         let session = try #require(
             peers.cluster.sequencer?.sessions.all.first { $0.owner == Name("ops") })
-        var fold = LogFold(log: peers.cluster.disk.id)
+        var logState = LogState(log: peers.cluster.disk.id)
         var events: [LogEventKind] = []
         for (_, _, body) in peers.cluster.disk.bodies {
             let commit = try Commit.decode(body: body)
-            try fold.apply(commit, byteCount: body.count)
+            try logState.apply(commit, byteCount: body.count)
             for case .event(let event, Name("ops")) in commit.blocks { events.append(event.kind) }
         }
         #expect(events == [.joined, .created, .frozen, .dropped])
-        let restored = try LogFold(checkpoint: fold.encoded()[...])
+        let restored = try LogState(checkpoint: logState.encoded()[...])
         #expect(restored.sessions[session.incarnation]?.owner == Name("ops"))
-        #expect(restored.encoded() == fold.encoded())
+        #expect(restored.encoded() == logState.encoded())
     }
 
     @Test func `a key dispatches at its rate, and a large batch gets its turn`() throws {
@@ -283,7 +283,7 @@ struct RightsScenarios {
         peers.say(try batch(from: 1, to: Array(repeating: "list", count: 10_000)), on: 1)
         let aboveRate = try batch(from: 10_001, to: ["list/*"])
         let outOfOrder = try batch(from: 9, to: ["list/*"])
-        // Within the grace period, such messages don't count: nodes have yet to learn of the new tenure.
+        // Within the grace period, such messages don't count: nodes have yet to learn of the new term.
         for _ in 0..<50_000 { peers.tell(outOfOrder, on: 1) }
         peers.cluster.pass(peers.cluster.settings.wasteGrace)
         // The connections of one key count together.

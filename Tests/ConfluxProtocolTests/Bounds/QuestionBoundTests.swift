@@ -188,7 +188,7 @@ struct QuestionBoundTests {
                 endingAt: SequenceNumber(10 * (count + 2)))
         }
         #expect(agreement(25, epoch: 2) == SequenceNumber(25))
-        // Nothing is known about the first tenure any more: neither where it began nor where it ended.
+        // Nothing is known about the first term any more: neither where it began nor where it ended.
         for sequence in [15, 20, 25] as [UInt64] {
             #expect(agreement(sequence, epoch: 1) == .zero)
         }

@@ -131,7 +131,7 @@ struct HandshakeScenarios {
         node.input(.received(.receipts(Receipts(runs: [run])), epoch: Epoch(1)))
         node.input(.reconnected)
         #expect(node.hellos().last?.history?.sequence == SequenceNumber(8))
-        // A new tenure answers all hellos that waited, each one separately.
+        // A new term answers all hellos that waited, each one separately.
         for _ in 0..<2 { node.welcome(2, claim: 2, agreed: 4, epoch: 2) }
         #expect(!node.lostHistory && !node.machine.isJoined)
         node.welcome(3, claim: 2, agreed: 8, epoch: 2)

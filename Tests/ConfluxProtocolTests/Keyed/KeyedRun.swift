@@ -105,13 +105,13 @@ struct KeyedRun {
             Issue.record("line \(resumption.settled) is settled, and told is only \(told)")
         }
         var line = resumption.settled
-        while let fate = node.outcomes[line + 1] {
+        while let status = node.outcomes[line + 1] {
             line += 1
             let isBad = badLines.contains(line)
-            switch fate {
+            switch status {
             case .committed where !isBad: break
             case .rejected where isBad: break
-            default: Issue.record("line \(line) ended as \(fate)")
+            default: Issue.record("line \(line) ended as \(status)")
             }
         }
         told = max(told, line)

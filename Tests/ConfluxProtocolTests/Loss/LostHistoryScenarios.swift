@@ -191,18 +191,18 @@ struct LostHistoryScenarios {
         #expect(cluster.nodes[1]?.texts(of: "list") == ["1", "2", "3", "4"])
     }
 
-    @Test func `commits that wait after a gap do not outlive their tenure`() {
+    @Test func `commits that wait after a gap do not outlive their term`() {
         var cluster = Cluster.twoNodes()
         cluster.dispatch(["1"], to: "list/*", from: 1)
         let copy = cluster.disk
-        // In the next tenure, the answer with its claim is slow. The commits after the claim wait.
+        // In the next term, the answer with its claim is slow. The commits after the claim wait.
         cluster.entriesDelay = .seconds(1)
         cluster.restartSequencer()
         cluster.pass(cluster.settings.beatInterval)
         cluster.dispatch(["lost"], to: "list/*", from: 1)
         cluster.dispatch(["lost, too"], to: "list/*", from: 1)
         #expect(cluster.nodes[2].map { $0.machine.bufferedBytes > 0 } == true)
-        // The log is restored from a copy of the earlier tenure. The next tenure has the same epoch, and assigns
+        // The log is restored from a copy of the earlier term. The next term has the same epoch, and assigns
         // the same numbers again.
         cluster.killSequencer()
         cluster.disk = copy
@@ -241,10 +241,10 @@ struct LostHistoryScenarios {
     }
 
     @Test
-    func `entries fetched from a tenure that a node missed are compared by their own epoch`() {
+    func `entries fetched from a term that a node missed are compared by their own epoch`() {
         var cluster = Cluster.twoNodes()
         let copy = cluster.disk
-        // The second node is away for a whole tenure, and fetches a part of its entries in the next one.
+        // The second node is away for a whole term, and fetches a part of its entries in the next one.
         let sleeper = cluster.nodes[2]
         cluster.removeNode(2)
         cluster.restartSequencer()
@@ -260,7 +260,7 @@ struct LostHistoryScenarios {
             cluster.deliver(cluster.queue.removeFirst())
         }
         #expect(cluster.nodes[2]?.texts(of: "list") == ["lost 1", "lost 2"])
-        // The log is restored from a copy older than both tenures, so its numbers are assigned again.
+        // The log is restored from a copy older than both terms, so its numbers are assigned again.
         let reader = cluster.nodes[2]
         for id in [1, 2] { cluster.removeNode(id) }
         cluster.killSequencer()
@@ -283,7 +283,7 @@ struct LostHistoryScenarios {
         for text in ["lost 1", "lost 2", "lost 3"] {
             cluster.dispatch([text], to: "list/*", from: 1)
         }
-        // The next tenure has the same epoch. The second node's feed is connected again, but its
+        // The next term has the same epoch. The second node's feed is connected again, but its
         // connection is not yet.
         let cutOff = cluster.nodes[2]
         cluster.killSequencer()
@@ -344,7 +344,7 @@ struct LostHistoryScenarios {
         #expect(votes == 1)
     }
 
-    @Test func `a vote of an ended tenure does not count in the next one`() throws {
+    @Test func `a vote of an ended term does not count in the next one`() throws {
         var cluster = Cluster.eager()
         for node in [1, 2] { cluster.nodes[node]?.isVotingLate = true }
         cluster.grow("list/*", by: 200, from: 1)

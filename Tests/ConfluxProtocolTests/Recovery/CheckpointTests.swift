@@ -92,18 +92,18 @@ struct CheckpointTests {
             fromLog.disk = disk
             fromLog.disk.checkpoints = []
             var fromCheckpoint = fromLog
-            let fold = try disk.fold(commits: count)
-            fromCheckpoint.disk.checkpoints = [(fold.last, fold.encoded()[...])]
+            let logState = try disk.logState(commits: count)
+            fromCheckpoint.disk.checkpoints = [(logState.last, logState.encoded()[...])]
             fromLog.claimAndRead()
             fromCheckpoint.claimAndRead()
             #expect(
                 fromCheckpoint.notes
-                    == [.recovered(from: fold.last, through: disk.last)], "seed \(seed)")
+                    == [.recovered(from: logState.last, through: disk.last)], "seed \(seed)")
             #expect(fromLog.notes == [.recovered(from: .zero, through: disk.last)])
             let (left, right) = (fromLog.sequencer, fromCheckpoint.sequencer)
             #expect(left?.sessions == right?.sessions, "seed \(seed)")
             #expect(left?.directory == right?.directory, "seed \(seed)")
-            #expect(left?.tenure == right?.tenure, "seed \(seed)")
+            #expect(left?.term == right?.term, "seed \(seed)")
             #expect(fromLog.disk.bodies.last?.body == fromCheckpoint.disk.bodies.last?.body)
         }
     }
@@ -113,17 +113,17 @@ struct CheckpointTests {
         cluster.startSequencer()
         cluster.addNode(1, key: "job", store: "list")
         cluster.dispatch(["1", "2", "3", "4"], to: "list/*", from: 1)
-        var fold = try cluster.disk.fold(commits: cluster.disk.bodies.count)
-        let incarnation = try #require(fold.sessions.incarnations.first)
-        fold.sessions.change(incarnation) { $0.settle(through: 2) }
-        #expect(fold.sessions[incarnation]?.ledger.settled == 2)
-        #expect(fold.sessions[incarnation]?.ledger.recordCount == 1)
-        #expect(try LogFold(checkpoint: fold.encoded()[...]) == fold)
+        var logState = try cluster.disk.logState(commits: cluster.disk.bodies.count)
+        let incarnation = try #require(logState.sessions.incarnations.first)
+        logState.sessions.change(incarnation) { $0.settle(through: 2) }
+        #expect(logState.sessions[incarnation]?.ledger.settled == 2)
+        #expect(logState.sessions[incarnation]?.ledger.recordCount == 1)
+        #expect(try LogState(checkpoint: logState.encoded()[...]) == logState)
     }
 
     // MARK: Checkpoints that don't match
 
-    private func twoTenures() -> Cluster {
+    private func twoTerms() -> Cluster {
         var cluster = Cluster()
         cluster.startSequencer()
         cluster.addNode(1, named: "alpha", store: "list")
@@ -139,18 +139,18 @@ struct CheckpointTests {
 
     /// Starts with these checkpoints. The state must be that of the whole log.
     private func start(
-        _ cluster: Cluster, with checkpoints: [(SequenceNumber, LogFold)]
+        _ cluster: Cluster, with checkpoints: [(SequenceNumber, LogState)]
     ) throws -> [SequencerNote] {
         var cluster = cluster
         cluster.nodes = [:]
-        let whole = try cluster.disk.fold(commits: cluster.disk.bodies.count)
+        let whole = try cluster.disk.logState(commits: cluster.disk.bodies.count)
         cluster.disk.checkpoints = checkpoints.map { ($0, $1.encoded()[...]) }
         cluster.claimAndRead()
         #expect(cluster.ends == [])
         #expect(cluster.sequencer?.directory == whole.directory)
         let counters = cluster.sequencer?.sessions.all.map(\.ledger)
         #expect(counters == whole.sessions.all.map(\.ledger))
-        #expect(cluster.sequencer?.tenure.last == whole.last.next)
+        #expect(cluster.sequencer?.term.last == whole.last.next)
         return cluster.notes
     }
 
@@ -161,38 +161,38 @@ struct CheckpointTests {
     }
 
     @Test func `a checkpoint of another log is set aside`() throws {
-        let cluster = twoTenures()
+        let cluster = twoTerms()
         var other = cluster
         other.disk.id = Identifier(high: 1, low: 1)
-        let fold = try cluster.disk.fold(commits: 3)
-        var bytes = fold.encoded()
+        let logState = try cluster.disk.logState(commits: 3)
+        var bytes = logState.encoded()
         bytes[5] ^= 1
-        let alien = try LogFold(checkpoint: bytes[...])
-        let notes = try start(cluster, with: [(fold.last, alien)])
-        #expect(setAside(notes) == [fold.last])
+        let alien = try LogState(checkpoint: bytes[...])
+        let notes = try start(cluster, with: [(logState.last, alien)])
+        #expect(setAside(notes) == [logState.last])
         #expect(notes.last == .recovered(from: .zero, through: cluster.disk.last))
     }
 
     @Test func `a checkpoint beyond the log's end is set aside`() throws {
-        var cluster = twoTenures()
-        let fold = try cluster.disk.fold(commits: cluster.disk.bodies.count)
+        var cluster = twoTerms()
+        let logState = try cluster.disk.logState(commits: cluster.disk.bodies.count)
         cluster.disk.bodies.removeLast()
         // The log offers it anyway, at a number that is not the checkpoint's.
-        let notes = try start(cluster, with: [(cluster.disk.last, fold)])
+        let notes = try start(cluster, with: [(cluster.disk.last, logState)])
         #expect(setAside(notes) == [cluster.disk.last])
     }
 
     @Test func `a checkpoint of a tail that was lost is set aside, and an older one is used`()
         throws
     {
-        let cluster = twoTenures()
-        let older = try cluster.disk.fold(commits: 2)
-        // In a lost history, the first tenure's last commit was made by another tenure.
+        let cluster = twoTerms()
+        let older = try cluster.disk.logState(commits: 2)
+        // In a lost history, the first term's last commit was made by another term.
         let count = try cluster.disk.bodies.filter {
             try Commit.decode(body: $0.body).epoch == Epoch(1)
         }
         .count
-        var lost = try cluster.disk.fold(commits: count)
+        var lost = try cluster.disk.logState(commits: count)
         lost.lastEpoch = Epoch(2)
         let notes = try start(cluster, with: [(older.last, older), (lost.last, lost)])
         #expect(setAside(notes) == [lost.last])
@@ -200,29 +200,29 @@ struct CheckpointTests {
     }
 
     @Test func `a checkpoint at the end of a log with another end is set aside`() throws {
-        let cluster = twoTenures()
-        var fold = try cluster.disk.fold(commits: cluster.disk.bodies.count)
-        fold.lastEpoch = Epoch(3)
-        #expect(setAside(try start(cluster, with: [(fold.last, fold)])) == [fold.last])
+        let cluster = twoTerms()
+        var logState = try cluster.disk.logState(commits: cluster.disk.bodies.count)
+        logState.lastEpoch = Epoch(3)
+        #expect(setAside(try start(cluster, with: [(logState.last, logState)])) == [logState.last])
     }
 
     @Test func `a checkpoint within a commit is set aside`() throws {
-        var cluster = twoTenures()
+        var cluster = twoTerms()
         cluster.startSequencer()
         cluster.reconnect(1)
         cluster.pass(.seconds(1))
         cluster.dispatch(["6", "7", "8"], to: "list/*", from: 1)
         cluster.killSequencer()
         cluster.notes = []
-        var fold = try cluster.disk.fold(commits: cluster.disk.bodies.count - 1)
-        fold.last = fold.last.next
-        #expect(setAside(try start(cluster, with: [(fold.last, fold)])) == [fold.last])
+        var logState = try cluster.disk.logState(commits: cluster.disk.bodies.count - 1)
+        logState.last = logState.last.next
+        #expect(setAside(try start(cluster, with: [(logState.last, logState)])) == [logState.last])
     }
 
     @Test func `checkpoints that the log can't read are skipped`() throws {
-        var cluster = twoTenures()
-        let older = try cluster.disk.fold(commits: 2)
-        let newer = try cluster.disk.fold(commits: 4)
+        var cluster = twoTerms()
+        let older = try cluster.disk.logState(commits: 2)
+        let newer = try cluster.disk.logState(commits: 4)
         var recovery = LogRecovery(
             log: cluster.disk.id, through: cluster.disk.last, in: cluster.disk.lastEpoch,
             floor: SequenceNumber(1))
@@ -243,7 +243,7 @@ struct CheckpointTests {
     }
 
     @Test func `a log that ends before its end is damaged`() throws {
-        let cluster = twoTenures()
+        let cluster = twoTerms()
         var recovery = LogRecovery(
             log: cluster.disk.id, through: cluster.disk.last, in: nil, floor: SequenceNumber(1))
         recovery.take(.none)

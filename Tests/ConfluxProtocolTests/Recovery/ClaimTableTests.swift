@@ -22,7 +22,7 @@ struct ClaimTableTests {
             epoch: Epoch(epoch), claim: Identifier(high: 9, low: nonce))
     }
 
-    @Test func `entries of a tenure of this log are agreed up to its end`() {
+    @Test func `entries of a term of this log are agreed up to its end`() {
         let table = claims([(1, 1, 1), (2, 2, 20)])
         let last = SequenceNumber(30)
         #expect(table.agreement(with: mark(12, 1, nonce: 1), endingAt: last) == SequenceNumber(12))
@@ -30,7 +30,7 @@ struct ClaimTableTests {
         #expect(table.agreement(with: mark(40, 2, nonce: 2), endingAt: last) == last)
     }
 
-    @Test func `a history of a tenure that the log lost is not agreed, however short it is`() {
+    @Test func `a history of a term that the log lost is not agreed, however short it is`() {
         // Both histories have an epoch 3. The log's began later than the one that it lost.
         let table = claims([(1, 1, 1), (2, 2, 10), (3, 3, 40)])
         for sequence in UInt64(0)...41 {

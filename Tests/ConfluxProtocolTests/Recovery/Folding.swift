@@ -15,31 +15,32 @@ extension Cluster.Disk {
         }
     }
 
-    /// The fold of the log's first commits.
-    func fold(commits count: Int) throws -> LogFold {
-        var fold = LogFold(log: id)
+    /// The state of the log's first commits.
+    func logState(commits count: Int) throws -> LogState {
+        var logState = LogState(log: id)
         for entry in bodies.prefix(count) {
-            try fold.apply(Commit.decode(body: entry.body), byteCount: entry.body.count)
+            try logState.apply(Commit.decode(body: entry.body), byteCount: entry.body.count)
         }
-        return fold
+        return logState
     }
 
     /// Expects, at every boundary of commits, that a checkpoint and the commits after it are the whole log.
     func expectCheckpointsToFit(sourceLocation: SourceLocation = #_sourceLocation) throws {
-        let whole = try fold(commits: bodies.count)
-        var before = LogFold(log: id)
+        let whole = try logState(commits: bodies.count)
+        var before = LogState(log: id)
         for (index, entry) in bodies.enumerated() {
             try before.apply(Commit.decode(body: entry.body), byteCount: entry.body.count)
             let encoded = before.encoded()
-            var fold = try LogFold(checkpoint: encoded[...])
+            var logState = try LogState(checkpoint: encoded[...])
             #expect(
-                fold == before, "the checkpoint at \(entry.last)", sourceLocation: sourceLocation)
-            #expect(fold.encoded() == encoded, sourceLocation: sourceLocation)
+                logState == before, "the checkpoint at \(entry.last)",
+                sourceLocation: sourceLocation)
+            #expect(logState.encoded() == encoded, sourceLocation: sourceLocation)
             for later in bodies[(index + 1)...] {
-                try fold.apply(Commit.decode(body: later.body), byteCount: later.body.count)
+                try logState.apply(Commit.decode(body: later.body), byteCount: later.body.count)
             }
             #expect(
-                fold == whole, "from the checkpoint at \(entry.last)",
+                logState == whole, "from the checkpoint at \(entry.last)",
                 sourceLocation: sourceLocation)
         }
     }
@@ -55,10 +56,10 @@ extension Cluster {
         disk.checkpoints.removeAll()
         guard count > 0 else { return }
         do {
-            let fold = try disk.fold(commits: count)
-            disk.checkpoints.append((fold.last, fold.encoded()[...]))
+            let logState = try disk.logState(commits: count)
+            disk.checkpoints.append((logState.last, logState.encoded()[...]))
         } catch {
-            Issue.record("the log can't be folded: \(error)")
+            Issue.record("the log can't be replayed: \(error)")
         }
     }
 }

@@ -16,14 +16,14 @@ struct HostileCheckpointTests {
         cluster.pass(.seconds(1))
         cluster.input(.leave, to: 2)
         cluster.run()
-        return try cluster.disk.fold(commits: cluster.disk.bodies.count).encoded()
+        return try cluster.disk.logState(commits: cluster.disk.bodies.count).encoded()
     }
 
     @Test func `a checkpoint cut at any byte is an error`() throws {
         let bytes = try sample()
         for length in bytes.indices {
             #expect(throws: WireError.self, "\(length) of \(bytes.count) bytes") {
-                try LogFold(checkpoint: bytes[..<length])
+                try LogState(checkpoint: bytes[..<length])
             }
         }
     }
@@ -34,9 +34,9 @@ struct HostileCheckpointTests {
         var messages = RandomMessages(seed: seed)
         let whole = try sample()
         func expectErrorOrFold(_ bytes: [UInt8]) {
-            guard let fold = try? LogFold(checkpoint: bytes[...]) else { return }
-            let again = try? LogFold(checkpoint: fold.encoded()[...])
-            #expect(again == fold, "seed \(seed): \(bytes)")
+            guard let logState = try? LogState(checkpoint: bytes[...]) else { return }
+            let again = try? LogState(checkpoint: logState.encoded()[...])
+            #expect(again == logState, "seed \(seed): \(bytes)")
         }
         for offset in whole.indices {
             for change in [1, 0x10, 0x80, 0xFF] as [UInt8] {
@@ -60,26 +60,26 @@ struct HostileCheckpointTests {
 
     @Test func `additions of a later version are skipped, unless they must be understood`() throws {
         let bytes = try sample()
-        let fold = try LogFold(checkpoint: bytes[...])
+        let logState = try LogState(checkpoint: bytes[...])
         let optional: [UInt8] = [0x07, 0x00, 2, 0, 0, 0, 9, 9]
-        #expect(try LogFold(checkpoint: (bytes + optional)[...]) == fold)
+        #expect(try LogState(checkpoint: (bytes + optional)[...]) == logState)
         let critical: [UInt8] = [0x07, 0x80, 2, 0, 0, 0, 9, 9]
         #expect(throws: WireError.unsupportedExtension(tag: 0x8007, at: bytes.count)) {
-            try LogFold(checkpoint: (bytes + critical)[...])
+            try LogState(checkpoint: (bytes + critical)[...])
         }
         var later = bytes
         later[4] += 1
-        #expect(throws: WireError.self) { try LogFold(checkpoint: later[...]) }
+        #expect(throws: WireError.self) { try LogState(checkpoint: later[...]) }
     }
 
     @Test func `a checkpoint whose sessions contradict each other is an error`() throws {
-        let fold = try LogFold(checkpoint: sample()[...])
-        let session = try #require(fold.sessions.all.first { $0.name?.text == "alpha" })
-        func expectRefused(_ change: (inout LogFold) -> Void, _ what: Comment) {
-            var changed = fold
+        let logState = try LogState(checkpoint: sample()[...])
+        let session = try #require(logState.sessions.all.first { $0.name?.text == "alpha" })
+        func expectRefused(_ change: (inout LogState) -> Void, _ what: Comment) {
+            var changed = logState
             change(&changed)
             let bytes = changed.encoded()
-            #expect(throws: WireError.self, what) { try LogFold(checkpoint: bytes[...]) }
+            #expect(throws: WireError.self, what) { try LogState(checkpoint: bytes[...]) }
         }
         func copy(
             _ incarnation: Incarnation, _ nonce: Nonce, _ name: Name?
@@ -103,6 +103,6 @@ struct HostileCheckpointTests {
     }
 }
 
-extension LogFold {
+extension LogState {
     fileprivate var incarnationAfterEnd: Incarnation { Incarnation(last.rawValue + 1) }
 }

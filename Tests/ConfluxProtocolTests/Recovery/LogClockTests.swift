@@ -72,7 +72,7 @@ struct LogClockTests {
         #expect((708...711).contains(clocks.shown) && clocks.ascends)
     }
 
-    @Test func `a log that ends in the future is reported when its tenure begins`() {
+    @Test func `a log that ends in the future is reported when its term begins`() {
         var clocks = Clocks(lastInLog: 1_000 + 86_400)
         clocks.pass(.seconds(8))
         #expect(clocks.changes == [.behind(by: .seconds(86_400))])

@@ -97,7 +97,7 @@ struct StandbyScenarios {
         #expect(cluster.sequencer != nil)
     }
 
-    @Test func `a deposed sequencer says bye, and sends nothing else for its tenure`() {
+    @Test func `a deposed sequencer says bye, and sends nothing else for its term`() {
         var cluster = started()
         cluster.isDiskSlow = true
         cluster.isConfirmSlow = true
@@ -120,7 +120,7 @@ struct StandbyScenarios {
         let hello = Hello(
             request: 9, nonce: Identifier(high: 1, low: 9), name: nil, role: .observer)
         for input in [
-            .appended, .published, .tenureConfirmed, .subscribed, .tick, .drained,
+            .appended, .published, .termConfirmed, .subscribed, .tick, .drained,
             .received(
                 .hello(hello), by: Speaker(epoch: cluster.disk.epoch, session: .none),
                 from: connection, as: .anybody),
@@ -131,15 +131,15 @@ struct StandbyScenarios {
         #expect(machine?.nextDeadline == nil)
     }
 
-    // MARK: Folds that are already known
+    // MARK: States of the log that are already known
 
-    /// What a new tenure reads if it already has the fold of the log's first commits.
+    /// What a new term reads if it already has the state of the log's first commits.
     private func recovery(
-        of disk: Cluster.Disk, knowing fold: LogFold
-    ) throws -> (read: [LogRecovery.Demand], fold: LogFold) {
+        of disk: Cluster.Disk, knowing logState: LogState
+    ) throws -> (read: [LogRecovery.Demand], logState: LogState) {
         var recovery = LogRecovery(
             log: disk.id, through: disk.last, in: disk.lastEpoch, floor: disk.floor,
-            goingOnFrom: KnownFold(fold: fold, checkpoint: nil))
+            goingOnFrom: KnownLogState(logState: logState, checkpoint: nil))
         var read: [LogRecovery.Demand] = []
         while recovery.demand != .nothing {
             read.append(recovery.demand)
@@ -150,31 +150,31 @@ struct StandbyScenarios {
             case .nothing: break
             }
         }
-        return (read, recovery.fold)
+        return (read, recovery.logState)
     }
 
-    @Test func `a fold that has followed the log to its end needs no reading`() throws {
+    @Test func `a logState that has followed the log to its end needs no reading`() throws {
         let disk = history()
-        let whole = try disk.fold(commits: disk.bodies.count)
+        let whole = try disk.logState(commits: disk.bodies.count)
         let found = try recovery(of: disk, knowing: whole)
         #expect(found.read.isEmpty)
-        #expect(found.fold == whole)
+        #expect(found.logState == whole)
     }
 
-    @Test func `after a fold only new entries are read`() throws {
+    @Test func `after a logState only new entries are read`() throws {
         let disk = history()
-        let known = try disk.fold(commits: 2)
+        let known = try disk.logState(commits: 2)
         let found = try recovery(of: disk, knowing: known)
         #expect(found.read == [.entries(from: known.last.next)])
-        #expect(try found.fold == disk.fold(commits: disk.bodies.count))
+        #expect(try found.logState == disk.logState(commits: disk.bodies.count))
     }
 
-    @Test func `a fold of a lost end is set aside, and the log is read instead`() throws {
+    @Test func `a logState of a lost end is set aside, and the log is read instead`() throws {
         let disk = history()
-        // Meanwhile another tenure has assigned the same numbers.
+        // Meanwhile another term has assigned the same numbers.
         var lost = disk
         lost.bodies.removeLast(2)
-        let known = try lost.fold(commits: lost.bodies.count)
+        let known = try lost.logState(commits: lost.bodies.count)
         var other = Cluster()
         other.disk = lost
         other.disk.bodies.removeLast()
@@ -182,22 +182,22 @@ struct StandbyScenarios {
         other.addNode(8, named: "omega", store: "other")
         for text in ["x", "y", "z"] { other.dispatch([text], to: "other/*", from: 8) }
         let found = try recovery(of: other.disk, knowing: known)
-        #expect(try found.fold == other.disk.fold(commits: other.disk.bodies.count))
+        #expect(try found.logState == other.disk.logState(commits: other.disk.bodies.count))
         #expect(found.read.contains(.entries(from: SequenceNumber(1))))
     }
 
-    @Test func `a fold of another log, or beyond the end, is not used`() throws {
+    @Test func `a logState of another log, or beyond the end, is not used`() throws {
         let disk = history()
-        let foreign = LogFold(log: Identifier(high: 1, low: 1))
+        let foreign = LogState(log: Identifier(high: 1, low: 1))
         #expect(
-            try recovery(of: disk, knowing: foreign).fold
-                == disk.fold(commits: disk.bodies.count))
-        let whole = try disk.fold(commits: disk.bodies.count)
+            try recovery(of: disk, knowing: foreign).logState
+                == disk.logState(commits: disk.bodies.count))
+        let whole = try disk.logState(commits: disk.bodies.count)
         var shorter = disk
         shorter.bodies.removeLast()
         #expect(
-            try recovery(of: shorter, knowing: whole).fold
-                == shorter.fold(commits: shorter.bodies.count))
+            try recovery(of: shorter, knowing: whole).logState
+                == shorter.logState(commits: shorter.bodies.count))
     }
 
     private func history() -> Cluster.Disk {

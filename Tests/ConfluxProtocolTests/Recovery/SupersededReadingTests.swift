@@ -3,7 +3,7 @@ import Testing
 
 @testable import ConfluxProtocol
 
-/// A newer tenure may change the log while an older one reads it.
+/// A newer term may change the log while an older one reads it.
 struct SupersededReadingTests {
     /// A sequencer that reads a log, whose first commits are discarded meanwhile.
     private func reading() -> (machine: SequencerMachine, effects: [SequencerEffect]) {
@@ -26,14 +26,14 @@ struct SupersededReadingTests {
     }
 
     @Test(arguments: [true, false])
-    func `a log that looks damaged is so only if it confirms the tenure that reads it`(
+    func `a log that looks damaged is so only if it confirms the term that reads it`(
         _ isSuperseded: Bool
     ) {
         var (machine, effects) = reading()
-        #expect(effects == [.confirmTenure])
+        #expect(effects == [.confirmTerm])
         effects.removeAll()
         machine.handle(
-            isSuperseded ? .logFailed(.superseded) : .tenureConfirmed,
+            isSuperseded ? .logFailed(.superseded) : .termConfirmed,
             at: Moment(monotonic: .zero, wall: Timestamp(0)), into: &effects)
         guard case .end(let end)? = effects.last, effects.count == 1 else {
             Issue.record("it went on: \(effects)")

@@ -86,7 +86,7 @@ struct AdmissionScenarios {
         }
     }
 
-    @Test func `a stuck majority slows nobody in the next tenure, or when it returns`() {
+    @Test func `a stuck majority slows nobody in the next term, or when it returns`() {
         var cluster = cluster(of: 3)
         for id in [2, 3] { cluster.nodes[id]?.isStuck = true }
         dispatch(20, in: &cluster, over: .seconds(8))

@@ -23,7 +23,7 @@ struct BarrierScenarios {
         #expect(cluster.nodes[2]?.reached[100] == .due(cluster.disk.last))
     }
 
-    @Test func `a node that hosts nothing passes a barrier once the tenure is confirmed`() {
+    @Test func `a node that hosts nothing passes a barrier once the term is confirmed`() {
         var cluster = Cluster.twoNodes()
         cluster.addNode(3)
         cluster.isConfirmSlow = true
@@ -64,7 +64,7 @@ struct BarrierScenarios {
         cluster.input(.barrier(request: 1), to: 2)
         cluster.run()
 
-        // A newer tenure begins on the same disk, where another node gets a receipt.
+        // A newer term begins on the same disk, where another node gets a receipt.
         var rival = Cluster()
         rival.disk = cluster.disk
         rival.startSequencer()
@@ -79,7 +79,7 @@ struct BarrierScenarios {
         #expect(cluster.ends == [.superseded])
         #expect(cluster.nodes[2]?.reached.isEmpty == true)
 
-        // The node finds the newer tenure, asks it, and then reads the action that was committed there.
+        // The node finds the newer term, asks it, and then reads the action that was committed there.
         cluster.isConfirmSlow = false
         cluster.restartSequencer()
         cluster.pass(.seconds(1))
@@ -105,7 +105,7 @@ struct BarrierScenarios {
         #expect(barriers(cluster, of: 2) >= 2)
     }
 
-    @Test func `a barrier whose number is known is not requested again in a new tenure`() {
+    @Test func `a barrier whose number is known is not requested again in a new term`() {
         var cluster = Cluster.twoNodes()
         cluster.dispatch(["1"], to: "list/*", from: 1)
         // From now on nothing reaches the node by the feed or by fetching.

@@ -128,7 +128,7 @@ struct Cluster {
         claimAndRead()
     }
 
-    /// A tenure begins, with the saved checkpoints.
+    /// A term begins, with the saved checkpoints.
     mutating func claimAndRead() {
         disk.epoch = disk.epoch.raised(by: 1)
         nonces += 1
@@ -213,7 +213,7 @@ struct Cluster {
             }
         case .read(let job): handle(.read(job, read(job)))
         case .makeRoom: checkpointsWanted += 1
-        case .confirmTenure:
+        case .confirmTerm:
             waitingConfirms += 1
             if !isConfirmSlow { answerConfirm() }
         case .bar(let key, let pause): bars.append((key, pause))
@@ -244,11 +244,11 @@ struct Cluster {
         }
     }
 
-    /// The log checks whether the tenure is the newest, and answers.
+    /// The log checks whether the term is the newest, and answers.
     mutating func answerConfirm() {
         waitingConfirms -= 1
         handle(
-            sequencer?.epoch == disk.epoch ? .tenureConfirmed : .logFailed(.superseded))
+            sequencer?.epoch == disk.epoch ? .termConfirmed : .logFailed(.superseded))
     }
 
     /// The message as a sequencer would send it whose log begins at `floor`.

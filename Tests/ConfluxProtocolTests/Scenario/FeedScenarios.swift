@@ -241,7 +241,7 @@ struct FeedScenarios {
         #expect(cluster.nodes[2]?.bridgedTexts.map { $0.last } == ["a", "b", "c", "d"])
     }
 
-    /// The node has a receipt that another process got from the next tenure.
+    /// The node has a receipt that another process got from the next term.
     @Test func `a node that knows of an entry before its sequencer does has lost nothing`() throws {
         var cluster = bridgedWithoutStore()
         cluster.isDiskSlow = true
@@ -377,7 +377,7 @@ struct FeedScenarios {
         cluster.nodes[2]?.bridge("bus")
         let open = cluster.nodes[2]?.takeInput()
         cluster.input(try #require(open), to: 2)
-        // The beat with which the feed welcomes subscribers is fixed when the tenure begins.
+        // The beat with which the feed welcomes subscribers is fixed when the term begins.
         let beat = Beat(log: cluster.disk.id, last: SequenceNumber(1), floor: SequenceNumber(1))
         cluster.input(.beaten(beat, epoch: Epoch(1)), to: 2)
         cluster.pass(.milliseconds(300))

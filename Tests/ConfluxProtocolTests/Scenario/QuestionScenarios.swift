@@ -206,7 +206,7 @@ struct QuestionScenarios {
         #expect(cluster.nodes[3]?.answers.map(\.isLast) == [true])
     }
 
-    @Test func `an answer to a question of an earlier tenure does not answer another question`()
+    @Test func `an answer to a question of an earlier term does not answer another question`()
         throws
     {
         var cluster = started()

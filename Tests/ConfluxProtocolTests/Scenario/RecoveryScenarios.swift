@@ -97,7 +97,7 @@ struct RecoveryScenarios {
         let copy = cluster.disk
         cluster.restartSequencer()
         cluster.dispatch(["lost"], to: "list/*", from: 1)
-        // The log is restored from a copy that is two tenures old, and answers slowly.
+        // The log is restored from a copy that is two terms old, and answers slowly.
         cluster.killSequencer()
         cluster.restartSequencer()
         cluster.killSequencer()
@@ -239,7 +239,7 @@ struct RecoveryScenarios {
 
     @Test func `a superseded sequencer adopts no history from a node that knows more`() {
         var cluster = Cluster.twoNodes()
-        // Another tenure has begun, and a third sequencer has given its entries to a node.
+        // Another term has begun, and a third sequencer has given its entries to a node.
         cluster.disk.epoch = Epoch(2)
         let mark = HistoryMark(
             log: cluster.disk.id, sequence: SequenceNumber(50), epoch: Epoch(2), claim: .none)
@@ -261,7 +261,7 @@ struct RecoveryScenarios {
         #expect(!cluster.published.contains(where: isWelcome))
     }
 
-    @Test func `a late welcome of an ended tenure is ignored`() {
+    @Test func `a late welcome of an ended term is ignored`() {
         var cluster = Cluster.twoNodes()
         // The node hosts nothing, so that no history contradicts the welcome.
         cluster.addNode(3)

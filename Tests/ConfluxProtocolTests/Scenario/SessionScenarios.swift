@@ -5,7 +5,7 @@ import Testing
 
 /// Sessions, presence, names and restarts.
 struct SessionScenarios {
-    @Test func `a tenure begins with its claim, a session with its joined entry`() throws {
+    @Test func `a term begins with its claim, a session with its joined entry`() throws {
         var cluster = Cluster()
         cluster.startSequencer()
         cluster.addNode(1, named: "alpha")
@@ -381,7 +381,7 @@ struct SessionScenarios {
         #expect(cluster.nodes[3]?.machine.live == last)
     }
 
-    @Test func `a sequencer that learns of a newer tenure asks its log`() {
+    @Test func `a sequencer that learns of a newer term asks its log`() {
         var cluster = Cluster.twoNodes()
         cluster.handle(
             .received(

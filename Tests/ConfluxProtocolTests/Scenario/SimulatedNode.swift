@@ -38,11 +38,11 @@ struct SimulatedNode {
     /// The bridged states, by the requests that opened them. `attachedStates` has those whose stores get the feed.
     private var bridges: [UInt64: Name] = [:]
     var attachedStates: Set<Name> = []
-    var outcomes: [UInt64: ActionOutcome.Fate] = [:]
+    var outcomes: [UInt64: ActionOutcome.Status] = [:]
     var opened: [UInt64: OpenOutcome] = [:]
     var reached: [UInt64: ReachOutcome] = [:]
     /// Outcomes and numbers that are known, but wait for replicas.
-    var held: [UInt64: ActionOutcome.Fate] = [:]
+    var held: [UInt64: ActionOutcome.Status] = [:]
     var due: [UInt64: SequenceNumber] = [:]
     /// How far the node has applied.
     var progress = ApplyProgress()
@@ -294,11 +294,11 @@ struct SimulatedNode {
             #expect(
                 outcomes[counter] == nil && held[counter] == nil,
                 "node \(id): two outcomes of \(counter)")
-            var fate = outcome.fate
-            if case .committed(let log, let first, let epoch, let time) = fate {
-                fate = .committed(log, first.advanced(by: offset), epoch, time)
+            var status = outcome.status
+            if case .committed(let log, let first, let epoch, let time) = status {
+                status = .committed(log, first.advanced(by: offset), epoch, time)
             }
-            held[counter] = fate
+            held[counter] = status
         }
     }
 
@@ -312,8 +312,8 @@ struct SimulatedNode {
     }
 
     private mutating func tellReached() {
-        for (counter, fate) in held {
-            if case .committed(_, let sequence, _, _) = fate {
+        for (counter, status) in held {
+            if case .committed(_, let sequence, _, _) = status {
                 let target = targets[counter]
                 let concerned = wanted.filter {
                     target == .store($0) || target == .state($0.state)

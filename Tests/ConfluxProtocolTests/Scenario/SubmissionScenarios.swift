@@ -205,7 +205,7 @@ struct SubmissionScenarios {
         #expect(cluster.disk.last == last)
     }
 
-    @Test func `messages for a session of another tenure do not belong to the present one`()
+    @Test func `messages for a session of another term do not belong to the present one`()
         throws
     {
         var cluster = Cluster.twoNodes()

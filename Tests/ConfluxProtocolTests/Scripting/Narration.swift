@@ -76,7 +76,7 @@ struct Narration {
         case .read(let job):
             Self.line("sequencer → log", "read \(words(of: job.subject)) for \(node)")
         case .makeRoom: Self.line("sequencer → log", "make checkpoints at the end")
-        case .confirmTenure: Self.line("sequencer → log", "confirm the tenure")
+        case .confirmTerm: Self.line("sequencer → log", "confirm the term")
         case .reloadKeys: Self.line("sequencer", "reads the keys again")
         case .bar(let key, let pause): Self.line("sequencer", "bars \(key) for \(pause)")
         case .note(let note): Self.line("sequencer", "notes " + words(of: note))
@@ -300,7 +300,7 @@ struct Narration {
         case .attach(let subject): "attaches \(words(of: subject))"
         case .settle(let outcome):
             "tells \(Self.range(outcome.firstCounter, outcome.count)): "
-                + words(of: outcome.fate)
+                + words(of: outcome.status)
         case .opened(let request, .opened): "tells open \(request): opened"
         case .opened(let request, .failed(let code, _)): "tells open \(request): failed, \(code)"
         case .reach(let request, let outcome): "tells wait \(request): \(outcome)"
@@ -308,8 +308,8 @@ struct Narration {
         }
     }
 
-    private func words(of fate: ActionOutcome.Fate) -> String {
-        switch fate {
+    private func words(of status: ActionOutcome.Status) -> String {
+        switch status {
         case .committed(_, let sequence, let epoch, _): "at \(sequence) (epoch \(epoch))"
         case .rejected(let code, _): "rejected, \(code)"
         case .conflict(let version, _): "conflict with \(version.sequence)"

@@ -53,7 +53,7 @@ enum ScriptCommand: Equatable {
         ("disk answers|keeps", "they are answered, and no more; the disk has them, unanswered"),
         ("tail lost NUMBER", "the log loses its last commits, while the sequencer is dead"),
         ("log new", "the log is another one, while the sequencer is dead"),
-        ("log fails|superseded", "the log answers that the tenure can't go on"),
+        ("log fails|superseded", "the log answers that the term can't go on"),
         ("floor NUMBER", "below this the log answers no fetch"),
         ("checkpoint", "one of all that is in the log is saved"),
         ("tune NODE NAME NUMBER", "a setting of a node, before it joins"),

@@ -184,10 +184,12 @@ extension Cluster {
             case .nothing: break
             }
         }
-        guard recovery.fold.last > disk.checkpoints.last?.sequence ?? .zero else { return }
+        guard recovery.logState.last > disk.checkpoints.last?.sequence ?? .zero else { return }
         disk.checkpoints =
-            disk.checkpoints.suffix(1) + [(recovery.fold.last, recovery.fold.encoded()[...])]
-        handle(.checkpointSaved(recovery.fold.last))
+            disk.checkpoints.suffix(1) + [
+                (recovery.logState.last, recovery.logState.encoded()[...])
+            ]
+        handle(.checkpointSaved(recovery.logState.last))
         run()
     }
 

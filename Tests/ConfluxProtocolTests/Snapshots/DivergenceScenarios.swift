@@ -65,7 +65,7 @@ struct DivergenceScenarios {
         #expect(cluster.divergences.count { $0.path == nil } == 1)
     }
 
-    @Test func `a vote for a point of another tenure is not repeated`() throws {
+    @Test func `a vote for a point of another term is not repeated`() throws {
         var cluster = Cluster.eager()
         cluster.grow("list/*", by: 200, from: 1)
         cluster.restartSequencer()

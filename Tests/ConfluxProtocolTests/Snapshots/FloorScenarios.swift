@@ -20,7 +20,7 @@ struct FloorScenarios {
     /// Expects rule 20: no entry was discarded that somebody needs.
     private func expectNoneMissed(_ cluster: Cluster) throws {
         let floor = cluster.disk.floor
-        #expect(cluster.sequencer?.tenure.floor == floor)
+        #expect(cluster.sequencer?.term.floor == floor)
         if floor > SequenceNumber(1) {
             #expect(cluster.disk.checkpoints.count == 2)
             #expect(try floor <= #require(cluster.disk.checkpoints.first).sequence.next)
@@ -316,7 +316,7 @@ struct FloorScenarios {
         let floor = cluster.disk.floor
         cluster.restartFromDisk()
         #expect(cluster.base(of: "list") == base)
-        #expect(cluster.sequencer?.tenure.floor == floor)
+        #expect(cluster.sequencer?.term.floor == floor)
         try expectNoneMissed(cluster)
         cluster.addNode(3, store: "list")
         cluster.open("quiet", on: 3)

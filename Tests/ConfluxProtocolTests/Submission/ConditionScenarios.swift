@@ -156,10 +156,10 @@ struct ConditionScenarios {
         cluster.restartSequencer()
         cluster.pass(.seconds(1))
         let epoch = try #require(cluster.sequencer?.epoch)
-        // No tenure yet.
+        // No term yet.
         dispatch(["d"], since: first, epoch: Epoch(epoch.rawValue + 1), in: &cluster)
         #expect(conflict(4, in: cluster) == first)
-        // The log had that number in both tenures, and this one only in the second.
+        // The log had that number in both terms, and this one only in the second.
         dispatch(["e"], since: first, epoch: former, in: &cluster)
         let second = try #require(number(5, in: cluster))
         dispatch(["f"], since: second, epoch: former, in: &cluster)

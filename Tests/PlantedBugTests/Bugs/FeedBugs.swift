@@ -7,10 +7,10 @@ extension PlantedBug {
             name: "a beat without the last number", rule: 6,
             file: "ConfluxProtocol/Sequencer/Sessions/SequencerMachine+Presence.swift",
             original: """
-                            effects.append(.publishBeat(tenure.beat))
+                            effects.append(.publishBeat(term.beat))
                 """,
             planted: """
-                            var beat = tenure.beat
+                            var beat = term.beat
                             if PLANTED { beat.last = .zero }
                             effects.append(.publishBeat(beat))
                 """),

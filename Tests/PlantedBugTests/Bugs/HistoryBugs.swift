@@ -1,5 +1,5 @@
 extension PlantedBug {
-    /// Tenures, lost histories, and recovery at a start.
+    /// Terms, lost histories, and recovery at a start.
     static let history: [PlantedBug] = [
         PlantedBug(
             name: "a log that lost its tail is not noticed", rule: 2,
@@ -39,10 +39,10 @@ extension PlantedBug {
             name: "a higher epoch is answered without a look at the log", rule: 1,
             file: "ConfluxProtocol/Sequencer/Sessions/SequencerMachine+Session.swift",
             original: """
-                    guard known > tenure.epoch || isAhead else {
+                    guard known > term.epoch || isAhead else {
                 """,
             planted: """
-                    guard !PLANTED, known > tenure.epoch || isAhead else {
+                    guard !PLANTED, known > term.epoch || isAhead else {
                 """, fault: "breakConnection", world: "rivals"),
         PlantedBug(
             name: "a loss is believed of any hello's answer", rule: 2,
@@ -58,7 +58,7 @@ extension PlantedBug {
                 """),
         PlantedBug(
             name: "a checkpoint that forgets who left", rule: 20,
-            file: "ConfluxProtocol/Wire/Log/LogFold+Wire.swift",
+            file: "ConfluxProtocol/Wire/Log/LogState+Wire.swift",
             original: """
                             presence: presence, quietSince: .zero)
                 """,
@@ -68,7 +68,7 @@ extension PlantedBug {
                 """),
         PlantedBug(
             name: "a checkpoint without outcomes", rule: 20,
-            file: "ConfluxProtocol/Wire/Log/LogFold+Wire.swift",
+            file: "ConfluxProtocol/Wire/Log/LogState+Wire.swift",
             original: """
                         session.ledger = ledger
                 """,

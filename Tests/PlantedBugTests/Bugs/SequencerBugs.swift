@@ -21,8 +21,8 @@ extension PlantedBug {
                 """,
             planted: """
                     if PLANTED {
-                        tenure.land(
-                            through: pipeline.lastAdmitted, byteCount: 0, at: tenure.clock.last)
+                        term.land(
+                            through: pipeline.lastAdmitted, byteCount: 0, at: term.clock.last)
                     }
                     publishedAt = now.monotonic
                 """),
@@ -68,7 +68,7 @@ extension PlantedBug {
                         sessions.change(incarnation) {
                             $0.judge(
                                 count: UInt32(batch.firstCounter - expected), bytes: 0,
-                                fate: .rejected(.unrecorded, "planted"))
+                                status: .rejected(.unrecorded, "planted"))
                         }
                     }
                     guard PLANTED || batch.firstCounter <= expected else {
@@ -85,7 +85,7 @@ extension PlantedBug {
                             sessions.change(incarnation) {
                                 $0.judge(
                                     count: batch.count, bytes: 0,
-                                    fate: .rejected(.unrecorded, "planted"))
+                                    status: .rejected(.unrecorded, "planted"))
                             }
                         }
                 """),

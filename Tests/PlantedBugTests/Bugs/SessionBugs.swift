@@ -7,7 +7,7 @@ extension PlantedBug {
             name: "a submit makes a session", rule: 8,
             file: folder + "SequencerMachine+Session.swift",
             original: """
-                    guard let peer = connections[connection], speaker.epoch == tenure.epoch,
+                    guard let peer = connections[connection], speaker.epoch == term.epoch,
                 """,
             planted: """
                     if PLANTED, connections[connection] == nil,
@@ -15,7 +15,7 @@ extension PlantedBug {
                     {
                         return .member(someone)
                     }
-                    guard let peer = connections[connection], speaker.epoch == tenure.epoch,
+                    guard let peer = connections[connection], speaker.epoch == term.epoch,
                 """),
         PlantedBug(
             name: "welcomed before the session is in the log", rule: 8,
@@ -26,9 +26,9 @@ extension PlantedBug {
             planted: """
                 if PLANTED {
                     let early = Welcome(
-                        request: hello.request, log: tenure.log, claim: tenure.nonce,
+                        request: hello.request, log: term.log, claim: term.nonce,
                         incarnation: Incarnation(pipeline.lastAdmitted.next.rawValue),
-                        last: tenure.last, floor: tenure.floor, agreed: tenure.last, settled: 0,
+                        last: term.last, floor: term.floor, agreed: term.last, settled: 0,
                         lastCounter: 0, feed: settings.feed, limits: settings.limits)
                     effects.append(.send(.welcome(early), to: connection))
                 }
@@ -48,7 +48,7 @@ extension PlantedBug {
                 """),
         PlantedBug(
             name: "forgotten is taken for left", rule: 10,
-            file: "ConfluxProtocol/Sequencer/Recovery/LogFold.swift",
+            file: "ConfluxProtocol/Sequencer/Recovery/LogState.swift",
             original: """
                             sessions.remove(incarnation)
                 """,
@@ -90,14 +90,14 @@ extension PlantedBug {
             name: "a rejection overtakes the commits before it", rule: 9,
             file: folder + "OutcomeLedger.swift",
             original: """
-                        while index < records.count, records[index].fate != .pending {
+                        while index < records.count, records[index].status != .pending {
                 """,
             planted: """
-                        if PLANTED, let late = records[index...].last(where: { $0.fate != .pending }) {
+                        if PLANTED, let late = records[index...].last(where: { $0.status != .pending }) {
                             announced = late.last
                             return [late]
                         }
-                        while index < records.count, records[index].fate != .pending {
+                        while index < records.count, records[index].status != .pending {
                 """),
         PlantedBug(
             name: "a table of sessions without a bound", rule: 10,

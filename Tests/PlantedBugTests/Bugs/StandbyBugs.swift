@@ -4,7 +4,7 @@ extension PlantedBug {
     /// Several sequencers that share a log: the fences between them.
     static let standbys: [PlantedBug] = [
         PlantedBug(
-            name: "a tenure that was confirmed once is trusted for good", rule: 29,
+            name: "a term that was confirmed once is trusted for good", rule: 29,
             file: "ConfluxSequencer/LogWorker.swift",
             original: """
                         case .confirm:
@@ -16,32 +16,32 @@ extension PlantedBug {
                 """,
             world: "standbys"),
         PlantedBug(
-            name: "an answer to the tenure before is trusted", rule: 47,
-            file: "ConfluxSequencer/Serving/TenureGate.swift",
+            name: "an answer to the term before is trusted", rule: 47,
+            file: "ConfluxSequencer/Serving/TermGate.swift",
             original: """
-                tenure == newest && !isStandingBy
+                term == newest && !isStandingBy
                 """,
             planted: """
-                PLANTED || tenure == newest && !isStandingBy
+                PLANTED || term == newest && !isStandingBy
                 """,
             world: "standbys"),
         PlantedBug(
             name: "an append does not compare the claim", rule: 1, file: log,
             original: """
-                                .value(layout.epoch, tenure.claim.value(at: layout.epoch)),
-                                .value(layout.end, tenure.end.value(at: layout.end)),
+                                .value(layout.epoch, term.claim.value(at: layout.epoch)),
+                                .value(layout.end, term.end.value(at: layout.end)),
                             ],
                 """,
             planted: """
-                                .value(layout.epoch, tenure.claim.value(at: layout.epoch)),
-                                .value(layout.end, tenure.end.value(at: layout.end)),
+                                .value(layout.epoch, term.claim.value(at: layout.epoch)),
+                                .value(layout.end, term.end.value(at: layout.end)),
                             ].suffix(PLANTED ? 1 : 2),
                 """,
             world: "standbys"),
         PlantedBug(
             name: "an append does not compare the end of the log", rule: 1, file: log,
             original: """
-                        let record = EtcdRecord(commits, behind: tenure.end.hash)
+                        let record = EtcdRecord(commits, behind: term.end.hash)
                         try writeParts(of: record, commits)
                         let end = EtcdEnd(last: record.last, epoch: record.epoch, hash: record.hash)
                         let value = record.value
@@ -50,14 +50,14 @@ extension PlantedBug {
                                 comparisons: [
                 """,
             planted: """
-                        let record = EtcdRecord(commits, behind: tenure.end.hash)
+                        let record = EtcdRecord(commits, behind: term.end.hash)
                         try writeParts(of: record, commits)
                         let end = EtcdEnd(last: record.last, epoch: record.epoch, hash: record.hash)
                         let value = record.value
                         let answer = try transact(
                             EtcdTransaction(
                                 comparisons: PLANTED ? [
-                                    .value(layout.epoch, tenure.claim.value(at: layout.epoch))
+                                    .value(layout.epoch, term.claim.value(at: layout.epoch))
                                 ] : [
                 """,
             world: "standbys"),
@@ -74,14 +74,14 @@ extension PlantedBug {
             name: "what lies beside the commits is changed without comparing", rule: 1, file: log,
             original: """
                                 comparisons: [
-                                    .value(layout.epoch, tenure.claim.value(at: layout.epoch)),
-                                    .value(key, tenure.change.value(at: key)),
+                                    .value(layout.epoch, term.claim.value(at: layout.epoch)),
+                                    .value(key, term.change.value(at: key)),
                                 ], success: operations
                 """,
             planted: """
                                 comparisons: PLANTED ? [] : [
-                                    .value(layout.epoch, tenure.claim.value(at: layout.epoch)),
-                                    .value(key, tenure.change.value(at: key)),
+                                    .value(layout.epoch, term.claim.value(at: layout.epoch)),
+                                    .value(key, term.change.value(at: key)),
                                 ], success: operations
                 """,
             world: "standbys"),

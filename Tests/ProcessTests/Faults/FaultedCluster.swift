@@ -168,10 +168,10 @@ import Spawning
             for load in briefLoads {
                 audits.append(try await LoadAudit(load, isWhole: false))
             }
-            let (actions, tenures) = try await site.audit(
+            let (actions, terms) = try await site.audit(
                 audits, at: sequencer.address, in: Self.workerNames, within: .seconds(120))
-            guard tenures == 1 + sequencersKilled else {
-                throw Failure("\(tenures) tenures after \(sequencersKilled) kills")
+            guard terms == 1 + sequencersKilled else {
+                throw Failure("\(terms) terms after \(sequencersKilled) kills")
             }
             for worker in workers where !worker.child.isRunning {
                 throw Failure("\(worker.name) ended by itself:\n\(worker.child.report)")

@@ -121,11 +121,11 @@ extension Site {
     /// Replays the whole log, and compares it with the loads, and then the document of each node with the
     /// replayed document. Entries that don't concern a document are given to `take`.
     ///
-    /// - Returns: How many actions and how many tenures the log has.
+    /// - Returns: How many actions and how many terms the log has.
     func audit(
         _ audits: [LoadAudit], at address: String, in nodes: [String],
         within limit: Duration = .seconds(60), other take: (LogLine) throws -> Void = { _ in }
-    ) async throws -> (actions: Int, tenures: Int) {
+    ) async throws -> (actions: Int, terms: Int) {
         let path = path("log-\(UUID().uuidString).ndjson")
         let child = try start(["log", "--json", "--connect", address], output: .file(path))
         guard try await child.end(within: limit) == .exited(0) else { throw Failure(child.report) }

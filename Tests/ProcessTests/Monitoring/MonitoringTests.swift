@@ -81,7 +81,7 @@ struct MonitoringTests {
             }
             for (name, least) in [
                 ("conflux_ready", 1), ("conflux_sequencer_serving", 1),
-                ("conflux_sequencer_tenures_total", 1), ("conflux_sequencer_replicas", 1),
+                ("conflux_sequencer_terms_total", 1), ("conflux_sequencer_replicas", 1),
                 ("conflux_sequencer_log_file_bytes", 4_096),
                 ("conflux_sequencer_log_free_bytes", 1),
                 ("conflux_process_resident_memory_bytes", 1_048_576),

@@ -10,7 +10,7 @@ a node that is silent for long has left.
     client.wait(lambda: added.outcome is not None)
     client.close()
 
-Facts about a connection hold until the next one. A session outlives connections and tenures of the
+Facts about a connection hold until the next one. A session outlives connections and terms of the
 sequencer, and every batch without an outcome is submitted again after each welcome.
 """
 
@@ -324,7 +324,7 @@ class Client:
         getattr(self, f"hear_{frame.kind}")(frame)
 
     def is_current(self, frame):
-        """Whether a message is of the welcome's tenure. A later tenure is a reason to say hello."""
+        """Whether a message is of the welcome's term. A later term is a reason to say hello."""
         if frame.epoch > self.epoch and not self.awaits_welcome:
             self.say_hello()
         return frame.epoch == self.epoch and not self.awaits_welcome
@@ -743,7 +743,7 @@ class Client:
             self.take([frame.value])
 
     def hear_of_feed(self, frame):
-        """Whether a message of the feed counts: it must be of the welcome's log and tenure."""
+        """Whether a message of the feed counts: it must be of the welcome's log and term."""
         if frame.value["log"] != self.log or not self.is_current(frame):
             return False
         self.is_proven, self.heard_at = True, time.monotonic()

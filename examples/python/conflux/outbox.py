@@ -58,7 +58,7 @@ class Outbox:
         self.next_counter = 1
         self.settled = 0
         self.batches = []
-        #: How many batches, counted from the first, were submitted in this tenure.
+        #: How many batches, counted from the first, were submitted in this term.
         self.submitted = 0
         self.open = {}
         #: There was no room: batches from this counter on are submitted again at the next beat.

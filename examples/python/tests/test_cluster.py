@@ -138,7 +138,7 @@ class ClusterTests(unittest.TestCase):
         self.cluster.sequencer.kill()
         shutil.rmtree(self.cluster.log)
         os.rename(copy, self.cluster.log)
-        # The lost tenure may have had a higher epoch than the next one.
+        # The lost term may have had a higher epoch than the next one.
         self.cluster.restart()
         client.wait(lambda: counter.is_open and counter.state.count == 5)
         kept = client.dispatch(STORE, add(20))

@@ -2,7 +2,7 @@ import CPartner
 import ConfluxNode
 import Foundation
 
-/// An action of opaque bytes: its producer, its index, and filling.
+/// An action of opaque bytes: its producer, its index, and gathered.
 protocol OpaqueAction: Codable, Sendable {
     static var form: OpaqueForm { get }
 

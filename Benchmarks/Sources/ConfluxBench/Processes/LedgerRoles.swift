@@ -133,7 +133,7 @@ private final class KeptTally: Sendable {
                 kept.checkpointBytes = bytes
             case .note(.snapshotFailed(let place, let reason)):
                 kept.failures.append("snapshot at \(place.sequence): \(reason)")
-            case .checkpointFailed(let message), .tenureFailed(let message, _):
+            case .checkpointFailed(let message), .termFailed(let message, _):
                 kept.failures.append(message)
             default: break
             }

@@ -47,7 +47,7 @@ struct PretendedSequencer {
         lastEpoch = epoch
     }
 
-    /// Begins another tenure of a log that lost its last commits, or of another log.
+    /// Begins another term of a log that lost its last commits, or of another log.
     mutating func restart(losing count: Int, ofAnotherLog isOther: Bool) {
         epoch = epoch.raised(by: 1)
         frames.removeLast(min(count, frames.count))
@@ -157,7 +157,7 @@ struct PretendedSequencer {
                     beatInterval: .milliseconds(100), silenceMax: .seconds(10))))
     }
 
-    /// Each tenure has its own epoch. So the last common entry of a history and the log is the end of the last
+    /// Each term has its own epoch. So the last common entry of a history and the log is the end of the last
     /// commit that is not of a later epoch.
     private func agreed(with mark: HistoryMark) -> SequenceNumber {
         guard mark.log == log else { return .zero }

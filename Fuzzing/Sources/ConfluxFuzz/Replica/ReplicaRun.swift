@@ -138,7 +138,7 @@ struct ReplicaRun {
         waiting.insert(request)
         if let receipt {
             receipts[request] = receipt
-            // Of the present tenure, whose number is known, or of another one, for which the node asks.
+            // Of the present term, whose number is known, or of another one, for which the node asks.
             let epoch = request.isMultiple(of: 2) ? sequencer.epoch : Epoch(1)
             let awaited = Receipt(
                 log: sequencer.log, epoch: epoch, sequence: receipt, timestamp: Timestamp(0))

@@ -4,7 +4,7 @@ import ConfluxVocabulary
 @testable import ConfluxProtocol
 
 /// A sequencer, its log and its connections, driven by the dice. Whatever is decided, everything that it
-/// writes and sends must be consistent, and the next tenure must be able to use its log.
+/// writes and sends must be consistent, and the next term must be able to use its log.
 struct SequencerRun {
     var dice: Dice
     private(set) var machine: SequencerMachine
@@ -23,7 +23,7 @@ struct SequencerRun {
     private var hasEnded = false
     /// The session to which each connection was welcomed.
     private var owners: [ConnectionID: Incarnation] = [:]
-    /// The counters that were rejected in this tenure.
+    /// The counters that were rejected in this term.
     private var rejected: [Incarnation: RangeSet<UInt64>] = [:]
 
     init(_ dice: Dice) {
@@ -76,10 +76,10 @@ struct SequencerRun {
 
     private var claim: Nonce { Identifier(high: 99, low: log.epoch.rawValue) }
 
-    // MARK: Tenures
+    // MARK: Terms
 
     private mutating func begin() {
-        log.beginTenure()
+        log.beginTerm()
         machine = SequencerMachine(settings: Self.settings)
         underWay = nil
         unpublished = []
@@ -103,7 +103,7 @@ struct SequencerRun {
         begin()
     }
 
-    /// The log answers, and the tenure serves.
+    /// The log answers, and the term serves.
     mutating func land() {
         guard let append = underWay else { return }
         underWay = nil
@@ -133,13 +133,13 @@ struct SequencerRun {
         }
     }
 
-    /// Checks that the next tenure can use the log, whatever nodes did.
+    /// Checks that the next term can use the log, whatever nodes did.
     mutating func finish() {
         settle()
         restart(losing: false)
         land()
         require(
-            machine.phase == .serving, "a tenure over its own log is \(machine.phase)")
+            machine.phase == .serving, "a term over its own log is \(machine.phase)")
     }
 
     // MARK: Inputs
@@ -249,10 +249,10 @@ struct SequencerRun {
     /// A state of more than one part.
     private static let honestState = [UInt8](repeating: 0x5B, count: 1_500)
 
-    mutating func confirmTenure() {
+    mutating func confirmTerm() {
         guard isConfirming else { return }
         isConfirming = false
-        handle(.tenureConfirmed)
+        handle(.termConfirmed)
     }
 
     mutating func handle(_ input: SequencerInput) {
@@ -261,7 +261,7 @@ struct SequencerRun {
         let moment = Moment(monotonic: now, wall: Timestamp(1_000 + seconds))
         machine.handle(input, at: moment, into: &effects)
         if isTraced { print("\(now): \(input)", effects.map { "    \($0)" }, separator: "\n") }
-        require(!hasEnded || effects.isEmpty, "an ended tenure goes on: \(effects)")
+        require(!hasEnded || effects.isEmpty, "an ended term goes on: \(effects)")
         if !hasEnded { machine.checkBounds() }
         for effect in effects { perform(effect) }
     }
@@ -322,7 +322,7 @@ struct SequencerRun {
                 handle(.read(job, .snapshot(chunk)))
             }
         case .makeRoom: break
-        case .confirmTenure:
+        case .confirmTerm:
             require(!isConfirming, "asks twice for one confirmation")
             isConfirming = true
         case .bar(let key, let pause):

@@ -94,12 +94,12 @@ extension SequencerRun {
         case 12: pass(.milliseconds(dice.below(256)))
         case 13: pass(.milliseconds(dice.below(256) * 30))
         case 14: answerFetch()
-        case 15: confirmTenure()
+        case 15: confirmTerm()
         case 16: take(dice.bytes(upTo: 40)[...], from: connection())
         case 17: handle(dice.flag() ? .subscribed : .disconnected(connection()))
         case 18:
             if dice.flag() { restart(losing: dice.flag()) } else { rejoin() }
-        default: endTenure()
+        default: endTerm()
         }
     }
 
@@ -225,16 +225,16 @@ extension SequencerRun {
         say(.hello(hello), from: connection())
     }
 
-    private mutating func endTenure() {
+    private mutating func endTerm() {
         switch dice.below(6) {
         case 0: handle(.logFailed(.logFailed("the disk is gone")))
         case 1: handle(.logFailed(.superseded))
         case 2: handle(.stop)
         default: return
         }
-        // A stopping tenure commits what it admitted, and then ends.
+        // A stopping term commits what it admitted, and then ends.
         while machine.phase == .stopping { land() }
-        require(machine.phase == .ended, "a tenure that is to end is \(machine.phase)")
+        require(machine.phase == .ended, "a term that is to end is \(machine.phase)")
         restart(losing: dice.flag())
         settle()
     }

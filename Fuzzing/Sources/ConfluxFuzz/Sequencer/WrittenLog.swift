@@ -28,11 +28,11 @@ struct WrittenLog {
     /// The highest number of an entry that concerns each store. `frozen` has the frozen stores.
     private(set) var stamps: [StoreName: SequenceNumber] = [:]
     private var frozen: Set<StoreName> = []
-    /// The last two checkpoints that the sequencer was told of in this tenure.
+    /// The last two checkpoints that the sequencer was told of in this term.
     var toldCheckpoints: [SequenceNumber] = []
     /// The checkpoints in ascending order.
     private var checkpoints: [(last: SequenceNumber, bytes: Bytes)] = []
-    private var fold = LogFold(log: Identifier(high: 7, low: 1))
+    private var logState = LogState(log: Identifier(high: 7, low: 1))
 
     /// Checks rules 1, 2, 8, 9, 13, 15 and 16, as a reader of the log sees them.
     mutating func append(_ append: Append) {
@@ -44,7 +44,7 @@ struct WrittenLog {
         let frame = added.frame
         require(frame.count <= WireLimits.standard.frameBytesMax, "\(frame.count) bytes")
         let commit = certain { try Commit.decode(body: frame.dropFirst(Frame.size)) }
-        require(commit.log == id && commit.epoch == epoch, "of another tenure: \(commit)")
+        require(commit.log == id && commit.epoch == epoch, "of another term: \(commit)")
         require(commit.predecessor == lastEpoch, "does not follow \(lastEpoch): \(commit)")
         require(commit.first == last.next, "\(commit.first) does not follow \(last)")
         require(commit.first == added.first && commit.last == added.last, "\(added)")
@@ -68,20 +68,22 @@ struct WrittenLog {
         check(commit)
     }
 
-    /// Checks rule 20: a checkpoint is the fold of the log, and decodes to the same.
+    /// Checks rule 20: a checkpoint is the state of the log, and decodes to the same.
     private mutating func check(_ commit: Commit) {
-        do { try fold.apply(commit, byteCount: bodies.last?.count ?? 0) } catch {
+        do { try logState.apply(commit, byteCount: bodies.last?.count ?? 0) } catch {
             fail("the log does not follow itself: \(error)")
         }
-        let bytes = Bytes(fold.encoded())
-        require(certain { try LogFold(checkpoint: bytes) } == fold, "a fold reads back otherwise")
+        let bytes = Bytes(logState.encoded())
+        require(
+            certain { try LogState(checkpoint: bytes) } == logState,
+            "a logState reads back otherwise")
         guard bodies.count.isMultiple(of: 4) else { return }
         checkpoints.append((commit.last, bytes))
     }
 
     /// Saves a checkpoint at the end of the log.
     mutating func saveCheckpoint() -> SequenceNumber {
-        if checkpoints.last?.last != last { checkpoints.append((last, Bytes(fold.encoded()))) }
+        if checkpoints.last?.last != last { checkpoints.append((last, Bytes(logState.encoded()))) }
         toldCheckpoints = toldCheckpoints.suffix(1) + [last]
         return last
     }
@@ -177,7 +179,7 @@ struct WrittenLog {
         unfinished[store] = nil
     }
 
-    mutating func beginTenure() {
+    mutating func beginTerm() {
         epoch = epoch.raised(by: 1)
         unfinished = [:]
         toldCheckpoints = []

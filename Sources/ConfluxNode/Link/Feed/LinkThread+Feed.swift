@@ -60,7 +60,7 @@ extension LinkThread {
             switch event {
             case .connected:
                 // The first connection belongs to the welcome that named the feed. What another address brings counts
-                // only after another welcome (rule 4): it may lag, or pass on what another tenure published.
+                // only after another welcome (rule 4): it may lag, or pass on what another term published.
                 if self.feed?.wasConnected == true || endpoint != feed.choice.addresses[0] {
                     perform(.feedReconnected)
                 }

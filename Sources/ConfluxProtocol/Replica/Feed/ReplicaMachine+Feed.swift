@@ -72,7 +72,7 @@ extension ReplicaMachine {
         if !wasFollowing {
             if isDisconnected { reconnect(into: &effects) }
             if live == nil {
-                // The beat that begins a subscription may be as old as the tenure: the welcome may
+                // The beat that begins a subscription may be as old as the term: the welcome may
                 // know of more.
                 let present = max(last, welcome?.last ?? last)
                 let start = followFrom.map { SequenceNumber(max($0.rawValue, 1) - 1) } ?? present
@@ -134,7 +134,7 @@ extension ReplicaMachine {
                 learn(
                     ActionOutcome(
                         firstCounter: batch.firstCounter, count: batch.count,
-                        fate: .committed(
+                        status: .committed(
                             commit.log, sequence, commit.epoch, commit.timestamp)),
                     into: &effects)
             }

@@ -16,7 +16,7 @@ import ConfluxVocabulary
 /// judged that was not:
 ///
 /// - A batch that the sequencer judged, in whatever parts this node had then, is judged again in
-///   parts of these. As long as the tenure lasts, the ledger knows the first outcome of each
+///   parts of these. As long as the term lasts, the ledger knows the first outcome of each
 ///   counter: the void part gets the receipt if the action is in the log already.
 /// - After a restart, the ledger knows what the log has, and what this node says is settled, which
 ///   it says before anything else. A part that reaches beyond the last counter that is known
@@ -197,7 +197,7 @@ struct Submissions: Sendable {
     /// void.
     ///
     /// - Parameters:
-    ///   - judged: The counter up to which this tenure has judged everything.
+    ///   - judged: The counter up to which this term has judged everything.
     ///   - last: The last counter that the sequencer knows of, once it is told what is settled.
     mutating func rewind(past judged: UInt64, knownThrough last: UInt64) {
         nextToSend =

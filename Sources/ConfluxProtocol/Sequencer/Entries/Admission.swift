@@ -86,7 +86,7 @@ extension SequencerMachine {
     /// Reviews the replicas, if a review is due.
     mutating func reviewAdmission(at now: Duration, into effects: inout [SequencerEffect]) {
         let change = admission.review(
-            sessions, hosting: directory, last: tenure.last, at: now, by: settings)
+            sessions, hosting: directory, last: term.last, at: now, by: settings)
         switch change {
         case .slowed(let lagging, let live):
             effects.append(.note(.slowed(lagging: lagging, of: live)))

@@ -57,7 +57,7 @@ struct CommitPipeline: Sendable {
     private var changes: [Target: SequenceNumber] = [:]
     /// The commits that the log has not answered yet.
     private(set) var inFlight: InFlight?
-    /// The last number given to an entry. *Invariant*: no number is given twice in a tenure.
+    /// The last number given to an entry. *Invariant*: no number is given twice in a term.
     private(set) var lastAdmitted: SequenceNumber
     private let settings: SequencerSettings
 

@@ -27,17 +27,17 @@ extension SequencerMachine {
             sessions.measureSilence(from: now.monotonic)
         }
         for (index, commit) in landed.append.commits.enumerated() {
-            tenure.land(
+            term.land(
                 through: commit.last, byteCount: commit.frame.count - Frame.size,
                 at: landed.timestamp)
             tally.land(commit)
-            if wasClaiming, index == 0 { effects.append(.serve(tenure.beat)) }
+            if wasClaiming, index == 0 { effects.append(.serve(term.beat)) }
             // A commit larger than any that consists of batches is announced by a beat, and
             // fetched. It contains a store's first state.
             if commit.frame.count <= settings.feedFrameBytesMax {
                 effects.append(.publishCommit(frame: commit.frame))
             } else {
-                effects.append(.publishBeat(tenure.beat))
+                effects.append(.publishBeat(term.beat))
             }
         }
         publishedAt = now.monotonic
@@ -51,7 +51,7 @@ extension SequencerMachine {
         for expectation in landed.expectations {
             switch expectation.action {
             case .batch(let incarnation, let counter, let loads):
-                let epoch = tenure.epoch
+                let epoch = term.epoch
                 sessions.change(incarnation) {
                     $0.commit(
                         first: counter, at: expectation.sequence, epoch: epoch,
@@ -118,7 +118,7 @@ extension SequencerMachine {
             effects.append(.send(.rejection(rejection), to: connection))
         }
         for outcome in outcomes {
-            switch outcome.fate {
+            switch outcome.status {
             case .pending: preconditionFailure("a pending outcome was announced: \(outcome)")
             case .committed(let sequence, let epoch, let timestamp):
                 runs.append(

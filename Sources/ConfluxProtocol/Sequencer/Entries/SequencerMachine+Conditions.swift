@@ -63,12 +63,12 @@ extension SequencerMachine {
         of condition: StoreVersion, with version: SequenceNumber, of name: StoreName
     ) -> Fault? {
         let mark = HistoryMark(
-            log: tenure.log, sequence: condition.sequence,
-            epoch: condition.epoch == .none ? tenure.epoch : condition.epoch, claim: .none)
+            log: term.log, sequence: condition.sequence,
+            epoch: condition.epoch == .none ? term.epoch : condition.epoch, claim: .none)
         let text: String
-        if condition.sequence > tenure.last {
+        if condition.sequence > term.last {
             text = "The log has no entry \(condition.sequence) yet"
-        } else if tenure.agreement(with: mark) < condition.sequence {
+        } else if term.agreement(with: mark) < condition.sequence {
             text = "The log has lost entry \(condition.sequence)"
         } else if version > condition.sequence {
             text = "\(name) has changed since \(condition.sequence), and is at \(version) now"
@@ -77,6 +77,6 @@ extension SequencerMachine {
         }
         return Fault(
             code: .conflict, message: "\(text). Read the store again, and then decide anew",
-            version: StoreVersion(sequence: version, epoch: tenure.epoch))
+            version: StoreVersion(sequence: version, epoch: term.epoch))
     }
 }

@@ -211,7 +211,7 @@ extension SequencerMachine {
 
     private mutating func admitWhole(_ batch: Batch, by incarnation: Incarnation) {
         sessions.change(incarnation) {
-            $0.judge(count: batch.count, bytes: batch.encoded.count, fate: .pending)
+            $0.judge(count: batch.count, bytes: batch.encoded.count, status: .pending)
         }
         pipeline.admit(batch.withoutConditions, from: incarnation)
     }
@@ -233,7 +233,7 @@ extension SequencerMachine {
 
     mutating func judge(_ count: UInt32, as fault: Fault, of incarnation: Incarnation) {
         tally.reject(count, fault.code)
-        sessions.change(incarnation) { $0.judge(count: count, bytes: 0, fate: fault.fate) }
+        sessions.change(incarnation) { $0.judge(count: count, bytes: 0, status: fault.status) }
     }
 
     /// Why entries can't be admitted.
@@ -243,7 +243,7 @@ extension SequencerMachine {
         /// The version of the store, if a condition does not hold.
         var version: StoreVersion?
 
-        fileprivate var fate: OutcomeLedger.Fate {
+        fileprivate var status: OutcomeLedger.Status {
             version.map { .conflict($0, message) } ?? .rejected(code, message)
         }
 
@@ -338,7 +338,7 @@ extension SequencerMachine {
 
     mutating func progress(_ progress: Progress, of incarnation: Incarnation) {
         sessions.change(incarnation) { $0.settle(through: progress.settled) }
-        sessions.advance(incarnation, to: min(progress.applied, tenure.last))
+        sessions.advance(incarnation, to: min(progress.applied, term.last))
         directory.stop(progress.stopped, of: incarnation)
     }
 }

@@ -1,11 +1,11 @@
 import ConfluxVocabulary
 
-/// One life of a store: what the log says of it, and the work under way for it in this tenure.
+/// One life of a store: what the log says of it, and the work under way for it in this term.
 ///
 /// All of this is in one value, so that ending the life ends all of it. A later answer, of the log
 /// or of a replica, names its life, and so finds that there is none, or another one.
 struct StoreLife: Sendable, Equatable {
-    /// What the log says. *Use*: a fold has only this part.
+    /// What the log says. *Use*: the state of the log has only this part.
     var record: StoreRecord
     /// The work under way.
     var work = StoreWork()
@@ -65,7 +65,7 @@ struct StoreHost: Sendable, Equatable {
     var stoppedAt: SequenceNumber?
 }
 
-/// The work under way for one life of a store. Nothing of it outlives the life or the tenure.
+/// The work under way for one life of a store. Nothing of it outlives the life or the term.
 struct StoreWork: Sendable {
     /// The word on the life that is on its way to the log.
     private(set) var word: StoreWord?

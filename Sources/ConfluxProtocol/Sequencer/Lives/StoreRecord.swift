@@ -65,7 +65,7 @@ struct StoreRecord: Sendable, Equatable {
     enum Base: Sendable, Equatable {
         /// The state with which the store was created, and its version.
         case initial(EncodedState, schemaVersion: UInt32)
-        /// The newest confirmed snapshot. *Invariant*: no fold has this case, since snapshots are
+        /// The newest confirmed snapshot. *Invariant*: no state of the log has this case, since snapshots are
         /// beside the log.
         case saved(SnapshotReference)
     }
@@ -79,7 +79,7 @@ struct StoreRecord: Sendable, Equatable {
     var schemaVersion: UInt32
     var base: Base
     /// What is kept aside of the entries that the log may discard (rule 21). *Invariant*: nil in a
-    /// fold.
+    /// state of the log.
     var aside: Aside?
     /// The snapshot from which replicas of `schemaVersion` are migrated; zero if the store always
     /// had that version. *Invariant*: a snapshot of a lower version counts only up to this number.

@@ -46,7 +46,7 @@ extension SequencerMachine {
         for name in directory.lives.lives.keys.sorted() where damage.concerns(name) {
             guard let store = directory.store(name) else { continue }
             let base = store.baseSequence
-            let needed = max(SequenceNumber(tenure.floor.rawValue - 1), store.migratedFrom)
+            let needed = max(SequenceNumber(term.floor.rawValue - 1), store.migratedFrom)
             guard directory.stamp(of: name) > base, base < needed else { continue }
             let missing = KnownDamage(
                 damage: Damage(first: base.next, last: needed, message: damage.message),
@@ -68,7 +68,7 @@ extension SequencerMachine {
         let base = life.record.baseSequence
         let isWhole =
             base >= missing.damage.last
-            && (base.next >= tenure.floor || directory.stamp(of: place.store) <= base)
+            && (base.next >= term.floor || directory.stamp(of: place.store) <= base)
         directory.change(place) { work in
             if isWhole { work.holdOff(nil) } else { work.point.want() }
         }
@@ -87,8 +87,8 @@ extension SequencerMachine {
     /// the number after what is kept aside of the store, even if there was nothing to keep. If no
     /// entry after what is kept concerns the store, it is also after all damage.
     func readingFloor(of name: StoreName) -> SequenceNumber {
-        guard let store = directory.store(name) else { return tenure.floor }
-        let kept = max(tenure.floor, store.aside?.through.next ?? .zero)
+        guard let store = directory.store(name) else { return term.floor }
+        let kept = max(term.floor, store.aside?.through.next ?? .zero)
         guard let last = damages.last?.damage.last,
             directory.lastNeeded(by: name) <= store.keptThrough
         else { return kept }
@@ -121,7 +121,7 @@ extension SequencerMachine {
     /// Stops waiting for snapshots that did not arrive in time, and forgets damage that the log has
     /// discarded.
     mutating func reviewDamage(at now: Duration) {
-        damages.removeAll { $0.damage.last < tenure.floor }
+        damages.removeAll { $0.damage.last < term.floor }
         for index in damages.indices where damages[index].awaitedUntil <= now {
             damages[index].isAwaited = false
         }

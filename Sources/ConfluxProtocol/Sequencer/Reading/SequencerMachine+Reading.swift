@@ -29,7 +29,7 @@ extension SequencerMachine {
         for job: ReadJob, of principal: Principal, at now: Duration,
         into effects: inout [SequencerEffect]
     ) {
-        if case .commits(let from, _) = job.subject, from < tenure.floor || from > tenure.last {
+        if case .commits(let from, _) = job.subject, from < term.floor || from > term.last {
             answer(job, with: [], damage: nil, into: &effects)
             return
         }
@@ -59,7 +59,7 @@ extension SequencerMachine {
     private mutating func beginReads(into effects: inout [SequencerEffect]) {
         while reads.underWay < settings.readsMax, var job = reads.take() {
             if case .commits(let from, _) = job.subject {
-                job.subject = .commits(from: from, through: tenure.last)
+                job.subject = .commits(from: from, through: term.last)
             }
             effects.append(.read(job))
         }
@@ -96,7 +96,7 @@ extension SequencerMachine {
         into effects: inout [SequencerEffect]
     ) {
         let entries = Entries(
-            request: job.request, last: tenure.last, floor: tenure.floor, commits: bodies,
+            request: job.request, last: term.last, floor: term.floor, commits: bodies,
             damage: damage)
         effects.append(.send(.entries(entries), to: job.connection))
     }

@@ -6,7 +6,7 @@ struct ClaimTable: Sendable, Equatable {
     struct Claim: Sendable, Equatable {
         var epoch: Epoch
         var nonce: Nonce
-        /// The number of the claim's entry, the first of its tenure.
+        /// The number of the claim's entry, the first of its term.
         var first: SequenceNumber
     }
 
@@ -40,7 +40,7 @@ struct ClaimTable: Sendable, Equatable {
     func agreement(with mark: HistoryMark, endingAt last: SequenceNumber) -> SequenceNumber {
         let below = SequenceNumber(mark.sequence.rawValue - min(mark.sequence.rawValue, 1))
         guard let index = claims.lastIndex(where: { $0.epoch <= mark.epoch }) else {
-            // The mark is older than every remembered claim, or of no tenure of this log. Whether
+            // The mark is older than every remembered claim, or of no term of this log. Whether
             // its history is part of this one is unknown.
             return .zero
         }

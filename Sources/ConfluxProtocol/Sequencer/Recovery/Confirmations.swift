@@ -6,20 +6,20 @@ struct Asker: Sendable, Hashable {
     var request: UInt64
 }
 
-/// What waits until the log confirms this tenure: barriers (rule 29), and hellos of nodes that have
-/// heard of a higher epoch than this tenure's.
+/// What waits until the log confirms this term: barriers (rule 29), and hellos of nodes that have
+/// heard of a higher epoch than this term's.
 ///
 /// A confirmation answers only questions that came before it began. One that was under way may have
-/// looked at the log before a newer tenure began, and that tenure may have given receipts before
+/// looked at the log before a newer term began, and that term may have given receipts before
 /// the question was asked.
 ///
 ///     question ──▶ waiting ── a confirmation begins ──▶ asked ── it ends ──▶ answered
 ///
 /// One confirmation answers everything that waits. A superseded sequencer gets none, so it answers
-/// nobody, and can lead nobody back into its past. The nodes ask again in the next tenure.
+/// nobody, and can lead nobody back into its past. The nodes ask again in the next term.
 ///
-/// If a node has heard of a higher epoch, there are two cases. Either a newer tenure has begun, and
-/// this one is over. Or the log was put back to an earlier copy, and has lost the tenure that the
+/// If a node has heard of a higher epoch, there are two cases. Either a newer term has begun, and
+/// this one is over. Or the log was put back to an earlier copy, and has lost the term that the
 /// node has heard of. Only the log knows which (rule 31). Each connection has one hello here, its
 /// last. A hello that is repeated unchanged keeps its place, so that repeating it does not delay
 /// the answer for ever.
@@ -93,7 +93,7 @@ struct Confirmations: Sendable {
         waiting = Questions()
     }
 
-    /// The log has confirmed the tenure.
+    /// The log has confirmed the term.
     ///
     /// - Returns: What the confirmation answers, in a stable order.
     mutating func end() -> (barriers: [Asker], hellos: [(key: ConnectionID, value: Hello)]) {

@@ -1,6 +1,6 @@
 import ConfluxVocabulary
 
-/// Rebuilds the fold of a log from its newest checkpoint and the entries after it (rule 20). It
+/// Rebuilds the state of a log from its newest checkpoint and the entries after it (rule 20). It
 /// asks the log for one thing at a time.
 ///
 ///     checkpoint? ──▶ entries after it ───▶ … ──▶ the end
@@ -18,7 +18,7 @@ package struct LogRecovery: Sendable {
         case checkpoint(through: SequenceNumber)
         /// The commits from this number on: some or all of them.
         case entries(from: SequenceNumber)
-        /// Nothing: the fold is that of the whole log.
+        /// Nothing: the whole log is replayed.
         case nothing
     }
 
@@ -30,17 +30,17 @@ package struct LogRecovery: Sendable {
 
     /// What is needed next.
     package private(set) var demand: Demand
-    /// The fold of what is known so far.
-    package private(set) var fold: LogFold
-    /// The number at which the fold began: a checkpoint's, or the end of the fold that was known
+    /// The state of what is known so far.
+    package private(set) var logState: LogState
+    /// The number at which the replay began: a checkpoint's, or the end of what was known
     /// before; nil if there is neither.
     package private(set) var base: SequenceNumber?
-    /// The checkpoint from which the fold was begun, now or when the log was first followed; nil if
+    /// The checkpoint with which the replay began, now or when the log was first followed; nil if
     /// there was none.
     package private(set) var checkpoint: SequenceNumber?
     /// The checkpoints that were not used.
     package private(set) var setAside: [SetAside] = []
-    /// Where the log ends. The fold ends there, or with the commit that contains this number.
+    /// Where the log ends. The replay ends there, or with the commit that contains this number.
     private let last: SequenceNumber
     /// The epoch of the commit that ends there; nil if it isn't known.
     private let lastEpoch: Epoch?
@@ -53,13 +53,13 @@ package struct LogRecovery: Sendable {
     ///   - last: Where the log ends.
     ///   - lastEpoch: The epoch of the commit that ends there, if that is known.
     ///   - floor: The lowest number that the log holds.
-    ///   - known: A fold of the log from its beginning up to some number; nil if nothing is known
+    ///   - known: The state of a log from its beginning up to some number; nil if nothing is known
     ///     yet. Like a checkpoint, it is not used if it does not fit.
     package init(
         log: LogID, through last: SequenceNumber, in lastEpoch: Epoch?, floor: SequenceNumber,
-        goingOnFrom known: KnownFold? = nil
+        goingOnFrom known: KnownLogState? = nil
     ) {
-        fold = LogFold(log: log)
+        logState = LogState(log: log)
         self.last = last
         self.lastEpoch = lastEpoch
         self.floor = floor
@@ -69,14 +69,15 @@ package struct LogRecovery: Sendable {
 
     /// What was followed of the log is not read again, unless it is of another log, or of an end
     /// that the log has lost.
-    private mutating func goOn(from known: KnownFold) {
-        guard known.fold.log == fold.log, known.fold.last > .zero, known.fold.last <= last,
-            known.fold.last.next >= floor
+    private mutating func goOn(from known: KnownLogState) {
+        guard known.logState.log == logState.log, known.logState.last > .zero,
+            known.logState.last <= last,
+            known.logState.last.next >= floor
         else { return }
         let unknown = self
-        fold = known.fold
+        logState = known.logState
         checkpoint = known.checkpoint
-        base = known.fold.last
+        base = known.logState.last
         do throws(WireError) {
             try goOn()
         } catch {
@@ -95,8 +96,8 @@ package struct LogRecovery: Sendable {
         case .damaged(let sequence, let reason): pass(over: sequence, because: reason)
         case .found(let sequence, let bytes):
             do throws(WireError) {
-                let found = try LogFold(checkpoint: bytes)
-                guard found.log == fold.log, found.last == sequence, sequence <= last,
+                let found = try LogState(checkpoint: bytes)
+                guard found.log == logState.log, found.last == sequence, sequence <= last,
                     sequence.next >= floor
                 else {
                     pass(over: sequence, because: "it is not of this log")
@@ -104,7 +105,7 @@ package struct LogRecovery: Sendable {
                 }
                 base = sequence
                 checkpoint = sequence
-                fold = found
+                logState = found
                 try goOn()
             } catch {
                 pass(over: sequence, because: "\(error)")
@@ -122,42 +123,42 @@ package struct LogRecovery: Sendable {
         }
         do {
             guard !bodies.isEmpty else { throw LogInconsistency(sequence: from) }
-            // Entries after `last` are a newer tenure's. The log will report that this tenure is
+            // Entries after `last` are a newer term's. The log will report that this term is
             // over.
-            for body in bodies where fold.last < last {
-                try fold.apply(Commit.decode(body: body), byteCount: body.count)
+            for body in bodies where logState.last < last {
+                try logState.apply(Commit.decode(body: body), byteCount: body.count)
             }
             try goOn()
         } catch {
             guard let base else {
-                guard floor <= SequenceNumber(1) || fold.last > .zero else {
+                guard floor <= SequenceNumber(1) || logState.last > .zero else {
                     throw RecoveryFailure(
                         message: "the log begins at \(floor), and there is no checkpoint of what "
                             + "stood before it that can be used; restore it from a backup")
                 }
                 throw RecoveryFailure(
-                    message: "the commit at \(fold.last.next) is not readable: \(error)")
+                    message: "the commit at \(logState.last.next) is not readable: \(error)")
             }
             pass(over: base, because: "the log does not go on from it: \(error)")
         }
     }
 
     private mutating func goOn() throws(WireError) {
-        guard fold.last >= last else {
-            demand = .entries(from: fold.last.next)
+        guard logState.last >= last else {
+            demand = .entries(from: logState.last.next)
             return
         }
-        if let lastEpoch, fold.lastEpoch != lastEpoch {
+        if let lastEpoch, logState.lastEpoch != lastEpoch {
             throw .malformed(
                 at: 0, expected: "of epoch \(lastEpoch), in which the log's last commit is")
         }
-        fold.marks.forget(below: floor)
+        logState.marks.forget(below: floor)
         demand = .nothing
     }
 
     private mutating func pass(over sequence: SequenceNumber, because reason: String) {
         setAside.append(SetAside(sequence: sequence, reason: reason))
-        fold = LogFold(log: fold.log)
+        logState = LogState(log: logState.log)
         base = nil
         checkpoint = nil
         var lowest = last
@@ -187,22 +188,22 @@ public enum CheckpointAnswer: Sendable {
     case unreadable(String)
 }
 
-/// The log can't be folded.
+/// The log can't be replayed.
 package struct RecoveryFailure: Error {
     /// A description of the problem, for people.
     package var message: String
 }
 
-/// What a standby has folded of the log.
-public struct KnownFold: Sendable {
-    /// The fold of the log up to where the standby followed it.
-    package var fold: LogFold
+/// What a standby has replayed of the log.
+public struct KnownLogState: Sendable {
+    /// The state of the log up to where the standby followed it.
+    package var logState: LogState
     /// The checkpoint from which it was begun; nil if there was none.
     package var checkpoint: SequenceNumber?
 
     /// Makes the value from what was read.
-    package init(fold: LogFold, checkpoint: SequenceNumber?) {
-        self.fold = fold
+    package init(logState: LogState, checkpoint: SequenceNumber?) {
+        self.logState = logState
         self.checkpoint = checkpoint
     }
 }

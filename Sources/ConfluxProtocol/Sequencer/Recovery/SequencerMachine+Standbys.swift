@@ -1,18 +1,18 @@
 import ConfluxVocabulary
 
 /// The other sequencers of this log. What is known of them is a hint: the log alone decides who has
-/// the tenure (rule 1).
+/// the term (rule 1).
 extension SequencerMachine {
     /// This sequencer, and the standbys.
     var sequencers: [SequencerPlace] {
-        [SequencerPlace(address: settings.address, isServing: true, last: tenure.last)] + standbys
+        [SequencerPlace(address: settings.address, isServing: true, last: term.last)] + standbys
     }
 
     /// The standby that has followed the log furthest; nil if there is none.
     public var bestStandby: SequencerPlace? { standbys.max { $0.last < $1.last } }
 
     /// Hands over to a standby. Nothing more is admitted. What was admitted is committed and gets
-    /// its receipts, and then the tenure ends.
+    /// its receipts, and then the term ends.
     mutating func handOver(
         to address: String?, asked question: UInt64, by asker: ConnectionID, at now: Moment,
         into effects: inout [SequencerEffect]

@@ -1,6 +1,6 @@
 import ConfluxVocabulary
 
-/// The connections that said hello in this tenure. A connection that is not here has no session
+/// The connections that said hello in this term. A connection that is not here has no session
 /// (rule 8).
 struct ConnectionTable: Sendable {
     /// What a connection is for.

@@ -14,7 +14,7 @@ import ConfluxVocabulary
 /// it, and the node's `settled` is a single number.
 struct OutcomeLedger: Sendable, Equatable {
     /// The outcome of a run of counters.
-    enum Fate: Sendable, Equatable {
+    enum Status: Sendable, Equatable {
         /// Admitted. Its commit is not durable yet.
         case pending
         /// In the log. The numbers are consecutive from this one on.
@@ -25,12 +25,12 @@ struct OutcomeLedger: Sendable, Equatable {
         case conflict(StoreVersion, String)
     }
 
-    /// A run of counters with the same fate.
+    /// A run of counters with the same status.
     struct Record: Sendable, Equatable {
         var first: UInt64
         var count: UInt32
         var bytes: Int
-        var fate: Fate
+        var status: Status
         var last: UInt64 { first + UInt64(count) - 1 }
     }
 
@@ -63,10 +63,10 @@ struct OutcomeLedger: Sendable, Equatable {
     var isAnnounced: Bool { announced == lastCounter }
 
     /// Records a judgement of the counters after `lastCounter`.
-    mutating func judge(count: UInt32, bytes: Int, fate: Fate) {
-        records.append(Record(first: lastCounter + 1, count: count, bytes: bytes, fate: fate))
+    mutating func judge(count: UInt32, bytes: Int, status: Status) {
+        records.append(Record(first: lastCounter + 1, count: count, bytes: bytes, status: status))
         lastCounter += UInt64(count)
-        if fate == .pending { pendingBytes += bytes }
+        if status == .pending { pendingBytes += bytes }
     }
 
     /// Records a batch that the log holds, when the log is read.
@@ -81,7 +81,7 @@ struct OutcomeLedger: Sendable, Equatable {
         records.append(
             Record(
                 first: first, count: count, bytes: 0,
-                fate: .committed(sequence, epoch, timestamp)))
+                status: .committed(sequence, epoch, timestamp)))
         lastCounter = first + UInt64(count) - 1
         announced = lastCounter
         settle(through: settled)
@@ -105,7 +105,7 @@ struct OutcomeLedger: Sendable, Equatable {
         for run in runs {
             let record = Record(
                 first: run.firstCounter, count: run.count, bytes: 0,
-                fate: .committed(run.firstSequence, run.epoch, run.timestamp))
+                status: .committed(run.firstSequence, run.epoch, run.timestamp))
             // The first run may begin at or below `settled`, and end above it.
             guard record.first > end || records.isEmpty, record.last > end,
                 record.last <= lastCounter
@@ -129,11 +129,11 @@ struct OutcomeLedger: Sendable, Equatable {
     mutating func commit(
         first: UInt64, at sequence: SequenceNumber, epoch: Epoch, timestamp: Timestamp
     ) {
-        guard let index = index(containing: first), records[index].fate == .pending else {
+        guard let index = index(containing: first), records[index].status == .pending else {
             preconditionFailure("committed counter \(first) is not pending; \(self)")
         }
         pendingBytes -= records[index].bytes
-        records[index].fate = .committed(sequence, epoch, timestamp)
+        records[index].status = .committed(sequence, epoch, timestamp)
     }
 
     /// The node has every outcome up to this counter. Counters above `lastCounter` that were
@@ -142,13 +142,13 @@ struct OutcomeLedger: Sendable, Equatable {
         guard counter > settled, counter <= Self.counterMax else { return }
         // A pending outcome can't be settled. A node that claims so is mistaken, and is ignored.
         while head < records.count, records[head].last <= counter {
-            if records[head].fate == .pending { return }
+            if records[head].status == .pending { return }
             settled = records[head].last
             head += 1
         }
         if head == records.count || records[head].first > counter
             // Only part of a run is settled, and the run was announced.
-            || (records[head].fate != .pending && counter <= announced)
+            || (records[head].status != .pending && counter <= announced)
         {
             settled = counter
         }
@@ -166,7 +166,7 @@ struct OutcomeLedger: Sendable, Equatable {
         guard head < records.count else { return [] }
         var ready: [Record] = []
         var index = firstIndex(after: announced)
-        while index < records.count, records[index].fate != .pending {
+        while index < records.count, records[index].status != .pending {
             ready.append(records[index])
             announced = records[index].last
             index += 1
@@ -201,7 +201,7 @@ struct OutcomeLedger: Sendable, Equatable {
                 found.append(
                     Record(
                         first: stop - UInt64(count) + 1, count: count, bytes: 0,
-                        fate: .rejected(
+                        status: .rejected(
                             SequencerMachine.Fault.unrecorded.code,
                             SequencerMachine.Fault.unrecorded.message)))
                 next = stop + 1
@@ -217,8 +217,9 @@ struct OutcomeLedger: Sendable, Equatable {
             try hold(
                 record.first > end, "\(record) overlaps the one before it, which ends at \(end)")
             try hold(record.last > settled && record.last <= lastCounter, "\(record) in \(self)")
-            try hold(record.fate != .pending || record.first > announced, "\(record) is announced")
-            if record.fate == .pending { pending += record.bytes }
+            try hold(
+                record.status != .pending || record.first > announced, "\(record) is announced")
+            if record.status == .pending { pending += record.bytes }
             end = record.last
         }
         try hold(
@@ -251,8 +252,8 @@ extension OutcomeLedger.Record {
         var part = self
         part.first = start
         part.count = UInt32(end - start + 1)
-        if case .committed(let sequence, let epoch, let timestamp) = fate {
-            part.fate = .committed(sequence.advanced(by: start - first), epoch, timestamp)
+        if case .committed(let sequence, let epoch, let timestamp) = status {
+            part.status = .committed(sequence.advanced(by: start - first), epoch, timestamp)
         }
         return part
     }

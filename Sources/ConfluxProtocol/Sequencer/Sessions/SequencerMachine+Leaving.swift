@@ -15,7 +15,7 @@ extension SequencerMachine {
         let names = wasLetGo ? [] : unsaved(by: incarnation)
         guard !names.isEmpty else {
             departures[incarnation] = .some(nil)
-            confirm(tenure.last, to: asker, into: &effects)
+            confirm(term.last, to: asker, into: &effects)
             return
         }
         for name in names {
@@ -52,7 +52,7 @@ extension SequencerMachine {
             }
             guard let asker, unsaved(by: incarnation).isEmpty else { continue }
             departures[incarnation] = .some(nil)
-            confirm(tenure.last, to: asker, into: &effects)
+            confirm(term.last, to: asker, into: &effects)
         }
     }
 

@@ -173,7 +173,7 @@ extension SequencerMachine {
         if instant >= sweepAt { sweep(at: instant, into: &effects) }
         if instant >= publishedAt + settings.beatInterval {
             publishedAt = instant
-            effects.append(.publishBeat(tenure.beat))
+            effects.append(.publishBeat(term.beat))
         }
     }
 

@@ -3,13 +3,13 @@ import ConfluxVocabulary
 /// Sessions: how they are found, begun and taken up again. Rule 8 is implemented here.
 extension SequencerMachine {
     /// The peer that speaks: the session that the connection's last welcome named, and no other
-    /// (rule 33). A message for another tenure or session refers to counters and a history that
+    /// (rule 33). A message for another term or session refers to counters and a history that
     /// this one does not have. For such a message the result is nil, and the node is told to say
     /// hello.
     mutating func peer(
         _ speaker: Speaker, on connection: ConnectionID, at now: Duration
     ) -> ConnectionTable.Peer? {
-        guard let peer = connections[connection], speaker.epoch == tenure.epoch,
+        guard let peer = connections[connection], speaker.epoch == term.epoch,
             speaker.session == peer.session
         else { return nil }
         if case .member(let incarnation) = peer { sessions.hear(incarnation, at: now) }
@@ -23,15 +23,15 @@ extension SequencerMachine {
     ) {
         if repeats(hello, from: connection, at: now.monotonic, into: &effects) { return }
         // A node may have read entries by way of a sequencer that is superseded itself. So its
-        // history may be of a newer tenure than any that it was welcomed by.
+        // history may be of a newer term than any that it was welcomed by.
         var known = speaker.epoch
         var isAhead = false
-        if let mark = hello.history, mark.log == tenure.log {
+        if let mark = hello.history, mark.log == term.log {
             known = max(known, mark.epoch)
-            // It may be an entry of this tenure that the log has, and has not confirmed here.
-            isAhead = mark.epoch == tenure.epoch && mark.sequence > tenure.last
+            // It may be an entry of this term that the log has, and has not confirmed here.
+            isAhead = mark.epoch == term.epoch && mark.sequence > term.last
         }
-        guard known > tenure.epoch || isAhead else {
+        guard known > term.epoch || isAhead else {
             if hasRoom(for: hello, from: connection) {
                 self.hello(hello, from: connection, at: now, into: &effects)
             }
@@ -75,7 +75,7 @@ extension SequencerMachine {
         if let token = hello.session {
             // Log, incarnation and nonce find the session. If one of them differs, the session is
             // forgotten.
-            guard token.log == tenure.log, let found = sessions[token.incarnation],
+            guard token.log == term.log, let found = sessions[token.incarnation],
                 found.nonce == hello.nonce
             else {
                 let text = "the session is not remembered; join again"
@@ -278,7 +278,7 @@ extension SequencerMachine {
         restateHosting(hello, of: incarnation)
         resolveInquiries(heldBy: incarnation, into: &effects)
         if let mark = hello.history {
-            let agreed = tenure.agreement(with: mark)
+            let agreed = term.agreement(with: mark)
             if agreed < mark.sequence {
                 effects.append(
                     .note(.historyLost(hello.name, from: agreed.next, through: mark.sequence)))
@@ -316,9 +316,9 @@ extension SequencerMachine {
         _ hello: Hello, incarnation: Incarnation, ledger: OutcomeLedger?
     ) -> Welcome {
         Welcome(
-            request: hello.request, log: tenure.log, claim: tenure.nonce,
-            incarnation: incarnation, last: tenure.last, floor: tenure.floor,
-            agreed: hello.history.map { tenure.agreement(with: $0) } ?? .zero,
+            request: hello.request, log: term.log, claim: term.nonce,
+            incarnation: incarnation, last: term.last, floor: term.floor,
+            agreed: hello.history.map { term.agreement(with: $0) } ?? .zero,
             settled: ledger?.settled ?? 0, lastCounter: ledger?.lastCounter ?? 0,
             feed: settings.feed, limits: settings.limits)
     }

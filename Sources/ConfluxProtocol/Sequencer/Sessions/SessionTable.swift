@@ -4,7 +4,7 @@ import ConfluxVocabulary
 struct Session: Sendable, Equatable {
     /// Whether its node is present.
     enum Presence: UInt8, Sendable, CaseIterable {
-        /// The node was heard in this tenure; or it was present when the tenure began, and has not
+        /// The node was heard in this term; or it was present when the term began, and has not
         /// been silent for long.
         case live
         /// A `left` entry ended the node's presence.
@@ -33,18 +33,18 @@ struct Session: Sendable, Equatable {
     /// log.
     var isReturning = false
     /// When its node was last heard, or since when it has been away. *Invariant*: measured afresh
-    /// in each tenure (rule 10).
+    /// in each term (rule 10).
     var quietSince: Duration
     /// The process that holds it, if it is keyed; nil until a process has said hello in this
-    /// tenure.
+    /// term.
     var process: Nonce?
-    /// The connection that reaches its node; nil until the node has said hello in this tenure.
+    /// The connection that reaches its node; nil until the node has said hello in this term.
     var connection: ConnectionID? {
         didSet { isCutOff = false }
     }
     /// Whether that connection has ended, and the node has not come back by another one.
     fileprivate(set) var isCutOff = false
-    /// The number of the last hello that took it up in this tenure; 0 if none did.
+    /// The number of the last hello that took it up in this term; 0 if none did.
     var greeting: UInt64 = 0
     /// The number up to which its replicas have applied.
     var applied = SequenceNumber.zero
@@ -315,7 +315,7 @@ struct SessionTable: Sendable, Equatable {
 /// continue by a session key come last.
 ///
 /// Two tables that differ only in this are equal. While a log is read, no session is forgotten to
-/// make room for another, and ``SessionTable/measureSilence(from:)`` sets the order when the tenure
+/// make room for another, and ``SessionTable/measureSilence(from:)`` sets the order when the term
 /// begins.
 private struct AwaySessions: Sendable, Equatable {
     private struct Queues {

@@ -1,7 +1,7 @@
 import ConfluxVocabulary
 
 /// The hellos that wait: for their `joined` entry, for the holder of a name or key, or for the log
-/// to confirm this tenure. A hello may name as many stores and states as a frame has room for, so a
+/// to confirm this term. A hello may name as many stores and states as a frame has room for, so a
 /// bound on the number of hellos alone would not bound memory.
 extension SequencerMachine {
     /// The most stores and states that waiting hellos name, which the keys share. Hellos that name

@@ -45,7 +45,7 @@ extension SequencerMachine {
             reportedHold = nil
             effects.append(.note(.logHasRoom))
         }
-        // Before the tenure serves, it does not know what holds the log.
+        // Before the term serves, it does not know what holds the log.
         if phase == .serving { reviewFloor(at: now, into: &effects) }
     }
 
@@ -72,16 +72,16 @@ extension SequencerMachine {
     mutating func reviewFloor(at now: Moment, into effects: inout [SequencerEffect]) {
         floorReviewAt = now.monotonic + settings.floorReviewInterval
         reviewUnsaved(at: now.monotonic)
-        var retained = tenure.marks.floor(
-            keeping: settings.retention, through: tenure.last, at: stamp(at: now, into: &effects))
-        let half = tenure.marks.floor(keepingHalfFrom: tenure.floor)
+        var retained = term.marks.floor(
+            keeping: settings.retention, through: term.last, at: stamp(at: now, into: &effects))
+        let half = term.marks.floor(keepingHalfFrom: term.floor)
         if isLogNearlyFull { retained = max(retained, half) }
         let wanted = space.room == .ample ? retained : max(retained, half)
-        if wanted > tenure.floor {
+        if wanted > term.floor {
             let needed = lowestNeeded
             let floor = min(retained, needed)
-            if floor > tenure.floor {
-                tenure.truncate(below: floor)
+            if floor > term.floor {
+                term.truncate(below: floor)
                 directory.forgetSkips(below: floor)
                 effects.append(.note(.truncated(below: floor)))
                 if !isLogNearlyFull { effects.append(.truncate(below: floor)) }
@@ -90,7 +90,7 @@ extension SequencerMachine {
         }
         if isLogNearlyFull {
             // In each review: what fills the log may be no entries, but snapshots that it can give up.
-            effects.append(.truncate(below: tenure.floor))
+            effects.append(.truncate(below: term.floor))
             reviewHold(into: &effects)
         }
     }
@@ -102,7 +102,7 @@ extension SequencerMachine {
     private mutating func reviewKeepers(
         below retained: SequenceNumber, at now: Duration, into effects: inout [SequencerEffect]
     ) {
-        let logBytes = tenure.marks.byteCount
+        let logBytes = term.marks.byteCount
         var jobs: [AsideJob] = []
         var formerBytes: UInt64 = 0
         for name in directory.lives.lives.keys.sorted() {
@@ -152,10 +152,10 @@ extension SequencerMachine {
     /// frozen if none can be taken. A nearly full log gets a snapshot in place of what is kept aside.
     private mutating func reviewUnsaved(at now: Duration) {
         let spacing = min(settings.asideBytesMax, space.limitBytes / 64)
-        let isDue = tenure.marks.byteCount - unsavedReviewBytes >= spacing
+        let isDue = term.marks.byteCount - unsavedReviewBytes >= spacing
         guard isDue || space.room > .ample else { return }
         let isEarly = isEarly(at: now)
-        if !isEarly { unsavedReviewBytes = tenure.marks.byteCount }
+        if !isEarly { unsavedReviewBytes = term.marks.byteCount }
         asideBytesMax = asideBytesLeft
         for name in directory.lives.lives.keys.sorted() {
             guard let life = directory.life(of: name), !life.isFrozenAtAdmission else { continue }
@@ -246,7 +246,7 @@ extension SequencerMachine {
         let count = last.rawValue - store.keptThrough.rawValue
         let own = unsavedBytes(of: name) + AsideEntries.headBytesMax * count
         return (store.aside?.reference?.byteCount ?? 0)
-            + min(own, 2 * tenure.marks.byteCount(behind: store.keptThrough))
+            + min(own, 2 * term.marks.byteCount(behind: store.keptThrough))
     }
 
     /// Whether the log has grown enough since the store's last point, and since the last attempt.
@@ -258,7 +258,7 @@ extension SequencerMachine {
         if isLogNearlyFull { return true }
         var spacing = spacing(of: name)
         if space.room == .scarce { spacing = max(settings.digestBytesMin, spacing / 8) }
-        return tenure.marks.byteCount(behind: life.record.lastPoint) >= spacing
+        return term.marks.byteCount(behind: life.record.lastPoint) >= spacing
             && logBytes - life.work.point.keptLogBytes >= spacing
     }
 
@@ -266,7 +266,7 @@ extension SequencerMachine {
     /// time.
     private func isAsideDue(_ store: StoreRecord, below retained: SequenceNumber) -> Bool {
         guard store.aside?.reference != nil, !isLogNearlyFull else { return true }
-        let marks = tenure.marks
+        let marks = term.marks
         return marks.byteCount(behind: store.keptThrough)
             >= marks.byteCount(behind: retained)
             + min(settings.retention.bytesMax / 8, space.limitBytes / 32)

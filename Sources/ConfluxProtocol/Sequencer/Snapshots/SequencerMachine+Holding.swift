@@ -77,7 +77,7 @@ extension SequencerMachine {
         var hold = LogHold(
             subject: .nothing, nodes: [],
             reason: space.advice ?? "Entries that nobody needs are being discarded",
-            floor: tenure.floor, retainedBytes: tenure.marks.byteCount(from: tenure.floor),
+            floor: term.floor, retainedBytes: term.marks.byteCount(from: term.floor),
             space: space)
         let names = directory.lives.lives.keys.filter { lowestNeeded(by: $0) != nil }
         let first = names.min {
@@ -92,11 +92,11 @@ extension SequencerMachine {
                 "The other \(others) bytes alone are too many: snapshots, checkpoints, and what is kept aside. "
                 + "Raise --log-limit, or drop stores"
         } else if let first, let needed = lowestNeeded(by: first), needed < checkpoint,
-            needed <= tenure.floor, let life = directory.life(of: first)
+            needed <= term.floor, let life = directory.life(of: first)
         {
             hold.subject = .store(first)
             (hold.reason, hold.nodes) = reason(of: life, first)
-        } else if checkpoint <= tenure.floor {
+        } else if checkpoint <= term.floor {
             hold.subject = .checkpoint
             hold.reason =
                 "A start needs the entries after the older of the last two checkpoints, and the next one is due. "

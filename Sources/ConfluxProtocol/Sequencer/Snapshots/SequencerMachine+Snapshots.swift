@@ -4,7 +4,7 @@ import ConfluxVocabulary
 extension SequencerMachine {
     /// Uses a snapshot that the log has, if its store exists.
     mutating func adopt(_ snapshot: SnapshotIndexEntry) {
-        guard snapshot.place.sequence <= tenure.last else { return }
+        guard snapshot.place.sequence <= term.last else { return }
         if snapshot.isAside {
             directory.keep(
                 StoreRecord.Aside(

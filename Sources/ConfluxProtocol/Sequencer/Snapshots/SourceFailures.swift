@@ -1,6 +1,6 @@
 import ConfluxVocabulary
 
-/// Which replicas failed to send a state for which they had voted, as far as this tenure knows.
+/// Which replicas failed to send a state for which they had voted, as far as this term knows.
 ///
 /// *Use*: the order in which replicas are asked for a snapshot. A replica that lies, or that is too slow, would
 /// otherwise be asked first at each digest point, and no snapshot would be taken again. A failure is never

@@ -81,7 +81,7 @@ struct Votes: Sendable {
     private(set) var round: Round?
     /// Whether replicas still have time to vote for the newest point.
     private(set) var isOpen = false
-    /// The last point at which all voters were equal; nil if there was none in this tenure.
+    /// The last point at which all voters were equal; nil if there was none in this term.
     private(set) var lastEqual: SequenceNumber?
     /// How the replicas differ; nil while they do not.
     private(set) var divergence: DivergenceStatus?

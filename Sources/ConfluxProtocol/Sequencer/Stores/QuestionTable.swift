@@ -21,13 +21,13 @@ struct QuestionTable: Sendable {
     private var pending: [UInt64: Pending] = [:]
     /// *Invariant*: counts each question in `pending` once.
     private var shares = Shares<Sharer>()
-    /// *Invariant*: no number is used twice, not even in another tenure. Otherwise a late answer
+    /// *Invariant*: no number is used twice, not even in another term. Otherwise a late answer
     /// would answer another question. Number 0 stands for the question whether a node is alive.
     private var nextNumber: UInt64
 
     /// Makes an empty table.
     ///
-    /// - Parameter nonce: The tenure's random nonce. Numbers begin with a part of it.
+    /// - Parameter nonce: The term's random nonce. Numbers begin with a part of it.
     init(of nonce: Nonce) {
         nextNumber = nonce.low
     }
@@ -280,7 +280,7 @@ extension SequencerMachine {
     private var status: SequencerStatus {
         let sessions = sessions.all.sorted { $0.incarnation < $1.incarnation }
         return SequencerStatus(
-            log: tenure.log, epoch: tenure.epoch, last: tenure.last, floor: tenure.floor,
+            log: term.log, epoch: term.epoch, last: term.last, floor: term.floor,
             checkpoint: checkpoints.last ?? .zero,
             sessions: sessions.filter { !$0.isEnding }.map { session in
                 let hosting = directory.hosting[session.incarnation]

@@ -25,8 +25,8 @@ extension SequencerMachine {
                     state: state, schemaVersion: open.versions.newest, shapes: open.shapes),
                 by: incarnation, of: session.sharer)
             let outcome = Opened.Outcome.opened(
-                life: .zero, schemaVersion: open.versions.newest, last: tenure.last,
-                floor: tenure.floor, snapshot: nil)
+                life: .zero, schemaVersion: open.versions.newest, last: term.last,
+                floor: term.floor, snapshot: nil)
             effects.append(
                 .send(.opened(Opened(request: open.request, outcome: outcome)), to: connection))
         case .store(let name):
@@ -181,7 +181,7 @@ extension SequencerMachine {
     func opening(of name: StoreName) -> Opened.Outcome? {
         directory.store(name).map { store in
             .opened(
-                life: store.life, schemaVersion: store.schemaVersion, last: tenure.last,
+                life: store.life, schemaVersion: store.schemaVersion, last: term.last,
                 floor: readingFloor(of: name), snapshot: store.offer,
                 aside: store.aside?.reference, skipped: directory.skips(of: name),
                 migrated: store.offerMigrated)

@@ -31,7 +31,7 @@ extension SequencerMachine {
             }
             goOn(rising: name, at: now, into: &effects)
         case .fencing(let last):
-            guard pipeline.isEmpty || tenure.last >= last && pipeline.inFlight == nil else {
+            guard pipeline.isEmpty || term.last >= last && pipeline.inFlight == nil else {
                 return
             }
             let isWhole = directory.stamp(of: name) <= life.record.baseSequence

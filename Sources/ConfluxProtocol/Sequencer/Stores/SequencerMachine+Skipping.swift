@@ -9,7 +9,7 @@ extension SequencerMachine {
         let asker = Asker(connection: connection, request: skip.request)
         let entry = SkippedEntry(sequence: skip.sequence, target: skip.target)
         guard !directory.skips.entries.contains(entry) else {
-            confirm(tenure.last, to: asker, into: &effects)
+            confirm(term.last, to: asker, into: &effects)
             return
         }
         if let reason = reasonNotToSkip(entry) {
@@ -49,9 +49,9 @@ extension SequencerMachine {
     /// Why an entry can't be skipped. For example, a live replica has applied it, or may have.
     private mutating func reasonNotToSkip(_ skip: SkippedEntry) -> String? {
         let isThere =
-            skip.sequence >= tenure.floor || directory.isKeptAside(skip.sequence, skip.target)
-        guard isThere, skip.sequence <= tenure.last else {
-            return "the log holds entries \(tenure.floor) to \(tenure.last)"
+            skip.sequence >= term.floor || directory.isKeptAside(skip.sequence, skip.target)
+        guard isThere, skip.sequence <= term.last else {
+            return "the log holds entries \(term.floor) to \(term.last)"
         }
         let names = directory.names(concernedBy: skip.target)
         for name in names {

@@ -163,7 +163,7 @@ extension SequencerMachine {
             failure =
                 "it has schema version \(present), and a store does not go back to an older version"
         } else if version == present, upgrade.schemaVersion != 0 {
-            confirm(tenure.last, to: asker, into: &effects)
+            confirm(term.last, to: asker, into: &effects)
             return
         } else if version == present {
             failure = "\(lacking(present + 1, of: name)) no newer version than \(present)"
@@ -203,7 +203,7 @@ extension SequencerMachine {
 
     // MARK: Who must understand it
 
-    /// Whether a session of an earlier tenure has not come back yet. It may host anything.
+    /// Whether a session of an earlier term has not come back yet. It may host anything.
     private var awaitsSessions: Bool {
         sessions.incarnations.contains {
             sessions[$0]?.presence == .live && sessions[$0]?.connection == nil

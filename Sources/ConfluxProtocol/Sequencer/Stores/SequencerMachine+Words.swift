@@ -76,7 +76,7 @@ extension SequencerMachine {
             directory.change(freeze.store) { $0.wait(asker, of: sharer) }
         } else if life.work.word == nil {
             if life.record.isFrozen == freeze.isFrozen {
-                confirm(tenure.last, to: asker, into: &effects)
+                confirm(term.last, to: asker, into: &effects)
             } else if pipeline.hasRoom(bytes: 0) {
                 say(word, of: freeze.store, by: principal.name)
                 directory.change(freeze.store) { $0.wait(asker, of: sharer) }
@@ -92,7 +92,7 @@ extension SequencerMachine {
         say(.thawed, of: name)
     }
 
-    /// Counts how much of the log concerns a store since a snapshot that was taken before this tenure:
+    /// Counts how much of the log concerns a store since a snapshot that was taken before this term:
     /// at the latest from here on.
     mutating func countUnconfirmed(_ round: Votes.Round) {
         guard case .saved? = directory.life(of: round.place.store)?.record.base else { return }
@@ -125,7 +125,7 @@ extension SequencerMachine {
         // A life that is not in the log yet is dropped when the node asks again.
         guard directory.beginnings[drop.store]?.life != drop.life else { return }
         guard let life = directory.life(of: drop.store), life.record.life == drop.life else {
-            confirm(tenure.last, to: asker, into: &effects)
+            confirm(term.last, to: asker, into: &effects)
             return
         }
         if !life.isEnding {

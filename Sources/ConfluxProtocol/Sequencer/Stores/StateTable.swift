@@ -18,7 +18,7 @@ struct StateRecord: Sendable, Equatable {
     /// The shapes of the actions, by version, as the last program that sent shapes described them.
     /// *Invariant*: only for versions that a store or a bridge has.
     fileprivate var shapes: [UInt32: Shapes] = [:]
-    /// The bytes of the load when its stores were last examined in this tenure.
+    /// The bytes of the load when its stores were last examined in this term.
     fileprivate var reviewedBytes: UInt64 = 0
 
     /// The lowest schema version that a store or a bridge has. An action of a higher version would be

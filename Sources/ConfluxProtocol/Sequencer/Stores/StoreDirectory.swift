@@ -3,7 +3,7 @@ import ConfluxVocabulary
 /// The stores and states that the sequencer knows. Targets are checked against it before entries
 /// are admitted. It also has the work under way for each life.
 ///
-/// A fold of the log has a directory, too, which contains only what the log says.
+/// The state of a log has a directory, too, which contains only what the log says.
 struct StoreDirectory: Sendable {
     /// The lives whose `created` entry is in the log.
     private(set) var lives = LifeTable()

@@ -5,14 +5,14 @@ import ConfluxVocabulary
 ///
 /// A batch is copied unchanged, in one run, whatever is in it. After `finish` the builder is ready
 /// for the next commit: that commit begins with the next number, and its predecessor is this
-/// tenure. The finished buffer is handed out without a copy. So the next commit has a buffer of its
+/// term. The finished buffer is handed out without a copy. So the next commit has a buffer of its
 /// own, with room for about as much as the last ones needed.
 ///
 /// A builder is a value without a lock: one thread uses it at a time.
 package struct CommitBuilder: Sendable {
     /// The log that the commits belong to.
     package let log: LogID
-    /// The tenure that commits. It is also the sender's, in the header.
+    /// The term that commits. It is also the sender's, in the header.
     package let epoch: Epoch
     /// The epoch of the commit before the one that is being built.
     package private(set) var predecessor: Epoch
@@ -30,11 +30,11 @@ package struct CommitBuilder: Sendable {
     /// a quarter with each commit, so that one large commit does not make all later ones large.
     private var roomBytes = 4_096
 
-    /// Makes a builder for the commits of one tenure.
+    /// Makes a builder for the commits of one term.
     ///
     /// - Parameters:
     ///   - log: The log's id.
-    ///   - epoch: The tenure.
+    ///   - epoch: The term.
     ///   - predecessor: The epoch of the last commit in the log; ``Epoch/none`` in an empty log.
     ///   - first: The number of the first entry that will be appended.
     ///   - limits: The limits on a commit.

@@ -5,7 +5,7 @@ extension Frame {
     ///
     /// - Parameters:
     ///   - message: The message.
-    ///   - speaker: The tenure and the session of the node's welcome.
+    ///   - speaker: The term and the session of the node's welcome.
     /// - Returns: The frame.
     public static func encode(_ message: NodeMessage, by speaker: Speaker) -> [UInt8] {
         var frame: [UInt8] = []
@@ -17,7 +17,7 @@ extension Frame {
     ///
     /// - Parameters:
     ///   - message: The message.
-    ///   - speaker: The tenure and the session of the node's welcome.
+    ///   - speaker: The term and the session of the node's welcome.
     ///   - frame: Replaced by the frame.
     public static func encode(
         _ message: NodeMessage, by speaker: Speaker, into frame: inout [UInt8]

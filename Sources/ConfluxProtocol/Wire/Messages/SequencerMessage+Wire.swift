@@ -5,7 +5,7 @@ extension Frame {
     ///
     /// - Parameters:
     ///   - message: The message.
-    ///   - epoch: The sequencer's tenure.
+    ///   - epoch: The sequencer's term.
     /// - Returns: The frame.
     public static func encode(_ message: SequencerMessage, epoch: Epoch) -> [UInt8] {
         let speaker = Speaker(epoch: epoch)

@@ -2,13 +2,13 @@ import ConfluxLog
 import ConfluxProtocol
 import ConfluxVocabulary
 
-/// Decides when a tenure says that it serves, and when the tenure is given up because it can't say
+/// Decides when a term says that it serves, and when the term is given up because it can't say
 /// so (rule 47).
 ///
 /// If for a while neither such a word nor an append has succeeded, other sequencers assume that this one is
-/// gone and may claim the log. So the tenure is given up. That only spares nodes a sequencer that can't
+/// gone and may claim the log. So the term is given up. That only spares nodes a sequencer that can't
 /// commit; the log alone fences.
-package struct HeraldCourse: Sendable {
+package struct HeartbeatCourse: Sendable {
     /// The pause between two words.
     private static let pause = Duration.milliseconds(250)
     /// The pause after a failure.
@@ -26,7 +26,7 @@ package struct HeraldCourse: Sendable {
     /// When the next word is due.
     package private(set) var dueAt: Duration
 
-    /// Begins a course for a new tenure.
+    /// Begins a course for a new term.
     ///
     /// - Parameters:
     ///   - epoch: Its epoch.
@@ -37,7 +37,7 @@ package struct HeraldCourse: Sendable {
         (saidAt, dueAt) = (now, now)
     }
 
-    /// The tenure's epoch.
+    /// The term's epoch.
     package var epoch: Epoch { word.epoch }
 
     /// Called when a word is due.
@@ -62,8 +62,8 @@ package struct HeraldCourse: Sendable {
     ///   - error: Why.
     ///   - now: The time.
     ///   - confirmed: When the log last showed by other means that no newer claim exists.
-    /// - Returns: Why the tenure is over or given up; nil if it goes on. It is returned each time until the
-    ///   tenure is over, since at first the receiver may not know of the tenure yet.
+    /// - Returns: Why the term is over or given up; nil if it goes on. It is returned each time until the
+    ///   term is over, since at first the receiver may not know of the term yet.
     package mutating func failed(
         _ error: LogError, at now: Duration, confirmed: Duration
     ) -> SequencerEnd? {
@@ -79,7 +79,7 @@ package struct HeraldCourse: Sendable {
         return end
     }
 
-    /// Ends the course with its tenure.
+    /// Ends the course with its term.
     ///
     /// - Parameter successor: The address of the standby that is to take over; nil if any may.
     /// - Returns: The word to say.

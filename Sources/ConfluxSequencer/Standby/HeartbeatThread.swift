@@ -4,33 +4,33 @@ import ConfluxVocabulary
 import ConfluxZeroMQ
 import Synchronization
 
-/// A job for the herald thread.
-enum HeraldJob: Sendable {
-    /// A tenure has begun.
-    case begin(Handover<any TenureHerald>, Epoch)
-    /// The tenure is over. The standby with this address is to take over; without an address, any standby
+/// A job for the heartbeat thread.
+enum HeartbeatJob: Sendable {
+    /// A term has begun.
+    case begin(Handover<any TermHeartbeat>, Epoch)
+    /// The term is over. The standby with this address is to take over; without an address, any standby
     /// may.
     case leave(successor: String?)
-    /// The tenure ended in another way: the thread says nothing more about it.
+    /// The term ended in another way: the thread says nothing more about it.
     case fall
     case close
 }
 
-/// A finding of the herald thread.
-enum HeraldNews: Sendable {
+/// A finding of the heartbeat thread.
+enum HeartbeatNews: Sendable {
     /// The sequencers that stand by.
     case standbys([StandbyWord])
-    /// The tenure is over, or can no longer be confirmed.
+    /// The term is over, or can no longer be confirmed.
     case deposed(SequencerEnd)
 }
 
-/// The newest tenure of this process, and when it last showed that it works. Any thread may update it.
-final class TenureSigns: Sendable {
+/// The newest term of this process, and when it last showed that it works. Any thread may update it.
+final class TermSigns: Sendable {
     private let epoch = Atomic<UInt64>(0)
     private let confirmed = Atomic<Int64>(0)
     private let turned = Atomic<Int64>(0)
 
-    /// The epoch of the last claim of this process that succeeded, even if its tenure never began.
+    /// The epoch of the last claim of this process that succeeded, even if its term never began.
     var claimed: Epoch { Epoch(epoch.load(ordering: .relaxed)) }
     /// When the log last showed that no newer claim exists.
     var confirmedAt: Duration { .nanoseconds(confirmed.load(ordering: .relaxed)) }
@@ -44,24 +44,24 @@ final class TenureSigns: Sendable {
     func turn(at now: Duration) { turned.store(Int64(now / .nanoseconds(1)), ordering: .relaxed) }
 }
 
-/// Says a few times a second that a tenure serves (rule 47). It has a thread of its own, so that appends
-/// can't delay it. ``HeraldCourse`` decides when, and for how long.
-final class HeraldThread {
-    private struct Tenure {
-        let herald: any TenureHerald
-        var course: HeraldCourse
+/// Says a few times a second that a term serves (rule 47). It has a thread of its own, so that appends
+/// can't delay it. ``HeartbeatCourse`` decides when, and for how long.
+final class HeartbeatThread {
+    private struct Term {
+        let heartbeat: any TermHeartbeat
+        var course: HeartbeatCourse
     }
 
-    private let jobs: Mailbox<HeraldJob>
+    private let jobs: Mailbox<HeartbeatJob>
     private let address: String
-    private let signs: TenureSigns
-    private let tell: @Sendable (HeraldNews, Epoch) -> Void
-    private var tenure: Tenure?
-    private var batch: [HeraldJob] = []
+    private let signs: TermSigns
+    private let tell: @Sendable (HeartbeatNews, Epoch) -> Void
+    private var term: Term?
+    private var batch: [HeartbeatJob] = []
 
     init(
-        jobs: Mailbox<HeraldJob>, address: String, signs: TenureSigns,
-        tell: @escaping @Sendable (HeraldNews, Epoch) -> Void
+        jobs: Mailbox<HeartbeatJob>, address: String, signs: TermSigns,
+        tell: @escaping @Sendable (HeartbeatNews, Epoch) -> Void
     ) {
         self.jobs = jobs
         self.address = address
@@ -72,56 +72,56 @@ final class HeraldThread {
     /// Works until it is closed.
     func run() {
         while true {
-            let timeout = tenure.map { max(.zero, $0.course.dueAt - Moment.now.monotonic) }
+            let timeout = term.map { max(.zero, $0.course.dueAt - Moment.now.monotonic) }
             jobs.wait(into: &batch, timeout: timeout)
             for job in batch {
                 switch job {
-                case .begin(let herald, let epoch): begin(herald.value, epoch)
+                case .begin(let heartbeat, let epoch): begin(heartbeat.value, epoch)
                 case .leave(let successor): leave(to: successor)
-                case .fall: tenure = nil
+                case .fall: term = nil
                 case .close: return
                 }
             }
-            if let tenure, Moment.now.monotonic >= tenure.course.dueAt { say() }
+            if let term, Moment.now.monotonic >= term.course.dueAt { say() }
         }
     }
 
-    private func begin(_ herald: any TenureHerald, _ epoch: Epoch) {
-        tenure = Tenure(
-            herald: herald,
-            course: HeraldCourse(of: epoch, at: address, begun: Moment.now.monotonic))
+    private func begin(_ heartbeat: any TermHeartbeat, _ epoch: Epoch) {
+        term = Term(
+            heartbeat: heartbeat,
+            course: HeartbeatCourse(of: epoch, at: address, begun: Moment.now.monotonic))
     }
 
     private func say() {
         let begun = Moment.now.monotonic
-        guard let herald = tenure?.herald,
-            let word = tenure?.course.say(at: begun, turned: signs.turnedAt)
+        guard let heartbeat = term?.heartbeat,
+            let word = term?.course.say(at: begun, turned: signs.turnedAt)
         else { return }
         do throws(LogError) {
-            let standbys = try herald.say(word)
-            tenure?.course.said(since: begun)
+            let standbys = try heartbeat.say(word)
+            term?.course.said(since: begun)
             tell(.standbys(standbys), word.epoch)
         } catch {
-            let end = tenure?.course.failed(
+            let end = term?.course.failed(
                 error, at: Moment.now.monotonic, confirmed: signs.confirmedAt)
             if let end { tell(.deposed(end), word.epoch) }
         }
     }
 
-    /// Says that the tenure is over, which is faster than waiting for others to notice. If the word can't be
+    /// Says that the term is over, which is faster than waiting for others to notice. If the word can't be
     /// written, they notice by themselves.
     private func leave(to successor: String?) {
-        guard var tenure else { return }
-        self.tenure = nil
-        _ = try? tenure.herald.say(tenure.course.leave(to: successor))
+        guard var term else { return }
+        self.term = nil
+        _ = try? term.heartbeat.say(term.course.leave(to: successor))
     }
 }
 
 /// The running thread, and the mailbox of its jobs.
-struct Heralds: Sendable {
-    let jobs: Mailbox<HeraldJob>
+struct Heartbeats: Sendable {
+    let jobs: Mailbox<HeartbeatJob>
     let address: String
-    let signs: TenureSigns
+    let signs: TermSigns
     fileprivate let thread: NamedThread
 
     /// The part that the log's worker needs.
@@ -135,7 +135,7 @@ struct Heralds: Sendable {
             confirmed: { [signs] in signs.confirm(at: Moment.now.monotonic) }, hint: hint)
     }
 
-    /// Stops the thread after it has done its jobs. It also ends a tenure that nothing else has ended.
+    /// Stops the thread after it has done its jobs. It also ends a term that nothing else has ended.
     func stop() {
         jobs.post(.leave(successor: nil))
         jobs.post(.close)
@@ -143,8 +143,8 @@ struct Heralds: Sendable {
     }
 }
 
-extension HeraldThread {
-    /// The most jobs that wait. Never reached: there are two for each tenure.
+extension HeartbeatThread {
+    /// The most jobs that wait. Never reached: there are two for each term.
     private static let jobsMax = 1_024
 
     /// Starts the thread, if several sequencers may serve.
@@ -152,15 +152,15 @@ extension HeraldThread {
     /// - Returns: The thread; nil if it is not needed.
     static func start(
         if isShared: Bool, at address: String, _ answers: Mailbox<ServingInput>
-    ) throws(ZeroMQError) -> Heralds? {
+    ) throws(ZeroMQError) -> Heartbeats? {
         guard isShared else { return nil }
-        let jobs = Mailbox<HeraldJob>(capacity: jobsMax, waker: try Waker())
-        let signs = TenureSigns()
-        let thread = try NamedThread("conflux-herald", stackBytes: 1 << 20) {
-            HeraldThread(jobs: jobs, address: address, signs: signs) {
+        let jobs = Mailbox<HeartbeatJob>(capacity: jobsMax, waker: try Waker())
+        let signs = TermSigns()
+        let thread = try NamedThread("conflux-heartbeat", stackBytes: 1 << 20) {
+            HeartbeatThread(jobs: jobs, address: address, signs: signs) {
                 answers.post(.news($0, $1))
             }.run()
         }
-        return Heralds(jobs: jobs, address: address, signs: signs, thread: thread)
+        return Heartbeats(jobs: jobs, address: address, signs: signs, thread: thread)
     }
 }

@@ -23,7 +23,7 @@ import ConfluxVocabulary
 // `presence` is 0 for live, and 1 for left. A session with 2 is of a former program, and is forgotten. The extension 1
 // of a session or a store is the name of the key that opened or created it. Version 4 is the first with the keys that stores, states and skips count for.
 
-extension LogFold {
+extension LogState {
     private static let magic: [UInt8] = [0x43, 0x46, 0x43, 0x50]
     private static let version: UInt8 = 4
     /// The presence of a session that began with a `visited` entry.
@@ -31,7 +31,7 @@ extension LogFold {
     /// A checkpoint is no frame, so the remaining bytes alone bound its counts.
     static let countMax = Int(Int32.max)
 
-    /// Encodes the checkpoint. The same fold always gives the same bytes.
+    /// Encodes the checkpoint. The same state of the log always gives the same bytes.
     package func encoded() -> [UInt8] {
         var writer = FrameWriter()
         writer.raw(Self.magic[...])
@@ -139,8 +139,8 @@ extension Session {
         writer.number(ledger.settled)
         writer.fixed(UInt32(ledger.recordCount))
         for record in ledger.openRecords {
-            guard case .committed(let sequence, let epoch, let timestamp) = record.fate else {
-                preconditionFailure("a fold has an outcome that is not in the log: \(record)")
+            guard case .committed(let sequence, let epoch, let timestamp) = record.status else {
+                preconditionFailure("a logState has an outcome that is not in the log: \(record)")
             }
             Receipts.Run(
                 firstCounter: record.first, count: record.count, firstSequence: sequence,

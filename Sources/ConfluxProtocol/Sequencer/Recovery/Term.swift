@@ -1,10 +1,10 @@
 import ConfluxVocabulary
 
-/// One sequencer's time over the log, and what it knows of earlier tenures (rules 1 and 2).
-struct Tenure: Sendable, Equatable {
+/// One sequencer's time over the log, and what it knows of earlier terms (rules 1 and 2).
+struct Term: Sendable, Equatable {
     fileprivate(set) var log = LogID.none
     fileprivate(set) var epoch = Epoch.none
-    /// The nonce of this tenure's claim.
+    /// The nonce of this term's claim.
     fileprivate(set) var nonce = Nonce.none
     /// The last committed number. *Invariant*: never decreases.
     fileprivate(set) var last = SequenceNumber.zero
@@ -12,7 +12,7 @@ struct Tenure: Sendable, Equatable {
     fileprivate(set) var lastEpoch = Epoch.none
     /// The lowest number that the log still holds.
     fileprivate(set) var floor = SequenceNumber(1)
-    /// Makes the timestamps of commits, which never decrease, not even from one tenure to the next.
+    /// Makes the timestamps of commits, which never decrease, not even from one term to the next.
     fileprivate(set) var clock = LogClock(after: Timestamp(0))
     /// The claims of the log.
     fileprivate(set) var claims = ClaimTable()
@@ -21,7 +21,7 @@ struct Tenure: Sendable, Equatable {
 
     var beat: Beat { Beat(log: log, last: last, floor: floor) }
 
-    /// A commit of this tenure is in the log.
+    /// A commit of this term is in the log.
     mutating func land(through last: SequenceNumber, byteCount: Int, at timestamp: Timestamp) {
         self.last = last
         lastEpoch = epoch
@@ -42,14 +42,14 @@ struct Tenure: Sendable, Equatable {
 
 extension SequencerMachine {
     mutating func claimed(
-        _ claim: ClaimedLog, _ known: KnownFold?, at now: Moment,
+        _ claim: ClaimedLog, _ known: KnownLogState?, at now: Moment,
         into effects: inout [SequencerEffect]
     ) {
         guard phase == .unclaimed else { preconditionFailure("claimed twice; \(phase)") }
-        tenure.log = claim.log
-        tenure.epoch = claim.epoch
-        tenure.nonce = claim.nonce
-        tenure.floor = claim.floor
+        term.log = claim.log
+        term.epoch = claim.epoch
+        term.nonce = claim.nonce
+        term.floor = claim.floor
         questions = QuestionTable(of: claim.nonce)
         phase = .reading
         recovery = LogRecovery(
@@ -90,16 +90,16 @@ extension SequencerMachine {
         }
     }
 
-    /// The log is not what a sequencer wrote. Or it is not any more: a newer tenure may have
+    /// The log is not what a sequencer wrote. Or it is not any more: a newer term may have
     /// discarded what this one was about to read. The log is damaged only if it still confirms the
-    /// tenure afterwards.
+    /// term afterwards.
     private mutating func doubt(_ damage: String, into effects: inout [SequencerEffect]) {
         recovery = nil
         phase = .damaged(damage)
         confirm(into: &effects)
     }
 
-    /// The snapshots beside the log are listed. Now everything is known, and the tenure appends its
+    /// The snapshots beside the log are listed. Now everything is known, and the term appends its
     /// claim.
     mutating func snapshotsRead(
         _ snapshots: [SnapshotIndexEntry], _ damage: SnapshotIndexDamage?, at now: Moment,
@@ -125,40 +125,40 @@ extension SequencerMachine {
         _ recovery: LogRecovery, into effects: inout [SequencerEffect]
     ) {
         self.recovery = nil
-        guard recovery.fold.lastEpoch < tenure.epoch else {
-            let text = "the log ends in epoch \(recovery.fold.lastEpoch), which is not over"
+        guard recovery.logState.lastEpoch < term.epoch else {
+            let text = "the log ends in epoch \(recovery.logState.lastEpoch), which is not over"
             doubt(text, into: &effects)
             return
         }
         for checkpoint in recovery.setAside {
             effects.append(.note(.checkpointSetAside(checkpoint.sequence, checkpoint.reason)))
         }
-        if recovery.fold.last > .zero {
+        if recovery.logState.last > .zero {
             effects.append(
-                .note(.recovered(from: recovery.base ?? .zero, through: recovery.fold.last)))
+                .note(.recovered(from: recovery.base ?? .zero, through: recovery.logState.last)))
         }
-        tenure.last = recovery.fold.last
-        tenure.lastEpoch = recovery.fold.lastEpoch
-        tenure.clock = LogClock(after: recovery.fold.lastTimestamp)
-        tenure.claims = recovery.fold.claims
-        tenure.marks = recovery.fold.marks
+        term.last = recovery.logState.last
+        term.lastEpoch = recovery.logState.lastEpoch
+        term.clock = LogClock(after: recovery.logState.lastTimestamp)
+        term.claims = recovery.logState.claims
+        term.marks = recovery.logState.marks
         checkpoints = recovery.checkpoint.map { [$0] } ?? []
-        sessions = recovery.fold.sessions
-        directory = recovery.fold.directory
+        sessions = recovery.logState.sessions
+        directory = recovery.logState.directory
     }
 
-    /// Begins the tenure. Its first entry is the claim, which is synced regardless of the
+    /// Begins the term. Its first entry is the claim, which is synced regardless of the
     /// durability setting.
     private mutating func claim(at now: Moment, into effects: inout [SequencerEffect]) {
         guard phase == .reading else { return }
         phase = .claiming
         pipeline = CommitPipeline(
-            log: tenure.log, epoch: tenure.epoch, predecessor: tenure.lastEpoch, last: tenure.last,
+            log: term.log, epoch: term.epoch, predecessor: term.lastEpoch, last: term.last,
             settings: settings)
         let sequence = pipeline.admit(
-            .claim(epoch: tenure.epoch, nonce: tenure.nonce), then: nil)
-        tenure.claims.remember(
-            ClaimTable.Claim(epoch: tenure.epoch, nonce: tenure.nonce, first: sequence))
+            .claim(epoch: term.epoch, nonce: term.nonce), then: nil)
+        term.claims.remember(
+            ClaimTable.Claim(epoch: term.epoch, nonce: term.nonce, first: sequence))
         guard
             let append = pipeline.launch(timestamp: stamp(at: now, into: &effects), isForced: true)
         else { preconditionFailure("a claim was not launched") }
@@ -167,32 +167,32 @@ extension SequencerMachine {
 
     /// The present time, not below any timestamp of the log.
     mutating func stamp(at now: Moment, into effects: inout [SequencerEffect]) -> Timestamp {
-        tenure.clock.read(now) { effects.append(.note(.clock($0))) }
+        term.clock.read(now) { effects.append(.note(.clock($0))) }
     }
 
-    /// A node has heard of a newer tenure, or of an entry that was not committed here. Only the log knows whether
-    /// there is a newer tenure.
+    /// A node has heard of a newer term, or of an entry that was not committed here. Only the log knows whether
+    /// there is a newer term.
     mutating func challenge(by epoch: Epoch, into effects: inout [SequencerEffect]) {
         guard !confirmations.isUnderWay else { return }
-        if epoch > tenure.epoch { effects.append(.note(.challenged(by: epoch))) }
+        if epoch > term.epoch { effects.append(.note(.challenged(by: epoch))) }
         confirm(into: &effects)
     }
 
-    /// Asks the log whether this tenure is the newest, for everything that waits for the answer.
+    /// Asks the log whether this term is the newest, for everything that waits for the answer.
     mutating func confirm(into effects: inout [SequencerEffect]) {
         confirmations.begin()
-        effects.append(.confirmTenure)
+        effects.append(.confirmTerm)
     }
 
-    /// No newer tenure had begun at some moment since the confirmation began.
+    /// No newer term had begun at some moment since the confirmation began.
     mutating func confirmed(at now: Moment, into effects: inout [SequencerEffect]) {
         let answered = confirmations.end()
         if case .damaged(let message) = phase {
             end(.logDamaged(message), into: &effects)
             return
         }
-        // No receipt was given for a higher number, by this tenure or by a later one.
-        for asker in answered.barriers { confirm(tenure.last, to: asker, into: &effects) }
+        // No receipt was given for a higher number, by this term or by a later one.
+        for asker in answered.barriers { confirm(term.last, to: asker, into: &effects) }
         if phase == .serving {
             for (connection, hello) in answered.hellos {
                 self.hello(hello, from: connection, at: now, into: &effects)
@@ -210,13 +210,13 @@ extension SequencerMachine {
         launch(at: now, into: &effects)
     }
 
-    /// Ends the tenure. Everything that was admitted has its outcome.
+    /// Ends the term. Everything that was admitted has its outcome.
     mutating func endInOrder(into effects: inout [SequencerEffect]) {
         sayBye(.leaving, "the sequencer stops", into: &effects)
         end(successor.map { .handedOver(to: $0) } ?? .stopped, into: &effects)
     }
 
-    /// Tells every node that this tenure ends, so that no node has to notice it by missing beats.
+    /// Tells every node that this term ends, so that no node has to notice it by missing beats.
     mutating func sayBye(
         _ code: ByeCode, _ message: String, into effects: inout [SequencerEffect]
     ) {

@@ -1,10 +1,10 @@
 import ConfluxVocabulary
 
-/// Decides when the next tenure begins after the log has failed.
-struct TenureRenewal {
-    /// The first pause. It doubles after each tenure that fails early.
+/// Decides when the next term begins after the log has failed.
+struct TermRenewal {
+    /// The first pause. It doubles after each term that fails early.
     static let pauseMin = Duration.milliseconds(100)
-    /// A tenure that has served for this long does not double the pause.
+    /// A term that has served for this long does not double the pause.
     static let steadyMin = Duration.seconds(30)
 
     /// The longest pause; nil if the first failure ends the sequencer.
@@ -17,7 +17,7 @@ struct TenureRenewal {
         self.pauseMax = pauseMax
     }
 
-    /// Notes that a tenure serves.
+    /// Notes that a term serves.
     mutating func begun(at now: Moment) {
         begunAt = now.monotonic
         hasServed = true
@@ -29,7 +29,7 @@ struct TenureRenewal {
 
     /// Notes that the log has failed.
     ///
-    /// - Returns: How long to wait; nil if no further tenure is to begin. That is also the case if this
+    /// - Returns: How long to wait; nil if no further term is to begin. That is also the case if this
     ///   process has neither served nor stood by yet: then whoever started it is still there to see the
     ///   failure.
     mutating func pause(after now: Moment) -> Duration? {

@@ -3,15 +3,14 @@ import ConfluxVocabulary
 /// Everything that a sequencer bases its decisions on, as derived from the log up to one number
 /// (rule 20).
 ///
-/// The fold of a log is a pure function of its commits, applied in order. A sequencer that starts
-/// folds what the log holds. A checkpoint is an encoded fold at one number, so that the next start
-/// reads only the entries after it. So the encoding (`LogFold+Wire`) must contain everything that a
-/// fold holds. What is measured anew in each tenure (silence, connections, hosting) is not part of
-/// a fold.
-package struct LogFold: Sendable, Equatable {
-    /// The log that is folded.
+/// The state of a log is a pure function of its commits, applied in order. A sequencer that starts
+/// replays what the log holds. A checkpoint is an encoded state at one number, so that the next start
+/// reads only the entries after it. So the encoding (`LogState+Wire`) must contain all of it. What is
+/// measured anew in each term (silence, connections, hosting) is not part of it.
+package struct LogState: Sendable, Equatable {
+    /// The log that is replayed.
     package let log: LogID
-    /// The number of the last entry that is folded. *Invariant*: a commit ends there, or it is
+    /// The number of the last entry that is replayed. *Invariant*: a commit ends there, or it is
     /// zero.
     package var last = SequenceNumber.zero
     /// The epoch of the commit that ends there. *Use*: the next commit names it.
@@ -24,10 +23,10 @@ package struct LogFold: Sendable, Equatable {
     /// *Invariant*: every outcome in them is committed and announced.
     var sessions = SessionTable()
     /// *Invariant*: nobody bridges or hosts anything, and every store has its first state as its
-    /// base. Snapshots are not part of the fold: they are kept beside the log.
+    /// base. Snapshots are not part of it: they are kept beside the log.
     var directory = StoreDirectory()
 
-    /// Makes the fold of a log from which nothing has been read.
+    /// Makes the state of a log from which nothing has been read.
     package init(log: LogID) {
         self.log = log
     }
@@ -37,8 +36,8 @@ package struct LogFold: Sendable, Equatable {
     /// - Parameters:
     ///   - commit: The commit.
     ///   - byteCount: The size of its body.
-    /// - Throws: ``LogInconsistency`` if the commit does not follow from the fold, so that no
-    ///   sequencer can have written it. The fold is then unusable.
+    /// - Throws: ``LogInconsistency`` if the commit does not follow from the state of the log, so that no
+    ///   sequencer can have written it. It is then unusable.
     package mutating func apply(
         _ commit: Commit, byteCount: Int
     ) throws(LogInconsistency) {

@@ -7,13 +7,13 @@ import Testing
 
 @testable import ConfluxSequencer
 
-/// The thread that announces that a tenure serves, and when it gives the tenure up.
-struct HeraldTests {
+/// The thread that announces that a term serves, and when it gives the term up.
+struct HeartbeatTests {
     private let epoch = Epoch(7)
     private let limit = Duration.seconds(30)
 
-    /// A herald with the answer that a test wants, which counts its calls.
-    private final class Scripted: TenureHerald, Sendable {
+    /// A heartbeat with the answer that a test wants, which counts its calls.
+    private final class Scripted: TermHeartbeat, Sendable {
         private let failure: LogError?
         let renewals = Mutex<[UInt64]>([])
         let said = DispatchSemaphore(value: 0)
@@ -28,10 +28,10 @@ struct HeraldTests {
         }
     }
 
-    /// A running herald's thread, and the ends that it reported.
+    /// A running heartbeat's thread, and the ends that it reported.
     private final class Running: Sendable {
-        let jobs: Mailbox<HeraldJob>
-        let signs = TenureSigns()
+        let jobs: Mailbox<HeartbeatJob>
+        let signs = TermSigns()
         let ends = Mutex<[SequencerEnd]>([])
         let ended = DispatchSemaphore(value: 0)
         private let thread = Mutex<NamedThread?>(nil)
@@ -39,14 +39,16 @@ struct HeraldTests {
         init() throws {
             jobs = Mailbox(capacity: 16, waker: try Waker())
             signs.turn(at: Moment.now.monotonic)
-            let herald = Handover(
-                HeraldThread(jobs: jobs, address: "tcp://a:1", signs: signs) {
+            let heartbeat = Handover(
+                HeartbeatThread(jobs: jobs, address: "tcp://a:1", signs: signs) {
                     [weak self] news, _ in
                     guard let self, case .deposed(let end) = news else { return }
                     ends.withLock { $0.append(end) }
                     ended.signal()
                 })
-            let started = try NamedThread("herald", stackBytes: 1 << 20) { herald.value.run() }
+            let started = try NamedThread("heartbeat", stackBytes: 1 << 20) {
+                heartbeat.value.run()
+            }
             thread.withLock { $0 = started }
         }
 
@@ -60,7 +62,7 @@ struct HeraldTests {
         semaphore.wait(timeout: .now() + limit / .seconds(1)) == .success
     }
 
-    @Test func `a tenure's end is reported until the tenure ends`() throws {
+    @Test func `a term's end is reported until the term ends`() throws {
         let running = try Running()
         defer { running.stop() }
         let scripted = Scripted(failing: LogError(.superseded, "Another one claimed the log."))
@@ -70,7 +72,7 @@ struct HeraldTests {
         running.jobs.post(.fall)
     }
 
-    @Test func `a tenure whose appends succeed does not end because its herald fails`()
+    @Test func `a term whose appends succeed does not end because its heartbeat fails`()
         throws
     {
         let running = try Running()
@@ -80,7 +82,7 @@ struct HeraldTests {
         let scripted = Scripted(failing: LogError(.unreachable, "Nobody answers."))
         running.jobs.post(.begin(Handover(scripted), epoch))
         let begun = ContinuousClock.now
-        // Longer than the time after which the tenure would end without appends.
+        // Longer than the time after which the term would end without appends.
         while ContinuousClock.now - begun < .seconds(3) { #expect(wait(for: scripted.said)) }
         #expect(running.ends.withLock { $0.isEmpty })
         running.signs.confirm(at: .zero)
@@ -98,7 +100,7 @@ struct HeraldTests {
         let hanging = Scripted()
         let well = Scripted()
         // The next jobs are taken after the turn in which it would have announced it.
-        for job in [HeraldJob.begin(Handover(hanging), epoch), .fall] {
+        for job in [HeartbeatJob.begin(Handover(hanging), epoch), .fall] {
             running.jobs.post(job)
             let deadline = ContinuousClock.now + limit
             while running.jobs.count > 0, ContinuousClock.now < deadline { sched_yield() }

@@ -1,8 +1,8 @@
 import ConfluxVocabulary
 
-// The stores' part of a checkpoint: see `LogFold+Wire`.
+// The stores' part of a checkpoint: see `LogState+Wire`.
 
-extension LogFold {
+extension LogState {
     /// No log has more bytes. So the sum of two loads never overflows.
     private static let loadMost: UInt64 = 1 << 62
 
@@ -88,7 +88,8 @@ extension LogFold {
 extension StoreRecord {
     func write(_ name: StoreName, to writer: inout FrameWriter) {
         guard case .initial(let initial, let initialVersion) = base else {
-            preconditionFailure("a fold holds a snapshot of \(name), which stands beside the log")
+            preconditionFailure(
+                "a logState holds a snapshot of \(name), which stands beside the log")
         }
         writer.put(name, life, schemaVersion, initialVersion, initial, migratedFrom, own)
         writer.number(globalBase)
