@@ -121,8 +121,7 @@ package final class Outbox: @unchecked Sendable {
         self.wake = wake
         self.withdrawSent = withdrawSent
         route = Route(to: address)
-        open = Gathered(
-            builder: BatchBuilder(limits: limits), block: OutcomeBlock(route: route))
+        open = Gathered(builder: BatchBuilder(limits: limits), block: OutcomeBlock(route: route))
         route.outbox = self
     }
 
@@ -321,8 +320,7 @@ package final class Outbox: @unchecked Sendable {
 
     /// Called under the lock.
     private func beginBatch() {
-        open = Gathered(
-            builder: BatchBuilder(limits: limits), block: OutcomeBlock(route: route))
+        open = Gathered(builder: BatchBuilder(limits: limits), block: OutcomeBlock(route: route))
         openNumber += 1
     }
 
