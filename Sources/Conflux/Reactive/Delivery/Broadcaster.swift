@@ -58,8 +58,10 @@ class ObserverLane: Lane, @unchecked Sendable {
         }
     }
 
+    /// Whether there are observers. Changed under the mutex.
+    private let isListed = Atomic(false)
     /// Whether there are observers. Read without the mutex.
-    final var isObserved: Bool { list.count.load(ordering: .acquiring) > 0 }
+    final var isObserved: Bool { isListed.load(ordering: .acquiring) }
 
     // MARK: Sending
 
@@ -147,6 +149,7 @@ class ObserverLane: Lane, @unchecked Sendable {
         let others = locked {
             read()
             list.append(observer)
+            isListed.store(true, ordering: .releasing)
             return (list.nextInTurn(), list.nextInTurn())
         }
         others.0?.disposeIfOrphaned()
@@ -169,13 +172,19 @@ class ObserverLane: Lane, @unchecked Sendable {
         let unlinked = control.withLock { control -> Observer? in
             guard observer.isLinked else { return nil }
             observer.isLinked = false
-            guard control.machine.isBusy else { return list.unlink(observer) }
-            let job = LaneJob.work { [self] _ in locked { list.unlink(observer) }.forget() }
+            guard control.machine.isBusy else { return unlink(observer) }
+            let job = LaneJob.work { [self] _ in locked { unlink(observer) }.forget() }
             // As if by the thread that serves the lane, so that it does this itself.
             append(job, to: &control, by: control.machine.server)
             return nil
         }
         unlinked?.forget()
+    }
+
+    /// Takes an observer out of the list. Called under the mutex.
+    private func unlink(_ observer: Observer) -> Observer {
+        defer { isListed.store(list.first != nil, ordering: .releasing) }
+        return list.unlink(observer)
     }
 }
 

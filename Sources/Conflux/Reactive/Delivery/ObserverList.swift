@@ -144,8 +144,6 @@ typealias Link = Unmanaged<Observer>
 /// only append meanwhile.
 @usableFromInline
 struct ObserverList: ~Copyable {
-    /// How many there are. Changed under the mutex.
-    let count = Atomic(0)
     /// *Invariant*: each observer in the list has one more reference, which the list owns.
     @usableFromInline private(set) var first: Link?
     private var last: Link?
@@ -157,7 +155,6 @@ struct ObserverList: ~Copyable {
     mutating func append(_ observer: Observer) {
         let link = Link.passRetained(observer)
         number += 1
-        count.add(1, ordering: .releasing)
         observer.number = number
         observer.previous = last
         if let last {
@@ -172,7 +169,6 @@ struct ObserverList: ~Copyable {
     ///
     /// - Returns: The observer, with the reference that the list owned.
     mutating func unlink(_ observer: Observer) -> Observer {
-        count.subtract(1, ordering: .releasing)
         let link = Link.passUnretained(observer)
         let next = observer.next.load(ordering: .relaxed)
         if let previous = observer.previous?.takeUnretainedValue() {
