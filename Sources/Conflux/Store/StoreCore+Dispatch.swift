@@ -70,6 +70,9 @@ extension StoreCore {
         return tally.handle
     }
 
+    /// The route that dispatches to this store take; nil if they take none.
+    package var orderedRoute: (any ActionRoute<S>)? { currentRoute?.route }
+
     @inline(__always)
     var currentRoute: KeptRoute<S>? {
         KeptRoute.of(control.withLock { $0.machine.isClosed ? nil : route })

@@ -81,14 +81,15 @@ package final class StoreCore<S: State>: Lane, @unchecked Sendable {
 
     override var identity: StoreIdentity { StoreIdentity(self) }
 
-    /// The present value of the state; nil if the state is not a value, or the store has ended.
-    var value: (any Sendable)? {
-        // A state that is a value may be read on any thread. Of any other, only the references are
-        // counted.
+    /// The state; nil if the store has ended. Of a state that is not a value, only count references.
+    var kept: S? {
         nonisolated(unsafe) var state: S?
         control.withLock { _ in state = keeper }
-        return (state as? any ValueReading)?.anyContent
+        return state
     }
+
+    /// The present value of the state, on any thread; nil if the state is not a value, or the store has ended.
+    var value: (any Sendable)? { (kept as? any ValueReading)?.anyContent }
 
     /// Commits an action as the thread that serves the lane, and reports how it ended.
     func runEnteredTracked(

@@ -73,7 +73,7 @@ extension ApplyJob {
             default: false
             }
         case .goOn, .enter, .submitted, .abandoned, .inhabited, .asked, .wait, .giveUp, .reported,
-            .identified, .probe,
+            .identified, .look,
             .stop:
             true
         case .register, .unregister: false

@@ -5,7 +5,6 @@ import ConfluxVocabulary
 /// Takes commits, and the lanes' reports on them.
 extension Applier {
     func apply(_ commit: Commit, to recipients: Recipients) {
-        let numbers = commit.first...commit.last
         if case .only(let subjects) = recipients {
             for case .state(let state) in subjects {
                 if let locals = states[state]?.locals, recipients.include(locals) {
@@ -13,28 +12,27 @@ extension Applier {
                 }
             }
         }
-        for stores in states.values { stores.runner?.begin(numbers, to: recipients) }
-        var sequence = commit.first
+        var (sequence, gathered) = (commit.first, Gathered())
         var points: [SnapshotPlace] = []
-        var stopped: [Replica] = []
+        begin(at: sequence, to: recipients)
         for block in commit.blocks {
+            let last = sequence.advanced(by: UInt64(block.count) - 1)
             switch block {
+            case .batch(let incarnation, let batch) where joins(batch, recipients):
+                give(&gathered, through: SequenceNumber(sequence.rawValue - 1))
+                begin(at: sequence, to: recipients)
+                add(batch, of: incarnation, from: sequence, in: commit)
+                give(&gathered, through: last, isJoint: true)
+                begin(at: last.next, to: recipients)
             case .batch(let incarnation, let batch):
                 add(batch, of: incarnation, from: sequence, in: commit)
             case .event(let event, _):
-                apply(event, at: sequence, to: recipients, &points, &stopped)
+                apply(event, at: sequence, to: recipients, &points, &gathered.stopped)
             }
-            sequence = sequence.advanced(by: UInt64(block.count))
+            sequence = last.next
         }
-        // If the process dies from now on, it dies of what a store applies.
-        for stores in states.values { stores.runner?.endDecoding() }
-        var given: [StoreProgress] = []
-        for stores in states.values {
-            guard let (some, others) = stores.runner?.flush(in: epoch) else { continue }
-            given += some
-            stopped += others
-        }
-        for replica in stopped { tellStopped(replica) }
+        give(&gathered, through: commit.last)
+        for replica in gathered.stopped { tellStopped(replica) }
         // After the commit's batches have changed the stores.
         for place in points { digest(at: place) }
         if case .only(let subjects) = recipients {
@@ -45,7 +43,47 @@ extension Applier {
                 progress.delivered = max(progress.delivered, commit.last)
             }
         }
-        for progress in given { look(after: progress, through: commit.last) }
+        for progress in gathered.given { look(after: progress, through: commit.last) }
+    }
+
+    /// Whether several stores here apply a batch together, so that an observer sees all of it or nothing.
+    private func joins(_ batch: Batch, _ recipients: Recipients) -> Bool {
+        guard batch.isAtomic else { return false }
+        let count = batch.targets.count { row in
+            guard case .store(let name) = row.target, let replica = replica(name) else {
+                return false
+            }
+            return recipients.include(replica.progress)
+        }
+        return count > 1
+    }
+
+    /// The stores that got their part of a commit, and those that stopped in it.
+    private struct Gathered {
+        var given: [StoreProgress] = []
+        var stopped: [Replica] = []
+    }
+
+    private func begin(at first: SequenceNumber, to recipients: Recipients) {
+        for stores in states.values { stores.runner?.begin(at: first, to: recipients) }
+    }
+
+    /// Gives the stores what was added for them since the last begin.
+    private func give(
+        _ gathered: inout Gathered, through last: SequenceNumber, isJoint: Bool = false
+    ) {
+        // If the process dies from now on, it dies of what a store applies.
+        for stores in states.values { stores.runner?.endDecoding() }
+        var joint: [JointRun]? = isJoint ? [] : nil
+        for stores in states.values {
+            guard
+                let (given, stopped) = stores.runner?.flush(
+                    through: last, in: epoch, joining: &joint)
+            else { continue }
+            gathered.given += given
+            gathered.stopped += stopped
+        }
+        if let joint, !joint.isEmpty { JointRun.deliver(joint) }
     }
 
     private func add(

@@ -162,7 +162,7 @@ package final class Applier {
         case .identified(let incarnation):
             if outcomes.isEmpty { incarnations = [] }
             if incarnations.last != incarnation { incarnations.append(incarnation) }
-        case .probe(let passed): passed()
+        case .look(let body): body(self)
         case .stop: break
         }
         advance()
@@ -321,6 +321,13 @@ package final class Applier {
 
     func replica(_ store: StoreName) -> Replica? { states[store.state]?.replicas[store] }
 
+    /// Whether a store has exactly the entries that the node was given: it does not lag, and did not begin ahead of the
+    /// feed.
+    func isAbreast(_ replica: Replica) -> Bool {
+        replica.hasCaughtUp && !replica.progress.hasOpenRuns
+            && replica.progress.delivered <= delivered
+    }
+
     func makeProgress(of subject: HostingSubject) -> StoreProgress {
         let post = post
         return StoreProgress(subject, refusalBytesMax: refusalBytesMax) { post(.reported($0)) }
@@ -365,6 +372,7 @@ package final class Applier {
             switch job {
             case .register(let registration): registration.completion(.failure(.closed))
             case .wait(let wait): wait.completion(.failure(.closed))
+            case .look(let body): body(nil)
             default: break
             }
         }

@@ -30,8 +30,8 @@ package enum ApplyJob: Sendable {
     case reported(HostingSubject)
     /// The node's session in the log, which identifies its own entries.
     case identified(Incarnation)
-    /// Call a function, to show that all jobs before it are done.
-    case probe(@Sendable () -> Void)
+    /// Call a function between two other jobs; with nil if the node ends first.
+    case look(@Sendable (Applier?) -> Void)
     /// The last job.
     case stop
 }

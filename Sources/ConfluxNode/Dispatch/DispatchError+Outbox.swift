@@ -1,6 +1,62 @@
 import Conflux
+import ConfluxProtocol
+import ConfluxVocabulary
 
 extension DispatchError {
+    static func notEncodable<S: BridgedState>(
+        _ state: S.Type, _ error: CodingFailure
+    ) -> DispatchError {
+        DispatchError(
+            code: .invalidAction,
+            message: """
+                The action of \(S.name) can't be encoded, so it was not sent. Dispatch one \
+                that can: \(error)
+                """,
+            reason: error)
+    }
+
+    static func transactionTooLarge(_ limits: WireLimits) -> DispatchError {
+        DispatchError(
+            code: .invalidAction,
+            message: """
+                The transaction is too large, and nothing was sent: a batch has at most \(limits.rowsPerBatchMax) \
+                stores, \(limits.entriesPerBatchMax) actions and \(limits.batchBytesMax) bytes. Make several of it.
+                """)
+    }
+
+    static let tornTransaction = DispatchError(
+        code: .conflict,
+        message: """
+            Each time that the transaction ran, one of its stores had not applied everything yet that the others had, and \
+            nothing was sent. Run it again, or give these stores executors that keep up.
+            """)
+
+    static func refusedInTransaction(_ reason: any Error) -> DispatchError {
+        DispatchError(
+            code: .refused,
+            message: """
+                The state's check refused an action of the transaction, and nothing was sent. Look at the state first, \
+                or dispatch another action. The reason: \(reason)
+                """,
+            reason: reason)
+    }
+
+    static func refusedInPart(_ error: DispatchError) -> DispatchError {
+        DispatchError(
+            code: .refused,
+            message: """
+                The transaction is in the log, and one of its actions was refused there, though not when it was tried: \
+                its check depends on the time or on random numbers. The other actions took effect. Don't let checks of \
+                such actions depend on these. The reason: \(error.reason.map { "\($0)" } ?? error.message)
+                """,
+            receipt: error.receipt, reason: error.reason)
+    }
+
+    static func stoppedInTransaction(_ store: StoreName, _ message: String) -> DispatchError {
+        DispatchError(
+            code: .storeStopped,
+            message: "The transaction uses \(store), and nothing was sent. \(message)")
+    }
     static func payloadTooLarge(_ bytes: Int, _ limit: Int) -> DispatchError {
         DispatchError(
             code: .invalidAction,

@@ -12,28 +12,6 @@ import Synchronization
 /// does not wait. The outbox is bounded in bytes: see ``NodeSettings/OutboxPolicy``.
 // Sendable: all mutable state is guarded by `condition`.
 package final class Outbox: @unchecked Sendable {
-    /// A batch: the open one, or one that takes no more actions.
-    package struct Gathered {
-        package var builder: BatchBuilder
-        package let block: OutcomeBlock
-        package var isAtomic = false
-        /// When its first action was dispatched, on the monotonic clock. *Use*: metrics alone.
-        fileprivate(set) var begunAt: Duration?
-        /// The bytes of its payloads. *Use*: they count towards the outbox's bound.
-        var payloadBytes = 0
-        /// The indices of actions that were withdrawn before they got counters.
-        package var withdrawn: Set<Int> = []
-        /// The targets of its actions, in order.
-        package fileprivate(set) var spans: [SubmittedBatch.Span] = []
-        /// The row of the last action.
-        fileprivate var lastRow: BatchRow?
-        /// How many counters it uses up without an action. *Invariant*: 0 unless the builder is empty.
-        package var skippedCount: UInt32 = 0
-
-        /// How many counters it uses.
-        package var count: Int { builder.count + Int(skippedCount) }
-    }
-
     /// The target of a route's actions, and its row in the open batch. The row is looked up once a
     /// batch, so that no action compares targets.
     // Sendable: all mutable state is guarded by the outbox's condition.
@@ -166,6 +144,47 @@ package final class Outbox: @unchecked Sendable {
         condition.unlock()
         if wasEmpty { wake() }
         return DispatchHandle(block: block, index: index)
+    }
+
+    /// Appends the actions of a transaction, as a batch of their own that is taken as a whole or not at all.
+    ///
+    /// - Parameters:
+    ///   - actions: The target of each action, with its condition, and its encoding. Not empty.
+    ///   - others: The conditions on stores that no action changes.
+    /// - Returns: A handle for each action; only one, if none can be sent.
+    package func submit(
+        _ actions: [(target: BatchTarget, payload: [UInt8])], on others: [BatchTarget]
+    ) -> [DispatchHandle] {
+        var batch = Gathered(
+            builder: BatchBuilder(limits: limits), block: OutcomeBlock(route: route),
+            isAtomic: true)
+        for (target, payload) in actions {
+            guard
+                payload.withUnsafeBytes({
+                    batch.builder.appendIfFits(target: target, payload: $0)
+                })
+            else { return [DispatchHandle(.failed(.transactionTooLarge(limits)))] }
+            batch.spans.append(SubmittedBatch.Span(target: target.target, count: 1))
+            batch.payloadBytes += payload.count
+        }
+        for row in others where batch.builder.row(for: row) == nil {
+            return [DispatchHandle(.failed(.transactionTooLarge(limits)))]
+        }
+        batch.begunAt = Moment.now.monotonic
+        let failure = condition.withLock { () -> DispatchError? in
+            if isClosed { return .nodeClosed }
+            // As for actions of threads that must not wait.
+            if byteCount + batch.payloadBytes > 2 * bytesMax, byteCount > 0 {
+                return .outboxFull(bytesMax)
+            }
+            seal()
+            sealed.append(batch)
+            byteCount += batch.payloadBytes
+            return nil
+        }
+        if let failure { return [DispatchHandle(.failed(failure))] }
+        wake()
+        return actions.indices.map { DispatchHandle(block: batch.block, index: $0) }
     }
 
     /// See ``NodeCore/gather(_:)``.
@@ -330,6 +349,11 @@ package final class Outbox: @unchecked Sendable {
         destination.target.life = life
         destination.batchNumber = 0
         condition.unlock()
+    }
+
+    /// What the actions of a destination concern now.
+    func target(of destination: Destination) -> BatchTarget {
+        condition.withLock { destination.target }
     }
 
     /// Takes the oldest batch, if it may be submitted.

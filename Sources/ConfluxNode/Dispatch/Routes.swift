@@ -16,12 +16,11 @@ package final class OutboxRoute<S: BridgedState>: ActionRoute {
     /// action.)
     private let quick: QuickCoding<S.Action>
 
-    /// Whether it leads to one store.
-    private let isToOne: Bool
+    let target: Target
 
     package init(outbox: Outbox, target: Target) {
         self.outbox = outbox
-        isToOne = if case .store = target { true } else { false }
+        self.target = target
         // The store's life is not known yet. Zero means its life when the action is admitted.
         let destinations = { (version: UInt32) in
             Outbox.Destination(
@@ -61,7 +60,18 @@ package final class OutboxRoute<S: BridgedState>: ActionRoute {
     }
 
     package func conditional(on version: StoreVersion) -> any ActionRoute<S> {
-        isToOne ? ConditionalRoute(self, version) : ClosedRoute(.conditionOfMany(S.self))
+        if case .store = target { return ConditionalRoute(self, version) }
+        return ClosedRoute<S>(.conditionOfMany(S.self))
+    }
+
+    /// What a batch has of an action: its target and its encoding.
+    func entry(of action: S.Action) throws(DispatchError) -> (BatchTarget, [UInt8]) {
+        do throws(CodingFailure) {
+            let payload = try coder.encode(action, as: coding)
+            return (outbox.target(of: destination(of: action)), payload)
+        } catch {
+            throw .notEncodable(S.self, error)
+        }
     }
 
     fileprivate func submit(
@@ -73,15 +83,7 @@ package final class OutboxRoute<S: BridgedState>: ActionRoute {
                 destination(of: action), try coder.encode(action, as: coding), mayWait: mayWait,
                 ifUnchangedSince: version)
         } catch {
-            return DispatchHandle(
-                .failed(
-                    DispatchError(
-                        code: .invalidAction,
-                        message: """
-                            The action of \(S.name) can't be encoded, so it was not sent. Dispatch one \
-                            that can: \(error)
-                            """,
-                        reason: error)))
+            return DispatchHandle(.failed(.notEncodable(S.self, error)))
         }
     }
 }

@@ -187,7 +187,7 @@ final class LinkThread: @unchecked Sendable {
             case .machine(let input): perform(input)
             case .ask(let body, let patience, let reply): ask(body, patience, reply)
             case .load(let place, let reference, let reply): load(place, reference, reply)
-            case .probe(let passed): post(.probe(passed))
+            case .probe(let passed): post(.look { _ in passed() })
             case .keep(let number, let vigil): vigils[number] = vigil
             case .endVigil(let number): vigils[number] = nil
             case .status(let reply):

@@ -198,8 +198,11 @@ final class Replica {
     ///   - size: The bytes of the entries that it applies.
     ///   - work: Puts it into the lane.
     func enter(_ size: Int, _ work: @escaping () -> Void) {
-        if hasSnapshot, held.isEmpty { work() } else { held.append((size, work)) }
+        if isEntered { work() } else { held.append((size, work)) }
     }
+
+    /// Whether work enters the lane at once.
+    var isEntered: Bool { hasSnapshot && held.isEmpty }
 
     /// Copies the state after the lane's present work.
     ///

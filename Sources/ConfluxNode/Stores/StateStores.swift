@@ -23,12 +23,12 @@ protocol EntryRunner: AnyObject {
     /// Removes a store that is no longer hosted.
     func remove(_ store: StoreName)
 
-    /// Begins to gather runs for a commit.
+    /// Begins to gather runs for a commit, or for a part of it.
     ///
     /// - Parameters:
-    ///   - commit: The commit's numbers.
+    ///   - first: Its first number.
     ///   - recipients: The stores that get it.
-    func begin(_ commit: ClosedRange<SequenceNumber>, to recipients: Recipients)
+    func begin(at first: SequenceNumber, to recipients: Recipients)
 
     /// Takes the entries of a batch that concern stores of the state.
     ///
@@ -48,9 +48,15 @@ protocol EntryRunner: AnyObject {
 
     /// Hands the added entries to the stores, as one run each.
     ///
-    /// - Parameter epoch: The present term.
+    /// - Parameters:
+    ///   - last: The last number of what was gathered.
+    ///   - epoch: The present term.
+    ///   - joint: Gets the runs of stores that apply the entries together, instead of their lanes; nil if each store
+    ///     applies them by itself.
     /// - Returns: The progress of all stores that got a run, and the stores that stopped at an entry.
-    func flush(in epoch: Epoch) -> (given: [StoreProgress], stopped: [Replica])
+    func flush(
+        through last: SequenceNumber, in epoch: Epoch, joining joint: inout [JointRun]?
+    ) -> (given: [StoreProgress], stopped: [Replica])
 }
 
 /// The stores of one state in this node. Confined to the thread that applies.

@@ -224,10 +224,25 @@ final class TypedRun<S: BridgedState>: StoreRun {
     ///   - serial: The number under which the lane reports.
     ///   - reports: Gets the report.
     func give(through: StoreVersion, _ serial: UInt64, to reports: LaneReports) {
-        let (taken, failures) = (taken, failures)
+        present.deliver(taken, through: through, completion: report(serial, to: reports))
+    }
+
+    /// The same for a store that applies them together with other stores.
+    func join(through: StoreVersion, _ serial: UInt64, to reports: LaneReports) -> JointRun {
+        present.joint(taken, through: through, completion: report(serial, to: reports))
+    }
+
+    private var present: StoreCore<S> {
         guard let core else { preconditionFailure("the run of no store") }
+        return core
+    }
+
+    private func report(
+        _ serial: UInt64, to reports: LaneReports
+    ) -> @Sendable (RunReport) -> Void {
+        let (taken, failures) = (taken, failures)
         taken.payloadBytes = bytes - taken.count * StoreProgress.actionBytes
-        core.deliver(taken, through: through) { report in
+        return { report in
             guard !report.refusals.isEmpty || !failures.isEmpty else {
                 return reports.add(.ran(serial: serial, []))
             }

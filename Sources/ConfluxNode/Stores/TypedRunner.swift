@@ -9,18 +9,19 @@ final class TypedRunner<S: BridgedState>: EntryRunner {
     private let coder: ActionCoder<S.Action>
     /// The cores of the replicated stores.
     private var cores: [StoreName: Lane] = [:]
-    /// What each store gets of the present commit, in the order in which entries concerned the stores. Each is a
+    /// What each store gets of the present part of a commit, in the order in which entries concerned the stores. Each is a
     /// `TypedRun` of the state: see ``typed(_:)``.
     private var runs: [StoreRun] = []
     private var runOf: [StoreName: StoreRun] = [:]
-    private var commit = SequenceNumber.zero...SequenceNumber.zero
+    /// The first number of that part.
+    private var first = SequenceNumber.zero
     private var recipients = Recipients.attached
     private var stopped: [Replica] = []
     /// The seed of the stores that are not replicated, and its log.
     private var localSeed: (log: LogID, seed: UInt64)?
     /// An empty run that is used again.
     private var spare: TypedRun<S>?
-    /// Whether the runs of the present commit include every store of the state.
+    /// Whether the present runs include every store of the state.
     private var hasAll = false
     /// Whether any store here records what it applies. Without one, nothing is recorded.
     private var isNoting = false
@@ -40,8 +41,8 @@ final class TypedRunner<S: BridgedState>: EntryRunner {
 
     func remove(_ store: StoreName) { cores[store] = nil }
 
-    func begin(_ commit: ClosedRange<SequenceNumber>, to recipients: Recipients) {
-        self.commit = commit
+    func begin(at first: SequenceNumber, to recipients: Recipients) {
+        self.first = first
         self.recipients = recipients
         hasAll = false
         isNoting = false
@@ -88,9 +89,9 @@ final class TypedRunner<S: BridgedState>: EntryRunner {
             runs.append(makeRun(lane, nil, stores.locals, seed: seed))
         }
         if runs.count > former {
-            stores.locals.comeBack(at: commit.lowerBound)
+            stores.locals.comeBack(at: first)
         } else {
-            stores.locals.leave(at: commit.lowerBound)
+            stores.locals.leave(at: first)
         }
     }
 
@@ -245,8 +246,11 @@ final class TypedRunner<S: BridgedState>: EntryRunner {
         for run in runs { run.decoding?.end() }
     }
 
-    func flush(in epoch: Epoch) -> (given: [StoreProgress], stopped: [Replica]) {
+    func flush(
+        through last: SequenceNumber, in epoch: Epoch, joining joint: inout [JointRun]?
+    ) -> (given: [StoreProgress], stopped: [Replica]) {
         guard !runs.isEmpty else { return ([], []) }
+        let numbers = first...last
         var given: [StoreProgress] = []
         var local: [StoreRun] = []
         for run in runs {
@@ -255,22 +259,26 @@ final class TypedRunner<S: BridgedState>: EntryRunner {
                 continue
             }
             let progress = replica.progress
-            // A store that stopped, or begins anew, is not up to date with the commit.
+            // A store that stopped, or begins anew, is not up to date with it.
             let hasEnded = progress.phase == .ended || progress.phase == .empty
             // A replica's position rises with every commit that concerns it.
             guard !hasEnded || !typed(run).isEmpty else { continue }
-            let serial = progress.beginRun(of: commit, lanes: 1, bytes: run.bytes)
+            let serial = progress.beginRun(of: numbers, lanes: 1, bytes: run.bytes)
             let through = StoreVersion(
-                sequence: hasEnded ? .zero : commit.upperBound, epoch: epoch)
-            replica.enter(run.bytes) { [run = typed(run), reports = progress.reports] in
-                run.give(through: through, serial, to: reports)
+                sequence: hasEnded ? .zero : last, epoch: epoch)
+            if joint != nil, replica.isEntered {
+                joint?.append(typed(run).join(through: through, serial, to: progress.reports))
+            } else {
+                replica.enter(run.bytes) { [run = typed(run), reports = progress.reports] in
+                    run.give(through: through, serial, to: reports)
+                }
             }
             keep(run)
             given.append(progress)
         }
         if !local.isEmpty {
             let bytes = local.reduce(0) { $0 + $1.bytes }
-            let serial = stores.locals.beginRun(of: commit, lanes: local.count, bytes: bytes)
+            let serial = stores.locals.beginRun(of: numbers, lanes: local.count, bytes: bytes)
             for run in local {
                 typed(run).give(
                     through: StoreVersion(sequence: .zero), serial, to: stores.locals.reports)
@@ -284,7 +292,7 @@ final class TypedRunner<S: BridgedState>: EntryRunner {
         return (given, stopped)
     }
 
-    /// Keeps a run for the next commit, if its lane is done with it.
+    /// Keeps a run for the next use, if its lane is done with it.
     private func keep(_ run: StoreRun) {
         let run = typed(run)
         if spare == nil, run.clear() { spare = run }

@@ -311,7 +311,9 @@ final class Branch {
                     message: "\(record.text) stands at \(sequence), and its process was told that "
                         + "it does not")
             }
-            if let condition = record.condition, !isPutBack {
+            if let transaction = record.transaction, !isPutBack {
+                try check(transaction, from: record, at: sequence, in: commit.first, batch)
+            } else if let condition = record.condition, !isPutBack {
                 try check(condition, of: record, at: sequence, in: commit.first)
             }
             var fact = Fact(commit: commits.count - 1, record: record)

@@ -4,6 +4,8 @@ import ConfluxVocabulary
 /// What an action with a condition is based on (rule 24).
 struct DispatchCondition {
     var store: StoreName
+    /// The store's life. *Use*: for transactions.
+    var life = SequenceNumber.zero
     /// The version that the action names.
     var version: StoreVersion
     /// The state that the program saw, in its schema version; nil if that can't be compared.

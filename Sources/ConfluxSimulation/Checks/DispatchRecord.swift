@@ -35,6 +35,8 @@ final class DispatchRecord {
     var target: Target?
     /// Its condition; nil if it has none.
     var condition: DispatchCondition?
+    /// The transaction that it is part of; nil if it stands alone.
+    var transaction: TransactionRecord?
     /// The outcome that its process was told.
     var outcome: Outcome?
 
@@ -48,6 +50,11 @@ final class DispatchRecord {
     var isExcluded: Bool {
         guard case .failed(let error) = outcome else { return false }
         return error.receipt == nil && error.code != .outcomeUnknown
+    }
+
+    /// Whether its process asked to withdraw it, or anything that stands or falls with it.
+    var mayBeWithdrawn: Bool {
+        transaction?.records.contains(where: \.isWithdrawalAsked) ?? isWithdrawalAsked
     }
 
     var text: String { "action \(index) of process \(process)" }

@@ -74,7 +74,7 @@ final class Truth {
         } ?? false
     }
 
-    private var branches: [Branch] { [branch] + former.reversed() }
+    var branches: [Branch] { [branch] + former.reversed() }
 
     /// The last entry up to a receipt's that concerns a life of a store, in the history that contains the
     /// receipt's entry.
@@ -249,8 +249,10 @@ final class Truth {
                 }
             } else if error.code == .conflict, let condition = record.condition {
                 // A version that is not above that of the condition is of another history.
+                let conditions = record.transaction?.seen ?? [condition]
                 guard let version = error.version,
-                    version.sequence > condition.version.sequence || !former.isEmpty
+                    conditions.contains(where: { version.sequence > $0.version.sequence })
+                        || !former.isEmpty
                 else {
                     throw Violation(
                         promise: "P10",
@@ -258,7 +260,7 @@ final class Truth {
                             "\(record.text) was told that \(condition.store) has changed since "
                             + "\(condition.version), and it has not")
                 }
-            } else if error.code == .withdrawn, !record.isWithdrawalAsked {
+            } else if error.code == .withdrawn, !record.mayBeWithdrawn {
                 throw Violation(
                     promise: "P5", message: "\(record.text) was withdrawn, and nobody asked for it")
             } else if record.isExcluded, let found = branch.place(of: record) {

@@ -207,7 +207,11 @@ extension SimulatedCluster {
             switch outcome {
             case .committed(let receipt):
                 marks.hit(.receipt)
-                if record.condition != nil { marks.hit(.conditionHeld) }
+                if record.transaction != nil {
+                    marks.hit(.transactionHeld)
+                } else if record.condition != nil {
+                    marks.hit(.conditionHeld)
+                }
                 try checkApplied(receipt, of: record, node)
             case .failed(let error):
                 if let receipt = error.receipt {
@@ -217,7 +221,7 @@ extension SimulatedCluster {
                     if error.code == .effectUnknown, node.mayLoseEffects { break }
                     try checkApplied(receipt, of: record, node)
                 } else if error.code == .conflict {
-                    marks.hit(.conflict)
+                    marks.hit(record.transaction == nil ? .conflict : .transactionConflict)
                 } else if error.code == .withdrawn {
                     marks.hit(.withdrawn)
                 } else if (error.reason as? RejectionReason)?.code == .otherLife {

@@ -18,13 +18,20 @@ protocol SimulatedStore: AnyObject {
     func dispatch(
         _ place: SimulatedState.Place, _ version: StoreVersion?, _ random: inout SimulationRandom
     ) -> DispatchHandle
+    /// Takes part in a transaction: it is read, and gets an action if there is a place for one.
+    ///
+    /// - Returns: The canonical encoding of what was read; nil if the state is no value.
+    func join(
+        _ transaction: NodeTransaction, _ place: SimulatedState.Place?,
+        _ random: inout SimulationRandom
+    ) -> [UInt8]?
     /// The version of its state, for conditions.
     var version: StoreVersion { get }
     /// The canonical encoding of its state, as the version in force has it. Read it only while the store has no work to do.
     var encoded: [UInt8] { get }
     /// The number of the last entry that it has handled.
     var position: SequenceNumber { get }
-    /// Whether it has an executor of its own.
+    /// Whether it has an executor of its own, or waits for a store that has one.
     var isLate: Bool { get }
     /// The version in force.
     var schemaVersion: UInt32 { get }
@@ -68,7 +75,7 @@ final class TypedSimulatedStore<S: ReplicatedState>: SimulatedStore {
         }
     }
 
-    var isLate: Bool { late != nil }
+    var isLate: Bool { late != nil || !store.core.isIdle }
     var position: SequenceNumber { store.core.position }
 
     func open(
@@ -80,7 +87,8 @@ final class TypedSimulatedStore<S: ReplicatedState>: SimulatedStore {
         store.core.setRoute(route)
         return .store(
             store.core, name, route: route,
-            initial: encoding(of: S(), as: S.oldestSchemaVersion), policy: policy, request: request,
+            initial: encoding(of: S().snapshot, S.self, as: S.oldestSchemaVersion), policy: policy,
+            request: request,
             scope: scope,
             payloadBytesMax: payloadBytesMax, completion: completion, lost: lost)
     }
@@ -97,6 +105,14 @@ final class TypedSimulatedStore<S: ReplicatedState>: SimulatedStore {
         return version.map { store.dispatch(action, ifUnchangedSince: $0) }
             ?? store.core.dispatchTracked(action)
     }
+
+    /// Draws an action.
+    func draw(_ place: SimulatedState.Place, _ random: inout SimulationRandom) -> S.Action {
+        action(place, &random)
+    }
+
+    /// The store, if it is of this type.
+    func typed<Typed>(as type: Typed.Type) -> Typed? { store as? Typed }
 
     var version: StoreVersion { store.version }
 
@@ -169,14 +185,17 @@ func encodedState<S: ReplicatedState>(of core: StoreCore<S>) -> [UInt8] {
     core.inspect { state, _ in
         guard let state else { preconditionFailure("a simulated store was released") }
         let version = core.versionInForce.load(ordering: .acquiring)
-        result = encoding(of: state, as: version == 0 ? S.schemaVersion : version)
+        result = encoding(
+            of: state.snapshot, S.self, as: version == 0 ? S.schemaVersion : version)
     }
     return result
 }
 
-private func encoding<S: ReplicatedState>(of state: S, as version: Int) -> [UInt8] {
+func encoding<S: ReplicatedState>(
+    of snapshot: S.Snapshot, _ state: S.Type, as version: Int
+) -> [UInt8] {
     do {
-        return try S.encode(state.snapshot, as: version)
+        return try S.encode(snapshot, as: version)
     } catch {
         preconditionFailure("the state of \(S.name) can't be encoded: \(error)")
     }

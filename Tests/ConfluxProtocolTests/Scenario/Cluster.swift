@@ -328,8 +328,10 @@ struct Cluster {
     }
 
     /// Dispatches the actions of a builder.
-    mutating func dispatch(_ builder: inout BatchBuilder, from id: NodeID) {
-        guard let batch = nodes[id]?.machine.batch(of: &builder, isAtomic: false) else { return }
+    mutating func dispatch(
+        _ builder: inout BatchBuilder, from id: NodeID, isAtomic: Bool = false
+    ) {
+        guard let batch = nodes[id]?.machine.batch(of: &builder, isAtomic: isAtomic) else { return }
         input(.dispatched(batch), to: id)
     }
 

@@ -105,6 +105,37 @@ struct ConditionScenarios {
         #expect(cluster.nodes[2]?.texts(of: "list") == ["a", "b", "c"])
     }
 
+    @Test func `a store that an atomic batch only reads has a condition, and no entry`() throws {
+        var cluster = Cluster.twoNodes()
+        cluster.open("other", on: 2)
+        cluster.dispatch(["x"], to: "other/shared", from: 2)
+        dispatch(["a"], since: nil, in: &cluster)
+        let read = try #require(number(1, of: 2, in: cluster))
+        /// Dispatches to `list` if neither it nor `other` has changed; without a text, to `other` if it has not changed.
+        func transact(_ text: String?, since sequence: SequenceNumber?) {
+            var builder = BatchBuilder()
+            let rows = [("list", sequence), ("other", read)].map { name, sequence in
+                BatchTarget(
+                    target: .store(StoreName(name)!), schemaVersion: 1, coding: .json,
+                    unchangedSince: sequence.map { StoreVersion(sequence: $0) })
+            }
+            builder.append(
+                target: text == nil ? rows[1] : rows[0], payload: Array((text ?? "y").utf8))
+            #expect(builder.row(for: rows[1]) != nil)
+            cluster.dispatch(&builder, from: 1, isAtomic: true)
+            cluster.run()
+        }
+        transact("b", since: number(1, in: cluster))
+        let second = try #require(number(2, in: cluster))
+        // What was only read has not changed, so a condition on it still holds.
+        transact(nil, since: nil)
+        let third = try #require(number(3, in: cluster))
+        transact("c", since: second)
+        #expect(conflict(4, in: cluster) == third)
+        #expect(cluster.nodes[2]?.texts(of: "list") == ["a", "b"])
+        #expect(cluster.nodes[2]?.texts(of: "other") == ["x", "y"])
+    }
+
     @Test func `an action that comes again gets its receipt, whatever has changed since`() throws {
         var cluster = Cluster.twoNodes()
         dispatch(["a"], since: nil, in: &cluster)

@@ -68,6 +68,11 @@ package class Lane: @unchecked Sendable {
     /// How many jobs are in the line, without those that are being worked on.
     package final var waitingCount: Int { control.withLock { $0.machine.waitingCount } }
 
+    /// Whether nothing is in the line or being done.
+    package final var isIdle: Bool {
+        control.withLock { !$0.machine.isBusy && $0.machine.waitingCount == 0 }
+    }
+
     /// Whether dispatches to this store go to a route: a node changes it, and nobody else.
     package final var isRouted: Bool { control.withLock { $0.machine.isRouted } }
 

@@ -5,23 +5,17 @@ import ConfluxVocabulary
 ///
 /// Every entry for a store counts, even one that is refused. So a condition may fail though the state is the same, but
 /// never hold though it has changed.
+///
+/// The conditions of an atomic batch are judged before its entries: see `SequencerMachine.conflict(of:)`.
 struct ConditionJudge {
-    /// The entries of the batch that were admitted so far. *Invariant*: empty for an atomic batch, whose entries stand or
-    /// fall together.
+    /// The entries of the batch that were admitted so far.
     private var changes: [Target: SequenceNumber] = [:]
-    /// The rows of an atomic batch that were judged.
-    private var judged: Set<BatchTarget> = []
     private var next: SequenceNumber
-    private let isAtomic: Bool
 
     /// Begins with a batch whose turn it is.
     ///
-    /// - Parameters:
-    ///   - batch: The batch.
-    ///   - last: The last number that was given to an entry.
-    init(of batch: Batch, behind last: SequenceNumber) {
-        (next, isAtomic) = (last.next, batch.isAtomic)
-    }
+    /// - Parameter last: The last number that was given to an entry.
+    init(behind last: SequenceNumber) { next = last.next }
 
     /// Judges the condition of the next entry that nothing else speaks against.
     ///
@@ -32,15 +26,11 @@ struct ConditionJudge {
     mutating func admit(
         _ row: BatchTarget, in machine: inout SequencerMachine
     ) -> SequencerMachine.Fault? {
-        if let condition = row.unchangedSince, case .store(let name) = row.target,
-            !judged.contains(row)
-        {
-            let version = max(
-                machine.lastAdmittedChange(of: name), changes[row.target] ?? .zero,
-                changes[.state(name.state)] ?? .zero)
-            if let fault = machine.conflict(of: condition, with: version, of: name) { return fault }
+        if case .store(let name) = row.target {
+            let own = max(changes[row.target] ?? .zero, changes[.state(name.state)] ?? .zero)
+            if let fault = machine.conflict(of: row, behind: own) { return fault }
         }
-        if isAtomic { judged.insert(row) } else { changes[row.target] = next }
+        changes[row.target] = next
         next = next.next
         return nil
     }
@@ -58,10 +48,17 @@ extension SequencerMachine {
             : max(directory.stamp(of: name), pipeline.lastChange(of: name))
     }
 
-    /// Why a condition does not hold; nil if it does.
-    fileprivate mutating func conflict(
-        of condition: StoreVersion, with version: SequenceNumber, of name: StoreName
-    ) -> Fault? {
+    /// Why the condition of a row does not hold; nil if it does, or there is none.
+    ///
+    /// - Parameters:
+    ///   - row: The row. In an atomic batch it need not have entries: its condition is then on a store that a transaction
+    ///     has read and does not change.
+    ///   - own: The last entry of the same batch that concerns the store.
+    mutating func conflict(of row: BatchTarget, behind own: SequenceNumber = .zero) -> Fault? {
+        guard let condition = row.unchangedSince, case .store(let name) = row.target else {
+            return nil
+        }
+        let version = max(lastAdmittedChange(of: name), own)
         let mark = HistoryMark(
             log: term.log, sequence: condition.sequence,
             epoch: condition.epoch == .none ? term.epoch : condition.epoch, claim: .none)

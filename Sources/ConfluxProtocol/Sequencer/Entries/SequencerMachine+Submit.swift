@@ -125,8 +125,11 @@ extension SequencerMachine {
             judge(batch.count, as: .withdrawn, of: incarnation)
             return
         }
+        let entryRows = batch.entryRows
         var faults: [Fault?] = []
-        for row in batch.targets { faults.append(fault(of: row, for: principal)) }
+        for (index, row) in batch.targets.enumerated() {
+            faults.append(fault(of: row, hasEntries: index < entryRows, for: principal))
+        }
         let payloadBytesMax = min(
             limits.payloadBytesMax, Int(principal.rights.payloadBytesMax ?? .max))
         let oversized: [Int]
@@ -142,9 +145,17 @@ extension SequencerMachine {
             admitWhole(batch, by: incarnation)
             return
         }
+        if batch.isAtomic {
+            // They hold together or not at all, also those of stores that the batch does not change.
+            for (index, row) in batch.targets.enumerated() {
+                guard let fault = faults[index] ?? conflict(of: row) else { continue }
+                judge(batch.count, as: fault, of: incarnation)
+                return
+            }
+        }
         var verdicts: [Fault?] = []
         verdicts.reserveCapacity(Int(batch.count))
-        var conditions = ConditionJudge(of: batch, behind: pipeline.lastAdmitted)
+        var conditions = ConditionJudge(behind: pipeline.lastAdmitted)
         batch.forEachEntry { target, payload in
             if payload.count > payloadBytesMax {
                 let text =
@@ -154,8 +165,10 @@ extension SequencerMachine {
                 verdicts.append(Fault(code: .payloadTooLarge, message: text))
             } else {
                 // Once it does not hold, a condition does not hold for the rest of the batch either.
-                faults[target] =
-                    faults[target] ?? conditions.admit(batch.targets[target], in: &self)
+                if !batch.isAtomic {
+                    faults[target] =
+                        faults[target] ?? conditions.admit(batch.targets[target], in: &self)
+                }
                 verdicts.append(faults[target])
             }
         }
@@ -168,7 +181,7 @@ extension SequencerMachine {
             judge(batch.count, as: fault, of: incarnation)
             return
         }
-        for (row, fault) in zip(batch.targets, faults) where fault == nil {
+        for (row, fault) in zip(batch.targets[..<entryRows], faults) where fault == nil {
             directory.see(row.target, by: principal.name)
         }
         for part in batch.splitting(admitting: { entry, _ in verdicts[entry] == nil }) {
@@ -257,12 +270,16 @@ extension SequencerMachine {
             code: .withdrawn, message: "its node withdrew it before it was ordered")
     }
 
-    /// Why an entry for this target can't be admitted. The right to dispatch is checked here and
-    /// nowhere else.
+    /// Why an entry for this target, or a condition on it, can't be admitted. The right to dispatch is checked here
+    /// and nowhere else.
     // Mutating, as otherwise each call would copy the machine.
-    private mutating func fault(of row: BatchTarget, for principal: Principal) -> Fault? {
-        guard principal.rights.allow(.dispatch, row.target) else {
-            return Fault(code: .notAllowed, message: principal.denial(of: .dispatch, row.target))
+    private mutating func fault(
+        of row: BatchTarget, hasEntries: Bool, for principal: Principal
+    ) -> Fault? {
+        let (rights, target) = (principal.rights, row.target)
+        guard hasEntries ? rights.allow(.dispatch, target) : rights.allowReading(target) else {
+            let missing = hasEntries ? Rights.Permission.dispatch : .observe
+            return Fault(code: .notAllowed, message: principal.denial(of: missing, target))
         }
         return fault(of: row)
     }

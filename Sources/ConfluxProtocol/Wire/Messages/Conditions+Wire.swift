@@ -47,10 +47,16 @@ extension Batch {
     /// Whether any of its entries has a condition.
     var hasConditions: Bool { targets.contains { $0.unchangedSince != nil } }
 
-    /// The batch as it is logged: without conditions, which have been judged.
+    /// How many rows it has for its entries. The rows of an atomic batch behind these have only conditions.
+    var entryRows: Int {
+        guard isAtomic, hasConditions else { return targets.count }
+        return parsedEntries.reduce(0) { max($0, $1.target + 1) }
+    }
+
+    /// The batch as it is logged: without conditions, which have been judged, and without the rows that have only these.
     var withoutConditions: Batch {
         guard hasConditions else { return self }
-        var targets = targets
+        var targets = Array(targets[..<entryRows])
         for row in targets.indices { targets[row].unchangedSince = nil }
         let outline = BatchOutline(
             firstCounter: firstCounter, settled: settled, kind: kind, count: count)

@@ -1,0 +1,32 @@
+import ConfluxVocabulary
+
+/// A copy of a replicated store's value, on which actions are tried before they are dispatched.
+package struct StoreDraft<S: ValueHolder & ReplicatedState> {
+    private let core: StoreCore<S>
+    private let state: ValueState<S.Value, S.Action>
+    /// The version of the store that was copied.
+    package let version: StoreVersion
+    /// The value, with the actions that were tried.
+    package private(set) var value: S.Value
+    private var sequence: SequenceNumber
+
+    /// Copies a store's value. Nothing may be changing the store.
+    package init(of store: Store<S>) {
+        core = store.core
+        state = store.computed.state._state
+        version = core.version
+        value = state.content
+        sequence = version.sequence
+    }
+
+    /// Tries an action, in the context that it would have now.
+    ///
+    /// - Throws: Why the state refuses it. Then the value has not changed.
+    package mutating func apply(_ action: S.Action) throws {
+        let context = ActionContext(
+            sequence: sequence.next, timestamp: WallClock.now, origin: nil, seed: core.seed,
+            schemaVersion: core.versionInForce.load(ordering: .acquiring))
+        _ = try state.reduce(&value, action, context)
+        sequence = context.sequence
+    }
+}

@@ -1,0 +1,145 @@
+import Conflux
+import ConfluxProtocol
+import ConfluxVocabulary
+
+extension Node {
+    /// Reads stores, decides, and changes stores: all of it at one place in the log, or nothing.
+    ///
+    /// ```swift
+    /// try await node.transaction { tx in
+    ///     guard tx.read(hall).isFree(seat) else { throw Taken(seat) }
+    ///     tx.dispatch(.book(seat, for: guest), to: hall)
+    ///     tx.dispatch(.charge(20), to: account)
+    /// }
+    /// ```
+    ///
+    /// Your function runs between two entries: all stores that it reads are at one place in the log's order. Its actions go
+    /// to the sequencer together with the versions of the stores that it has read or changed. If none of these has changed,
+    /// the actions are ordered, next to each other. Otherwise the function runs again, a bounded number of times. If it
+    /// throws, nothing is sent. If it only reads, nothing is sent either.
+    ///
+    /// In each process that hosts several of the changed stores, observers see all of the changes or none.
+    ///
+    /// The function runs on the thread that applies entries, so it must not wait. It may run several times: do nothing in it
+    /// that can't be repeated. Interceptors of middleware don't see its actions.
+    ///
+    /// - Parameters:
+    ///   - attempts: How often the function may run.
+    ///   - patience: How long to wait in all.
+    ///   - body: Reads and dispatches by what it is given.
+    /// - Returns: What the function returned, and the receipt of its last action, which this node's stores have applied; no
+    ///   receipt if there is no action.
+    /// - Throws: What the function throws. A ``DispatchError``: `conflict` when the stores changed during each attempt,
+    ///   `refused` when a model refuses an action, `withdrawn` when the time is over and nothing was ordered,
+    ///   `timedOut` when it is over and nobody knows that yet, `outcomeUnknown`, `rejected`, `invalidAction`, `outboxFull`,
+    ///   `storeStopped`, `cancelled`. A ``NodeError``: `notHosted`, `timedOut` before anything was sent, `cancelled`, `closed`.
+    @discardableResult
+    public func transaction<Value: Sendable>(
+        attempts: Int = 16, patience: Duration = .seconds(10),
+        _ body: @escaping @Sendable (NodeTransaction) throws -> Value
+    ) async throws -> (value: Value, receipt: Receipt?) {
+        let deadline = Moment.now.monotonic + patience
+        var failure = DispatchError.tornTransaction
+        for attempt in 1...max(1, attempts) {
+            if attempt > 1 {
+                // What made it fail is applied here then.
+                try await core.wait(for: .latest, patience: deadline - Moment.now.monotonic)
+            }
+            if attempt > 2 {
+                let pauseMax = Duration.milliseconds(1 << min(attempt - 2, 6))
+                try await Task.sleep(for: pauseMax * Double.random(in: 0...1))
+            }
+            switch try await core.attempt(body, patience: deadline - Moment.now.monotonic) {
+            case .torn: break
+            case .failed(let error): throw error
+            case .done(let value, let submission):
+                guard !submission.actions.isEmpty else { return (value, nil) }
+                do {
+                    return (value, try await core.send(submission, before: deadline))
+                } catch let error as DispatchError where error.code == .conflict {
+                    failure = error
+                }
+            }
+        }
+        throw failure
+    }
+
+    /// Reads several stores at one place in the log's order.
+    ///
+    /// ```swift
+    /// let total = try await node.read(checking, savings) { $0.balance + $1.balance }
+    /// ```
+    ///
+    /// - Parameters:
+    ///   - stores: Stores that the node hosts.
+    ///   - patience: How long to wait for stores that have not applied everything yet that the others have.
+    ///   - body: Gets the models. It runs on the thread that applies entries, so it must not wait.
+    /// - Returns: What the function returned.
+    /// - Throws: What the function throws; ``NodeError`` or ``DispatchError`` as ``transaction(attempts:patience:_:)``.
+    public func read<each M: Model, Value: Sendable>(
+        _ stores: repeat ModelStore<each M>, patience: Duration = .seconds(10),
+        _ body: @escaping @Sendable (repeat each M) throws -> Value
+    ) async throws -> Value {
+        try await transaction(patience: patience) { transaction in
+            try body(repeat transaction.read(each stores))
+        }.value
+    }
+}
+
+extension NodeCore {
+    /// Runs the function of a transaction once, where entries are applied.
+    fileprivate func attempt<Value: Sendable>(
+        _ body: @escaping @Sendable (NodeTransaction) throws -> Value, patience: Duration
+    ) async throws(NodeError) -> NodeTransaction.Attempt<Value> {
+        let outcome = OneShot<Result<NodeTransaction.Attempt<Value>, NodeError>>()
+        let isPosted = jobs.post(
+            .look { [outbox] applier in
+                guard let applier else { return outcome.send(.failure(.closed)) }
+                outcome.send(.success(NodeTransaction.attempt(on: applier, outbox, body)))
+            })
+        guard isPosted == .accepted else { throw .closed }
+        let late = NodeError(
+            code: .timedOut,
+            message: """
+                The node had no time for the transaction within \(patience), and nothing was sent. Wait longer; if it lasts, \
+                look at the functions that run where entries are applied: does one of them wait?
+                """)
+        return try await outcome.receive(
+            onCancel: .failure(.cancelled), timeout: max(.zero, patience), onTimeout: .failure(late)
+        ).get()
+    }
+
+    /// Sends a transaction, and waits until it is applied here.
+    ///
+    /// - Returns: The receipt of its last action.
+    fileprivate func send(
+        _ submission: NodeTransaction.Submission, before deadline: Duration
+    ) async throws -> Receipt {
+        var last: Receipt?
+        for handle in outbox.submit(submission.actions, on: submission.others) {
+            last = try await receipt(of: handle, before: deadline)
+        }
+        guard let last else { preconditionFailure("a transaction without an action was sent") }
+        return last
+    }
+
+    private func receipt(
+        of handle: DispatchHandle, before deadline: Duration
+    ) async throws(DispatchError) -> Receipt {
+        let failure: DispatchError
+        do throws(DispatchError) {
+            return try await handle.receipt(within: max(.zero, deadline - Moment.now.monotonic))
+        } catch {
+            failure = error
+        }
+        switch failure.code {
+        case .timedOut:
+            guard let receipt = try await handle.withdraw(within: .milliseconds(50)) else {
+                throw .withdrawn
+            }
+            return receipt
+        case .refused: throw .refusedInPart(failure)
+        default: throw failure
+        }
+    }
+}

@@ -1,0 +1,95 @@
+import Conflux
+import ConfluxHashing
+import ConfluxNode
+import ConfluxVocabulary
+
+/// Transactions: a function reads several stores at once, and its actions are taken as a whole or not at all.
+extension SimulatedCluster {
+    /// The program runs a transaction over some of its stores. It only reads some of them.
+    func transact(_ node: SimulatedNode) throws(Violation) {
+        var stores: [any SimulatedStore] = []
+        for _ in 0..<random.int(in: 1...3) {
+            let store = random.pick(node.stores)
+            if !stores.contains(where: { $0 === store }) { stores.append(store) }
+        }
+        let isReading = random.chance(0.3)
+        var seen: [DispatchCondition] = []
+        // The stores of the actions.
+        var targets: [StoreName] = []
+        var index = node.dispatchCount
+        // It runs before `attempt` returns, on this thread.
+        let attempt = NodeTransaction.attempt(on: node.applier, node.outbox) { transaction in
+            for store in stores {
+                let place = SimulatedState.Place(process: node.process, index: index)
+                let mayAct = !isReading && random.chance(0.6)
+                guard let encoded = store.join(transaction, mayAct ? place : nil, &random) else {
+                    continue
+                }
+                if mayAct {
+                    targets.append(store.name)
+                    index += 1
+                }
+                var condition = DispatchCondition(store: store.name, version: store.version)
+                condition.life = node.applier.place(of: store.name)?.life ?? .zero
+                if !node.spoilt.contains(store.name) {
+                    condition.seen = (Digest(of: encoded), store.schemaVersion)
+                }
+                seen.append(condition)
+            }
+        }
+        switch attempt {
+        case .torn: marks.hit(.transactionTorn)
+        case .failed: marks.hit(.transactionFailed)
+        case .done(_, let submission):
+            guard truth.branches.contains(where: { $0.hasCut(seen) }) else {
+                throw Violation(
+                    promise: "P10",
+                    message: "\(node.text) read "
+                        + seen.map { "\($0.store) at \($0.version.sequence)" }
+                        .joined(separator: ", ") + ", and they were never so at one number")
+            }
+            guard !submission.actions.isEmpty else { return marks.hit(.transactionRead) }
+            send(submission, TransactionRecord(seen), to: targets, node)
+        }
+    }
+
+    private func send(
+        _ submission: NodeTransaction.Submission, _ transaction: TransactionRecord,
+        to targets: [StoreName], _ node: SimulatedNode
+    ) {
+        let handles = node.outbox.submit(submission.actions, on: submission.others)
+        guard handles.count == submission.actions.count, handles[0].outcome == nil else {
+            return marks.hit(.outboxFull)
+        }
+        for (handle, target) in zip(handles, targets) {
+            let record = DispatchRecord(
+                process: node.process, index: node.dispatchCount, handle: handle)
+            record.condition = transaction.seen.first { $0.store == target }
+            record.transaction = transaction
+            transaction.records.append(record)
+            node.dispatchCount += 1
+            node.unplaced.append(record)
+        }
+    }
+}
+
+extension TypedSimulatedStore {
+    func join(
+        _ transaction: NodeTransaction, _ place: SimulatedState.Place?,
+        _ random: inout SimulationRandom
+    ) -> [UInt8]? {
+        guard let type = S.self as? any (ValueHolder & ReplicatedState).Type else { return nil }
+        return join(as: type, transaction, place.map { draw($0, &random) })
+    }
+
+    private func join<Value: ValueHolder & ReplicatedState>(
+        as type: Value.Type, _ transaction: NodeTransaction, _ action: S.Action?
+    ) -> [UInt8]? {
+        guard let store = typed(as: Store<Value>.self) else { return nil }
+        let value = transaction.read(store)
+        if let action = action as? Value.Action { transaction.dispatch(action, to: store) }
+        return (value as? Value.Snapshot).map {
+            encoding(of: $0, Value.self, as: store.schemaVersion)
+        }
+    }
+}
