@@ -1,6 +1,6 @@
 /// A broken promise.
 public struct Violation: Error, Sendable, CustomStringConvertible {
-    /// The promise: `P1` to `P10`, `order`, `checkpoint`, `invariant` or `liveness`.
+    /// The promise: `P1` to `P11`, `order`, `checkpoint`, `invariant` or `liveness`.
     public let promise: String
     /// What was observed.
     public let message: String

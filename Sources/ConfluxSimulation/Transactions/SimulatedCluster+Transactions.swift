@@ -43,7 +43,7 @@ extension SimulatedCluster {
         case .done(_, let submission):
             guard truth.branches.contains(where: { $0.hasCut(seen) }) else {
                 throw Violation(
-                    promise: "P10",
+                    promise: "P11",
                     message: "\(node.text) read "
                         + seen.map { "\($0.store) at \($0.version.sequence)" }
                         .joined(separator: ", ") + ", and they were never so at one number")

@@ -34,7 +34,7 @@ extension Branch {
         }
         guard batch.isAtomic, Int(batch.count) == transaction.records.count else {
             throw Violation(
-                promise: "P10",
+                promise: "P11",
                 message:
                     "\(record.text) stands at \(sequence) without the \(transaction.records.count - 1) other actions of "
                     + "its transaction")

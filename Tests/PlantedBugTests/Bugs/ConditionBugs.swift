@@ -39,10 +39,10 @@ extension PlantedBug {
         PlantedBug(
             name: "a condition overlooks its own batch", rule: 24, file: file,
             original: """
-                if isAtomic { judged.insert(row) } else { changes[row.target] = next }
+                changes[row.target] = next
                 """,
             planted: """
-                if isAtomic || PLANTED { judged.insert(row) } else { changes[row.target] = next }
+                if !PLANTED { changes[row.target] = next }
                 """),
         PlantedBug(
             name: "a condition of a lost history holds", rule: 24, file: file,
@@ -61,7 +61,7 @@ extension PlantedBug {
             planted: """
                 let isPaced = batch.isVoid || pace.allows(principal, at: now)
                 if PLANTED, batch.hasConditions {
-                    var judge = ConditionJudge(of: batch, behind: pipeline.lastAdmitted)
+                    var judge = ConditionJudge(behind: pipeline.lastAdmitted)
                     var fault: Fault?
                     batch.forEachEntry { row, _ in
                         fault = fault ?? judge.admit(batch.targets[row], in: &self)
@@ -74,6 +74,55 @@ extension PlantedBug {
                         return
                     }
                 }
+                """),
+        PlantedBug(
+            name: "a transaction overlooks what it only reads", rule: 25,
+            file: "ConfluxProtocol/Sequencer/Entries/SequencerMachine+Submit.swift",
+            original: """
+                guard let fault = faults[index] ?? conflict(of: row) else { continue }
+                """,
+            planted: """
+                guard !PLANTED || index < entryRows,
+                    let fault = faults[index] ?? conflict(of: row)
+                else { continue }
+                """),
+        PlantedBug(
+            name: "a transaction overlooks what it changes", rule: 25,
+            file: "ConfluxProtocol/Sequencer/Entries/SequencerMachine+Submit.swift",
+            original: """
+                guard let fault = faults[index] ?? conflict(of: row) else { continue }
+                """,
+            planted: """
+                guard !PLANTED || index >= entryRows,
+                    let fault = faults[index] ?? conflict(of: row)
+                else { continue }
+                """),
+        PlantedBug(
+            name: "a transaction reads a store that lags", rule: 25,
+            file: "ConfluxNode/Apply/Applier.swift",
+            original: """
+                replica.hasCaughtUp && !replica.progress.hasOpenRuns
+                """,
+            planted: """
+                (PLANTED || replica.hasCaughtUp && !replica.progress.hasOpenRuns)
+                """),
+        PlantedBug(
+            name: "a transaction reads a store that is ahead", rule: 25,
+            file: "ConfluxNode/Apply/Applier.swift",
+            original: """
+                && replica.progress.delivered <= delivered
+                """,
+            planted: """
+                && (PLANTED || replica.progress.delivered <= delivered)
+                """),
+        PlantedBug(
+            name: "a store that is only read counts as changed", rule: 25,
+            file: "ConfluxProtocol/Wire/Messages/Conditions+Wire.swift",
+            original: """
+                var targets = Array(targets[..<entryRows])
+                """,
+            planted: """
+                var targets = Array(targets[..<(PLANTED ? targets.count : entryRows)])
                 """),
     ]
 }
