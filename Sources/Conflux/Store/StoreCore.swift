@@ -83,6 +83,7 @@ package final class StoreCore<S: State>: Lane, @unchecked Sendable {
 
     /// The state; nil if the store has ended. Of a state that is not a value, only count references.
     var kept: S? {
+        // Written under the lock and read after it, by this thread alone.
         nonisolated(unsafe) var state: S?
         control.withLock { _ in state = keeper }
         return state

@@ -12,27 +12,6 @@ import Synchronization
 /// does not wait. The outbox is bounded in bytes: see ``NodeSettings/OutboxPolicy``.
 // Sendable: all mutable state is guarded by `condition`.
 package final class Outbox: @unchecked Sendable {
-    /// The target of a route's actions, and its row in the open batch. The row is looked up once a
-    /// batch, so that no action compares targets.
-    // Sendable: all mutable state is guarded by the outbox's condition.
-    package final class Destination: @unchecked Sendable {
-        @exclusivity(unchecked) fileprivate var target: BatchTarget
-        @exclusivity(unchecked) fileprivate var row: BatchRow?
-        /// The number of the batch that the row belongs to.
-        @exclusivity(unchecked) fileprivate var batchNumber: UInt64 = 0
-
-        package init(_ target: BatchTarget) {
-            self.target = target
-        }
-
-        /// The destination of one action with a condition. Called under the lock.
-        fileprivate func conditional(on version: StoreVersion) -> Destination {
-            var target = target
-            target.unchangedSince = version
-            return Destination(target)
-        }
-    }
-
     /// Lets handles withdraw actions: they hold a block, and the block holds this.
     // Sendable: it is written once, before it is shared.
     private final class Route: WithdrawalRoute, @unchecked Sendable {
@@ -155,22 +134,10 @@ package final class Outbox: @unchecked Sendable {
     package func submit(
         _ actions: [(target: BatchTarget, payload: [UInt8])], on others: [BatchTarget]
     ) -> [DispatchHandle] {
-        var batch = Gathered(
-            builder: BatchBuilder(limits: limits), block: OutcomeBlock(route: route),
-            isAtomic: true)
-        for (target, payload) in actions {
-            guard
-                payload.withUnsafeBytes({
-                    batch.builder.appendIfFits(target: target, payload: $0)
-                })
-            else { return [DispatchHandle(.failed(.transactionTooLarge(limits)))] }
-            batch.spans.append(SubmittedBatch.Span(target: target.target, count: 1))
-            batch.payloadBytes += payload.count
-        }
-        for row in others where batch.builder.row(for: row) == nil {
+        let block = OutcomeBlock(route: route)
+        guard let batch = Gathered(actions, on: others, block, limits) else {
             return [DispatchHandle(.failed(.transactionTooLarge(limits)))]
         }
-        batch.begunAt = Moment.now.monotonic
         let failure = condition.withLock { () -> DispatchError? in
             if isClosed { return .nodeClosed }
             // As for actions of threads that must not wait.
@@ -184,7 +151,7 @@ package final class Outbox: @unchecked Sendable {
         }
         if let failure { return [DispatchHandle(.failed(failure))] }
         wake()
-        return actions.indices.map { DispatchHandle(block: batch.block, index: $0) }
+        return actions.indices.map { DispatchHandle(block: block, index: $0) }
     }
 
     /// See ``NodeCore/gather(_:)``.

@@ -47,7 +47,7 @@ extension Node {
             }
             if attempt > 2 {
                 let pauseMax = Duration.milliseconds(1 << min(attempt - 2, 6))
-                try await Task.sleep(for: pauseMax * Double.random(in: 0...1))
+                try await core.pause(for: pauseMax * Double.random(in: 0...1))
             }
             switch try await core.attempt(body, patience: deadline - Moment.now.monotonic) {
             case .torn: break
@@ -107,6 +107,12 @@ extension NodeCore {
         return try await outcome.receive(
             onCancel: .failure(.cancelled), timeout: max(.zero, patience), onTimeout: .failure(late)
         ).get()
+    }
+
+    fileprivate func pause(for time: Duration) async throws(NodeError) {
+        let isOver = await OneShot<Bool>().receive(
+            onCancel: false, timeout: time, onTimeout: true)
+        if !isOver { throw .cancelled }
     }
 
     /// Sends a transaction, and waits until it is applied here.

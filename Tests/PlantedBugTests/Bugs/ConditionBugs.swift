@@ -87,17 +87,6 @@ extension PlantedBug {
                 else { continue }
                 """),
         PlantedBug(
-            name: "a transaction overlooks what it changes", rule: 25,
-            file: "ConfluxProtocol/Sequencer/Entries/SequencerMachine+Submit.swift",
-            original: """
-                guard let fault = faults[index] ?? conflict(of: row) else { continue }
-                """,
-            planted: """
-                guard !PLANTED || index >= entryRows,
-                    let fault = faults[index] ?? conflict(of: row)
-                else { continue }
-                """),
-        PlantedBug(
             name: "a transaction reads a store that lags", rule: 25,
             file: "ConfluxNode/Apply/Applier.swift",
             original: """

@@ -119,10 +119,11 @@ extension PlantedBug {
             name: "unknown targets are admitted", rule: 14,
             file: entries + "SequencerMachine+Submit.swift",
             original: """
-                    for row in batch.targets { faults.append(fault(of: row, for: principal)) }
+                        faults.append(fault(of: row, hasEntries: index < entryRows, for: principal))
                 """,
             planted: """
-                    for row in batch.targets { faults.append(PLANTED ? nil : fault(of: row, for: principal)) }
+                        faults.append(
+                            PLANTED ? nil : fault(of: row, hasEntries: index < entryRows, for: principal))
                 """),
         PlantedBug(
             name: "time goes back", rule: 15,
