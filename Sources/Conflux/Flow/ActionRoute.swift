@@ -16,8 +16,33 @@ package protocol ActionRoute<S>: AnyObject, Sendable {
     /// - Returns: The handle to wait for the outcome with.
     func submit(_ action: S.Action, mayWait: Bool) -> DispatchHandle
 
+    /// Makes an action ready to be sent next to those of other states.
+    ///
+    /// - Parameter action: What was dispatched.
+    /// - Returns: The action; nil if it can only be sent alone.
+    func prepare(_ action: S.Action) -> (any PreparedAction)?
+
     /// The route of actions that are taken only if the store has not changed since a version.
     func conditional(on version: StoreVersion) -> any ActionRoute<S>
+}
+
+extension ActionRoute {
+    /// Its actions can only be sent alone.
+    package func prepare(_ action: S.Action) -> (any PreparedAction)? { nil }
+}
+
+/// An action that is ready to be sent, of whatever state.
+package protocol PreparedAction: Sendable {
+    /// What sends it. Actions with the same sender can be sent next to each other.
+    var sender: ObjectIdentifier { get }
+
+    /// Sends several actions of its sender next to each other: all of them are taken, or none.
+    ///
+    /// - Parameters:
+    ///   - all: The actions, this one among them.
+    ///   - mayWait: As for ``ActionRoute/submit(_:mayWait:)``.
+    /// - Returns: A handle for each.
+    func send(_ all: [any PreparedAction], mayWait: Bool) -> [DispatchHandle]
 }
 
 /// A route, of whatever state.

@@ -1,9 +1,9 @@
 import ConfluxVocabulary
 
-/// A store's part of what a log gives to several stores at one place: the actions of an atomic batch.
+/// A store's part of what a log gives to several stores at one place: the actions of a transaction or of an event.
 ///
-/// The stores' lanes meet there (``Rendezvous``). All stores that are values have changed before any of their observers
-/// is notified, so an observer sees all of the batch or nothing of it. Other states notify while they change.
+/// The stores' lanes meet there (``Rendezvous``). What the stores send to observers meanwhile is withheld. So all of them
+/// have changed before any observer is called, and an observer sees all of it or nothing.
 // Sendable: it is used where the lanes meet, and then in its store's lane.
 package class JointRun: @unchecked Sendable {
     fileprivate let lane: Lane
@@ -38,7 +38,7 @@ private final class TypedJointRun<S: State>: JointRun, @unchecked Sendable {
     private let through: StoreVersion
     private let completion: @Sendable (RunReport) -> Void
     private var report = RunReport.closed
-    private var mustTell = false
+    private var withheld: [ObserverLane] = []
 
     init(
         _ core: StoreCore<S>, _ run: OrderedRun<S>, through: StoreVersion,
@@ -51,10 +51,10 @@ private final class TypedJointRun<S: State>: JointRun, @unchecked Sendable {
     }
 
     override func apply() {
-        guard let state else { return }
+        guard state != nil else { return }
         let mark = ThreadMark.current
-        let former = (mark.pointee.withheld, mark.pointee.hasWithheld)
-        (mark.pointee.withheld, mark.pointee.hasWithheld) = (ObjectIdentifier(state), false)
+        let former = (mark.pointee.isWithholding, mark.pointee.withheld)
+        (mark.pointee.isWithholding, mark.pointee.withheld) = (true, [])
         core.run(mark) {
             FlowLock.holding(nil) {
                 // Used by this thread alone.
@@ -63,12 +63,13 @@ private final class TypedJointRun<S: State>: JointRun, @unchecked Sendable {
                 report = done
             }
         }
-        mustTell = mark.pointee.hasWithheld
-        (mark.pointee.withheld, mark.pointee.hasWithheld) = former
+        withheld = mark.pointee.withheld
+        (mark.pointee.isWithholding, mark.pointee.withheld) = former
     }
 
     override func tell() {
-        if mustTell { (state as? any ValueReading)?.tell() }
+        for lane in withheld { lane.kick(ThreadMark.current) }
+        withheld = []
         completion(report)
     }
 }

@@ -19,10 +19,10 @@ struct ThreadMark {
     @usableFromInline var isRestoring = false
     /// Whether the thread was found to track what it reads of a value store.
     @usableFromInline var isTracking = false
-    /// The state whose observers are notified later (``JointRun``).
-    var withheld: ObjectIdentifier?
-    /// Whether they have to be.
-    var hasWithheld = false
+    /// Whether what signals send is delivered later (``JointRun``).
+    @usableFromInline var isWithholding = false
+    /// The lanes that have to deliver it then.
+    var withheld: [ObserverLane] = []
     /// Whether others' dispatches depend on this thread, so that it must not wait for room.
     var isNeeded = false
     /// Whether it is the main thread. *Use*: asking the system each time costs more than a dispatch.

@@ -196,20 +196,13 @@ public final class ValueState<Value: Sendable, Action>: ValueHolder, @unchecked 
 
     /// Notifies the observers that the value may have changed. Called in the lane.
     func tell() {
-        guard looks.isObserved else { return }
-        let mark = ThreadMark.current
-        if mark.pointee.withheld == ObjectIdentifier(self) {
-            mark.pointee.hasWithheld = true
-        } else {
-            looks.send((), holding: ())
-        }
+        if looks.isObserved { looks.send((), holding: ()) }
     }
 }
 
 /// A state that is a value, whatever its type. It may be read on any thread.
 protocol ValueReading: AnyObject {
     var anyContent: any Sendable { get }
-    func tell()
 }
 
 extension ValueState: ValueReading {

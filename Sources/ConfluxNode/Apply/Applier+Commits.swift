@@ -49,13 +49,8 @@ extension Applier {
     /// Whether several stores here apply a batch together, so that an observer sees all of it or nothing.
     private func joins(_ batch: Batch, _ recipients: Recipients) -> Bool {
         guard batch.isAtomic else { return false }
-        let count = batch.targets.count { row in
-            guard case .store(let name) = row.target, let replica = replica(name) else {
-                return false
-            }
-            return recipients.include(replica.progress)
-        }
-        return count > 1
+        let concerned = batch.targets.flatMap { stores(concernedBy: $0.target) ?? [] }
+        return concerned.count { recipients.include($0) } > 1
     }
 
     /// The stores that got their part of a commit, and those that stopped in it.

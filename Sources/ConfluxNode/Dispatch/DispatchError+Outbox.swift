@@ -15,12 +15,13 @@ extension DispatchError {
             reason: error)
     }
 
-    static func transactionTooLarge(_ limits: WireLimits) -> DispatchError {
+    static func tooLargeTogether(_ limits: WireLimits) -> DispatchError {
         DispatchError(
             code: .invalidAction,
             message: """
-                The transaction is too large, and nothing was sent: a batch has at most \(limits.rowsPerBatchMax) \
-                stores, \(limits.entriesPerBatchMax) actions and \(limits.batchBytesMax) bytes. Make several of it.
+                The transaction or event is too large, and nothing was sent: a batch has at most \
+                \(limits.rowsPerBatchMax) stores or states, \(limits.entriesPerBatchMax) actions and \
+                \(limits.batchBytesMax) bytes. Make several of it.
                 """)
     }
 

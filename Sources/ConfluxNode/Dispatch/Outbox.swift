@@ -99,23 +99,9 @@ package final class Outbox: @unchecked Sendable {
             return DispatchHandle(.failed(.payloadTooLarge(payload.count, limits.payloadBytesMax)))
         }
         condition.lock()
-        while byteCount + payload.count > bytesMax, byteCount > 0, !isClosed {
-            if policy == .wait {
-                // A few threads run all tasks. If one of them waited here, the task that empties
-                // the outbox, or gives up, might wait for it. Tasks wait in `waitForRoom()`. Threads
-                // that must not wait here have as much room again.
-                if mayWait, !Self.isInTask, !NodeThread.isCurrent {
-                    condition.wait()
-                    continue
-                }
-                if byteCount + payload.count <= 2 * bytesMax { break }
-            }
+        if let failure = waitForRoom(bytes: payload.count, mayWait: mayWait) {
             condition.unlock()
-            return DispatchHandle(.failed(.outboxFull(bytesMax)))
-        }
-        guard !isClosed else {
-            condition.unlock()
-            return DispatchHandle(.failed(.nodeClosed))
+            return DispatchHandle(.failed(failure))
         }
         let wasEmpty = isVacant && !isGathering
         let index = append(version.map { destination.conditional(on: $0) } ?? destination, payload)
@@ -125,33 +111,52 @@ package final class Outbox: @unchecked Sendable {
         return DispatchHandle(block: block, index: index)
     }
 
-    /// Appends the actions of a transaction, as a batch of their own that is taken as a whole or not at all.
+    /// Appends actions as a batch of their own, which is taken as a whole or not at all.
     ///
     /// - Parameters:
     ///   - actions: The target of each action, with its condition, and its encoding. Not empty.
     ///   - others: The conditions on stores that no action changes.
-    /// - Returns: A handle for each action; only one, if none can be sent.
+    ///   - mayWait: As for a single action.
+    /// - Returns: A handle for each action.
     package func submit(
-        _ actions: [(target: BatchTarget, payload: [UInt8])], on others: [BatchTarget]
+        _ actions: [(target: BatchTarget, payload: [UInt8])], on others: [BatchTarget],
+        mayWait: Bool
     ) -> [DispatchHandle] {
         let block = OutcomeBlock(route: route)
-        guard let batch = Gathered(actions, on: others, block, limits) else {
-            return [DispatchHandle(.failed(.transactionTooLarge(limits)))]
-        }
+        let batch = Gathered(actions, on: others, block, limits)
         let failure = condition.withLock { () -> DispatchError? in
-            if isClosed { return .nodeClosed }
-            // As for actions of threads that must not wait.
-            if byteCount + batch.payloadBytes > 2 * bytesMax, byteCount > 0 {
-                return .outboxFull(bytesMax)
+            guard let batch else { return .tooLargeTogether(limits) }
+            if let failure = waitForRoom(bytes: batch.payloadBytes, mayWait: mayWait) {
+                return failure
             }
             seal()
             sealed.append(batch)
             byteCount += batch.payloadBytes
             return nil
         }
-        if let failure { return [DispatchHandle(.failed(failure))] }
-        wake()
-        return actions.indices.map { DispatchHandle(block: block, index: $0) }
+        if failure == nil { wake() }
+        return actions.indices.map {
+            failure.map { DispatchHandle(.failed($0)) } ?? DispatchHandle(block: block, index: $0)
+        }
+    }
+
+    /// Waits until there is room for more bytes, if the thread may wait and this is the policy. Called under the lock.
+    ///
+    /// - Returns: Why nothing can be appended; nil if it can.
+    private func waitForRoom(bytes: Int, mayWait: Bool) -> DispatchError? {
+        while byteCount + bytes > bytesMax, byteCount > 0, !isClosed {
+            guard policy == .wait else { return .outboxFull(bytesMax) }
+            // A few threads run all tasks. If one of them waited here, the task that empties
+            // the outbox, or gives up, might wait for it. Tasks wait in `waitForRoom()`. Threads
+            // that must not wait here have as much room again.
+            if mayWait, !Self.isInTask, !NodeThread.isCurrent {
+                condition.wait()
+            } else {
+                if byteCount + bytes <= 2 * bytesMax { break }
+                return .outboxFull(bytesMax)
+            }
+        }
+        return isClosed ? .nodeClosed : nil
     }
 
     /// See ``NodeCore/gather(_:)``.

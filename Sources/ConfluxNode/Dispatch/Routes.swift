@@ -64,6 +64,12 @@ package final class OutboxRoute<S: BridgedState>: ActionRoute {
         return ClosedRoute<S>(.conditionOfMany(S.self))
     }
 
+    package func prepare(_ action: S.Action) -> (any PreparedAction)? {
+        // An action that can't be encoded fails when it is sent alone.
+        guard let (target, payload) = try? entry(of: action) else { return nil }
+        return OutboxAction(outbox: outbox, target: target, payload: payload)
+    }
+
     /// What a batch has of an action: its target and its encoding.
     func entry(of action: S.Action) throws(DispatchError) -> (BatchTarget, [UInt8]) {
         do throws(CodingFailure) {
@@ -124,6 +130,21 @@ extension Outbox {
         payload.withUnsafeBytes {
             submit(destination, $0, mayWait: mayWait, ifUnchangedSince: version)
         }
+    }
+}
+
+/// An action for the log, next to those of other states.
+private struct OutboxAction: PreparedAction {
+    let outbox: Outbox
+    let target: BatchTarget
+    let payload: [UInt8]
+
+    var sender: ObjectIdentifier { ObjectIdentifier(outbox) }
+
+    func send(_ all: [any PreparedAction], mayWait: Bool) -> [DispatchHandle] {
+        let actions = all.compactMap { $0 as? OutboxAction }
+        return outbox.submit(
+            actions.map { ($0.target, $0.payload) }, on: [], mayWait: mayWait)
     }
 }
 

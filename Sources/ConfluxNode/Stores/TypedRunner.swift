@@ -280,8 +280,14 @@ final class TypedRunner<S: BridgedState>: EntryRunner {
             let bytes = local.reduce(0) { $0 + $1.bytes }
             let serial = stores.locals.beginRun(of: numbers, lanes: local.count, bytes: bytes)
             for run in local {
-                typed(run).give(
-                    through: StoreVersion(sequence: .zero), serial, to: stores.locals.reports)
+                let (run, none, reports) = (
+                    typed(run), StoreVersion(sequence: .zero), stores.locals.reports
+                )
+                if joint == nil {
+                    run.give(through: none, serial, to: reports)
+                } else {
+                    joint?.append(run.join(through: none, serial, to: reports))
+                }
                 keep(run)
             }
             given.append(stores.locals)

@@ -122,7 +122,9 @@ extension NodeCore {
         _ submission: NodeTransaction.Submission, before deadline: Duration
     ) async throws -> Receipt {
         var last: Receipt?
-        for handle in outbox.submit(submission.actions, on: submission.others) {
+        for handle in outbox.submit(
+            submission.actions, on: submission.others, mayWait: false)
+        {
             last = try await receipt(of: handle, before: deadline)
         }
         guard let last else { preconditionFailure("a transaction without an action was sent") }

@@ -57,7 +57,8 @@ extension SimulatedCluster {
         _ submission: NodeTransaction.Submission, _ transaction: TransactionRecord,
         to targets: [StoreName], _ node: SimulatedNode
     ) {
-        let handles = node.outbox.submit(submission.actions, on: submission.others)
+        let handles = node.outbox.submit(
+            submission.actions, on: submission.others, mayWait: false)
         guard handles.count == submission.actions.count, handles[0].outcome == nil else {
             return marks.hit(.outboxFull)
         }

@@ -101,11 +101,14 @@ final class ActionPart<S: State>: DispatchPart, @unchecked Sendable {
         }
     }
 
-    func go() {
+    var prepared: (any PreparedAction)? { route?.prepare(action) }
+
+    func go(_ handle: DispatchHandle?) {
         if expected == 0 { tally.report(.failed(.noStore(S.self)), order: 0) }
         tally.expect(max(expected, 1))
         guard let route else { return }
-        let handle = route.submit(action, mayWait: !ThreadMark.current.pointee.isNeeded)
+        let handle =
+            handle ?? route.submit(action, mayWait: !ThreadMark.current.pointee.isNeeded)
         sent.withLock { $0 = handle }
         handle.whenEnded { [tally] outcome in
             // This thread may be the one that delivers the next outcome, so it must not wait.

@@ -23,8 +23,16 @@ protocol DispatchPart: AnyObject, Sendable {
     func job(for lane: Lane, at index: Int) -> LaneJob
     /// One of the lanes has no place for it. Called holding no lock.
     func passOver(_ lane: Lane, at index: Int, _ placement: Lane.Machine.Placement)
+    /// The action, if it takes a route on which it can be sent next to others. Called once, before ``go(_:)``.
+    var prepared: (any PreparedAction)? { get }
     /// All places are kept. Called once, before they are served, holding no lock.
-    func go()
+    ///
+    /// - Parameter handle: The handle of the action, if it was sent next to others.
+    func go(_ handle: DispatchHandle?)
+}
+
+extension DispatchPart {
+    var prepared: (any PreparedAction)? { nil }
 }
 
 extension Scope {
@@ -63,11 +71,29 @@ extension Scope {
             placed()
             if reservation.isServing {
                 // Others wait for the lanes that this thread has entered, so it must not wait for room on a route.
-                mark.neededByOthers { for part in parts { part.go() } }
+                mark.neededByOthers { Self.go(parts) }
             } else {
-                for part in parts { part.go() }
+                Self.go(parts)
             }
             reservation.serve(mark)
+        }
+    }
+
+    /// Lets the parts go: those that one sender takes to a log stand next to each other there.
+    private static func go(_ parts: [any DispatchPart]) {
+        guard parts.count > 1 else { return parts.forEach { $0.go(nil) } }
+        var rest = parts.map { (part: $0, prepared: $0.prepared) }
+        while let (part, prepared) = rest.first {
+            guard let prepared else {
+                part.go(nil)
+                rest.removeFirst()
+                continue
+            }
+            let joint = rest.filter { $0.prepared?.sender == prepared.sender }
+            rest.removeAll { $0.prepared?.sender == prepared.sender }
+            let handles = prepared.send(
+                joint.compactMap(\.prepared), mayWait: !ThreadMark.current.pointee.isNeeded)
+            for ((part, _), handle) in zip(joint, handles) { part.go(handle) }
         }
     }
 

@@ -58,7 +58,8 @@ extension Scope {
     /// (``order(_:after:)``). Any two events, transactions or global actions reach all stores that
     /// they have in common in the same order. If a node bridges a state, or hosts a store of it,
     /// the state's action goes to the log instead. It then reaches all processes, in the order of
-    /// the log.
+    /// the log. The actions of all such states stand next to each other there, or none of them does. In each process,
+    /// all of their stores have changed before any of their observers is called.
     ///
     /// - Parameters:
     ///   - event: What happened.

@@ -67,7 +67,7 @@ final class StoreChainPart<S: ValueHolder>: ChainPart, @unchecked Sendable {
         meeting?.abandon(lane)
     }
 
-    func go() {}
+    func go(_ handle: DispatchHandle?) {}
 
     func pass(_ label: DispatchLabel) -> Bool {
         guard core.isWitnessed else { return true }

@@ -84,7 +84,8 @@ class ObserverLane: Lane, @unchecked Sendable {
             nonisolated(unsafe) var turn = Turn.nobodyObserves
             if let first = list.first {
                 let mark = ThreadMark.current
-                guard control.machine.enterIfFree(by: mark.thread) else { return .othersDeliver }
+                guard !mark.pointee.isWithholding, control.machine.enterIfFree(by: mark.thread)
+                else { return .othersDeliver }
                 mark.pointee.lanes += 1
                 isOwnValue = true
                 turn = .delivers(first, upTo: list.number, mark)
@@ -126,6 +127,11 @@ class ObserverLane: Lane, @unchecked Sendable {
                 guard let first = locked({ list.first }) else { return }
                 sender.run { tell(first, number) }
             }
+        }
+        if mark.pointee.isWithholding {
+            control.withLock { append(job(), to: &$0, by: mark.thread) }
+            mark.pointee.withheld.append(self)
+            return
         }
         var places = Reservation()
         places.place(job(), in: self, mayTurn: !isOwnValue, mark)
