@@ -80,6 +80,8 @@ struct Program {
                 try await NodeRoles.replica(at: place, count: count, form: form)
             case .roundTrips(let place, let count):
                 try await NodeRoles.roundTrips(at: place, count: count)
+            case .transactions(let place, let count):
+                try await NodeRoles.transactions(at: place, count: count)
             case .receipts(let place, let count, let inFlight):
                 try await NodeRoles.receipts(at: place, count: count, inFlight: inFlight)
             case .typedProducer(let place, let count, let coding):

@@ -7,6 +7,7 @@ struct Settings {
         case typed
         case stopped
         case latency
+        case transactions
         case readers
         case neighbours
         case hostile
@@ -51,6 +52,7 @@ struct Settings {
           typed             a stream of typed actions, beside Foundation's JSON alone
           stopped           a stream while one of three replicas is stopped, beside all running
           latency           one action in flight, beside plain libzmq
+          transactions      one transaction, or one action with a condition, in flight, beside a plain action
           readers           one action in flight while 64 observers read the log, beside none
           neighbours        one action in flight while another store of the node is in trouble
           hostile           one action in flight while peers do what costs most, beside none
@@ -140,6 +142,13 @@ struct Settings {
                 try deliver(TypedWorkload(count: streamCount).measure(self))
             case .latency:
                 for latency in latencies { try deliver(latency.measure(self)) }
+            case .transactions:
+                for durability in Durability.allCases {
+                    try deliver(
+                        TransactionWorkload(
+                            durability: durability, count: isFull ? 5_000 : 1_500
+                        ).measure(self))
+                }
             case .stopped: try deliver(StoppedWorkload(count: streamCount).measure(self))
             case .readers:
                 try deliver(

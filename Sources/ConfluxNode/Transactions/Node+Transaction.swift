@@ -52,10 +52,9 @@ extension Node {
             switch try await core.attempt(body, patience: deadline - Moment.now.monotonic) {
             case .torn: break
             case .failed(let error): throw error
-            case .done(let value, let submission):
-                guard !submission.actions.isEmpty else { return (value, nil) }
+            case .done(let value, let handles):
                 do {
-                    return (value, try await core.send(submission, before: deadline))
+                    return (value, try await core.receipt(of: handles, before: deadline))
                 } catch let error as DispatchError where error.code == .conflict {
                     failure = error
                 }
@@ -115,19 +114,16 @@ extension NodeCore {
         if !isOver { throw .cancelled }
     }
 
-    /// Sends a transaction, and waits until it is applied here.
+    /// Waits until a transaction is applied here.
     ///
-    /// - Returns: The receipt of its last action.
-    fileprivate func send(
-        _ submission: NodeTransaction.Submission, before deadline: Duration
-    ) async throws -> Receipt {
+    /// - Returns: The receipt of its last action; nil if it has none.
+    fileprivate func receipt(
+        of handles: [DispatchHandle], before deadline: Duration
+    ) async throws -> Receipt? {
         var last: Receipt?
-        for handle in outbox.submit(
-            submission.actions, on: submission.others, mayWait: false)
-        {
+        for handle in handles {
             last = try await receipt(of: handle, before: deadline)
         }
-        guard let last else { preconditionFailure("a transaction without an action was sent") }
         return last
     }
 

@@ -100,23 +100,15 @@ public final class NodeTransaction {
 extension NodeTransaction {
     /// What came of a function.
     package enum Attempt<Value: Sendable>: Sendable {
-        /// It returned. If there are actions, they are to be sent.
-        case done(Value, Submission)
+        /// It returned. If there are actions, they were sent.
+        case done(Value, [DispatchHandle])
         /// It threw, or can't be sent.
         case failed(any Error)
         /// It saw stores at different places, so what it did means nothing. It must run again once they have caught up.
         case torn
     }
 
-    /// What is to be sent.
-    package struct Submission: Sendable {
-        /// The actions, each with the condition on its store.
-        package var actions: [(target: BatchTarget, payload: [UInt8])] = []
-        /// The conditions on the stores that were only read.
-        package var others: [BatchTarget] = []
-    }
-
-    /// Runs the function of a transaction.
+    /// Runs the function of a transaction, and sends what it dispatches.
     ///
     /// - Parameters:
     ///   - applier: The stores. Called between two of its jobs, so that nothing is applied meanwhile.
@@ -132,22 +124,22 @@ extension NodeTransaction {
         if transaction.isTorn { return .torn }
         if let failure = transaction.failure { return .failed(failure) }
         switch result {
-        case .success(let value): return .done(value, transaction.submission)
+        case .success(let value): return .done(value, transaction.send())
         case .failure(let error): return .failed(error)
         }
     }
 
-    private var submission: Submission {
-        var submission = Submission()
-        var changed: Set<ObjectIdentifier> = []
-        for (part, target, payload) in actions {
+    private func send() -> [DispatchHandle] {
+        guard !actions.isEmpty else { return [] }
+        let conditional = actions.map { part, target, payload in
             var target = target
             (target.life, target.unchangedSince) = (part.row.life, part.row.unchangedSince)
-            submission.actions.append((target, payload))
-            changed.insert(ObjectIdentifier(part))
+            return (target: target, payload: payload)
         }
-        submission.others = parts.values.filter { !changed.contains(ObjectIdentifier($0)) }
-            .map(\.row).sorted { $0.target.description < $1.target.description }
-        return submission
+        let changed = Set(actions.map { ObjectIdentifier($0.part) })
+        let others = parts.values.filter { !changed.contains(ObjectIdentifier($0)) }.map(\.row)
+        return outbox.submit(
+            conditional, on: others.sorted { $0.target.description < $1.target.description },
+            mayWait: false)
     }
 }

@@ -40,7 +40,7 @@ extension SimulatedCluster {
         switch attempt {
         case .torn: marks.hit(.transactionTorn)
         case .failed: marks.hit(.transactionFailed)
-        case .done(_, let submission):
+        case .done(_, let handles):
             guard truth.branches.contains(where: { $0.hasCut(seen) }) else {
                 throw Violation(
                     promise: "P11",
@@ -48,20 +48,16 @@ extension SimulatedCluster {
                         + seen.map { "\($0.store) at \($0.version.sequence)" }
                         .joined(separator: ", ") + ", and they were never so at one number")
             }
-            guard !submission.actions.isEmpty else { return marks.hit(.transactionRead) }
-            send(submission, TransactionRecord(seen), to: targets, node)
+            guard !handles.isEmpty else { return marks.hit(.transactionRead) }
+            note(handles, TransactionRecord(seen), for: targets, node)
         }
     }
 
-    private func send(
-        _ submission: NodeTransaction.Submission, _ transaction: TransactionRecord,
-        to targets: [StoreName], _ node: SimulatedNode
+    private func note(
+        _ handles: [DispatchHandle], _ transaction: TransactionRecord, for targets: [StoreName],
+        _ node: SimulatedNode
     ) {
-        let handles = node.outbox.submit(
-            submission.actions, on: submission.others, mayWait: false)
-        guard handles.count == submission.actions.count, handles[0].outcome == nil else {
-            return marks.hit(.outboxFull)
-        }
+        guard handles[0].outcome == nil else { return marks.hit(.outboxFull) }
         for (handle, target) in zip(handles, targets) {
             let record = DispatchRecord(
                 process: node.process, index: node.dispatchCount, handle: handle)

@@ -70,7 +70,7 @@ enum NodeRoles {
         await node.close()
     }
 
-    private static func begin() -> UInt64 {
+    static func begin() -> UInt64 {
         Control.awaitStart()
         return monotonicNanoseconds()
     }

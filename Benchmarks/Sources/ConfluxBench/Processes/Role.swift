@@ -11,6 +11,8 @@ enum Role: Codable, Sendable {
     case replica(at: Place, count: Int, form: OpaqueForm = .record)
     /// A node with one action in flight.
     case roundTrips(at: Place, count: Int)
+    /// A node with an action, an action with a condition, or a transaction in flight, in turn.
+    case transactions(at: Place, count: Int)
     /// A node with several actions in flight at a time.
     case receipts(at: Place, count: Int, inFlight: Int)
     /// A node with one action in flight, and so many subscribers of these feeds.
