@@ -19,10 +19,13 @@ struct ThreadMark {
     @usableFromInline var isRestoring = false
     /// Whether the thread was found to track what it reads of a value store.
     @usableFromInline var isTracking = false
-    /// Whether what signals send is delivered later (``JointRun``).
-    @usableFromInline var isWithholding = false
-    /// The lanes that have to deliver it then.
-    var withheld: [ObserverLane] = []
+    /// What keeps what signals are sent, and in how many lanes the thread is then.
+    var withholding: Withholding?
+    @usableFromInline var withholdingDepth = 0
+    /// Whether what signals are sent is kept. If the thread is in a further lane, that one's signals deliver.
+    @usableFromInline var isWithholding: Bool {
+        withholdingDepth > 0 && withholdingDepth == lanes
+    }
     /// Whether others' dispatches depend on this thread, so that it must not wait for room.
     var isNeeded = false
     /// Whether it is the main thread. *Use*: asking the system each time costs more than a dispatch.

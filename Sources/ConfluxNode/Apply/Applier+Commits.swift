@@ -46,9 +46,12 @@ extension Applier {
         for progress in gathered.given { look(after: progress, through: commit.last) }
     }
 
+    /// The most actions of a batch that several stores apply together. *Use*: bounds what is withheld from observers.
+    private static let jointActionsMax = 1_024
+
     /// Whether several stores here apply a batch together, so that an observer sees all of it or nothing.
     private func joins(_ batch: Batch, _ recipients: Recipients) -> Bool {
-        guard batch.isAtomic else { return false }
+        guard batch.isAtomic, batch.count <= Self.jointActionsMax else { return false }
         let concerned = batch.targets.flatMap { stores(concernedBy: $0.target) ?? [] }
         return concerned.count { recipients.include($0) } > 1
     }

@@ -46,11 +46,22 @@ extension DispatchError {
         DispatchError(
             code: .refused,
             message: """
-                The transaction is in the log, and one of its actions was refused there, though not when it was tried: \
-                its check depends on the time or on random numbers. The other actions took effect. Don't let checks of \
-                such actions depend on these. The reason: \(error.reason.map { "\($0)" } ?? error.message)
+                The transaction is in the log, and one of its actions had no effect there, though it had one when it was \
+                tried: its check depends on the time, on its number or on random numbers, or somebody skipped it. The \
+                other actions stand. Don't let such checks depend on these. The reason: \
+                \(error.reason.map { "\($0)" } ?? error.message)
                 """,
             receipt: error.receipt, reason: error.reason)
+    }
+
+    static func notAppliedInTime(_ receipt: Receipt) -> DispatchError {
+        DispatchError(
+            code: .timedOut,
+            message: """
+                The transaction is in the log, and stores here have not applied all of it in the time given. Await \
+                Node.wait(for:) with the receipt.
+                """,
+            receipt: receipt)
     }
 
     static func stoppedInTransaction(_ store: StoreName, _ message: String) -> DispatchError {

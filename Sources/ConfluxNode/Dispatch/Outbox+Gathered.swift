@@ -10,7 +10,8 @@ extension Outbox {
         package var isAtomic = false
         /// When its first action was dispatched, on the monotonic clock. *Use*: metrics alone.
         var begunAt: Duration?
-        /// The bytes of its payloads. *Use*: they count towards the outbox's bound.
+        /// The bytes of its payloads, and of all that a batch of its own takes. *Use*: they count towards the outbox's
+        /// bound.
         var payloadBytes = 0
         /// The indices of actions that were withdrawn before they got counters.
         package var withdrawn: Set<Int> = []
@@ -48,6 +49,9 @@ extension Outbox {
 }
 
 extension Outbox.Gathered {
+    /// About how many bytes a batch of its own takes besides what it encodes.
+    private static var overheadBytes: Int { 1_024 }
+
     /// The batch of a transaction; nil if it is too large.
     ///
     /// - Parameters:
@@ -65,8 +69,8 @@ extension Outbox.Gathered {
             guard payload.withUnsafeBytes({ builder.appendIfFits(target: target, payload: $0) })
             else { return nil }
             spans.append(SubmittedBatch.Span(target: target.target, count: 1))
-            payloadBytes += payload.count
         }
         for row in others where builder.row(for: row) == nil { return nil }
+        payloadBytes = builder.byteCount + Self.overheadBytes
     }
 }

@@ -43,8 +43,9 @@ package final class Outbox: @unchecked Sendable {
     // Unchecked exclusivity, here and in an destination: the lock guards all of it, and no access lasts while a function with
     // another access is called.
 
-    /// Full batches, oldest first.
-    @exclusivity(unchecked) private var sealed: [Gathered] = []
+    /// Full batches, oldest first. Those before the head were taken.
+    @exclusivity(unchecked) private var sealed: [Gathered?] = []
+    @exclusivity(unchecked) private var head = 0
     @exclusivity(unchecked) private var open: Gathered
     /// The number of the open batch. *Invariant*: rises with each new open batch.
     @exclusivity(unchecked) private var openNumber: UInt64 = 1
@@ -146,9 +147,8 @@ package final class Outbox: @unchecked Sendable {
     private func waitForRoom(bytes: Int, mayWait: Bool) -> DispatchError? {
         while byteCount + bytes > bytesMax, byteCount > 0, !isClosed {
             guard policy == .wait else { return .outboxFull(bytesMax) }
-            // A few threads run all tasks. If one of them waited here, the task that empties
-            // the outbox, or gives up, might wait for it. Tasks wait in `waitForRoom()`. Threads
-            // that must not wait here have as much room again.
+            // A few threads run all tasks. If one of them waited here, the task that empties the outbox, or gives up, might
+            // wait for it. Tasks wait in `waitForRoom()`. Threads that must not wait have as much room again.
             if mayWait, !Self.isInTask, !NodeThread.isCurrent {
                 condition.wait()
             } else {
@@ -218,10 +218,10 @@ package final class Outbox: @unchecked Sendable {
         if !isClosed {
             seal()
             // Neighbours are merged, so that a file of empty lines takes no memory for each line.
-            if let last = sealed.last?.skippedCount, last > 0,
+            if let last = sealed.last??.skippedCount, last > 0,
                 Int(last + count) <= limits.entriesPerBatchMax
             {
-                sealed[sealed.count - 1].skippedCount += count
+                sealed[sealed.count - 1]?.skippedCount += count
             } else {
                 let gathered = Gathered(
                     builder: BatchBuilder(limits: limits), block: OutcomeBlock(),
@@ -234,11 +234,7 @@ package final class Outbox: @unchecked Sendable {
     }
 
     /// Ends the open batch. Actions that are submitted from now on go into another one.
-    func endBatch() {
-        condition.lock()
-        seal()
-        condition.unlock()
-    }
+    func endBatch() { condition.withLock { seal() } }
 
     /// Called under the lock.
     private func seal() {
@@ -248,7 +244,7 @@ package final class Outbox: @unchecked Sendable {
     }
 
     /// Called under the lock.
-    private var isVacant: Bool { sealed.isEmpty && open.builder.isEmpty }
+    private var isVacant: Bool { head == sealed.count && open.builder.isEmpty }
 
     /// Withdraws an action: at once if it is still here, otherwise by the link, which has it.
     private func withdraw(_ index: Int, of block: OutcomeBlock) {
@@ -257,8 +253,8 @@ package final class Outbox: @unchecked Sendable {
         if open.block === block {
             open.withdrawn.insert(index)
             isHere = true
-        } else if let position = sealed.firstIndex(where: { $0.block === block }) {
-            sealed[position].withdrawn.insert(index)
+        } else if let position = sealed.firstIndex(where: { $0?.block === block }) {
+            sealed[position]?.withdrawn.insert(index)
             isHere = true
         } else {
             isHere = false
@@ -334,16 +330,21 @@ package final class Outbox: @unchecked Sendable {
     /// - Returns: The batch; nil if there is none, or if it may not be submitted yet.
     package func take(if isAllowed: (_ bytes: Int) -> Bool) -> Gathered? {
         condition.lock()
-        let next = sealed.first ?? open
+        let next = (head < sealed.count ? sealed[head] : nil) ?? open
         guard next.count > 0, isAllowed(next.builder.byteCount) else {
             condition.unlock()
             return nil
         }
-        if sealed.isEmpty {
+        if head == sealed.count {
             beginBatch()
             byteCount = 0
         } else {
-            sealed.removeFirst()
+            sealed[head] = nil
+            head += 1
+            if head * 2 >= sealed.count {
+                sealed.removeFirst(head)
+                head = 0
+            }
             byteCount -= next.payloadBytes
         }
         if policy == .wait { condition.broadcast() }
@@ -385,9 +386,9 @@ package final class Outbox: @unchecked Sendable {
         close()
         condition.lock()
         defer { condition.unlock() }
-        var rest = sealed
+        var rest = sealed.compactMap { $0 }
         if !open.builder.isEmpty { rest.append(open) }
-        sealed = []
+        (sealed, head) = ([], 0)
         beginBatch()
         byteCount = 0
         for gathered in rest { gathered.block.reserve(through: gathered.count) }

@@ -232,6 +232,8 @@ final class TypedRun<S: BridgedState>: StoreRun {
         present.joint(taken, through: through, completion: report(serial, to: reports))
     }
 
+    var canJoin: Bool { present.canJoin }
+
     private var present: StoreCore<S> {
         guard let core else { preconditionFailure("the run of no store") }
         return core

@@ -266,7 +266,7 @@ final class TypedRunner<S: BridgedState>: EntryRunner {
             let serial = progress.beginRun(of: numbers, lanes: 1, bytes: run.bytes)
             let through = StoreVersion(
                 sequence: hasEnded ? .zero : last, epoch: epoch)
-            if joint != nil, replica.isEntered {
+            if joint != nil, replica.isEntered, typed(run).canJoin {
                 joint?.append(typed(run).join(through: through, serial, to: progress.reports))
             } else {
                 replica.enter(run.bytes) { [run = typed(run), reports = progress.reports] in
@@ -283,7 +283,7 @@ final class TypedRunner<S: BridgedState>: EntryRunner {
                 let (run, none, reports) = (
                     typed(run), StoreVersion(sequence: .zero), stores.locals.reports
                 )
-                if joint == nil {
+                if joint == nil || !run.canJoin {
                     run.give(through: none, serial, to: reports)
                 } else {
                     joint?.append(run.join(through: none, serial, to: reports))

@@ -7,9 +7,9 @@ extension Node {
     ///
     /// ```swift
     /// try await node.transaction { tx in
-    ///     guard tx.read(hall).isFree(seat) else { throw Taken(seat) }
-    ///     tx.dispatch(.book(seat, for: guest), to: hall)
-    ///     tx.dispatch(.charge(20), to: account)
+    ///     guard try tx.read(hall).isFree(seat) else { throw Taken(seat) }
+    ///     try tx.dispatch(.book(seat, for: guest), to: hall)
+    ///     try tx.dispatch(.charge(20), to: account)
     /// }
     /// ```
     ///
@@ -18,7 +18,8 @@ extension Node {
     /// the actions are ordered, next to each other. Otherwise the function runs again, a bounded number of times. If it
     /// throws, nothing is sent. If it only reads, nothing is sent either.
     ///
-    /// In each process that hosts several of the changed stores, observers see all of the changes or none.
+    /// In each process that hosts several of the changed stores, observers see all of the changes or none, if there are
+    /// at most 1,024 actions.
     ///
     /// The function runs on the thread that applies entries, so it must not wait. It may run several times: do nothing in it
     /// that can't be repeated. Interceptors of middleware don't see its actions.
@@ -31,8 +32,9 @@ extension Node {
     ///   receipt if there is no action.
     /// - Throws: What the function throws. A ``DispatchError``: `conflict` when the stores changed during each attempt,
     ///   `refused` when a model refuses an action, `withdrawn` when the time is over and nothing was ordered,
-    ///   `timedOut` when it is over and nobody knows that yet, `outcomeUnknown`, `rejected`, `invalidAction`, `outboxFull`,
-    ///   `storeStopped`, `cancelled`. A ``NodeError``: `notHosted`, `timedOut` before anything was sent, `cancelled`, `closed`.
+    ///   `timedOut` when it is over and nobody knows that yet, or, with a receipt, when stores here have not applied it yet;
+    ///   `outcomeUnknown`, `effectUnknown`, `rejected`, `invalidAction`, `outboxFull`, `storeStopped`, `cancelled`. A
+    ///   ``NodeError``: `notHosted`, `timedOut` before anything was sent, `cancelled`, `unanswered`, `closed`.
     @discardableResult
     public func transaction<Value: Sendable>(
         attempts: Int = 16, patience: Duration = .seconds(10),
@@ -40,14 +42,12 @@ extension Node {
     ) async throws -> (value: Value, receipt: Receipt?) {
         let deadline = Moment.now.monotonic + patience
         var failure = DispatchError.tornTransaction
-        for attempt in 1...max(1, attempts) {
-            if attempt > 1 {
-                // What made it fail is applied here then.
-                try await core.wait(for: .latest, patience: deadline - Moment.now.monotonic)
-            }
-            if attempt > 2 {
-                let pauseMax = Duration.milliseconds(1 << min(attempt - 2, 6))
+        for attempt in 0..<max(1, attempts) {
+            if attempt > 0 {
+                // Until then, what made it fail has been applied here.
+                let pauseMax = Duration.milliseconds(1 << min(attempt, 6))
                 try await core.pause(for: pauseMax * Double.random(in: 0...1))
+                if Moment.now.monotonic > deadline { throw failure }
             }
             switch try await core.attempt(body, patience: deadline - Moment.now.monotonic) {
             case .torn: break
@@ -80,7 +80,7 @@ extension Node {
         _ body: @escaping @Sendable (repeat each M) throws -> Value
     ) async throws -> Value {
         try await transaction(patience: patience) { transaction in
-            try body(repeat transaction.read(each stores))
+            try body(repeat try transaction.read(each stores))
         }.value
     }
 }
@@ -90,6 +90,10 @@ extension NodeCore {
     fileprivate func attempt<Value: Sendable>(
         _ body: @escaping @Sendable (NodeTransaction) throws -> Value, patience: Duration
     ) async throws(NodeError) -> NodeTransaction.Attempt<Value> {
+        guard jobs.count < max(1, settings.jobsMax) else {
+            let text = "the node has too much to apply to begin a transaction; try again later"
+            throw NodeError(code: .unanswered, message: text)
+        }
         let outcome = OneShot<Result<NodeTransaction.Attempt<Value>, NodeError>>()
         let isPosted = jobs.post(
             .look { [outbox] applier in
@@ -122,13 +126,13 @@ extension NodeCore {
     ) async throws -> Receipt? {
         var last: Receipt?
         for handle in handles {
-            last = try await receipt(of: handle, before: deadline)
+            last = try await receipt(of: handle, behind: last, before: deadline)
         }
         return last
     }
 
     private func receipt(
-        of handle: DispatchHandle, before deadline: Duration
+        of handle: DispatchHandle, behind former: Receipt?, before deadline: Duration
     ) async throws(DispatchError) -> Receipt {
         let failure: DispatchError
         do throws(DispatchError) {
@@ -138,6 +142,8 @@ extension NodeCore {
         }
         switch failure.code {
         case .timedOut:
+            // It stands or falls with the former one.
+            if let former { throw .notAppliedInTime(former) }
             guard let receipt = try await handle.withdraw(within: .milliseconds(50)) else {
                 throw .withdrawn
             }

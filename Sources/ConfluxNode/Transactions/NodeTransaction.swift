@@ -6,6 +6,8 @@ import ConfluxVocabulary
 ///
 /// All stores are read at one place in the log's order. An action is tried at once on a copy, so ``read(_:)`` shows what it
 /// does, and nobody else sees it. Use it on the thread that gives it to your function, until that function returns.
+///
+/// Once a function here has thrown, nothing is sent, even if you catch the error.
 public final class NodeTransaction {
     private unowned let applier: Applier
     private let outbox: Outbox
@@ -13,9 +15,10 @@ public final class NodeTransaction {
     private var actions: [(part: AnyPart, target: BatchTarget, payload: [UInt8])] = []
     /// Why nothing is sent.
     private var failure: (any Error)?
-    /// Whether a store has not applied everything yet that the others have.
-    private var isTorn = false
     private var isOver = false
+
+    /// A store has not applied everything yet that the others have.
+    private struct Torn: Error {}
 
     private init(_ applier: Applier, _ outbox: Outbox) {
         (self.applier, self.outbox) = (applier, outbox)
@@ -23,35 +26,49 @@ public final class NodeTransaction {
 
     /// The present value of a store, with the actions that this transaction has dispatched to it.
     ///
-    /// - Parameter store: A store that the node hosts. With any other, the transaction fails.
+    /// - Parameter store: A store that the node hosts.
     /// - Returns: The model, or what else the store holds.
-    public func read<S: ValueHolder & ReplicatedState>(_ store: Store<S>) -> S.Value {
-        part(of: store).draft.value
+    /// - Throws: `NodeError.Code.notHosted`; `storeStopped`, a ``DispatchError``; an error of its own if the store has not
+    ///   applied everything yet that the others have. Let that one pass: the function runs again then.
+    public func read<S: ValueHolder & ReplicatedState>(_ store: Store<S>) throws -> S.Value {
+        try failing { try part(of: store).draft.value }
     }
 
     /// Dispatches an action as part of the transaction.
     ///
-    /// If the model refuses it, the transaction fails with the code `refused` and sends nothing.
+    /// It is tried at once, in a context with the present time, this node's origin and the store's next number. In the log
+    /// the time and the number will be others.
     ///
     /// - Parameters:
     ///   - action: What happens.
-    ///   - store: A store that the node hosts. With any other, the transaction fails.
+    ///   - store: A store that the node hosts.
+    /// - Throws: A ``DispatchError``: `refused` if the model refuses it, `invalidAction` if it can't be encoded; otherwise as
+    ///   ``read(_:)``.
     public func dispatch<S: ValueHolder & ReplicatedState>(
         _ action: S.Action, to store: Store<S>
-    ) {
-        let part = part(of: store)
-        guard failure == nil, let route = part.route else { return }
-        do {
-            try part.draft.apply(action)
-        } catch {
-            failure = DispatchError.refusedInTransaction(error)
-            return
-        }
-        do throws(DispatchError) {
-            let (target, payload) = try route.entry(of: action)
+    ) throws {
+        try failing {
+            let part = try part(of: store)
+            do {
+                try part.draft.apply(action, by: applier.incarnations.last)
+            } catch {
+                throw DispatchError.refusedInTransaction(error)
+            }
+            let (target, payload) = try part.route.entry(of: action)
             actions.append((part, target, payload))
+        }
+    }
+
+    /// Runs a step, unless an earlier one has failed, and notes whether it fails.
+    private func failing<Value>(_ step: () throws -> Value) throws -> Value {
+        precondition(
+            !isOver, "a transaction is used until its function returns, and not after that")
+        if let failure { throw failure }
+        do {
+            return try step()
         } catch {
             failure = error
+            throw error
         }
     }
 
@@ -64,33 +81,27 @@ public final class NodeTransaction {
 
     private final class Part<S: ValueHolder & ReplicatedState>: AnyPart {
         var draft: StoreDraft<S>
-        let route: OutboxRoute<S>?
+        let route: OutboxRoute<S>
 
-        init(_ draft: StoreDraft<S>, _ route: OutboxRoute<S>?, _ row: BatchTarget) {
+        init(_ draft: StoreDraft<S>, _ route: OutboxRoute<S>, _ row: BatchTarget) {
             (self.draft, self.route) = (draft, route)
             super.init(row)
         }
     }
 
-    private func part<S: ValueHolder & ReplicatedState>(of store: Store<S>) -> Part<S> {
-        precondition(
-            !isOver, "a transaction is used until its function returns, and not after that")
+    private func part<S: ValueHolder & ReplicatedState>(of store: Store<S>) throws -> Part<S> {
         if let part = parts[ObjectIdentifier(store)] as? Part<S> { return part }
-        let route = store.core.orderedRoute as? OutboxRoute<S>
-        var row = BatchTarget(target: .state(.shared), schemaVersion: 1, coding: .json)
-        if let route, route.leads(to: outbox), case .store(let name) = route.target,
-            let replica = applier.replica(name)
-        {
-            if let stop = replica.progress.stop {
-                failure = failure ?? DispatchError.stoppedInTransaction(name, stop.message)
-            }
-            isTorn = isTorn || !applier.isAbreast(replica)
-            (row.target, row.life) = (route.target, replica.life)
-        } else {
-            failure = failure ?? NodeError.notHosted
+        guard let route = store.core.orderedRoute as? OutboxRoute<S>, route.leads(to: outbox),
+            case .store(let name) = route.target, let replica = applier.replica(name)
+        else { throw NodeError.notHosted }
+        if let stop = replica.progress.stop {
+            throw DispatchError.stoppedInTransaction(name, stop.message)
         }
+        guard applier.isAbreast(replica) else { throw Torn() }
         let draft = StoreDraft(of: store)
-        row.unchangedSince = draft.version
+        let row = BatchTarget(
+            target: route.target, life: replica.life, schemaVersion: 1, coding: .json,
+            unchangedSince: draft.version)
         let part = Part(draft, route, row)
         parts[ObjectIdentifier(store)] = part
         return part
@@ -121,7 +132,7 @@ extension NodeTransaction {
         let transaction = NodeTransaction(applier, outbox)
         let result = Result { try body(transaction) }
         transaction.isOver = true
-        if transaction.isTorn { return .torn }
+        if transaction.failure is Torn { return .torn }
         if let failure = transaction.failure { return .failed(failure) }
         switch result {
         case .success(let value): return .done(value, transaction.send())

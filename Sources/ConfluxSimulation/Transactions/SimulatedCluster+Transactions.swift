@@ -22,7 +22,8 @@ extension SimulatedCluster {
             for store in stores {
                 let place = SimulatedState.Place(process: node.process, index: index)
                 let mayAct = !isReading && random.chance(0.6)
-                guard let encoded = store.join(transaction, mayAct ? place : nil, &random) else {
+                guard let encoded = try store.join(transaction, mayAct ? place : nil, &random)
+                else {
                     continue
                 }
                 if mayAct {
@@ -74,17 +75,17 @@ extension TypedSimulatedStore {
     func join(
         _ transaction: NodeTransaction, _ place: SimulatedState.Place?,
         _ random: inout SimulationRandom
-    ) -> [UInt8]? {
+    ) throws -> [UInt8]? {
         guard let type = S.self as? any (ValueHolder & ReplicatedState).Type else { return nil }
-        return join(as: type, transaction, place.map { draw($0, &random) })
+        return try join(as: type, transaction, place.map { draw($0, &random) })
     }
 
     private func join<Value: ValueHolder & ReplicatedState>(
         as type: Value.Type, _ transaction: NodeTransaction, _ action: S.Action?
-    ) -> [UInt8]? {
+    ) throws -> [UInt8]? {
         guard let store = typed(as: Store<Value>.self) else { return nil }
-        let value = transaction.read(store)
-        if let action = action as? Value.Action { transaction.dispatch(action, to: store) }
+        let value = try transaction.read(store)
+        if let action = action as? Value.Action { try transaction.dispatch(action, to: store) }
         return (value as? Value.Snapshot).map {
             encoding(of: $0, Value.self, as: store.schemaVersion)
         }

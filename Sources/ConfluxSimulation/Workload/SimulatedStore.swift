@@ -24,7 +24,7 @@ protocol SimulatedStore: AnyObject {
     func join(
         _ transaction: NodeTransaction, _ place: SimulatedState.Place?,
         _ random: inout SimulationRandom
-    ) -> [UInt8]?
+    ) throws -> [UInt8]?
     /// The version of its state, for conditions.
     var version: StoreVersion { get }
     /// The canonical encoding of its state, as the version in force has it. Read it only while the store has no work to do.

@@ -55,10 +55,10 @@ struct TransactionTests {
         try await withAccounts { banks in
             let (node, from, to) = banks[0]
             let done = try await node.transaction { transaction in
-                transaction.dispatch(.add(-30), to: from)
+                try transaction.dispatch(.add(-30), to: from)
                 // It sees what it does itself.
-                let rest = transaction.read(from).balance
-                transaction.dispatch(.add(rest / 7), to: to)
+                let rest = try transaction.read(from).balance
+                try transaction.dispatch(.add(rest / 7), to: to)
                 return rest
             }
             #expect(done.value == 70)
@@ -77,19 +77,21 @@ struct TransactionTests {
             let (node, from, to) = banks[0]
             await #expect(throws: Rejected.self) {
                 try await node.transaction { transaction in
-                    transaction.dispatch(.add(-30), to: from)
+                    try transaction.dispatch(.add(-30), to: from)
                     throw Rejected()
                 }
             }
             let error = await #expect(throws: DispatchError.self) {
                 try await node.transaction { transaction in
-                    transaction.dispatch(.add(1), to: to)
-                    transaction.dispatch(.add(-101), to: from)
+                    try transaction.dispatch(.add(1), to: to)
+                    try transaction.dispatch(.add(-101), to: from)
                 }
             }
             #expect(error?.code == .refused && error?.reason is Account.Overdrawn)
             #expect(error?.receipt == nil)
-            let read = try await node.transaction { $0.read(from).balance + $0.read(to).balance }
+            let read = try await node.transaction {
+                try $0.read(from).balance + $0.read(to).balance
+            }
             #expect(read.value == 200 && read.receipt == nil)
             #expect(from.bookings == 0 && to.bookings == 0)
         }
@@ -106,9 +108,9 @@ struct TransactionTests {
                         for _ in 1...each {
                             try await node.transaction(attempts: 1_000, patience: .seconds(60)) {
                                 // A booking that was based on an old balance would lose another one.
-                                let balance = $0.read(from).balance
-                                $0.dispatch(.add(-1), to: from)
-                                $0.dispatch(.add(101 - balance), to: to)
+                                let balance = try $0.read(from).balance
+                                try $0.dispatch(.add(-1), to: from)
+                                try $0.dispatch(.add(101 - balance), to: to)
                             }
                         }
                     }
@@ -129,8 +131,8 @@ struct TransactionTests {
             let other = banks[1]
             let runs = Mutex(0)
             let done = try await node.transaction { transaction in
-                let balance = transaction.read(from).balance
-                transaction.dispatch(.add(balance), to: to)
+                let balance = try transaction.read(from).balance
+                try transaction.dispatch(.add(balance), to: to)
                 let isFirst = runs.withLock { runs in
                     runs += 1
                     return runs == 1
@@ -148,7 +150,7 @@ struct TransactionTests {
             #expect(to.balance == 205)
             let error = await #expect(throws: DispatchError.self) {
                 try await node.transaction(attempts: 1) { transaction in
-                    transaction.dispatch(.add(transaction.read(from).balance), to: to)
+                    try transaction.dispatch(.add(transaction.read(from).balance), to: to)
                     let booked = DispatchSemaphore(value: 0)
                     other.from.core.dispatchTracked(.add(5)).whenEnded { _ in booked.signal() }
                     booked.wait()
@@ -187,8 +189,8 @@ struct TransactionTests {
             var last: Receipt?
             for _ in 1...50 {
                 last = try await node.transaction { transaction in
-                    transaction.dispatch(.add(-1), to: from)
-                    transaction.dispatch(.add(1), to: to)
+                    try transaction.dispatch(.add(-1), to: from)
+                    try transaction.dispatch(.add(1), to: to)
                 }.receipt
             }
             try await other.wait(for: try #require(last))
@@ -198,13 +200,74 @@ struct TransactionTests {
         }
     }
 
+    @Test func `a frozen store may be read by a transaction, and not changed`() async throws {
+        try await withAccounts { banks in
+            let (node, from, to) = banks[0]
+            try await node.freeze(from)
+            try await node.transaction { transaction in
+                try transaction.dispatch(.add(transaction.read(from).balance), to: to)
+            }
+            #expect(to.balance == 200)
+            let error = await #expect(throws: DispatchError.self) {
+                try await node.transaction { try $0.dispatch(.add(1), to: from) }
+            }
+            #expect(error?.code == .rejected)
+        }
+    }
+
+    @Test func `stores that meet for an event can meet for a chain at the same time`() async throws
+    {
+        try await withWorld { world in
+            let scope = Scope()
+            let node = try await world.node("alpha", scope: scope)
+            let (bell, light) = scope.run { (ModelStore<Bell>(), ModelStore<Light>()) }
+            try await node.bridge(ModelState<Bell>.self)
+            try await node.bridge(ModelState<Light>.self)
+            let each = 300
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                group.addTask {
+                    for _ in 1...each { try await scope.send(Rang()).receipt() }
+                }
+                group.addTask {
+                    for _ in 1...each {
+                        try await scope.chain().dispatch(.ring, to: bell).dispatch(
+                            .flash, to: light
+                        )
+                        .react().receipt()
+                    }
+                }
+                try await group.waitForAll()
+            }
+            #expect(bell.count == 2 * each && light.count == 2 * each)
+            await node.close()
+        }
+    }
+
+    struct Rang: Event {}
+
+    struct Bell: Model, EventHandling {
+        static let name = "bell"
+        static let events = EventHandlers<Action>().on(Rang.self) { _ in .ring }
+        var count = 0
+        enum Action: Codable, Sendable { case ring }
+        mutating func apply(_ action: Action, _ context: ActionContext) { count += 1 }
+    }
+
+    struct Light: Model, EventHandling {
+        static let name = "light"
+        static let events = EventHandlers<Action>().on(Rang.self) { _ in .flash }
+        var count = 0
+        enum Action: Codable, Sendable { case flash }
+        mutating func apply(_ action: Action, _ context: ActionContext) { count += 1 }
+    }
+
     @Test func `a store that the node does not host, and too many stores, fail by name`()
         async throws
     {
         try await withAccounts { banks in
             let stranger = banks[1].from
             let error = await #expect(throws: NodeError.self) {
-                try await banks[0].node.transaction { $0.read(stranger).balance }
+                try await banks[0].node.transaction { try $0.read(stranger).balance }
             }
             #expect(error?.code == .notHosted)
             let node = banks[0].node
@@ -215,7 +278,7 @@ struct TransactionTests {
             let many = stores
             let large = await #expect(throws: DispatchError.self) {
                 try await node.transaction { transaction in
-                    for store in many { transaction.dispatch(.add(1), to: store) }
+                    for store in many { try transaction.dispatch(.add(1), to: store) }
                 }
             }
             #expect(large?.code == .invalidAction)
@@ -235,7 +298,7 @@ struct TransactionTests {
             await sequencer.stop()
             let error = await #expect(throws: DispatchError.self) {
                 try await node.transaction(attempts: 1, patience: .milliseconds(100)) {
-                    $0.dispatch(.add(1), to: store)
+                    try $0.dispatch(.add(1), to: store)
                 }
             }
             #expect(error?.code == .withdrawn || error?.code == .timedOut)

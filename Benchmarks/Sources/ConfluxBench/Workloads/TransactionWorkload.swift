@@ -72,8 +72,8 @@ extension NodeRoles {
                         .receipt()
                 default:
                     try await node.transaction { transaction in
-                        transaction.dispatch(.add(amount: -1), to: from)
-                        transaction.dispatch(.add(amount: 1), to: to)
+                        try transaction.dispatch(.add(amount: -1), to: from)
+                        try transaction.dispatch(.add(amount: 1), to: to)
                     }
                 }
                 if index >= Role.warmUpCount { times[kind].append(monotonicNanoseconds() - start) }

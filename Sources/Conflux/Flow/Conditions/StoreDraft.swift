@@ -19,12 +19,16 @@ package struct StoreDraft<S: ValueHolder & ReplicatedState> {
         sequence = version.sequence
     }
 
-    /// Tries an action, in the context that it would have now.
+    /// Tries an action at the present time, as the store's next.
     ///
+    /// - Parameters:
+    ///   - action: What happens.
+    ///   - incarnation: The session that would dispatch it; nil before the first.
     /// - Throws: Why the state refuses it. Then the value has not changed.
-    package mutating func apply(_ action: S.Action) throws {
+    package mutating func apply(_ action: S.Action, by incarnation: Incarnation?) throws {
         let context = ActionContext(
-            sequence: sequence.next, timestamp: WallClock.now, origin: nil, seed: core.seed,
+            sequence: sequence.next, timestamp: WallClock.now,
+            origin: incarnation.map { Origin(incarnation: $0, counter: 0) }, seed: core.seed,
             schemaVersion: core.versionInForce.load(ordering: .acquiring))
         _ = try state.reduce(&value, action, context)
         sequence = context.sequence

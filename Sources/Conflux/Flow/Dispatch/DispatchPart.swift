@@ -84,12 +84,12 @@ extension Scope {
         guard parts.count > 1 else { return parts.forEach { $0.go(nil) } }
         var rest = parts.map { (part: $0, prepared: $0.prepared) }
         while let (part, prepared) = rest.first {
-            guard let prepared else {
+            let joint = rest.filter { $0.prepared?.sender == prepared?.sender }
+            guard let prepared, joint.count > 1 else {
                 part.go(nil)
                 rest.removeFirst()
                 continue
             }
-            let joint = rest.filter { $0.prepared?.sender == prepared.sender }
             rest.removeAll { $0.prepared?.sender == prepared.sender }
             let handles = prepared.send(
                 joint.compactMap(\.prepared), mayWait: !ThreadMark.current.pointee.isNeeded)
@@ -102,7 +102,7 @@ extension Scope {
     /// - Parameters:
     ///   - channels: The states' channels.
     ///   - body: Keeps the places. Gets the live lanes for each channel. Called under locks.
-    private func reserving(
+    func reserving(
         in channels: [any StateChannel], _ body: (_ lanes: [[Lane]]) -> Void
     ) {
         var lanes: [ObjectIdentifier: [Lane]] = [:]

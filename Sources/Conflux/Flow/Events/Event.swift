@@ -58,8 +58,10 @@ extension Scope {
     /// (``order(_:after:)``). Any two events, transactions or global actions reach all stores that
     /// they have in common in the same order. If a node bridges a state, or hosts a store of it,
     /// the state's action goes to the log instead. It then reaches all processes, in the order of
-    /// the log. The actions of all such states stand next to each other there, or none of them does. In each process,
-    /// all of their stores have changed before any of their observers is called.
+    /// the log. The actions of several such states stand next to each other there, and are taken or rejected together;
+    /// one that can't be encoded, or whose bridge has stopped, fails alone. In a process that has stores of several of
+    /// these states, all of these stores have changed before any of their observers is called. Stores of classes with
+    /// executors of their own are excepted, and so are stores that are catching up.
     ///
     /// - Parameters:
     ///   - event: What happened.

@@ -128,10 +128,13 @@ class ObserverLane: Lane, @unchecked Sendable {
                 sender.run { tell(first, number) }
             }
         }
-        if mark.pointee.isWithholding {
-            control.withLock { append(job(), to: &$0, by: mark.thread) }
-            mark.pointee.withheld.append(self)
-            return
+        if mark.pointee.isWithholding, let withholding = mark.pointee.withholding {
+            return control.withLock { control in
+                if withholding.begins(self) {
+                    append(.hold(withholding), to: &control, by: mark.thread)
+                }
+                append(job(), to: &control, by: mark.thread)
+            }
         }
         var places = Reservation()
         places.place(job(), in: self, mayTurn: !isOwnValue, mark)

@@ -205,6 +205,19 @@ package class Lane: @unchecked Sendable {
         if let duty { serve(duty, mark) } else { drop(job) }
     }
 
+    /// Keeps a place for a hold behind what is in line, and serves nothing.
+    ///
+    /// - Returns: Whether there is a place; false if the store is released.
+    final func keepPlace(
+        for hold: any LaneHold, _ mark: UnsafeMutablePointer<ThreadMark>
+    ) -> Bool {
+        control.withLock { control in
+            guard !control.machine.isClosed else { return false }
+            append(.hold(hold), to: &control, by: mark.thread)
+            return true
+        }
+    }
+
     /// Calls a function once when the lane has done all that it has to do now, or its store is
     /// released. Does nothing if the lane is idle.
     ///

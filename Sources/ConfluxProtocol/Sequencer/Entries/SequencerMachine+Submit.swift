@@ -281,10 +281,10 @@ extension SequencerMachine {
             let missing = hasEntries ? Rights.Permission.dispatch : .observe
             return Fault(code: .notAllowed, message: principal.denial(of: missing, target))
         }
-        return fault(of: row)
+        return fault(of: row, hasEntries: hasEntries)
     }
 
-    private mutating func fault(of row: BatchTarget) -> Fault? {
+    private mutating func fault(of row: BatchTarget, hasEntries: Bool) -> Fault? {
         switch row.target {
         case .event:
             return Fault(code: .unsupported, message: "this sequencer orders no events")
@@ -304,8 +304,8 @@ extension SequencerMachine {
                 let text = "\(name) is another store now: it was created again at \(present.life)"
                 return Fault(code: .otherLife, message: text)
             }
-            // A life that is about to begin is not frozen.
-            if directory.beginnings[name] == nil,
+            // A life that is about to begin is not frozen. A frozen store may be read.
+            if hasEntries, directory.beginnings[name] == nil,
                 directory.life(of: name)?.isFrozenAtAdmission == true
             {
                 let text = "\(name) is frozen: thaw it first (conflux thaw \(name))"

@@ -212,7 +212,7 @@ extension SequencerMachine {
     /// The store that holds up a batch.
     func storeHoldingUp(_ batch: Batch) -> StoreName? {
         guard space.room > .ample || !directory.lives.rising.isEmpty else { return nil }
-        for row in batch.targets {
+        for row in batch.targets[..<batch.entryRows] {
             if let store = storeHoldingUp(row.target) { return store }
         }
         return nil
