@@ -115,6 +115,13 @@ package final class StoreCore<S: State>: Lane, @unchecked Sendable {
         return KeptRoute<S>.of(former)?.route
     }
 
+    /// Whether an action with an origin was dispatched through the node that hosts the store, or bridges its state.
+    func isOrigin(_ origin: Origin) -> Bool {
+        let own = control.withLock { _ in self.route }
+        let kept = KeptRoute<S>.of(own) ?? scope.channel(of: S.self).currentRoute
+        return kept?.route.isOrigin(origin) ?? false
+    }
+
     /// Ends the store: from now on nothing is committed, not even what is in line.
     package func close() {
         let hooks = hooks.withLock { $0.takeClosed() }
