@@ -130,7 +130,10 @@ package final class NodeCore: Sendable {
                     meter.take(event)
                     events.send(event)
                     switch event {
-                    case .joined: self?.firstJoin.send(nil)
+                    case .joined(_, _, let incarnation):
+                        self?.outbox.incarnation.store(
+                            incarnation.rawValue, ordering: .relaxed)
+                        self?.firstJoin.send(nil)
                     case .connectionRefused(let message):
                         self?.firstJoin.send(NodeError(code: .keyRefused, message: message))
                     default: break

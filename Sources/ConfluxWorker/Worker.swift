@@ -1,5 +1,5 @@
 import ConfluxArguments
-import ConfluxNode
+@_exported import ConfluxNode
 import ConfluxVocabulary
 import Foundation
 
@@ -19,6 +19,17 @@ import Foundation
 /// all of its stores are current, and then its events. On SIGINT and SIGTERM it leaves cleanly. Its
 /// exit codes are those of `conflux help`.
 ///
+/// A worker may have code of its own, which uses the stores that it hosts:
+///
+/// ```swift
+/// await Worker.main("stock-worker", states: [HostedState(Stock.self)]) { node in
+///     let stock = try await node.store(Stock.self)
+///     for await left in stock.changed(\.left).values where left < 10 {
+///         try await stock.dispatch(.add(amount: 100)).receipt()
+///     }
+/// }
+/// ```
+///
 /// `stock-worker upgrade --check` migrates copies of the states that such stores have now, with the
 /// worker's own program, and shows what changes. Run it before you deploy a new program.
 public enum Worker {
@@ -30,8 +41,53 @@ public enum Worker {
     ///     `stock-worker 2.1.0 (Conflux 0.2.0)`. Without one, it prints only that of Conflux.
     ///   - states: The states it can host. `--store` chooses among their stores; without it, the
     ///     shared store of each is hosted.
+    ///   - body: The program's own code, if it has some. It runs once, as soon as all stores are current, and the worker
+    ///     is ready as soon as it has begun. When it returns, the worker goes on hosting. If it throws an error, the
+    ///     worker leaves, and ends with the error as its message and the exit code 70. On SIGINT and SIGTERM, and if the
+    ///     sequencer ends the node, its task is cancelled. The worker then waits for it, 2 seconds at most, before it
+    ///     leaves. So it may still dispatch what it has begun.
     public static func main(
-        _ program: String, version: String? = nil, states: [HostedState]
+        _ program: String, version: String? = nil, states: [HostedState],
+        running body: (@Sendable (Node) async throws -> Void)? = nil
+    ) async -> Never {
+        let code = body.map { body in
+            OwnCode { (node, ready) in
+                ready()
+                try await body(node)
+            }
+        }
+        await main(program, version, states, code)
+    }
+
+    /// Runs a worker whose own code says when it is ready, and ends the process.
+    ///
+    /// ```swift
+    /// await Worker.main("stock-web", states: [HostedState(Stock.self)]) { node, ready in
+    ///     let server = try await WebServer.bind(port: 8080, showing: node.store(Stock.self))
+    ///     ready()
+    ///     try await server.run()
+    /// }
+    /// ```
+    ///
+    /// Until then the worker is not ready: it does not print its line, does not tell the service manager, and `/readyz`
+    /// gives the reason.
+    ///
+    /// - Parameters:
+    ///   - program: The program's name, for its help and its messages.
+    ///   - version: The version of your program.
+    ///   - states: The states it can host.
+    ///   - body: The program's own code, as of ``main(_:version:states:running:)``. It gets the node, and a function
+    ///     that says that it is ready. To return says so, too.
+    public static func main(
+        _ program: String, version: String? = nil, states: [HostedState],
+        serving body:
+            @escaping @Sendable (Node, _ ready: @escaping @Sendable () -> Void) async throws -> Void
+    ) async -> Never {
+        await main(program, version, states, OwnCode(body))
+    }
+
+    private static func main(
+        _ program: String, _ version: String?, _ states: [HostedState], _ code: OwnCode?
     ) async -> Never {
         let description = command(
             program, knowing: states,
@@ -51,7 +107,7 @@ public enum Worker {
             }
             return try await run(
                 arguments, version: version ?? ConfluxRelease.version, states: states,
-                service: Hosting(arguments), interruption: interruption)
+                service: Hosting(arguments), code: code, interruption: interruption)
         }
     }
 
@@ -121,18 +177,19 @@ public enum Worker {
     ///   - version: The program's version, for metrics.
     ///   - states: The states it can host.
     ///   - service: What the worker is for.
+    ///   - code: The program's own code, if it has some.
     ///   - interruption: Ends the worker.
     /// - Returns: How the process ends.
     /// - Throws: A usage error if a store's state is unknown.
     package static func run(
         _ arguments: Invocation, version: String, states: [HostedState],
-        service: any WorkerService, interruption: Interruption
+        service: any WorkerService, code: OwnCode? = nil, interruption: Interruption
     ) async throws(UsageError) -> ExitCode {
         let environment = CommandEnvironment(
             arguments, isJSON: arguments[WorkerOptions.json], lifetime: .service,
             interruption: interruption)
         let session = try WorkerSession(
-            environment, version: version, states: states, service: service)
+            environment, version: version, states: states, service: service, code: code)
         return await environment.run { _ async throws(CommandFailure) in try await session.run() }
     }
 }

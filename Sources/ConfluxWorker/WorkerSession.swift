@@ -2,8 +2,8 @@ import ConfluxArguments
 import ConfluxMonitoring
 import ConfluxNode
 
-/// One run of a worker: it connects, opens its stores, reports that it is ready, serves, reports events, and leaves
-/// when it is asked to.
+/// One run of a worker: it connects, opens its stores, begins the program's own code, reports that it is ready, serves,
+/// reports events, and leaves when it is asked to.
 struct WorkerSession: Sendable {
     let environment: CommandEnvironment
     let version: String
@@ -12,19 +12,21 @@ struct WorkerSession: Sendable {
     let name: Name?
     let stores: [StoreName]
     let service: any WorkerService
+    let code: OwnCode?
 
     /// How long a worker that ends waits for outcomes.
-    private static let closeTimeout = Duration.seconds(3)
+    private static let closeTimeout = Duration.seconds(2)
 
     init(
         _ environment: CommandEnvironment, version: String, states: [HostedState],
-        service: any WorkerService
+        service: any WorkerService, code: OwnCode?
     ) throws(UsageError) {
         let arguments = environment.arguments
         self.environment = environment
         self.version = version
         self.states = states
         self.service = service
+        self.code = code
         address = arguments[WorkerOptions.connect]
         name = arguments[WorkerOptions.name]
         var stores: [StoreName] = []
@@ -50,36 +52,62 @@ struct WorkerSession: Sendable {
         defer { manager?.stopping() }
         let monitoring = try MonitoringOptions(environment.arguments)
         let node = try await connect(settings)
-        let events = node.events
+        let (run, end) = AsyncStream.makeStream(of: Void.self)
+        let stop: @Sendable () -> Void = { [code] in
+            code?.cancel()
+            end.finish()
+        }
+        let (telling, events) = (
+            NodeTelling(environment: environment, address: address), node.events
+        )
+        let printing = Task {
+            defer { stop() }
+            return await telling.run(events)
+        }
         environment.interruption.whenFired {
             manager?.stopping()
-            Task { await node.close() }
+            stop()
         }
-        let telling = NodeTelling(environment: environment, address: address)
-        let printing = Task { await telling.run(events) }
-        let opened: [StoreName: HostedHandle]
-        var server: HTTPServer?
-        let served: (fields: JSONFields, text: String)
-        do throws(CommandFailure) {
-            server = try monitoring?.serve(monitored(node), api: service.api)
-            opened = try await open(node)
-            served = try await service.serve(node, in: environment)
-        } catch {
-            await node.close()
-            _ = await printing.value
-            throw error
+        // Keeps the stores and the server until the node is closed.
+        let hosting = await Result { () async throws(CommandFailure) in
+            let hosting = try await host(node, monitoring, manager, whenFailed: stop)
+            for await _ in run {}
+            return hosting
         }
-        await announceReady(node, opened.keys.sorted(), served, http: server?.address)
-        manager?.ready { node.probe($0) }
-        let reason = await printing.value
+        stop()
+        if let note = await code?.end() { environment.diagnostics.note(note) }
         await node.close()
-        return try withExtendedLifetime((opened, server)) { () throws(CommandFailure) in
+        let reason = await printing.value
+        return try withExtendedLifetime(try hosting.get()) { () throws(CommandFailure) in
             if environment.interruption.reason != nil {
                 environment.announce("stopped", text: "stopped")
                 return .success
             }
-            throw CommandFailure(.nodeRefused, code: "closed", reason)
+            throw code?.failure ?? CommandFailure(.nodeRefused, code: "closed", reason)
         }
+    }
+
+    /// Opens the stores, serves, begins the program's own code, and reports that the worker is ready.
+    ///
+    /// - Parameters:
+    ///   - node: The node.
+    ///   - monitoring: Where metrics and health are served; nil for nowhere.
+    ///   - manager: The service manager, if there is one.
+    ///   - whenFailed: Called if the program's own code fails later.
+    /// - Returns: What is to be kept as long as the worker lives.
+    /// - Throws: Why the worker can't begin.
+    private func host(
+        _ node: Node, _ monitoring: MonitoringOptions?, _ manager: ServiceManager?,
+        whenFailed: @escaping @Sendable () -> Void
+    ) async throws(CommandFailure) -> (stores: [StoreName: HostedHandle], server: HTTPServer?) {
+        let server = try monitoring?.serve(monitored(node), api: service.api)
+        let stores = try await open(node)
+        let served = try await service.serve(node, in: environment)
+        try await code?.begin(on: node, whenFailed: whenFailed)
+        guard code?.isReady != false else { return (stores, server) }
+        await announceReady(node, stores.keys.sorted(), served, http: server?.address)
+        manager?.ready { node.probe($0) }
+        return (stores, server)
     }
 
     private func connect(_ settings: NodeSettings) async throws(CommandFailure) -> Node {
@@ -141,10 +169,11 @@ struct WorkerSession: Sendable {
     private func monitored(_ node: Node) -> Monitored {
         let process = ProcessFamilies(
             program: environment.arguments.path.joined(separator: " "), version: version)
-        let stores = stores
+        let (stores, code) = (stores, code)
         let readinessFaults: @Sendable (NodeMetrics) -> [String] = { metrics in
             let missing = stores.filter { !metrics.stores.contains($0) }
             return metrics.readinessFaults + missing.map { "\($0) is not open" }
+                + (code?.isReady == false ? ["the program's own code is not ready"] : [])
         }
         return Monitored(
             metrics: {

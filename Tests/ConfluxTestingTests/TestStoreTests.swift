@@ -7,6 +7,39 @@ import Testing
 /// A test store whose store does what the test states.
 @Suite(.ownScope, .timeLimit(.minutes(2)))
 struct TestStoreTests {
+    /// A seat that is reserved for half a minute.
+    private struct Seat: Model, Equatable {
+        static let name = "seat"
+        var reservedAt: Timestamp?
+        enum Action: Codable, Sendable { case reserve }
+        struct Taken: Error {}
+
+        func check(_ action: Action, _ context: ActionContext) throws {
+            if let reservedAt, context.timestamp - reservedAt <= .seconds(30) { throw Taken() }
+        }
+
+        mutating func apply(_ action: Action, _ context: ActionContext) {
+            reservedAt = context.timestamp
+        }
+    }
+
+    @Test func `a test sets and advances the time`() async {
+        let seat = TestStore(Seat())
+        let other = TestStore(Seat())
+        seat.time = Timestamp(7)
+        await seat.send(.reserve) { $0.reservedAt = Timestamp(7) }
+        seat.advance(by: .seconds(30))
+        await seat.send(.reserve, failing: .refused)
+        seat.advance(by: .nanoseconds(1))
+        await seat.send(.reserve) { $0.reservedAt = Timestamp(30_000_000_008) }
+        await other.send(.reserve) { seat, context in
+            #expect(context.timestamp > Timestamp(1_000_000_000_000_000_000))
+            seat.reservedAt = context.timestamp
+        }
+        await seat.finish()
+        await other.finish()
+    }
+
     @Test func `a store that does what the test states passes`() async {
         let stock = TestStore(Stock())
         await stock.send(.add("pear", 3)) { $0.counts["pear"] = 3 }

@@ -51,6 +51,65 @@ import Testing
         #expect(changed != ascending || count == 0)
     }
 
+    @Test(arguments: [0, 5, 300, 5_000])
+    func `the difference of two maps is that of two dictionaries`(count: Int) {
+        let seed = UInt64.random(in: 0 ..< .max)
+        var random = SplitMix64(seed: seed)
+        let old = TreeMap((0..<count).map { ($0 * 2, $0) }) { _, last in last }
+        var new = old
+        for changes in [0, 1, 3, 40, 2_000] {
+            for _ in 0..<changes {
+                let key = Int.random(in: -5..<count * 2 + 5, using: &random)
+                new[key] = Bool.random(using: &random) ? Int.random(in: 0..<9, using: &random) : nil
+            }
+            let difference = new.difference(from: old)
+            let (before, after) = (
+                Dictionary(uniqueKeysWithValues: old.map { ($0.key, $0.value) }),
+                Dictionary(uniqueKeysWithValues: new.map { ($0.key, $0.value) })
+            )
+            #expect(
+                difference.added.elementsEqual(
+                    after.filter { before[$0.key] == nil }.sorted { $0.key < $1.key }, by: ==),
+                "seed \(seed)")
+            #expect(
+                difference.removed.elementsEqual(
+                    before.filter { after[$0.key] == nil }.sorted { $0.key < $1.key }, by: ==),
+                "seed \(seed)")
+            #expect(
+                difference.changed.elementsEqual(
+                    after.filter { before[$0.key] != nil && before[$0.key] != $0.value }
+                        .sorted { $0.key < $1.key }, by: ==),
+                "seed \(seed)")
+            #expect(difference.isEmpty == (new == old))
+        }
+        #expect(new.difference(from: [:]).added == new)
+        #expect(TreeMap().difference(from: new).removed == new)
+    }
+
+    /// Counts how often values are compared.
+    private struct Counted: Equatable {
+        nonisolated(unsafe) static var comparisons = 0  // One test, on one thread.
+        let value: Int
+
+        static func == (one: Counted, other: Counted) -> Bool {
+            comparisons += 1
+            return one.value == other.value
+        }
+    }
+
+    @Test func `what two maps share is not compared`() {
+        let old = TreeMap((0..<100_000).map { ($0, Counted(value: $0)) }) { _, last in last }
+        var new = old
+        for key in [7, 50_000, 99_999] { new[key] = Counted(value: 0) }
+        new[-1] = Counted(value: 1)
+        new[60_000] = nil
+        let difference = new.difference(from: old)
+        #expect(difference.changed.count == 3 && difference.added.count == 1)
+        #expect(Array(difference.removed.keys) == [60_000])
+        // At most four leaves have something else.
+        #expect(Counted.comparisons <= 4 * 64)
+    }
+
     @Test func `values of equal keys are combined`() {
         let map = TreeMap([("b", 1), ("a", 2), ("b", 3), ("c", 4), ("a", 5)]) { $0 * 10 + $1 }
         #expect(map == ["a": 25, "b": 13, "c": 4])

@@ -30,6 +30,29 @@ struct ReadmeTestKit {
         }
     }
 
+    struct Seat: Model, Equatable {
+        static let name = "seat"
+        var reservedAt: Timestamp?
+        enum Action: Codable, Sendable, Equatable { case reserve }
+        struct Taken: Error {}
+        func check(_ action: Action, _ context: ActionContext) throws {
+            if let reservedAt, context.timestamp - reservedAt <= .seconds(30) { throw Taken() }
+        }
+        mutating func apply(_ action: Action, _ context: ActionContext) {
+            reservedAt = context.timestamp
+        }
+    }
+
+    @Test(.ownScope) func `a seat is reserved for half a minute`() async {
+        let seat = TestStore(Seat())
+        seat.time = Timestamp(0)
+        await seat.send(.reserve) { $0.reservedAt = Timestamp(0) }
+        await seat.send(.reserve, failing: .refused)
+        seat.advance(by: .seconds(31))
+        await seat.send(.reserve) { $0.reservedAt = seat.time }
+        await seat.finish()
+    }
+
     final class Ticker: State, @unchecked Sendable {
         enum Action: Sendable, Equatable { case add(amount: Int) }
         struct Mutations: Conflux.Mutations {

@@ -3,7 +3,7 @@ import Foundation
 
 /// The command line takes the place of what would be built into a program: nodes whose names begin with `new` have
 /// the newer code of the ledger. For a command that has no node, a variable has the name. With another variable, the
-/// program dispatches to its ledger.
+/// program dispatches to its ledger, and with a third one its worker has code of its own.
 let isNew = begins("new")
 
 if ProcessInfo.processInfo.environment["VARYING_DISPATCHES"] != nil,
@@ -15,6 +15,11 @@ if ProcessInfo.processInfo.environment["VARYING_DISPATCHES"] != nil,
         try await program.run(OldLedger.self, dispatching: .add(amount: 1, padding: nil))
     }
     exit(0)
+}
+if let code = OwnCode.present {
+    await Worker.main("varying-worker", states: [HostedState(OldLedger.self)]) { node, ready in
+        try await code.run(node, ready: ready)
+    }
 }
 await Worker.main(
     "varying-worker", version: "7.8.9",

@@ -12,7 +12,7 @@ let package = Package(
         // Hosts both states and fills orders.
         .executableTarget(
             name: "inventory-worker",
-            dependencies: ["InventoryModel", .product(name: "ConfluxNode", package: "conflux")]),
+            dependencies: ["InventoryModel", .product(name: "ConfluxWorker", package: "conflux")]),
         .systemLibrary(
             name: "CHTTP", pkgConfig: "libmicrohttpd",
             providers: [.apt(["libmicrohttpd-dev"]), .brew(["libmicrohttpd"])]),

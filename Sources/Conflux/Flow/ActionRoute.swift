@@ -1,3 +1,5 @@
+import ConfluxVocabulary
+
 /// A path that takes dispatched actions to a log, instead of to the stores of this process.
 package protocol ActionRoute<S>: AnyObject, Sendable {
     /// The state whose actions it takes.
@@ -24,6 +26,13 @@ package protocol ActionRoute<S>: AnyObject, Sendable {
 
     /// The route of actions that are taken only if the store has not changed since a version.
     func conditional(on version: StoreVersion) -> any ActionRoute<S>
+
+    /// Whether the actions with an origin came by this route, or by another one of the same node.
+    func isOrigin(_ origin: Origin) -> Bool
+}
+
+extension ActionRoute {
+    package func isOrigin(_ origin: Origin) -> Bool { false }
 }
 
 extension ActionRoute {

@@ -250,7 +250,7 @@ package final class GlobalChannel<S: State>: @unchecked Sendable {
     var routeUnderLock: (any ActionRoute<S>)? { KeptRoute<S>.of(route)?.route }
 
     @inline(__always)
-    private var currentRoute: KeptRoute<S>? {
+    var currentRoute: KeptRoute<S>? {
         KeptRoute.of(registry.withLock { _ -> AnyKeptRoute? in route })
     }
 

@@ -47,7 +47,7 @@ extension StoreCore {
         let number = nextNumber()
         do {
             try perform(action) {
-                ActionContext(sequence: number, timestamp: WallClock.now, origin: nil, seed: seed)
+                ActionContext(sequence: number, timestamp: now, origin: nil, seed: seed)
             }
             return nil
         } catch {
@@ -57,7 +57,7 @@ extension StoreCore {
 
     func commitTracked(_ action: S.Action, _ ticket: DispatchTicket?) -> Outcome {
         let context = ActionContext(
-            sequence: nextNumber(), timestamp: WallClock.now, origin: nil, seed: seed)
+            sequence: nextNumber(), timestamp: now, origin: nil, seed: seed)
         let receipt = Receipt(
             log: nil, epoch: .none, sequence: context.sequence, timestamp: context.timestamp)
         do {
@@ -105,6 +105,13 @@ extension StoreCore {
     /// Counts actions that were committed. Called in the lane.
     func count(_ actions: Int) {
         count.store(count.load(ordering: .relaxed) + UInt64(actions), ordering: .relaxed)
+    }
+
+    /// The time of actions that no log has ordered: the system's, unless a test gives another one.
+    @inline(__always)
+    package var now: Timestamp {
+        let given = givenTime.load(ordering: .relaxed)
+        return given == .min ? WallClock.now : Timestamp(given)
     }
 
     @inline(__always)

@@ -31,6 +31,8 @@ package final class StoreCore<S: State>: Lane, @unchecked Sendable {
     let lastEpoch = Atomic<UInt64>(0)
     /// The schema version in force; zero before the store was replicated. Written by the thread that serves the lane.
     package let versionInForce = Atomic<Int>(0)
+    /// The time that a test gives to actions that no log has ordered; `Int64.min` for the system's.
+    package let givenTime = Atomic<Int64>(.min)
     /// Records which ordered action is being committed. Used only where `state` is.
     var commitMark: CommitMark?
     /// Sees what a log gives to the store. Used only where `state` is.
@@ -115,6 +117,13 @@ package final class StoreCore<S: State>: Lane, @unchecked Sendable {
             return former
         }
         return KeptRoute<S>.of(former)?.route
+    }
+
+    /// Whether an action with an origin was dispatched through the node that hosts the store, or bridges its state.
+    func isOrigin(_ origin: Origin) -> Bool {
+        let own = control.withLock { _ in self.route }
+        let kept = KeptRoute<S>.of(own) ?? scope.channel(of: S.self).currentRoute
+        return kept?.route.isOrigin(origin) ?? false
     }
 
     /// Ends the store: from now on nothing is committed, not even what is in line.

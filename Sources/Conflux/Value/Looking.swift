@@ -54,14 +54,14 @@ extension Store where State: ValueHolder {
         }.ending(with: core)
     }
 
-    /// Observes some parts.
+    /// Observes some parts, from their present values on if `isFromNow`.
     @usableFromInline
     func observe(
-        _ parts: [ObservedPart<State>], _ object: AnyObject?,
+        _ parts: [ObservedPart<State>], _ isFromNow: Bool, _ object: AnyObject?,
         _ body: @escaping @isolated(any) @Sendable (State.Value) -> Void
     ) -> any Disposable {
         let call = vouching(for: body, as: (@Sendable (State.Value) -> Void).self)
-        return changes(of: parts, named: false).begin(
+        return changes(of: parts, fromNow: isFromNow, named: false).begin(
             Observation(owner: object), on: body.isolation
         ) {
             call($0.0)
@@ -71,7 +71,7 @@ extension Store where State: ValueHolder {
     /// Observes some parts, with the names of those that an action changed.
     @usableFromInline
     func observe(
-        _ parts: [ObservedPart<State>], _ object: AnyObject?,
+        _ parts: [ObservedPart<State>], _ isFromNow: Bool, _ object: AnyObject?,
         _ body:
             @escaping @isolated(any) @Sendable (State.Value, Set<PartialKeyPath<State.Value>>) ->
             Void
@@ -79,27 +79,29 @@ extension Store where State: ValueHolder {
         let call = vouching(
             for: body,
             as: (@Sendable (State.Value, Set<PartialKeyPath<State.Value>>) -> Void).self)
-        return changes(of: parts, named: true).begin(Observation(owner: object), on: body.isolation)
-        {
+        return changes(of: parts, fromNow: isFromNow, named: true).begin(
+            Observation(owner: object), on: body.isolation
+        ) {
             call($0.0, $0.1)
         }
     }
 
-    /// The value after each action that changed one of some parts, with the names of those that it changed. To be
-    /// observed once.
+    /// The value after each action that changed one of some parts, with the names of those that it changed; before that,
+    /// if wanted, the present value with all names. To be observed once.
     private func changes(
-        of parts: [ObservedPart<State>], named isNamed: Bool
+        of parts: [ObservedPart<State>], fromNow isFromNow: Bool, named isNamed: Bool
     ) -> Signal<(State.Value, Set<PartialKeyPath<State.Value>>)> {
         looking { send in
             var isFirst = true
             return { state in
-                var (hasChanged, names) = (parts.isEmpty, Set<PartialKeyPath<State.Value>>())
-                for part in parts where part.hasChanged(state) {
-                    hasChanged = true
+                var hasChanged = isFirst ? isFromNow : parts.isEmpty
+                var names = Set<PartialKeyPath<State.Value>>()
+                for part in parts where part.hasChanged(state) || isFirst {
+                    hasChanged = hasChanged || !isFirst
                     if isNamed { names.insert(part.name) }
                 }
-                if hasChanged, !isFirst { send((state.held, names)) }
                 isFirst = false
+                if hasChanged { send((state.held, names)) }
             }
         }
     }

@@ -83,11 +83,14 @@ extension ReadableStore {
     /// let observation = wallet.observe(\.amount, \.currency) { wallet in print(wallet.amount) }
     /// observation.dispose()
     ///
-    /// wallet.observe(\.amount, duringScopeOf: self) { [weak self] wallet in self?.show(wallet) }
+    /// wallet.observe(\.amount, initial: true, duringScopeOf: self) { [weak self] wallet in
+    ///     self?.show(wallet)  // what is there now, and what it becomes
+    /// }
     /// ```
     ///
     /// - Parameters:
     ///   - part: Which parts.
+    ///   - initial: Whether the function is called with the present value first, before any action that follows.
     ///   - object: Its `deinit` ends the observation, as in `Signal.observe(duringScopeOf:_:)`.
     ///     Not retained.
     ///   - body: Called with the value as the action left it, holding no lock. It may dispatch. If it belongs to an
@@ -103,12 +106,12 @@ extension ReadableStore {
     @inlinable
     public func observe<each Part: Equatable & Sendable>(
         _ part: repeat any KeyPath<State.Value, each Part> & Sendable,
-        duringScopeOf object: AnyObject? = nil,
+        initial: Bool = false, duringScopeOf object: AnyObject? = nil,
         @_inheritActorContext body: @escaping @isolated(any) @Sendable (State.Value) -> Void
     ) -> any Disposable {
         var parts: [ObservedPart<State>] = []
         repeat parts.append(ObservedPart(each part))
-        return _store.observe(parts, object, body)
+        return _store.observe(parts, initial, object, body)
     }
 
     /// Calls a function after each action that changed one of some parts, with those that it changed.
@@ -121,6 +124,7 @@ extension ReadableStore {
     ///
     /// - Parameters:
     ///   - part: Which parts; with none given, the function is called after each action that was applied.
+    ///   - initial: Whether the function is called with the present value first. All parts count as changed then.
     ///   - object: Its `deinit` ends the observation. Not retained.
     ///   - body: Called with the value, and those of the parts that have changed since the previous
     ///     call. Threads and order are as without the second argument. It may dispatch.
@@ -130,14 +134,14 @@ extension ReadableStore {
     @inlinable
     public func observe<each Part: Equatable & Sendable>(
         _ part: repeat any KeyPath<State.Value, each Part> & Sendable,
-        duringScopeOf object: AnyObject? = nil,
+        initial: Bool = false, duringScopeOf object: AnyObject? = nil,
         @_inheritActorContext body:
             @escaping @isolated(any) @Sendable (State.Value, Set<PartialKeyPath<State.Value>>) ->
             Void
     ) -> any Disposable {
         var parts: [ObservedPart<State>] = []
         repeat parts.append(ObservedPart(each part))
-        return _store.observe(parts, object, body)
+        return _store.observe(parts, initial, object, body)
     }
 }
 
@@ -149,21 +153,21 @@ extension ReadableStore {
     /// Calls a function after each action that was applied.
     @discardableResult
     public func observe(
-        duringScopeOf object: AnyObject? = nil,
+        initial: Bool = false, duringScopeOf object: AnyObject? = nil,
         @_inheritActorContext body: @escaping @isolated(any) @Sendable (State.Value) -> Void
     ) -> any Disposable {
-        _store.observe([], object, body)
+        _store.observe([], initial, object, body)
     }
 
     /// Calls a function after each action that was applied, with an empty set of changed parts.
     @discardableResult
     public func observe(
-        duringScopeOf object: AnyObject? = nil,
+        initial: Bool = false, duringScopeOf object: AnyObject? = nil,
         @_inheritActorContext body:
             @escaping @isolated(any) @Sendable (State.Value, Set<PartialKeyPath<State.Value>>) ->
             Void
     ) -> any Disposable {
-        _store.observe([], object, body)
+        _store.observe([], initial, object, body)
     }
 
     /// Calls a function after each action that changed one of two parts.
@@ -172,10 +176,10 @@ extension ReadableStore {
     public func observe<First: Equatable & Sendable, Second: Equatable & Sendable>(
         _ first: any KeyPath<State.Value, First> & Sendable,
         _ second: any KeyPath<State.Value, Second> & Sendable,
-        duringScopeOf object: AnyObject? = nil,
+        initial: Bool = false, duringScopeOf object: AnyObject? = nil,
         @_inheritActorContext body: @escaping @isolated(any) @Sendable (State.Value) -> Void
     ) -> any Disposable {
-        _store.observe([ObservedPart(first), ObservedPart(second)], object, body)
+        _store.observe([ObservedPart(first), ObservedPart(second)], initial, object, body)
     }
 
     /// Calls a function after each action that changed one of two parts, with those that it changed.
@@ -184,11 +188,11 @@ extension ReadableStore {
     public func observe<First: Equatable & Sendable, Second: Equatable & Sendable>(
         _ first: any KeyPath<State.Value, First> & Sendable,
         _ second: any KeyPath<State.Value, Second> & Sendable,
-        duringScopeOf object: AnyObject? = nil,
+        initial: Bool = false, duringScopeOf object: AnyObject? = nil,
         @_inheritActorContext body:
             @escaping @isolated(any) @Sendable (State.Value, Set<PartialKeyPath<State.Value>>) ->
             Void
     ) -> any Disposable {
-        _store.observe([ObservedPart(first), ObservedPart(second)], object, body)
+        _store.observe([ObservedPart(first), ObservedPart(second)], initial, object, body)
     }
 }

@@ -37,6 +37,8 @@ package final class Outbox: @unchecked Sendable {
     private let bytesMax: Int
     private let policy: NodeSettings.OutboxPolicy
     let limits: WireLimits
+    /// The node's present incarnation; zero before the first one.
+    let incarnation = Atomic<UInt64>(0)
     /// Called without a lock when the outbox is no longer empty.
     private let wake: @Sendable () -> Void
 
@@ -362,11 +364,7 @@ package final class Outbox: @unchecked Sendable {
         return Bound("outboxBytesMax", byteCount, of: bytesMax)
     }
 
-    package var isEmpty: Bool {
-        condition.lock()
-        defer { condition.unlock() }
-        return isVacant
-    }
+    package var isEmpty: Bool { condition.withLock { isVacant } }
 
     /// Whether it takes no more actions.
     var isClosedForActions: Bool { condition.withLock { isClosed } }

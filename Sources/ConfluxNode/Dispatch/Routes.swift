@@ -2,6 +2,7 @@ import Conflux
 import ConfluxProtocol
 import ConfluxVocabulary
 import Foundation
+import Synchronization
 
 /// Sends the actions that are dispatched to a store, or to a state, to the log through a node's outbox.
 package final class OutboxRoute<S: BridgedState>: ActionRoute {
@@ -57,6 +58,10 @@ package final class OutboxRoute<S: BridgedState>: ActionRoute {
 
     package func submit(_ action: S.Action, mayWait: Bool) -> DispatchHandle {
         submit(action, mayWait: mayWait, ifUnchangedSince: nil)
+    }
+
+    package func isOrigin(_ origin: Origin) -> Bool {
+        outbox.incarnation.load(ordering: .relaxed) == origin.incarnation.rawValue
     }
 
     package func conditional(on version: StoreVersion) -> any ActionRoute<S> {

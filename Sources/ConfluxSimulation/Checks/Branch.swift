@@ -321,7 +321,7 @@ final class Branch {
             try checkLife(of: row, at: sequence)
             for name in lives.keys.sorted() where row.target.concerns(name) {
                 guard let history = presentLife(name), !history.isFrozen else { continue }
-                history.apply(
+                try history.apply(
                     StoreHistory.Entry(
                         payload: entry.payload, coding: row.coding,
                         schemaVersion: row.schemaVersion,

@@ -51,6 +51,9 @@ final class Lineage {
         }
     }
 
+    /// What is wrong with the state after the last entry; nil if nothing is.
+    var fault: String? { reference.fault }
+
     /// Notes the end of a commit; the given entry is the last one in it that concerns the store.
     func note(_ sequence: SequenceNumber) {
         guard sequence > digests[digests.count - 1].sequence, end == nil else { return }

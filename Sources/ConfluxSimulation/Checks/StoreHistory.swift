@@ -63,10 +63,18 @@ final class StoreHistory {
     /// The lineages that have not ended.
     private var present: [Lineage] { lineages.filter { $0.until == nil } }
 
-    func apply(_ entry: Entry) {
+    /// Applies an entry.
+    ///
+    /// - Throws: What is wrong with the state after it, by the program's own invariant.
+    func apply(_ entry: Entry) throws(Violation) {
         entries.append(entry)
         byteCount += entry.payload.count + 2
-        for lineage in lineages where lineage.until == nil { lineage.apply(entry) }
+        for lineage in lineages where lineage.until == nil {
+            lineage.apply(entry)
+            guard let fault = lineage.fault else { continue }
+            throw Violation(
+                promise: "program", message: "\(name) at \(entry.context.sequence), \(fault)")
+        }
     }
 
     func endCommit(at sequence: SequenceNumber) {

@@ -1,6 +1,7 @@
 /// A broken promise.
 public struct Violation: Error, Sendable, CustomStringConvertible {
-    /// The promise: `P1` to `P11`, `order`, `checkpoint`, `invariant` or `liveness`.
+    /// The promise: `P1` to `P11`, `order`, `checkpoint`, `invariant` or `liveness`; `program` if it is the invariant of a
+    /// state of yours.
     public let promise: String
     /// What was observed.
     public let message: String

@@ -43,9 +43,10 @@ public struct Simulation: Sendable {
     ///   - states: The states that nodes host.
     ///   - world: The shape of the world; drawn from the seed by default.
     ///   - plan: How hostile the world is; drawn from the seed, for that shape, by default.
+    ///   - duration: How long faults last at least, in simulated time: for a rule of 30 seconds, a few minutes.
     public init(
         seed: UInt64, states: [SimulatedState] = [.journal], world: SimulationWorld? = nil,
-        plan: SimulationPlan? = nil
+        plan: SimulationPlan? = nil, lasting duration: Duration = .zero
     ) {
         self.seed = seed
         self.states = states
@@ -56,6 +57,7 @@ public struct Simulation: Sendable {
         drawn.drawDispatchers(of: seed)
         drawn.drawPrograms(of: seed)
         self.plan = plan ?? drawn
+        self.plan.last(for: duration)
     }
 
     /// Runs it on the calling thread, without other threads or real time.

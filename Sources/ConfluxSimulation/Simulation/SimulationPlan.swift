@@ -149,6 +149,17 @@ public struct SimulationPlan: Sendable, Hashable {
         if self[keyPath: path] == nil { self[keyPath: path] = .seconds(1) }
     }
 
+    /// Makes the faults last for a simulated time, for states with rules of time. Nodes then dispatch less often, so that
+    /// there are about as many actions as in ten seconds.
+    ///
+    /// - Parameter duration: The time. A plan that lasts longer stays as it is.
+    public mutating func last(for duration: Duration) {
+        guard duration > faultsFor else { return }
+        dispatchEvery = max(dispatchEvery, dispatchEvery * (duration / .seconds(10)))
+        faultsFor = duration
+        hostileStepsMax = .max
+    }
+
     /// Bounds the log, unless it is on other machines' disks. A damaged log is not bounded: it may need what can't be
     /// read for as long as nobody drops the store, and so may have no room.
     ///

@@ -13,6 +13,9 @@ protocol ReferenceStore: AnyObject {
     /// - Returns: Whether it had an effect: false if the state's check refused it, or its payload is not one
     ///   of the state's actions.
     func apply(_ payload: Bytes, _ coding: PayloadCoding, _ context: ActionContext) -> Bool
+    /// What is wrong with the state after the last entry that had an effect, by the program's own invariant; nil if
+    /// nothing is.
+    var fault: String? { get }
     /// The digest of the canonical encoding.
     var digest: Digest { get }
 }
@@ -21,9 +24,12 @@ final class TypedReferenceStore<S: ReplicatedState>: ReferenceStore {
     private let name: StoreName
     private var core: StoreCore<S>
     private let coder = ActionCoder<S.Action>(sizeBytesMax: 1 << 20)
+    private let invariant: (@Sendable (S) -> String?)?
+    private(set) var fault: String?
 
-    init(_ name: StoreName) {
+    init(_ name: StoreName, invariant: (@Sendable (S) -> String?)? = nil) {
         self.name = name
+        self.invariant = invariant
         core = Self.makeCore()
     }
 
@@ -54,7 +60,17 @@ final class TypedReferenceStore<S: ReplicatedState>: ReferenceStore {
         core.deliver([OrderedAction(action: action, context: context)]) { report in
             hadEffect = report.refusals.isEmpty
         }
+        if hadEffect, let invariant { judge(by: invariant, after: action) }
         return hadEffect
+    }
+
+    private func judge(by invariant: @escaping @Sendable (S) -> String?, after action: S.Action) {
+        // Written before `inspect` returns: the executor is the immediate one.
+        nonisolated(unsafe) var fault: String?
+        core.inspect { state, _ in
+            fault = state.flatMap(invariant).map { "after \(action): \($0)" }
+        }
+        self.fault = fault
     }
 
     var digest: Digest { Digest(of: encodedState(of: core)) }

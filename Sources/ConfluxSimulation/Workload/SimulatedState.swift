@@ -48,6 +48,57 @@ public struct SimulatedState: Sendable {
         _ state: S.Type, instances: Int = 2,
         action: @escaping @Sendable (Place, inout SimulationRandom) -> S.Action
     ) -> SimulatedState {
+        make(state, instances: instances, invariant: nil) { action($0, &$2) }
+    }
+
+    /// A state that is a value.
+    ///
+    /// - Parameters:
+    ///   - model: The model.
+    ///   - instances: How many stores of it there are.
+    ///   - invariant: Says what is wrong with a model, and nil if nothing is. It is asked after each entry, in the order of
+    ///     the log. A fault is a violation of the promise `program`, which names the store, the entry and the action.
+    ///   - action: Draws an action.
+    /// - Returns: The state for a ``Simulation``.
+    public static func model<M: Model>(
+        _ model: M.Type, instances: Int = 2, invariant: (@Sendable (M) -> String?)? = nil,
+        action: @escaping @Sendable (inout SimulationRandom) -> M.Action
+    ) -> SimulatedState {
+        self.model(model, instances: instances, invariant: invariant) { random, _ in
+            action(&random)
+        }
+    }
+
+    /// A state that is a value, whose actions depend on the present one.
+    ///
+    /// ```swift
+    /// let orders = SimulatedState.model(Orders.self) { random, orders in
+    ///     orders.open.isEmpty ? .place(random.int(in: 1...9)) : .confirm(random.pick(orders.open))
+    /// }
+    /// ```
+    ///
+    /// - Parameters:
+    ///   - model: The model.
+    ///   - instances: How many stores of it there are.
+    ///   - invariant: Says what is wrong with a model, and nil if nothing is.
+    ///   - action: Draws an action for the model as the dispatching process has it. When the action is applied, the model
+    ///     may be another one. A process that hosts no store of it sees the model as it is at first.
+    /// - Returns: The state for a ``Simulation``.
+    public static func model<M: Model>(
+        _ model: M.Type, instances: Int = 2, invariant: (@Sendable (M) -> String?)? = nil,
+        action: @escaping @Sendable (inout SimulationRandom, M) -> M.Action
+    ) -> SimulatedState {
+        var judge: (@Sendable (ModelState<M>) -> String?)?
+        if let invariant { judge = { invariant($0.snapshot) } }
+        return make(ModelState<M>.self, instances: instances, invariant: judge) {
+            _, store, random in action(&random, store?.value ?? M())
+        }
+    }
+
+    private static func make<S: ReplicatedState>(
+        _ state: S.Type, instances: Int, invariant: (@Sendable (S) -> String?)?,
+        action: @escaping TypedSimulatedStore<S>.Draw
+    ) -> SimulatedState {
         guard let name = Name(S.name) else {
             preconditionFailure("\(S.self).name must match [a-z0-9._-]{1,64}, and is \(S.name)")
         }
@@ -63,23 +114,9 @@ public struct SimulatedState: Sendable {
             submit: { store, outbox, place, random in
                 OutboxRoute<S>(
                     outbox: outbox, target: store.map { .store($0) } ?? .state(name)
-                ).submit(action(place, &random), mayWait: false)
+                ).submit(action(place, nil, &random), mayWait: false)
             },
-            makeReference: { TypedReferenceStore<S>($0) },
+            makeReference: { TypedReferenceStore<S>($0, invariant: invariant) },
             schemaVersion: UInt32(S.schemaVersion), oldestVersion: UInt32(S.oldestSchemaVersion))
-    }
-
-    /// A state that is a value.
-    ///
-    /// - Parameters:
-    ///   - model: The model.
-    ///   - instances: How many stores of it there are.
-    ///   - action: Draws an action.
-    /// - Returns: The state for a ``Simulation``.
-    public static func model<M: Model>(
-        _ model: M.Type, instances: Int = 2,
-        action: @escaping @Sendable (inout SimulationRandom) -> M.Action
-    ) -> SimulatedState {
-        replicated(ModelState<M>.self, instances: instances) { action(&$1) }
     }
 }

@@ -52,7 +52,8 @@ protocol SimulatedBridge: AnyObject {
 }
 
 final class TypedSimulatedStore<S: ReplicatedState>: SimulatedStore {
-    typealias Draw = @Sendable (SimulatedState.Place, inout SimulationRandom) -> S.Action
+    /// Draws an action, for a store if the process hosts one.
+    typealias Draw = @Sendable (SimulatedState.Place, Store<S>?, inout SimulationRandom) -> S.Action
 
     let name: StoreName
     private let store: Store<S>
@@ -101,7 +102,7 @@ final class TypedSimulatedStore<S: ReplicatedState>: SimulatedStore {
     func dispatch(
         _ place: SimulatedState.Place, _ version: StoreVersion?, _ random: inout SimulationRandom
     ) -> DispatchHandle {
-        let action = action(place, &random)
+        let action = action(place, store, &random)
         return version.map { store.dispatch(action, ifUnchangedSince: $0) }
             ?? store.core.dispatchTracked(action)
     }
@@ -174,7 +175,7 @@ final class TypedSimulatedBridge<S: ReplicatedState>: SimulatedBridge {
     func dispatch(
         _ place: SimulatedState.Place, _ random: inout SimulationRandom
     ) -> DispatchHandle {
-        scope.channel(of: S.self).dispatchTracked(action(place, &random))
+        scope.channel(of: S.self).dispatchTracked(action(place, nil, &random))
     }
 }
 

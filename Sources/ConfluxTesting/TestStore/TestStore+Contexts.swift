@@ -14,9 +14,9 @@ extension TestStore {
     /// }
     /// ```
     ///
-    /// The context is the one that the state got: its time is the current time, and its random numbers differ in each
-    /// store. To test what a state does at a given time, you need no store: call the model's `check` or `apply` with
-    /// an `ActionContext(timestamp:seed:)`.
+    /// The context is the one that the state got: its time is ``time``, and its random numbers differ in each store. To
+    /// test what a state does with given random numbers, you need no store: call the model's `check` or `apply` with an
+    /// `ActionContext(timestamp:seed:)`.
     ///
     /// - Parameters:
     ///   - action: The action.

@@ -28,6 +28,18 @@ struct WatcherEndTests {
         }
     }
 
+    /// Waits for a value that never comes.
+    private static func waiter(_ hall: ModelStore<Hall>) -> Task<(String, Int), any Error> {
+        Task {
+            do throws(StoreError) {
+                _ = try await hall.value { $0.price == 6 }
+                return ("a wait", 0)
+            } catch {
+                return ("a wait", error.code == .ended ? 1 : 0)
+            }
+        }
+    }
+
     private static func readers(
         _ hall: ModelStore<Hall>, _ tally: Store<TallyState>
     ) -> [Task<(String, Int), any Error>] {
@@ -39,7 +51,8 @@ struct WatcherEndTests {
             read("at a place", hall.changes(at: "/price").values),
             read("changes of a part", hall.changes(of: \.price)),
             read("changes", hall.changes),
-            read("activities", hall.activities(of: Int.self).values),
+            read("changes by actions", hall.committedActions.values),
+            waiter(hall), read("activities", hall.activities(of: Int.self).values),
             read("a state's variable", tally.computed.state.count.signal.values),
             read("a state's constant", tally.computed.state.count.constant.signal.values),
         ]

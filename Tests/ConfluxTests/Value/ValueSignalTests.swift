@@ -47,6 +47,25 @@ struct ValueSignalTests {
         #expect(await values.next() == 4)
     }
 
+    @Test func `an observer gets the present value first if it wants that`() {
+        let stock = ModelStore(Stock(left: 10))
+        let seen = Seen<String>()
+        stock.observe(\.left, initial: true) { seen.add("left \($0.left)") }
+        stock.observe(\.left, \.takings, initial: true) { _, changed in
+            let names: [PartialKeyPath<Stock>: String] = [
+                \.left: "left", \.takings: "takings",
+            ]
+            seen.add(changed.compactMap { names[$0] }.sorted().joined(separator: "+"))
+        }
+        stock.observe(initial: true) { seen.add("all \($0.left)") }
+        stock.observe(initial: true) { _, changed in seen.add("\(changed.count)") }
+        #expect(seen.values == ["left 10", "left+takings", "all 10", "0"])
+        stock.dispatch(.add(amount: 1))
+        #expect(seen.values.dropFirst(4) == ["left 11", "left", "all 11", "0"])
+        stock.dispatch(.add(amount: 0))
+        #expect(seen.values.dropFirst(8) == ["all 11", "0"])
+    }
+
     @Test func `an observer is called only for its parts, or for everything`() {
         let stock = ModelStore(Stock(left: 10))
         let some = Mutex(0)

@@ -87,7 +87,8 @@ public struct DispatchedAction<State: Conflux.State> {
 
 extension DispatchedAction: Sendable where State.Action: Sendable {}
 
-/// An action that a store commits, as middleware sees it. It can't be changed: replicas would differ.
+/// An action that a store commits, as middleware and ``Store/committedActions`` show it. It can't be changed: replicas
+/// would differ.
 public struct CommittedAction<State: Conflux.State> {
     /// The number of the dispatch. It is nil for an action from a log, even if it was dispatched here, and for
     /// one that was dispatched before there was middleware.
@@ -104,6 +105,12 @@ public struct CommittedAction<State: Conflux.State> {
 
     /// The store, with the identifier that it has now.
     public var store: StoreIdentity { StoreIdentity(core) }
+
+    /// Whether it was dispatched in this process: to the store itself, or through the node that hosts the store, in the
+    /// session that the node has now.
+    ///
+    /// No reducer may know this, since replicas would differ. So it is not in the ``context``.
+    public var isOwn: Bool { context.origin.map(core.isOrigin) ?? true }
 
     /// The store's value, if it holds a model or is a storage: before the commit in
     /// ``Middleware/willCommit(_:)``, and after it elsewhere. It is nil if the state is a class of your own.

@@ -1,4 +1,4 @@
-/// Why something can't be done with a store or its name, order, reducers, history or archive.
+/// Why something can't be done with a store or its value, name, order, reducers, history or archive.
 ///
 /// For a failed dispatch see ``DispatchError``.
 public struct StoreError: Error, Sendable, CustomStringConvertible {
@@ -40,6 +40,12 @@ public struct StoreError: Error, Sendable, CustomStringConvertible {
         /// A snapshot or an action can't be decoded, though its version is known: the form of the type changed, and
         /// its version did not.
         case formChanged
+        /// The value was not as wanted in time.
+        case timedOut
+        /// The waiting task was cancelled.
+        case cancelled
+        /// Nothing changes the store any more: it was dropped, or closed, or its node was.
+        case ended
     }
 
     /// What kind of failure it is.
