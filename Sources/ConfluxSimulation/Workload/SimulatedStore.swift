@@ -109,7 +109,7 @@ final class TypedSimulatedStore<S: ReplicatedState>: SimulatedStore {
 
     /// Draws an action.
     func draw(_ place: SimulatedState.Place, _ random: inout SimulationRandom) -> S.Action {
-        action(place, &random)
+        action(place, store, &random)
     }
 
     /// The store, if it is of this type.
