@@ -1,5 +1,16 @@
 import Conflux
 
+extension NodeError {
+    static func noRoom(within limit: Duration, _ address: String) -> NodeError {
+        NodeError(
+            code: .timedOut,
+            message: """
+                The sequencer at \(address) took too few actions to make room for more within \(limit). Wait longer; if \
+                it lasts, see what the sequencer prints.
+                """)
+    }
+}
+
 extension DispatchError {
     static func payloadTooLarge(_ bytes: Int, _ limit: Int) -> DispatchError {
         DispatchError(

@@ -1,29 +1,47 @@
 import ConfluxVocabulary
-import Dispatch
 import Synchronization
+
+/// Asks a process that hosts the store what it did with an action that is in the log: see
+/// ``DispatchHandle/effect(within:)``.
+package typealias EffectInquiry =
+    @Sendable (Receipt, _ limit: Duration?) async throws(DispatchError) -> Receipt
 
 /// How a dispatch ended.
 package enum Outcome: Sendable {
     /// In the log, and applied here.
     case committed(Receipt)
+    /// In the log, and for no store here: other processes know what it did. Indirect: a handle should be small.
+    indirect case ordered(Receipt, EffectInquiry)
     /// Anything else. Indirect: errors are rare, and a handle should be small.
     indirect case failed(DispatchError)
 
     /// The outcome of the entry that is `distance` places later in the same run.
     func advanced(by distance: Int) -> Outcome {
-        guard case .committed(let first) = self, distance > 0 else { return self }
-        return .committed(
-            Receipt(
-                log: first.log, epoch: first.epoch,
-                sequence: first.sequence.advanced(by: UInt64(distance)),
-                timestamp: first.timestamp))
+        guard distance > 0 else { return self }
+        return switch self {
+        case .committed(let first): .committed(first.advanced(by: UInt64(distance)))
+        case .ordered(let first, let inquiry):
+            .ordered(first.advanced(by: UInt64(distance)), inquiry)
+        case .failed: self
+        }
     }
 
     func get() throws(DispatchError) -> Receipt {
         switch self {
-        case .committed(let receipt): return receipt
+        case .committed(let receipt), .ordered(let receipt, _): return receipt
         case .failed(let error): throw error
         }
+    }
+
+    /// The action's receipt, if it is in the log and this process knows of no failure.
+    package var receipt: Receipt? { try? get() }
+}
+
+extension Receipt {
+    /// The receipt of the entry that is `distance` places later in the same commit.
+    package func advanced(by distance: UInt64) -> Receipt {
+        Receipt(
+            log: log, epoch: epoch, sequence: sequence.advanced(by: distance), timestamp: timestamp)
     }
 }
 
@@ -231,8 +249,7 @@ package final class OutcomeBlock: Sendable {
                 }
                 if let known { return continuation.resume(returning: known) }
                 guard let limit else { return }
-                DispatchQueue.global().asyncAfter(deadline: .now() + limit.dispatchInterval) {
-                    [weak self, address] in
+                limit.whenOver { [weak self, address] in
                     self?.giveUp(id, for: index, .timedOut(after: limit, awaiting: address))
                 }
             }
