@@ -96,6 +96,8 @@ struct DeadlineTests {
             await expectDeadline("thaw") { try await node.thaw(store, patience: $0) }
             await expectDeadline("upgrade") { try await node.upgrade(store, patience: $0) }
             await expectDeadline("drop") { try await node.drop(store, patience: $0) }
+            let token = try #require(elsewhere.token)
+            await expectDeadline("outcome") { _ = try await node.outcome(of: token, within: $0) }
             await expectDeadline("skip") {
                 try await node.skip(receipt.sequence, for: .store(.tally), patience: $0)
             }

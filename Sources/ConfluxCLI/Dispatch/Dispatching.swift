@@ -210,12 +210,15 @@ struct Dispatching: Sendable {
             defer { watchdog.disarm() }
             return .success(try await handle.receipt())
         } catch {
-            return .failure(failure(error))
+            return .failure(failure(error, handle.token))
         }
     }
 
-    private func failure(_ error: DispatchError) -> CommandFailure {
+    private func failure(_ error: DispatchError, _ token: DispatchToken?) -> CommandFailure {
         let (timeout, address) = (connection.timeout, connection.core.address)
+        let advice =
+            token.map { "Run conflux outcome \($0) to find out, before you dispatch it again." }
+            ?? "Look at the state before you dispatch it again."
         switch (error.code, watchdog.hasFired) {
         case (.outcomeUnknown, true) where feed.resumption != nil:
             return CommandFailure(
@@ -229,8 +232,7 @@ struct Dispatching: Sendable {
                 .timedOut,
                 """
                 No receipt came from \(address) within \(timeout), and the sequencer did not confirm \
-                the withdrawal: the action may be in the log or not. Look at the state before you \
-                dispatch it again.
+                the withdrawal: the action may be in the log or not. \(advice)
                 """)
         case (.withdrawn, true):
             return CommandFailure(

@@ -50,6 +50,7 @@ public enum Mark: String, Sendable, Hashable, CaseIterable {
     case expectedGap, expectedFull, deduplicated, resubmitted, batchOfSeveral
     case outboxFull, windowFull
     case withdrawalAsked, voidSubmitted, withdrawn
+    case tokenFound, tokenExcluded, tokenUnknown, tokenOpen
 
     // The feed and catching up (rules 4, 5, 6)
     case holeFetched, catchUpFetched, lateStoreAttached, bufferDropped, deliveryFull

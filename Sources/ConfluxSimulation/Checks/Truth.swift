@@ -58,6 +58,7 @@ final class Truth {
         snapshots.restate(in: next)
         branch = next
         reached = [:]
+        try checkTokens()
     }
 
     /// Notes that a replica has reached a number.

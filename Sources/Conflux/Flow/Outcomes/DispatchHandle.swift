@@ -129,6 +129,15 @@ public struct DispatchHandle: Sendable {
         }
     }
 
+    /// Names the action, so that any process can ask later what became of it: see `Node.outcome(of:within:)`.
+    ///
+    /// It is nil as long as the action was not sent, since no sequencer can have it: a node sends as soon as it is
+    /// connected and has room. Without a node it stays nil, and so does that of an action that was dispatched with a
+    /// ``DispatchMode``, to the stores of a scope, or behind a lock or other actions.
+    public var token: DispatchToken? {
+        if case .open(let block, let index) = place { block.token(at: index) } else { nil }
+    }
+
     /// Whether it has ended, in any way.
     public var hasEnded: Bool { outcome != nil }
 

@@ -91,6 +91,8 @@ package final class OutcomeBlock: Sendable {
         /// By index. *Use*: an action that ends looks only at its own waiters.
         var waiters: [Int: [Waiter]] = [:]
         var waiterCount: UInt64 = 0
+        /// The token of the first action, once it has a counter.
+        var firstToken: DispatchToken?
 
         func outcome(at index: Int) -> Outcome? {
             let position = firstRun(endingAfter: index)
@@ -185,6 +187,14 @@ package final class OutcomeBlock: Sendable {
     /// Requests an action's withdrawal, where that is possible.
     func withdraw(at index: Int) {
         if outcome(at: index) == nil { route?.withdraw(index, of: self) }
+    }
+
+    /// Says under which token its first action is sent. The others follow.
+    package func identify(_ first: DispatchToken) { ledger.withLock { $0.firstToken = first } }
+
+    /// The token of an action; nil if it has no counter yet.
+    func token(at index: Int) -> DispatchToken? {
+        ledger.withLock { $0.firstToken?.advanced(by: index) }
     }
 
     /// Adds a place for one more action.
