@@ -25,7 +25,7 @@ extension Node {
     ///   - token: The token of the action's handle.
     ///   - limit: How long to wait; nil to wait until it is decided.
     /// - Returns: The action's receipt: the action is in the log. Whether it was refused is another matter.
-    /// - Throws: ``DispatchError``: `rejected` if the action is not in the log and never will be: it was rejected or
+    /// - Throws: `DispatchError`: `rejected` if the action is not in the log and never will be: it was rejected or
     ///   withdrawn; `timedOut` after `limit`, while the session that dispatched it may still send it; `outcomeUnknown` if
     ///   the log no longer tells: it has discarded the entries, has lost its end, or is another one; `notConnected` if
     ///   the log can't be read; `cancelled`.

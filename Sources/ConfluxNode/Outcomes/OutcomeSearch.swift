@@ -95,7 +95,9 @@ extension DispatchError {
     }
 
     static func otherLog(than token: DispatchToken) -> DispatchError {
-        unknown("the action was sent to the log \(token.log), and this is another one")
+        unknown(
+            "the action was sent to the log \(token.log), and this is another one; ask a node of that log"
+        )
     }
 
     private static func unknown(_ reason: String) -> DispatchError {
