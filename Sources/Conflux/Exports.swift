@@ -1,5 +1,6 @@
 // Exports the codings, and the parts of the vocabulary that this module's own interface uses.
 @_exported import ConfluxCoding
+@_exported import struct ConfluxVocabulary.DispatchToken
 @_exported import struct ConfluxVocabulary.Epoch
 @_exported import struct ConfluxVocabulary.Incarnation
 @_exported import typealias ConfluxVocabulary.LogID

@@ -29,7 +29,8 @@ enum Tool {
                 SequencerCommand.description,
                 Worker.command("worker", knowing: BuiltinStates.hosted, examples: workerExamples),
                 Gateway.command("gateway", knowing: BuiltinStates.hosted), Relay.description,
-                DispatchCommand.description, ObserveCommand.description, DropCommand.description,
+                DispatchCommand.description, OutcomeCommand.description, ObserveCommand.description,
+                DropCommand.description,
                 FreezeCommand.freeze, FreezeCommand.thaw, UpgradeCommand.description,
                 LogCommand.description,
                 StatusCommand.description, TopCommand.description, BackupCommand.description,
@@ -130,6 +131,7 @@ enum Tool {
         case "drop": command = DropCommand.run
         case "reload": command = ReloadCommand.run
         case "handover": command = HandoverCommand.run
+        case "outcome": command = OutcomeCommand.run
         case "keygen": command = KeygenCommand.run
         case "backup": command = BackupCommand.run
         case "bench": command = BenchCommand.run

@@ -17,14 +17,15 @@ extension Node {
     /// - Parameters:
     ///   - state: The state.
     ///   - patience: How long to wait for the sequencer.
+    ///   - limit: How long to wait at most; nil to wait as long as `patience` lets it.
     /// - Throws: ``NodeError`` when the name breaks the rule of names, when the sequencer refuses,
     ///   or when the node is closed; `unreachable` and `timedOut` as for a store. A wait that was
     ///   cancelled, or took too long, leaves the state as it was.
     public func bridge<S: BridgedState>(
-        _ state: S.Type, patience: Duration = .seconds(10)
+        _ state: S.Type, patience: Duration = .seconds(10), within limit: Duration? = nil
     ) async throws(NodeError) {
         let name = try Self.name(S.name, of: "\(S.self)")
-        try await core.bridge(state, name, patience: patience)
+        try await core.bridge(state, name, OpeningTime(patience, limit))
     }
 
     /// Ends a bridge: global dispatches reach the stores of this process again, and no others.
@@ -39,7 +40,7 @@ extension Node {
     ///
     /// The first process to open a store creates it, with the state's `init()` as its first state;
     /// later ones adopt the existing state. Opening a name twice in one node returns the same
-    /// store, as long as it is referenced. Implies ``bridge(_:patience:)``.
+    /// store, as long as it is referenced. Implies ``bridge(_:patience:within:)``.
     ///
     /// - Parameters:
     ///   - state: The state.
@@ -47,6 +48,7 @@ extension Node {
     ///   - executor: Where its actions are committed; on the node's own thread unless given.
     ///   - patience: How long to wait for the sequencer, from the call or from the last part of the state that came. The
     ///     time in which this process decodes and applies does not count.
+    ///   - limit: How long to wait at most, whatever comes in between; nil to wait as long as `patience` lets it.
     /// - Returns: The store. It is hosted until it is released or ``close(_:)`` is called.
     /// - Throws: ``NodeError`` when a name breaks the rule of names, when the sequencer refuses,
     ///   when the snapshot can't be read, or when the node is closed. After `patience`: `unreachable`, with
@@ -54,10 +56,11 @@ extension Node {
     ///   `timedOut` if the sequencer is there, and does not open the store.
     public func store<S: ReplicatedState>(
         _ state: S.Type, named instance: String = "shared", executor: Executor = .immediate,
-        patience: Duration = .seconds(10)
+        patience: Duration = .seconds(10), within limit: Duration? = nil
     ) async throws(NodeError) -> Store<S> {
         let name = try Self.storeName(S.name, instance, of: "\(S.self)")
-        return try await core.store(state, name, executor: executor, patience: patience)
+        return try await core.store(
+            state, name, executor: executor, OpeningTime(patience, limit))
     }
 
     /// The replica of a model's store in this process, current when this returns.
@@ -67,14 +70,16 @@ extension Node {
     ///   - instance: Which store of the model.
     ///   - executor: Where its actions are applied; on the node's own thread unless given.
     ///   - patience: How long to wait for the sequencer, as for the store of a state.
+    ///   - limit: How long to wait at most, as for the store of a state.
     /// - Returns: The store.
     /// - Throws: As for the store of a state.
     public func store<M: Model>(
         _ model: M.Type, named instance: String = "shared", executor: Executor = .immediate,
-        patience: Duration = .seconds(10)
+        patience: Duration = .seconds(10), within limit: Duration? = nil
     ) async throws(NodeError) -> ModelStore<M> {
         try await store(
-            ModelState<M>.self, named: instance, executor: executor, patience: patience)
+            ModelState<M>.self, named: instance, executor: executor, patience: patience,
+            within: limit)
     }
 
     /// Makes a store of this process the replica of a named store, and brings it up to date.
@@ -87,13 +92,15 @@ extension Node {
     ///   - store: The store.
     ///   - instance: Which store of its state it is.
     ///   - patience: How long to wait for the sequencer, as for the store of a state.
+    ///   - limit: How long to wait at most, as for the store of a state.
     /// - Throws: ``NodeError`` as for opening a store, and `alreadyHosted` when another
     ///   store of this node has that name.
     public func replicate<S: ReplicatedState>(
-        _ store: Store<S>, as instance: String = "shared", patience: Duration = .seconds(10)
+        _ store: Store<S>, as instance: String = "shared", patience: Duration = .seconds(10),
+        within limit: Duration? = nil
     ) async throws(NodeError) {
         let name = try Self.storeName(S.name, instance, of: "\(S.self)")
-        try await core.replicate(store, name, patience: patience)
+        try await core.replicate(store, name, OpeningTime(patience, limit))
     }
 
     /// Ends the hosting of a store here. This replica keeps its last state and no longer changes.

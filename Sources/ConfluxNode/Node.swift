@@ -137,8 +137,10 @@ public final class Node: Sendable {
     /// Actions without an outcome by then end in `DispatchError.Code.outcomeUnknown`. Later
     /// dispatches fail with `DispatchError.Code.notConnected`. The node's stores keep their last
     /// state and no longer change.
-    public func close() async {
-        core.leave(timeout: settings.closeTimeout)
+    ///
+    /// - Parameter limit: How long to wait for outcomes instead.
+    public func close(within limit: Duration? = nil) async {
+        core.leave(timeout: limit ?? settings.closeTimeout)
         await core.ended()
     }
 }

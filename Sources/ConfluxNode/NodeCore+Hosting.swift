@@ -11,22 +11,21 @@ extension NodeCore {
     ///   - state: The state.
     ///   - name: Its name.
     ///   - guest: A store that will be hosted. It needs no feed of the bridge.
-    ///   - patience: How long to wait for the sequencer.
+    ///   - time: How long to wait.
     /// - Throws: Why the state is not bridged.
     package func bridge<S: BridgedState>(
-        _ state: S.Type, _ name: Name, besides guest: StoreCore<S>? = nil, patience: Duration
+        _ state: S.Type, _ name: Name, besides guest: StoreCore<S>? = nil, _ time: OpeningTime
     ) async throws(NodeError) {
-        let begun = Moment.now.monotonic
         claims: while true {
             switch stores.claim(.state(name)) {
             case .open: return
-            case .opening: try await waitForOpening(of: .state(name), patience, since: begun)
+            case .opening: try await waitForOpening(of: .state(name), time)
             case .mine: break claims
             }
         }
         let loss = Loss()
         do throws(NodeError) {
-            try await open(.state(name), patience, since: begun) {
+            try await open(.state(name), time) {
                 [weak self, scope, settings] request, completion in
                 .bridge(
                     S.self, name, request: request, scope: scope,
@@ -90,9 +89,8 @@ extension NodeCore {
     }
 
     func store<S: ReplicatedState>(
-        _ state: S.Type, _ name: StoreName, executor: Executor, patience: Duration
+        _ state: S.Type, _ name: StoreName, executor: Executor, _ time: OpeningTime
     ) async throws(NodeError) -> Store<S> {
-        let begun = Moment.now.monotonic
         while true {
             switch stores.claim(.store(name)) {
             case .open(let object):
@@ -100,21 +98,20 @@ extension NodeCore {
                     throw .alreadyHosted(name, as: object.map { "\(type(of: $0))" } ?? "")
                 }
                 return store
-            case .opening: try await waitForOpening(of: .store(name), patience, since: begun)
+            case .opening: try await waitForOpening(of: .store(name), time)
             case .mine:
                 let store = scope.run {
                     Store<S>(state: S(), mutations: S.mutations, executor: executor)
                 }
-                try await host(store, name, patience)
+                try await host(store, name, time)
                 return store
             }
         }
     }
 
     func replicate<S: ReplicatedState>(
-        _ store: Store<S>, _ name: StoreName, patience: Duration
+        _ store: Store<S>, _ name: StoreName, _ time: OpeningTime
     ) async throws(NodeError) {
-        let begun = Moment.now.monotonic
         while true {
             switch stores.claim(.store(name)) {
             case .open(let object):
@@ -122,9 +119,9 @@ extension NodeCore {
                     throw .alreadyHosted(name, as: "another store")
                 }
                 return
-            case .opening: try await waitForOpening(of: .store(name), patience, since: begun)
+            case .opening: try await waitForOpening(of: .store(name), time)
             case .mine:
-                try await host(store, name, patience)
+                try await host(store, name, time)
                 return
             }
         }
@@ -132,22 +129,20 @@ extension NodeCore {
 
     /// Waits until another caller has opened it, or could not.
     private func waitForOpening(
-        of subject: HostingSubject, _ patience: Duration, since begun: Duration
+        of subject: HostingSubject, _ time: OpeningTime
     ) async throws(NodeError) {
-        let left = max(.zero, begun + patience - Moment.now.monotonic)
-        guard await stores.waitForOpening(of: subject, within: left) else {
+        guard await stores.waitForOpening(of: subject, within: time.leftForAnother) else {
             throw NodeError(
                 code: .timedOut,
-                message: "Another caller still opens it after \(patience). Wait longer.")
+                message: "Another caller still opens it after \(time.passed). Wait longer.")
         }
         if Task.isCancelled { throw .cancelled }
     }
 
     /// Hosts a store whose name this caller has claimed.
     private func host<S: ReplicatedState>(
-        _ store: Store<S>, _ name: StoreName, _ patience: Duration
+        _ store: Store<S>, _ name: StoreName, _ time: OpeningTime
     ) async throws(NodeError) {
-        let begun = Moment.now.monotonic
         let core = store.core
         if core.isOrdered {
             stores.settle(.store(name), isOpen: false)
@@ -157,14 +152,14 @@ extension NodeCore {
         let loss = Loss()
         var isBridged = false
         do throws(NodeError) {
-            try await bridge(S.self, name.state, besides: core, patience: patience)
+            try await bridge(S.self, name.state, besides: core, time)
             isBridged = true
             // From here on, dispatches are ordered. Earlier dispatches are in the state that the
             // snapshot below takes.
             let route = OutboxRoute<S>(outbox: outbox, target: .store(name))
             core.setRoute(route)
-            let initial = try await encodedState(of: core)
-            try await open(.store(name), patience, since: begun) {
+            let initial = try await encodedState(of: core, time)
+            try await open(.store(name), time) {
                 [weak self, weak store, scope, settings] request, completion in
                 .store(
                     core, name, route: route, initial: initial, policy: settings.upgrades,
@@ -246,7 +241,7 @@ extension NodeCore {
     }
 
     private func encodedState<S: ReplicatedState>(
-        of core: StoreCore<S>
+        of core: StoreCore<S>, _ time: OpeningTime
     ) async throws(NodeError) -> [UInt8] {
         // The store's executor may never run, so the wait can be cancelled.
         let outcome = OneShot<Result<[UInt8], NodeError>>()
@@ -266,12 +261,14 @@ extension NodeCore {
                                 """)))
             }
         }
-        return try await outcome.receive(onCancel: .failure(.cancelled)).get()
+        return try await outcome.receive(
+            onCancel: .failure(.cancelled), timeout: time.left, onTimeout: .failure(time.isOver)
+        ).get()
     }
 
     /// Opens a store or a state, and waits until it is current.
     private func open(
-        _ subject: HostingSubject, _ patience: Duration, since begun: Duration,
+        _ subject: HostingSubject, _ time: OpeningTime,
         _ registration: (
             _ request: UInt64,
             _ completion: @escaping @Sendable (Result<SequenceNumber, NodeError>) -> Void
@@ -281,10 +278,11 @@ extension NodeCore {
         let outcome = OneShot<Result<SequenceNumber, NodeError>>()
         let registration = registration(takeRequest()) { outcome.send($0) }
         guard jobs.post(.register(registration)) == .accepted else { throw .closed }
-        let vigil = keep(.hosting(subject), patience, since: begun) { error in
+        let vigil = keep(.hosting(subject), time.patience, since: time.begun) { error in
             if let error { outcome.send(.failure(error)) }
         }
-        let result = await outcome.receive(onCancel: .failure(.cancelled))
+        let result = await outcome.receive(
+            onCancel: .failure(.cancelled), timeout: time.left, onTimeout: .failure(time.isOver))
         port.post(.endVigil(vigil))
         if case .failure(let error) = result,
             [.cancelled, .unreachable, .timedOut].contains(error.code)
@@ -292,6 +290,37 @@ extension NodeCore {
             jobs.post(.unregister(subject))
         }
         _ = try result.get()
+    }
+}
+
+/// How long a caller waits for what it opens.
+package struct OpeningTime: Sendable {
+    /// How long to wait for the sequencer, from the beginning or from the last part of the state that came.
+    let patience: Duration
+    /// How long to wait at most; nil to wait as long as the patience lets it.
+    let limit: Duration?
+    let begun = Moment.now.monotonic
+
+    package init(_ patience: Duration, _ limit: Duration? = nil) {
+        (self.patience, self.limit) = (patience, limit)
+    }
+
+    var passed: Duration { Moment.now.monotonic - begun }
+
+    /// How much of the limit is left.
+    var left: Duration? { limit.map { max(.zero, $0 - passed) } }
+
+    /// How long to wait until another caller has opened it.
+    var leftForAnother: Duration { max(.zero, min(patience, limit ?? patience) - passed) }
+
+    /// The error after the limit.
+    var isOver: NodeError {
+        NodeError(
+            code: .timedOut,
+            message: """
+                It did not open within \(limit ?? patience). Give it more time; if that does not help, see what the \
+                sequencer prints.
+                """)
     }
 }
 

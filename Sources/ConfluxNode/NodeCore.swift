@@ -319,17 +319,7 @@ package final class NodeCore: Sendable {
     package func ask(
         _ body: Question.Body, patience: Duration
     ) async throws(NodeError) -> Answer {
-        let first = OneShot<Answer?>()
-        guard port.post(.ask(body, patience: patience) { first.send($0) }) == .accepted else {
-            throw .closed
-        }
-        guard let answer = await first.receive(onCancel: nil) else { throw .cancelled }
-        if case .failed(let failure, let message) = answer.body {
-            throw NodeError(
-                code: failure == .timedOut ? .timedOut : .unanswered, message: message,
-                questionFailure: failure)
-        }
-        return answer
+        try await port.ask(body, patience: patience)
     }
 
     /// Loads a snapshot of the log, or entries that are kept aside.

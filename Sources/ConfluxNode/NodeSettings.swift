@@ -17,7 +17,7 @@ public struct NodeSettings: Sendable {
         /// on them. Their actions are accepted up to twice the bound, and fail with `outboxFull`
         /// above. These are: the threads that run tasks; one inside a commit or an observer of a
         /// replicated store; one that releases a lock, or reports how a dispatch in a mode has
-        /// ended. A task that dispatches many actions awaits ``Node/waitForRoom()`` in between.
+        /// ended. A task that dispatches many actions awaits ``Node/waitForRoom(within:)`` in between.
         case wait
     }
 
@@ -33,7 +33,7 @@ public struct NodeSettings: Sendable {
     package var feedRetryPause = Duration.seconds(30)
     /// How long ``Node/connect(to:settings:scope:)`` waits for the sequencer.
     public var connectTimeout: Duration = .seconds(5)
-    /// How long ``Node/close()`` waits for the outcomes of dispatched actions.
+    /// How long ``Node/close(within:)`` waits for the outcomes of dispatched actions.
     public var closeTimeout: Duration = .seconds(5)
     /// The most bytes of actions that the sequencer has not taken yet; twice as many for threads
     /// that must not wait (``OutboxPolicy/wait``).

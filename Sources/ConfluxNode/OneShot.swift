@@ -1,5 +1,4 @@
 import Conflux
-import Dispatch
 import Synchronization
 
 /// Passes one value to one waiter. The waiter may give up, by cancellation or after a timeout. Only the
@@ -41,9 +40,7 @@ final class OneShot<Value: Sendable>: Sendable {
         onCancel: Value, timeout: Duration? = nil, onTimeout: Value? = nil
     ) async -> Value {
         if let timeout, let onTimeout {
-            DispatchQueue.global().asyncAfter(deadline: .now() + timeout.dispatchInterval) {
-                [weak self] in self?.send(onTimeout)
-            }
+            timeout.whenOver { [weak self] in self?.send(onTimeout) }
         }
         return await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in

@@ -30,6 +30,15 @@ struct CodableFormTests {
         try check(Identifier(high: 1, low: 2), is: #""00000000000000010000000000000002""#)
     }
 
+    @Test func `a token of a dispatch is a text`() throws {
+        try check(
+            DispatchToken(
+                log: LogID(high: 1, low: 2),
+                origin: Origin(incarnation: Incarnation(3), counter: 7),
+                since: StoreVersion(sequence: SequenceNumber(17), epoch: Epoch(512))),
+            is: #""3:7-17@512-00000000000000010000000000000002""#)
+    }
+
     @Test func `a receipt is an object, and its log is left out if there is none`() throws {
         var log: LogID? = LogID(high: 1, low: 2)
         func receipt() -> Receipt {

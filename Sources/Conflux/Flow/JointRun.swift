@@ -33,7 +33,7 @@ package class JointRun: @unchecked Sendable {
         let mark = ThreadMark.outsideModels
         var closed: [Lane] = []
         scope.reserving(in: runs.map(\.channel)) { _ in
-            for run in runs where !run.lane.keepPlace(for: meeting, mark) {
+            for run in runs where !run.lane.keepPlace(for: meeting, by: mark.thread) {
                 closed.append(run.lane)
             }
         }

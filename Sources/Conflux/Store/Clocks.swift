@@ -13,6 +13,20 @@ enum WallClock {
 }
 
 extension Duration {
+    /// Calls a function once this time is over. All deadlines of waits are kept by this.
+    ///
+    /// - Parameter body: Called on a thread of the system, within a few milliseconds. It must not wait.
+    package func whenOver(_ body: @escaping @Sendable () -> Void) {
+        // `asyncAfter` may be late by a tenth of the time on some systems.
+        let timer = DispatchSource.makeTimerSource()
+        timer.schedule(deadline: .now() + dispatchInterval, leeway: .milliseconds(1))
+        timer.setEventHandler {
+            timer.cancel()
+            body()
+        }
+        timer.activate()
+    }
+
     /// The duration as an interval of Dispatch: at most 292 years. A longer one becomes never.
     package var dispatchInterval: DispatchTimeInterval {
         let (seconds, attoseconds) = components

@@ -40,7 +40,7 @@ struct BenchWorkload: Sendable {
         let core = connection.core
         guard let name = Name(BenchState.name) else { preconditionFailure("a name that is none") }
         try await failing { () async throws(NodeError) in
-            try await core.bridge(BenchState.self, name, patience: connection.timeout)
+            try await core.bridge(BenchState.self, name, OpeningTime(connection.timeout))
         }
         let actions = Store<BenchState>.actions
         let watchdog = Watchdog(connection.timeout) { core.leave(timeout: .zero) }

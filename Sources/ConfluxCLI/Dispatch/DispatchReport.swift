@@ -29,8 +29,6 @@ final class DispatchReport: Sendable {
         }
     }
 
-    /// The target of the actions.
-    let target: Target
     /// What to wait for.
     let wait: DispatchCommand.Wait
     private let isStream: Bool
@@ -45,7 +43,6 @@ final class DispatchReport: Sendable {
         isStream: Bool
     ) {
         self.environment = environment
-        self.target = target
         self.wait = wait
         self.isStream = isStream
         targetText = target.description

@@ -161,12 +161,12 @@ struct Dispatching: Sendable {
                     report.failed(line: line, failure)
                 case .submitted(let line, let handle):
                     let fate = await fate(of: handle)
-                    guard report.wait == .applied, case .success(let receipt) = fate else {
+                    guard report.wait == .applied, case .success = fate else {
                         await drain(&window, to: 0)
                         tell(fate, line)
                         continue
                     }
-                    window.append((line, Task { await effect(of: receipt) }))
+                    window.append((line, Task { await effect(of: handle) }))
                     await drain(&window, to: Self.questionsMax)
                 }
             }
@@ -203,19 +203,22 @@ struct Dispatching: Sendable {
 
     private func fate(of handle: DispatchHandle) async -> Fate {
         do throws(DispatchError) {
-            if case .committed(let receipt)? = handle.outcome { return .success(receipt) }
+            if let receipt = handle.outcome?.receipt { return .success(receipt) }
             // The next line may take a while, so readers get what there is.
             environment.output.flush()
             watchdog.arm()
             defer { watchdog.disarm() }
             return .success(try await handle.receipt())
         } catch {
-            return .failure(failure(error))
+            return .failure(failure(error, handle.token))
         }
     }
 
-    private func failure(_ error: DispatchError) -> CommandFailure {
+    private func failure(_ error: DispatchError, _ token: DispatchToken?) -> CommandFailure {
         let (timeout, address) = (connection.timeout, connection.core.address)
+        let advice =
+            token.map { "Run conflux outcome \($0) to find out, before you dispatch it again." }
+            ?? "Look at the state before you dispatch it again."
         switch (error.code, watchdog.hasFired) {
         case (.outcomeUnknown, true) where feed.resumption != nil:
             return CommandFailure(
@@ -229,8 +232,7 @@ struct Dispatching: Sendable {
                 .timedOut,
                 """
                 No receipt came from \(address) within \(timeout), and the sequencer did not confirm \
-                the withdrawal: the action may be in the log or not. Look at the state before you \
-                dispatch it again.
+                the withdrawal: the action may be in the log or not. \(advice)
                 """)
         case (.withdrawn, true):
             return CommandFailure(
@@ -250,11 +252,12 @@ struct Dispatching: Sendable {
         }
     }
 
-    /// Asks whether the first hosting node applied or refused an entry.
-    private func effect(of receipt: Receipt) async -> Fate {
+    /// Asks the processes that host the store for the effect of an action that is in the log.
+    private func effect(of handle: DispatchHandle) async -> Fate {
         await Result { () async throws(CommandFailure) in
-            try await connection.core.effect(
-                of: receipt, on: report.target, patience: connection.timeout)
+            try await failing { () async throws(DispatchError) in
+                try await handle.effect(within: connection.timeout)
+            }
         }
     }
 }

@@ -130,7 +130,8 @@ extension Desk {
             open[ticket]?.handle = handle
             return handle.whenEnded { outcome in
                 switch outcome {
-                case .committed(let receipt): post(Outcome(ticket: ticket, end: .receipt(receipt)))
+                case .committed(let receipt), .ordered(let receipt, _):
+                    post(Outcome(ticket: ticket, end: .receipt(receipt)))
                 case .failed(let error): post(Outcome(ticket: ticket, end: .failure(error)))
                 }
             }

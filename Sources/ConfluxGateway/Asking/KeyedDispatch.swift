@@ -36,16 +36,10 @@ struct KeyedDispatch: Sendable {
         }
         let receipt: Receipt
         do throws(DispatchError) {
-            receipt = try await core.submit(target, payload).receipt(within: Self.rest(deadline))
+            receipt = try await core.submit(target, payload).effect(within: Self.rest(deadline))
         } catch {
             guard error.code == .timedOut else { throw CommandFailure(error) }
-            throw .unknown
-        }
-        do throws(CommandFailure) {
-            _ = try await core.effect(
-                of: receipt, on: target.target, patience: Self.rest(deadline))
-        } catch {
-            guard error.exitCode == .timedOut else { throw error }
+            guard let receipt = error.receipt else { throw .unknown }
             throw Self.effectUnknown(receipt, error.message)
         }
         // Another node may have said so.

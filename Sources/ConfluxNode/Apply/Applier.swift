@@ -55,6 +55,8 @@ package final class Applier {
     let tap: (@Sendable (Commit) -> Void)?
     /// Counts outcomes.
     let meter: NodeMeter?
+    /// Asks other processes for the effect of an action that is for no store here.
+    let inquire: Inquire?
 
     var states = ByName<Name, StateStores>()
     var registrations = RegistrationTable()
@@ -105,6 +107,7 @@ package final class Applier {
     ///   - sliceBytesMax: How many bytes of entries a slice has, for a store that catches up.
     ///   - tap: Gets every delivered commit.
     ///   - meter: Counts outcomes.
+    ///   - inquire: Asks other processes for the effect of an action; nil if there are none.
     package init(
         refusalBytesMax: Int, tell: @escaping @Sendable (ReplicaInput) -> Void,
         post: @escaping @Sendable (ApplyJob) -> Void, clock: @escaping () -> Duration,
@@ -116,7 +119,7 @@ package final class Applier {
         inPlaceBytesMax: Int = SnapshotSizes.inPlaceBytesMax,
         openBytesMax: Int = Applier.openBytesMax, waitingOutcomesMax: Int = OutcomeTable.waitingMax,
         sliceBytesMax: Int = Applier.sliceBytesMax,
-        tap: (@Sendable (Commit) -> Void)? = nil, meter: NodeMeter? = nil
+        tap: (@Sendable (Commit) -> Void)? = nil, meter: NodeMeter? = nil, inquire: Inquire? = nil
     ) {
         self.refusalBytesMax = refusalBytesMax
         self.tell = tell
@@ -134,6 +137,7 @@ package final class Applier {
         self.journal = journal
         self.tap = tap
         self.meter = meter
+        self.inquire = inquire
     }
 
     /// Does one job, as far as the stores' progress allows.

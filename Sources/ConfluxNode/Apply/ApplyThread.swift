@@ -54,11 +54,8 @@ final class ApplyThread: @unchecked Sendable {
             apart: { migrations.async(execute: $0) },
             loads: MigrationLoads(
                 run: { migrations.async(execute: $0) },
-                after: { limit, body in
-                    DispatchQueue.global().asyncAfter(
-                        deadline: .now() + limit / .seconds(1), execute: body)
-                }), tap: tap,
-            meter: meter)
+                after: { limit, body in limit.whenOver(body) }), tap: tap,
+            meter: meter, inquire: link.effect(of:on:within:))
     }
 
     /// Works until the job to stop.

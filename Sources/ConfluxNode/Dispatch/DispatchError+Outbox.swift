@@ -2,6 +2,17 @@ import Conflux
 import ConfluxProtocol
 import ConfluxVocabulary
 
+extension NodeError {
+    static func noRoom(within limit: Duration, _ address: String) -> NodeError {
+        NodeError(
+            code: .timedOut,
+            message: """
+                The sequencer at \(address) took too few actions to make room for more within \(limit). Wait longer; if \
+                it lasts, see what the sequencer prints.
+                """)
+    }
+}
+
 extension DispatchError {
     static func notEncodable<S: BridgedState>(
         _ state: S.Type, _ error: CodingFailure

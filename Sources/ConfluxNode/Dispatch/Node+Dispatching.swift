@@ -8,12 +8,13 @@ extension Node {
     ///
     /// The node does not open the store, follows no feed for it and keeps no replica: it only sends.
     /// A receipt means that the action is in the log, durable and ordered. This node does not know
-    /// whether replicas refuse the action, so no refusal is thrown. If the node also hosts the store,
-    /// receipts have their usual meaning.
+    /// whether replicas refuse the action, so the receipt throws no refusal:
+    /// `DispatchHandle.effect(within:)` asks a node that hosts the store, and does. If the node also hosts the
+    /// store, receipts have their usual meaning.
     ///
     /// ```swift
     /// let berlin = try node.actions(of: Stock.self, named: "berlin")
-    /// try await berlin.dispatch(.take(amount: 5)).receipt()
+    /// try await berlin.dispatch(.take(amount: 5)).effect(within: .seconds(2))
     /// ```
     ///
     /// The store must exist: if nobody ever opened it, the receipt throws a rejection.
@@ -45,7 +46,8 @@ extension Node {
 
     /// Dispatches to every store of a state, in every process, without bridging it here.
     ///
-    /// A receipt means that the action is in the log.
+    /// A receipt means that the action is in the log. `DispatchHandle.effect(within:)` asks a node that hosts
+    /// such a store whether it has applied the action.
     ///
     /// - Parameter state: The state.
     /// - Returns: The state's actions.
@@ -83,9 +85,10 @@ extension Node {
     /// }
     /// ```
     ///
-    /// - Throws: ``NodeError`` with the code `cancelled` if the task was cancelled. If the node is
+    /// - Parameter limit: How long to wait; nil to wait as long as it takes.
+    /// - Throws: ``NodeError``: `timedOut` after `limit`, `cancelled` if the task was cancelled. If the node is
     ///   closed, it returns at once: dispatches fail then.
-    public func waitForRoom() async throws(NodeError) {
-        guard await core.outbox.waitForRoom() else { throw .cancelled }
+    public func waitForRoom(within limit: Duration? = nil) async throws(NodeError) {
+        try await core.outbox.waitForRoom(within: limit)
     }
 }

@@ -58,7 +58,7 @@ package final class Outbox: @unchecked Sendable {
     /// Whether actions gather, so that nobody is woken for the first one.
     @exclusivity(unchecked) private var isGathering = false
     /// The tasks that wait for room.
-    private var roomWaiters: [OneShot<Bool>] = []
+    private var roomWaiters: [OneShot<NodeError?>] = []
 
     /// Makes an empty outbox.
     ///
@@ -174,40 +174,40 @@ package final class Outbox: @unchecked Sendable {
 
     private static var isInTask: Bool { withUnsafeCurrentTask { $0 != nil } }
 
-    /// Waits until the outbox has room, or is closed, or the waiting task is cancelled.
+    /// Waits until the outbox has room, or is closed.
     ///
-    /// - Returns: false if the task was cancelled, otherwise true.
-    func waitForRoom() async -> Bool {
+    /// - Parameter limit: How long to wait; nil for any time.
+    /// - Throws: That the time is over, or that the waiting task was cancelled.
+    func waitForRoom(within limit: Duration? = nil) async throws(NodeError) {
+        let begun = Moment.now.monotonic
         while let turn = turnToWait() {
-            guard await turn.receive(onCancel: false) else {
-                forget(turn)
-                return false
+            let left = limit.map { $0 - (Moment.now.monotonic - begun) }
+            if let error = await turn.receive(
+                onCancel: .cancelled, timeout: left,
+                onTimeout: limit.map { .noRoom(within: $0, route.address) })
+            {
+                condition.withLock { roomWaiters.removeAll { $0 === turn } }
+                throw error
             }
         }
-        return true
-    }
-
-    private func forget(_ turn: OneShot<Bool>) {
-        condition.withLock { roomWaiters.removeAll { $0 === turn } }
     }
 
     /// - Returns: What gets the notice that there is room; nil if there is room, or never will be any.
-    private func turnToWait() -> OneShot<Bool>? {
+    private func turnToWait() -> OneShot<NodeError?>? {
         condition.lock()
         defer { condition.unlock() }
         guard byteCount >= bytesMax, !isClosed else { return nil }
-        let turn = OneShot<Bool>()
+        let turn = OneShot<NodeError?>()
         roomWaiters.append(turn)
         return turn
     }
 
-    /// Called holding no lock.
-    private func tell(_ waiters: [OneShot<Bool>]) {
-        for waiter in waiters { waiter.send(true) }
+    private func tell(_ waiters: [OneShot<NodeError?>]) {
+        for waiter in waiters { waiter.send(nil) }
     }
 
     /// Called under the lock.
-    private func takeRoomWaiters() -> [OneShot<Bool>] {
+    private func takeRoomWaiters() -> [OneShot<NodeError?>] {
         guard !roomWaiters.isEmpty, isClosed || byteCount < bytesMax else { return [] }
         defer { roomWaiters = [] }
         return roomWaiters

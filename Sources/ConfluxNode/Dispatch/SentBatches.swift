@@ -1,5 +1,6 @@
 import Conflux
 import ConfluxProtocol
+import ConfluxVocabulary
 
 /// The counters under which the actions of each block were sent, until their outcomes arrive.
 ///
@@ -21,11 +22,25 @@ package struct SentBatches {
     private var openCount: UInt64 = 0
     /// How many actions of former sessions have no outcome.
     private var formerCount: UInt64 = 0
+    /// The token of the session's next action, but for its counter. It names the last entry of the session that is
+    /// known: that of the node's joining, or of the last action with a receipt. nil before the first session.
+    private var token: DispatchToken?
 
     package init() {}
 
     /// Begins a session, in which counters begin anew.
-    package mutating func beginSession() {
+    ///
+    /// - Parameters:
+    ///   - incarnation: The session's.
+    ///   - log: The log.
+    ///   - epoch: The present term. Usually the node has joined in it. If not, its first tokens tell nothing: the epoch of
+    ///     the entry is another one.
+    package mutating func beginSession(
+        _ incarnation: Incarnation, of log: LogID, in epoch: Epoch
+    ) {
+        token = DispatchToken(
+            log: log, origin: Origin(incarnation: incarnation, counter: 0),
+            since: StoreVersion(sequence: SequenceNumber(incarnation.rawValue), epoch: epoch))
         formerCount += openCount
         openCount = 0
         entries = []
@@ -38,6 +53,7 @@ package struct SentBatches {
         openCount += UInt64(count)
         entries.append(Entry(lastCounter: firstCounter + UInt64(count) - 1, block: key))
         firstCounters[key] = firstCounter
+        if let token { block.identify(token.advanced(by: Int(firstCounter))) }
     }
 
     /// The counter of an action; nil once its outcome has arrived.
@@ -51,6 +67,12 @@ package struct SentBatches {
             return
         }
         openCount -= min(openCount, UInt64(outcome.count))
+        if case .committed(let log, let first, let epoch, _) = outcome.status, let token {
+            self.token = DispatchToken(
+                log: log, origin: token.origin,
+                since: StoreVersion(
+                    sequence: first.advanced(by: UInt64(outcome.count) - 1), epoch: epoch))
+        }
         let end = outcome.firstCounter + UInt64(outcome.count)
         while head < entries.count, entries[head].lastCounter < end {
             firstCounters[entries[head].block] = nil

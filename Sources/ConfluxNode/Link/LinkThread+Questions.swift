@@ -2,6 +2,36 @@ import Conflux
 import ConfluxProtocol
 import ConfluxVocabulary
 
+extension LinkPort {
+    /// How much later than the link a caller gives up.
+    private static let reserve = Duration.milliseconds(20)
+
+    /// Asks a question that has one answer.
+    func ask(_ body: Question.Body, patience: Duration) async throws(NodeError) -> Answer {
+        let first = OneShot<Result<Answer, NodeError>>()
+        guard post(.ask(body, patience: patience) { first.send(.success($0)) }) == .accepted else {
+            throw .closed
+        }
+        // The link answers in time, and says why there is no answer, unless code of a store holds it up.
+        let late = NodeError(
+            code: .timedOut,
+            message: """
+                The node itself did not get to it within \(patience): the code of a store or of an observer holds it \
+                up. Ask again when that has ended.
+                """)
+        let answer = try await first.receive(
+            onCancel: .failure(.cancelled), timeout: patience + Self.reserve,
+            onTimeout: .failure(late)
+        ).get()
+        if case .failed(let failure, let message) = answer.body {
+            throw NodeError(
+                code: failure == .timedOut ? .timedOut : .unanswered, message: message,
+                questionFailure: failure)
+        }
+        return answer
+    }
+}
+
 /// Asks questions for other threads.
 extension LinkThread {
     /// How long an answer may be on its way.

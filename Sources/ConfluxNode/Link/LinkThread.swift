@@ -342,10 +342,10 @@ final class LinkThread: @unchecked Sendable {
             if let reason = refused.tell(message) { events(.sequencerNotServing(message: reason)) }
         case .event(let event):
             switch event {
-            case .joined(_, _, let incarnation):
+            case .joined(let log, let epoch, let incarnation):
                 refused.served()
                 troubles.requests.works()
-                sent.beginSession()
+                sent.beginSession(incarnation, of: log, in: epoch)
                 post(.identified(incarnation))
             case .reconnected:
                 refused.served()

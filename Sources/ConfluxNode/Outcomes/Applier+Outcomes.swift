@@ -83,20 +83,41 @@ extension Applier {
     /// Gives an outcome that all stores here that it concerns have reached.
     private func tell(_ pending: PendingOutcome, _ stores: [StoreProgress]) {
         guard case .committed(let receipt) = pending.outcome else { return end(pending, stores) }
+        guard !stores.isEmpty else {
+            pending.block.settle(
+                from: pending.index, count: pending.count, with: elsewhere(receipt, pending.target))
+            return end(pending, stores)
+        }
         let last = pending.last
         var others: [NodeMetrics.OutcomeKind: Int] = [:]
-        if !stores.allSatisfy({ $0.isPlain(receipt.sequence, last) }) {
+        // What one store has applied counts as applied, whatever the others did.
+        if !stores.contains(where: { $0.isPlain(receipt.sequence, last) }) {
             for offset in 0..<pending.count {
                 let receipt = receipt.advanced(by: UInt64(offset))
                 let effect = stores.reduce(Effect.nobody) {
                     .merged($0, $1.effect(of: receipt.sequence))
                 }
-                guard let error = effect.error(receipt) else { continue }
-                others[error.kind, default: 0] += 1
-                pending.block.settle(from: pending.index + offset, with: .failed(error))
+                let outcome: Outcome
+                if let error = effect.error(receipt) {
+                    others[error.kind, default: 0] += 1
+                    outcome = .failed(error)
+                } else if case .nobody = effect {
+                    outcome = elsewhere(receipt, pending.target)
+                } else {
+                    continue
+                }
+                pending.block.settle(from: pending.index + offset, with: outcome)
             }
         }
         end(pending, stores, except: others)
+    }
+
+    /// The outcome of an action that is in the log and for no store here.
+    private func elsewhere(_ receipt: Receipt, _ target: Target?) -> Outcome {
+        guard let inquire, let target else { return .committed(receipt) }
+        return .ordered(receipt) { receipt, limit throws(DispatchError) in
+            try await inquire(receipt, target, limit)
+        }
     }
 
     /// Gives an outcome whose stores will not reach it: the action is in the log, and its effect is unknown.
@@ -139,13 +160,6 @@ extension Applier {
     }
 }
 
-extension Receipt {
-    fileprivate func advanced(by distance: UInt64) -> Receipt {
-        Receipt(
-            log: log, epoch: epoch, sequence: sequence.advanced(by: distance), timestamp: timestamp)
-    }
-}
-
 extension Effect {
     /// The error that the dispatcher gets; nil if it gets only a receipt.
     fileprivate func error(_ receipt: Receipt) -> DispatchError? {
@@ -163,7 +177,7 @@ extension Effect {
 extension Outcome {
     fileprivate var kind: NodeMetrics.OutcomeKind {
         switch self {
-        case .committed: .receipt
+        case .committed, .ordered: .receipt
         case .failed(let error): error.kind
         }
     }

@@ -119,9 +119,10 @@ final class StoreProgress {
         return effects.effect(of: sequence)
     }
 
-    /// Whether all of these entries that were for it had their effect.
+    /// Whether all of these entries were for it and had their effect. The same as ``effect(of:)`` for each, but faster.
     func isPlain(_ first: SequenceNumber, _ last: SequenceNumber) -> Bool {
-        (phase != .ended || last <= delivered) && first > life && effects.isPlain(first, last)
+        (phase != .ended || last <= delivered) && first > life && !wasAway(first, last)
+            && effects.isPlain(first, last)
     }
 
     // MARK: Absences
@@ -132,6 +133,13 @@ final class StoreProgress {
 
     /// Whether no entry is for it now.
     var isAway: Bool { awaySince != nil }
+
+    /// Whether one of these entries was not for it.
+    private func wasAway(_ first: SequenceNumber, _ last: SequenceNumber) -> Bool {
+        if let awaySince, last >= awaySince { return true }
+        return !absences.isEmpty
+            && !absences.isDisjoint(RangeSet(first.rawValue..<last.rawValue + 1))
+    }
 
     /// From this number on, no entry is for it.
     func leave(at sequence: SequenceNumber) { awaySince = awaySince ?? sequence }

@@ -51,6 +51,7 @@ public enum Mark: String, Sendable, Hashable, CaseIterable {
     case outboxFull, windowFull
     case withdrawalAsked, voidSubmitted, withdrawn
     case transactionRead, transactionTorn, transactionFailed, transactionHeld, transactionConflict
+    case tokenFound, tokenExcluded, tokenUnknown, tokenOpen
 
     // The feed and catching up (rules 4, 5, 6)
     case holeFetched, catchUpFetched, lateStoreAttached, bufferDropped, deliveryFull

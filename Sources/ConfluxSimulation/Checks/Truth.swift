@@ -58,6 +58,7 @@ final class Truth {
         snapshots.restate(in: next)
         branch = next
         reached = [:]
+        try checkTokens()
     }
 
     /// Notes that a replica has reached a number.
@@ -225,7 +226,7 @@ final class Truth {
     ) throws(Violation) {
         record.outcome = outcome
         switch outcome {
-        case .committed(let receipt):
+        case .committed(let receipt), .ordered(let receipt, _):
             try check(receipt, of: record)
             try checkEffect(at: receipt, of: record, hosted: hosted, gone: gone)
         case .failed(let error):

@@ -205,7 +205,7 @@ extension SimulatedCluster {
                 isStopped: node.hasStopped || node.program.fault != nil)
             trace.note(now, "  \(record.text): \(outcome.summary)")
             switch outcome {
-            case .committed(let receipt):
+            case .committed(let receipt), .ordered(let receipt, _):
                 marks.hit(.receipt)
                 if record.transaction != nil {
                     marks.hit(.transactionHeld)

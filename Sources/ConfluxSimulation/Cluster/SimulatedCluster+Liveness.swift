@@ -59,8 +59,9 @@ extension SimulatedCluster {
         }
     }
 
-    /// Checks the end: all replicas are equal, and nodes whose history was lost know it.
+    /// Checks the end: all replicas are equal, nodes whose history was lost know it, and tokens tell the truth.
     func checkEnd() throws(Violation) {
+        for mark in try truth.checkTokens() { marks.hit(mark) }
         for node in nodes.values { try compare(node, isFinal: true) }
     }
 }

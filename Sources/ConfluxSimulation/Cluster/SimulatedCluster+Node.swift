@@ -137,8 +137,8 @@ extension SimulatedCluster {
                 marks.hit(.questionAnswered)
             }
         case .event(let event):
-            if case .joined(_, _, let incarnation) = event {
-                node.sent.beginSession()
+            if case .joined(let log, let epoch, let incarnation) = event {
+                node.sent.beginSession(incarnation, of: log, in: epoch)
                 give(.identified(incarnation), to: node)
             }
             try take(event, node)

@@ -107,7 +107,7 @@ extension Outcome {
     /// The outcome in a few words, for traces.
     var summary: String {
         switch self {
-        case .committed(let receipt): "at \(receipt.sequence)"
+        case .committed(let receipt), .ordered(let receipt, _): "at \(receipt.sequence)"
         case .failed(let error):
             "\(error.code)" + (error.receipt.map { " at \($0.sequence)" } ?? "")
         }

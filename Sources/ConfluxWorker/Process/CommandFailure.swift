@@ -93,6 +93,7 @@ package struct CommandFailure: Error, Sendable {
             case .notConnected, .outboxFull: .unreachable
             case .outcomeUnknown, .effectUnknown: .unknownOutcome
             case .storeStopped: .storeStopped
+            case .concernedNobody: .concernedNobody
             case .timedOut: .timedOut
             default: .failed
             }

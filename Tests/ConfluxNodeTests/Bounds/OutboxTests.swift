@@ -76,12 +76,13 @@ struct OutboxTests {
         #expect(codes.count { $0 == nil } == 4)
         #expect(codes.count { $0 == .outboxFull } == 60)
 
-        let waiting = Task { await outbox.waitForRoom() }
-        let cancelled = Task { await outbox.waitForRoom() }
+        let waiting = Task { try await outbox.waitForRoom() }
+        let cancelled = Task { try await outbox.waitForRoom() }
         cancelled.cancel()
-        #expect(await !cancelled.value)
+        let error = await #expect(throws: NodeError.self) { try await cancelled.value }
+        #expect(error?.code == .cancelled)
         _ = outbox.take { _ in true }
-        #expect(await waiting.value)
+        try await waiting.value
         #expect(outbox.submit(destination, payload, mayWait: true).outcome == nil)
     }
 
@@ -91,9 +92,9 @@ struct OutboxTests {
             BatchTarget(
                 target: try #require(Target("tally/*")), schemaVersion: 1, coding: .json))
         _ = outbox.submit(destination, [1, 2], mayWait: false)
-        let waiting = Task { await outbox.waitForRoom() }
+        let waiting = Task { try await outbox.waitForRoom() }
         outbox.close()
-        #expect(await waiting.value)
+        try await waiting.value
     }
 
     @Test func `skipped counters are taken between the actions around them`() throws {

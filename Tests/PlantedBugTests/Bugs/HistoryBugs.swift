@@ -75,5 +75,14 @@ extension PlantedBug {
             planted: """
                         if !PLANTED { session.ledger = ledger }
                 """),
+        PlantedBug(
+            name: "the entry that a token names is not compared", rule: 2,
+            file: "ConfluxNode/Outcomes/OutcomeSearch.swift",
+            original: """
+                guard commit.epoch == token.since.epoch else {
+                """,
+            planted: """
+                guard PLANTED || commit.epoch == token.since.epoch else {
+                """, fault: "losePower", world: "small"),
     ]
 }

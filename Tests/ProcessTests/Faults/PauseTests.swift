@@ -10,6 +10,18 @@ extension ProcessTests {
             ProcessInfo.processInfo.environment["CONFLUX_PAUSE_SECONDS"].flatMap { Int($0) }
             .map { [$0] } ?? [3, 8]
 
+        /// Asks for the outcome of the action whose dispatch timed out, by the token that was printed.
+        private func ask(for stream: Child, at address: String, _ site: Site) async throws {
+            let message = stream.output.soFar.joined()
+            let words = try #require(message.firstMatch(of: /conflux outcome (\S+) to find out/))
+            let child = try site.start([
+                "outcome", String(words.1), "--json", "--connect", address, "--timeout", "60s",
+            ])
+            let outcome = try await Tool.outcome(of: child)
+            // The withdrawal was in time, or it was not.
+            #expect([.exited(0), .exited(80)].contains(outcome.end), "\(outcome)")
+        }
+
         @Test(arguments: pauses)
         func `short waits end in time and name the address, and long ones get what they wait for`(
             seconds: Int
@@ -62,6 +74,7 @@ extension ProcessTests {
                 #expect(long.isRunning && longStream.isRunning && worker.child.isRunning)
 
                 sequencer.child.signal(SIGCONT)
+                try await ask(for: shortStream, at: address, site)
                 longStream.endInput()
                 for child in [long, longStream] {
                     let outcome = try await Tool.outcome(of: child)

@@ -123,9 +123,6 @@ extension Scope {
 extension Outcome {
     /// The outcome as a `Result`.
     var result: Result<Receipt, DispatchError> {
-        switch self {
-        case .committed(let receipt): .success(receipt)
-        case .failed(let error): .failure(error)
-        }
+        Result { () throws(DispatchError) in try get() }
     }
 }

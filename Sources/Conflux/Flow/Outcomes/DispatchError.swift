@@ -22,6 +22,8 @@ public struct DispatchError: Error, Sendable, CustomStringConvertible {
         public static let effectUnknown = Code(rawValue: "effectUnknown")
         /// In the log, but this replica of the store has stopped before it.
         public static let storeStopped = Code(rawValue: "storeStopped")
+        /// In the log, but for no store: there is none, or all are frozen.
+        public static let concernedNobody = Code(rawValue: "concernedNobody")
         /// The store was released, or closed, before the action's turn.
         public static let storeClosed = Code(rawValue: "storeClosed")
         /// A global dispatch found no store of its state.

@@ -26,6 +26,10 @@ public struct DispatchHandle: Sendable {
 
     /// Waits until the action is ordered, durable, and applied by this process's stores.
     ///
+    /// A receipt proves the action's place in the log. If no store here is concerned, it says nothing about the
+    /// action's effect, since only processes that host the store know whether its check refused the action: ask for the
+    /// ``effect(within:)`` then.
+    ///
     /// Without a node: until the store has applied it. Cancelling the waiting task ends the wait
     /// and not the dispatch.
     ///
@@ -48,11 +52,38 @@ public struct DispatchHandle: Sendable {
     ///   refused only if every store of it here refused it.
     @discardableResult
     public func receipt(within limit: Duration? = nil) async throws(DispatchError) -> Receipt {
-        switch place {
-        case .settled(let outcome): try outcome.get()
-        case .open(let block, let index):
-            try await block.wait(for: index, within: limit).get()
-        }
+        try await outcome(within: limit).get()
+    }
+
+    /// Waits until a store has applied the action, here or in another process, and throws if it did not.
+    ///
+    /// If a store here is concerned, this is the same as ``receipt(within:)``, and costs no message. Otherwise the node
+    /// asks the processes that host the store, and the first one that applied or refused the action decides. Of one
+    /// store, every process says the same. Of the action of a whole state, other stores may have done otherwise.
+    ///
+    /// ```swift
+    /// let orders = try node.actions(of: Orders.self)  // this node hosts nothing
+    /// do {
+    ///     try await orders.dispatch(.place(order)).effect(within: .seconds(2))
+    /// } catch where error.code == .refused {
+    ///     print("refused: \(error.reason.map { "\($0)" } ?? "")")
+    /// }
+    /// ```
+    ///
+    /// Cancelling the waiting task ends the wait and not the dispatch.
+    ///
+    /// - Parameter limit: How long to wait; nil to wait as long as it takes.
+    /// - Returns: The action's receipt.
+    /// - Throws: A ``DispatchError`` as ``receipt(within:)`` does. In addition, with the receipt: `refused`, whose reason is
+    ///   only a text if another process refused the action; `storeStopped` if no process has applied it, since the store
+    ///   stopped in each; `concernedNobody` if no store took it; `effectUnknown` if no process can tell, for example because
+    ///   nobody hosts the store; `timedOut` after `limit`.
+    @discardableResult
+    public func effect(within limit: Duration? = nil) async throws(DispatchError) -> Receipt {
+        let begun = ContinuousClock.now
+        let outcome = await outcome(within: limit)
+        guard case .ordered(let receipt, let inquiry) = outcome else { return try outcome.get() }
+        return try await inquiry(receipt, limit.map { $0 - begun.duration(to: .now) })
     }
 
     /// Withdraws the action, unless it is ordered already. This ends the action, and not only the
@@ -91,14 +122,34 @@ public struct DispatchHandle: Sendable {
         if case .open(let block, let index) = place { block.withdraw(at: index) }
     }
 
+    private func outcome(within limit: Duration?) async -> Outcome {
+        switch place {
+        case .settled(let outcome): outcome
+        case .open(let block, let index): await block.wait(for: index, within: limit)
+        }
+    }
+
+    /// Names the action, so that any process can ask later what became of it: see `Node.outcome(of:within:)`.
+    ///
+    /// It is nil as long as the action was not sent, since no sequencer can have it: a node sends as soon as it is
+    /// connected and has room. Without a node it stays nil, and so does that of an action that was dispatched with a
+    /// ``DispatchMode``, to the stores of a scope, or behind a lock or other actions.
+    public var token: DispatchToken? {
+        if case .open(let block, let index) = place { block.token(at: index) } else { nil }
+    }
+
     /// Whether it has ended, in any way.
     public var hasEnded: Bool { outcome != nil }
 
     /// Waits until it has ended, in any way. Cancelling the waiting task doesn't end the wait.
-    public func end() async {
-        await withCheckedContinuation { continuation in
-            whenEnded { _ in continuation.resume() }
-        }
+    ///
+    /// - Parameter limit: How long to wait; nil to wait as long as it takes.
+    /// - Returns: Whether it has ended.
+    @discardableResult
+    public func end(within limit: Duration? = nil) async -> Bool {
+        // Another task is not cancelled with this one.
+        _ = await Task.detached { await outcome(within: limit) }.value
+        return hasEnded
     }
 
     /// The block in which its outcome will be; nil when it has ended.

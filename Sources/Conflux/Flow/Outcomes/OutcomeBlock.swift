@@ -1,29 +1,47 @@
 import ConfluxVocabulary
-import Dispatch
 import Synchronization
+
+/// Asks a process that hosts the store what it did with an action that is in the log: see
+/// ``DispatchHandle/effect(within:)``.
+package typealias EffectInquiry =
+    @Sendable (Receipt, _ limit: Duration?) async throws(DispatchError) -> Receipt
 
 /// How a dispatch ended.
 package enum Outcome: Sendable {
     /// In the log, and applied here.
     case committed(Receipt)
+    /// In the log, and for no store here: other processes know what it did. Indirect: a handle should be small.
+    indirect case ordered(Receipt, EffectInquiry)
     /// Anything else. Indirect: errors are rare, and a handle should be small.
     indirect case failed(DispatchError)
 
     /// The outcome of the entry that is `distance` places later in the same run.
     func advanced(by distance: Int) -> Outcome {
-        guard case .committed(let first) = self, distance > 0 else { return self }
-        return .committed(
-            Receipt(
-                log: first.log, epoch: first.epoch,
-                sequence: first.sequence.advanced(by: UInt64(distance)),
-                timestamp: first.timestamp))
+        guard distance > 0 else { return self }
+        return switch self {
+        case .committed(let first): .committed(first.advanced(by: UInt64(distance)))
+        case .ordered(let first, let inquiry):
+            .ordered(first.advanced(by: UInt64(distance)), inquiry)
+        case .failed: self
+        }
     }
 
     func get() throws(DispatchError) -> Receipt {
         switch self {
-        case .committed(let receipt): return receipt
+        case .committed(let receipt), .ordered(let receipt, _): return receipt
         case .failed(let error): throw error
         }
+    }
+
+    /// The action's receipt, if it is in the log and this process knows of no failure.
+    package var receipt: Receipt? { try? get() }
+}
+
+extension Receipt {
+    /// The receipt of the entry that is `distance` places later in the same commit.
+    package func advanced(by distance: UInt64) -> Receipt {
+        Receipt(
+            log: log, epoch: epoch, sequence: sequence.advanced(by: distance), timestamp: timestamp)
     }
 }
 
@@ -73,6 +91,8 @@ package final class OutcomeBlock: Sendable {
         /// By index. *Use*: an action that ends looks only at its own waiters.
         var waiters: [Int: [Waiter]] = [:]
         var waiterCount: UInt64 = 0
+        /// The token of the first action, once it has a counter.
+        var firstToken: DispatchToken?
 
         func outcome(at index: Int) -> Outcome? {
             let position = firstRun(endingAfter: index)
@@ -169,6 +189,14 @@ package final class OutcomeBlock: Sendable {
         if outcome(at: index) == nil { route?.withdraw(index, of: self) }
     }
 
+    /// Says under which token its first action is sent. The others follow.
+    package func identify(_ first: DispatchToken) { ledger.withLock { $0.firstToken = first } }
+
+    /// The token of an action; nil if it has no counter yet.
+    func token(at index: Int) -> DispatchToken? {
+        ledger.withLock { $0.firstToken?.advanced(by: index) }
+    }
+
     /// Adds a place for one more action.
     ///
     /// - Returns: The action's index: 0, 1, 2 …
@@ -231,8 +259,7 @@ package final class OutcomeBlock: Sendable {
                 }
                 if let known { return continuation.resume(returning: known) }
                 guard let limit else { return }
-                DispatchQueue.global().asyncAfter(deadline: .now() + limit.dispatchInterval) {
-                    [weak self, address] in
+                limit.whenOver { [weak self, address] in
                     self?.giveUp(id, for: index, .timedOut(after: limit, awaiting: address))
                 }
             }

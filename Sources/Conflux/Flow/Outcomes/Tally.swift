@@ -53,7 +53,7 @@ final class Tally: Sendable {
         settle(
             count.withLock { count in
                 switch outcome {
-                case .committed:
+                case .committed, .ordered:
                     if order < count.committed?.order ?? .max {
                         count.committed = (order, outcome)
                     }

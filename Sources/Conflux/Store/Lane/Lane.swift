@@ -208,13 +208,10 @@ package class Lane: @unchecked Sendable {
     /// Keeps a place for a hold behind what is in line, and serves nothing.
     ///
     /// - Returns: Whether there is a place; false if the store is released.
-    final func keepPlace(
-        for hold: any LaneHold, _ mark: UnsafeMutablePointer<ThreadMark>
-    ) -> Bool {
+    final func keepPlace(for hold: any LaneHold, by thread: UInt) -> Bool {
         control.withLock { control in
-            guard !control.machine.isClosed else { return false }
-            append(.hold(hold), to: &control, by: mark.thread)
-            return true
+            if !control.machine.isClosed { append(.hold(hold), to: &control, by: thread) }
+            return !control.machine.isClosed
         }
     }
 

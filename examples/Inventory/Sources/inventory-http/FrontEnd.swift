@@ -7,8 +7,8 @@ import InventoryModel
 ///
 ///     POST /deliveries/ITEM/AMOUNT      POST /orders/ID/ITEM/AMOUNT
 ///
-/// It has no replica of any state. The answer is the number of the entry in the log: the action is durable, and
-/// every worker will apply it.
+/// It has no replica of any state. So it asks a worker what the action did: the answer is the number of the entry in
+/// the log, or why every worker refused the action.
 struct FrontEnd: Sendable {
     /// The answer to a request.
     struct Answer: Sendable {
@@ -16,6 +16,7 @@ struct FrontEnd: Sendable {
         let text: String
     }
 
+    private static let patience = Duration.seconds(10)
     private let scope: Scope
 
     /// Dispatches in a scope whose states are bridged by a node.
@@ -42,10 +43,18 @@ struct FrontEnd: Sendable {
                 status: 404, text: "POST /deliveries/ITEM/AMOUNT or /orders/ID/ITEM/AMOUNT")
         }
         do throws(DispatchError) {
-            return Answer(status: 202, text: "entry \(try await handle.receipt().sequence)")
+            let receipt = try await handle.effect(within: Self.patience)
+            return Answer(status: 200, text: "entry \(receipt.sequence)")
         } catch {
-            // With an unknown outcome the action may be in the log, so asking again may do it twice.
-            let status: UInt32 = error.code == .outcomeUnknown ? 504 : 503
+            let status: UInt32 =
+                switch (error.code, error.receipt) {
+                case (.refused, _): 409
+                // It is in the log, and nobody has said yet what it did.
+                case (_, .some): 202
+                // It may be in the log, so asking again may do it twice.
+                case (.outcomeUnknown, _), (.timedOut, _): 504
+                default: 503
+                }
             return Answer(status: status, text: "\(error)")
         }
     }
