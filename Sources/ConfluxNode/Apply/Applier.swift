@@ -325,13 +325,6 @@ package final class Applier {
 
     func replica(_ store: StoreName) -> Replica? { states[store.state]?.replicas[store] }
 
-    /// Whether a store has exactly the entries that the node was given: it does not lag, and did not begin ahead of the
-    /// feed.
-    func isAbreast(_ replica: Replica) -> Bool {
-        replica.hasCaughtUp && !replica.progress.hasOpenRuns
-            && replica.progress.delivered <= delivered
-    }
-
     func makeProgress(of subject: HostingSubject) -> StoreProgress {
         let post = post
         return StoreProgress(subject, refusalBytesMax: refusalBytesMax) { post(.reported($0)) }

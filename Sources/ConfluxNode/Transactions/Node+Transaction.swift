@@ -30,7 +30,7 @@ extension Node {
     ///   - body: Reads and dispatches by what it is given.
     /// - Returns: What the function returned, and the receipt of its last action, which this node's stores have applied; no
     ///   receipt if there is no action.
-    /// - Throws: What the function throws. A ``DispatchError``: `conflict` when the stores changed during each attempt,
+    /// - Throws: What the function throws. A `DispatchError`: `conflict` when the stores changed during each attempt,
     ///   `refused` when a model refuses an action, `withdrawn` when the time is over and nothing was ordered,
     ///   `timedOut` when it is over and nobody knows that yet, or, with a receipt, when stores here have not applied it yet;
     ///   `outcomeUnknown`, `effectUnknown`, `rejected`, `invalidAction`, `outboxFull`, `storeStopped`, `cancelled`. A
@@ -74,7 +74,7 @@ extension Node {
     ///   - patience: How long to wait for stores that have not applied everything yet that the others have.
     ///   - body: Gets the models. It runs on the thread that applies entries, so it must not wait.
     /// - Returns: What the function returned.
-    /// - Throws: What the function throws; ``NodeError`` or ``DispatchError`` as ``transaction(attempts:patience:_:)``.
+    /// - Throws: What the function throws; ``NodeError`` or `DispatchError` as ``transaction(attempts:patience:_:)``.
     public func read<each M: Model, Value: Sendable>(
         _ stores: repeat ModelStore<each M>, patience: Duration = .seconds(10),
         _ body: @escaping @Sendable (repeat each M) throws -> Value

@@ -28,7 +28,7 @@ public final class NodeTransaction {
     ///
     /// - Parameter store: A store that the node hosts.
     /// - Returns: The model, or what else the store holds.
-    /// - Throws: `NodeError.Code.notHosted`; `storeStopped`, a ``DispatchError``; an error of its own if the store has not
+    /// - Throws: `NodeError.Code.notHosted`; `storeStopped`, a `DispatchError`; an error of its own if the store has not
     ///   applied everything yet that the others have. Let that one pass: the function runs again then.
     public func read<S: ValueHolder & ReplicatedState>(_ store: Store<S>) throws -> S.Value {
         try failing { try part(of: store).draft.value }
@@ -42,7 +42,7 @@ public final class NodeTransaction {
     /// - Parameters:
     ///   - action: What happens.
     ///   - store: A store that the node hosts.
-    /// - Throws: A ``DispatchError``: `refused` if the model refuses it, `invalidAction` if it can't be encoded; otherwise as
+    /// - Throws: A `DispatchError`: `refused` if the model refuses it, `invalidAction` if it can't be encoded; otherwise as
     ///   ``read(_:)``.
     public func dispatch<S: ValueHolder & ReplicatedState>(
         _ action: S.Action, to store: Store<S>
@@ -152,5 +152,14 @@ extension NodeTransaction {
         return outbox.submit(
             conditional, on: others.sorted { $0.target.description < $1.target.description },
             mayWait: false)
+    }
+}
+
+extension Applier {
+    /// Whether a store has exactly the entries that the node was given: it does not lag, and did not begin ahead of the
+    /// feed.
+    fileprivate func isAbreast(_ replica: Replica) -> Bool {
+        replica.hasCaughtUp && !replica.progress.hasOpenRuns
+            && replica.progress.delivered <= delivered
     }
 }

@@ -88,7 +88,7 @@ extension PlantedBug {
                 """),
         PlantedBug(
             name: "a transaction reads a store that lags", rule: 25,
-            file: "ConfluxNode/Apply/Applier.swift",
+            file: "ConfluxNode/Transactions/NodeTransaction.swift",
             original: """
                 replica.hasCaughtUp && !replica.progress.hasOpenRuns
                 """,
@@ -97,7 +97,7 @@ extension PlantedBug {
                 """),
         PlantedBug(
             name: "a transaction reads a store that is ahead", rule: 25,
-            file: "ConfluxNode/Apply/Applier.swift",
+            file: "ConfluxNode/Transactions/NodeTransaction.swift",
             original: """
                 && replica.progress.delivered <= delivered
                 """,

@@ -48,12 +48,13 @@ extension SequencerMachine {
             : max(directory.stamp(of: name), pipeline.lastChange(of: name))
     }
 
-    /// Why the condition of a row does not hold; nil if it does, or there is none.
+    /// Judges the condition of a row.
     ///
     /// - Parameters:
     ///   - row: The row. In an atomic batch it need not have entries: its condition is then on a store that a transaction
     ///     has read and does not change.
     ///   - own: The last entry of the same batch that concerns the store.
+    /// - Returns: Why it does not hold; nil if it does, or there is none.
     mutating func conflict(of row: BatchTarget, behind own: SequenceNumber = .zero) -> Fault? {
         guard let condition = row.unchangedSince, case .store(let name) = row.target else {
             return nil
