@@ -15,8 +15,10 @@ enum WallClock {
 extension Duration {
     /// Calls a function once this time is over. All deadlines of waits are kept by this.
     ///
-    /// - Parameter body: Called on a thread of the system, within a few milliseconds. It must not wait.
+    /// - Parameter body: Called on a thread of the system, within a few milliseconds; not at all if that is never. It
+    ///   must not wait.
     package func whenOver(_ body: @escaping @Sendable () -> Void) {
+        if dispatchInterval == .never { return }
         // `asyncAfter` may be late by a tenth of the time on some systems.
         let timer = DispatchSource.makeTimerSource()
         timer.schedule(deadline: .now() + dispatchInterval, leeway: .milliseconds(1))

@@ -130,8 +130,11 @@ extension Desk {
             open[ticket]?.handle = handle
             return handle.whenEnded { outcome in
                 switch outcome {
-                case .committed(let receipt), .ordered(let receipt, _):
+                case .committed(let receipt):
                     post(Outcome(ticket: ticket, end: .receipt(receipt)))
+                // The gateway no longer hosts the store.
+                case .ordered(let receipt, _):
+                    post(Outcome(ticket: ticket, end: .failure(.effectUnknown(receipt))))
                 case .failed(let error): post(Outcome(ticket: ticket, end: .failure(error)))
                 }
             }

@@ -61,6 +61,16 @@ extension Applier {
         of sequence: SequenceNumber, _ target: Target, _ number: UInt64
     ) -> Bool {
         let concerned = stores(concernedBy: target) ?? []
+        // It may have applied the entry before it stopped hosting the store, and so may another one.
+        guard !concerned.isEmpty else {
+            reply(number, .failed(.notHosted, message: "the node does not host \(target) any more"))
+            return true
+        }
+        if case .store = target, concerned.contains(where: { sequence <= $0.life }) {
+            let text = "\(target) is another store since entry \(sequence)"
+            reply(number, .failed(.effectUnknown, message: text))
+            return true
+        }
         guard concerned.allSatisfy({ $0.hasReached(sequence, delivered) }) else { return false }
         let effect = concerned.reduce(Effect.nobody) { .merged($0, $1.effect(of: sequence)) }
         switch effect {

@@ -10,6 +10,8 @@ package typealias Inquire =
 extension LinkPort {
     /// How long one question waits. It is asked again after that, since it may be lost with the sequencer.
     private static let effectPatience = Duration.seconds(5)
+    /// How long it waits before it asks a sequencer again that has too many questions.
+    private static let pause = Duration.milliseconds(100)
 
     /// Asks the processes that host a store what they did with an action.
     ///
@@ -33,6 +35,13 @@ extension LinkPort {
             } catch {
                 if error.code == .timedOut, left.map({ $0 > Self.effectPatience }) ?? true {
                     continue
+                }
+                // The sequencer has room again once others are answered.
+                if error.questionFailure == .tableFull, left.map({ $0 > Self.pause }) ?? true {
+                    let isOver = await OneShot<Bool>().receive(
+                        onCancel: false, timeout: Self.pause, onTimeout: true)
+                    if isOver { continue }
+                    throw .effect(of: receipt, notKnown: .cancelled)
                 }
                 throw .effect(of: receipt, notKnown: error)
             }

@@ -23,10 +23,10 @@ extension Node {
     ///
     /// - Parameters:
     ///   - token: The token of the action's handle.
-    ///   - limit: How long to wait; nil to wait until it is decided.
+    ///   - limit: How long to wait; nil to wait until it is decided, once the log is connected.
     /// - Returns: The action's receipt: the action is in the log. Whether it was refused is another matter.
     /// - Throws: `DispatchError`: `rejected` if the action is not in the log and never will be: it was rejected or
-    ///   withdrawn; `timedOut` after `limit`, while the session that dispatched it may still send it; `outcomeUnknown` if
+    ///   withdrawn; `timedOut` after `limit`, while it may still come, or stand behind what was read; `outcomeUnknown` if
     ///   the log no longer tells: it has discarded the entries, has lost its end, or is another one; `notConnected` if
     ///   the log can't be read; `cancelled`.
     public func outcome(
@@ -60,9 +60,16 @@ extension NodeCore {
             throw .notRead(error)
         }
         defer { reader.leave(timeout: .zero) }
-        if let link = await reader.linkStatus() {
-            guard link.log == token.log else { throw .otherLog(than: token) }
-            guard link.last >= token.since.sequence else { throw .changedHistory(of: token) }
+        guard let link = await reader.linkStatus() else { throw .notRead(.closed) }
+        guard link.log == token.log else { throw .otherLog(than: token) }
+        // A sequencer that was superseded, and does not know it yet, may lack the entry.
+        if link.epoch >= token.since.epoch, link.last < token.since.sequence {
+            throw .changedHistory(of: token)
+        }
+        // A reader that is refused, or can't go on, finds nothing more.
+        Task {
+            await reader.ended()
+            found.send(.failure(.notRead(.closed)))
         }
         reader.follow(from: token.since.sequence)
         let result = await found.receive(

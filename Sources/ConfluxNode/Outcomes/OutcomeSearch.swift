@@ -58,8 +58,8 @@ package struct OutcomeSearch: Sendable {
             code: .timedOut,
             message: """
                 The action is not in the log up to entry \(next.map { $0.rawValue - 1 } ?? token.since.sequence.rawValue), \
-                and the session that dispatched it is not over\(limit.map { " (after \($0))" } ?? ""). It may still come: \
-                ask again later.
+                to which it was read\(limit.map { " within \($0)" } ?? ""). It may stand behind that, or still come: ask \
+                again later.
                 """)
     }
 }

