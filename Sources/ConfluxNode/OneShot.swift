@@ -1,6 +1,15 @@
 import Conflux
 import Synchronization
 
+extension NodeCore {
+    /// Lets some time pass.
+    static func pause(for time: Duration) async throws(NodeError) {
+        let isOver = await OneShot<Bool>().receive(
+            onCancel: false, timeout: time, onTimeout: true)
+        if !isOver { throw .cancelled }
+    }
+}
+
 /// Passes one value to one waiter. The waiter may give up, by cancellation or after a timeout. Only the
 /// first value counts.
 final class OneShot<Value: Sendable>: Sendable {

@@ -38,10 +38,12 @@ extension LinkPort {
                 }
                 // The sequencer has room again once others are answered.
                 if error.questionFailure == .tableFull, left.map({ $0 > Self.pause }) ?? true {
-                    let isOver = await OneShot<Bool>().receive(
-                        onCancel: false, timeout: Self.pause, onTimeout: true)
-                    if isOver { continue }
-                    throw .effect(of: receipt, notKnown: .cancelled)
+                    do throws(NodeError) {
+                        try await NodeCore.pause(for: Self.pause)
+                    } catch {
+                        throw .effect(of: receipt, notKnown: error)
+                    }
+                    continue
                 }
                 throw .effect(of: receipt, notKnown: error)
             }

@@ -1,6 +1,7 @@
 import Conflux
 import ConfluxProtocol
 import ConfluxVocabulary
+import Synchronization
 
 extension Node {
     /// Reads stores, decides, and changes stores: all of it at one place in the log, or nothing.
@@ -46,7 +47,7 @@ extension Node {
             if attempt > 0 {
                 // Until then, what made it fail has been applied here.
                 let pauseMax = Duration.milliseconds(1 << min(attempt, 6))
-                try await core.pause(for: pauseMax * Double.random(in: 0...1))
+                try await NodeCore.pause(for: pauseMax * Double.random(in: 0...1))
                 if Moment.now.monotonic > deadline { throw failure }
             }
             switch try await core.attempt(body, patience: deadline - Moment.now.monotonic) {
@@ -94,11 +95,22 @@ extension NodeCore {
             let text = "the node has too much to apply to begin a transaction; try again later"
             throw NodeError(code: .unanswered, message: text)
         }
-        let outcome = OneShot<Result<NodeTransaction.Attempt<Value>, NodeError>>()
+        typealias Result = Swift.Result<NodeTransaction.Attempt<Value>, NodeError>
+        let (outcome, sent) = (OneShot<Result>(), OneShot<Result>())
+        // Either the function's actions are sent, or the caller has given up: whoever takes it decides.
+        let isTaken = Mutex(false)
+        @Sendable func take() -> Bool {
+            isTaken.withLock { isTaken in
+                defer { isTaken = true }
+                return !isTaken
+            }
+        }
         let isPosted = jobs.post(
             .look { [outbox] applier in
                 guard let applier else { return outcome.send(.failure(.closed)) }
-                outcome.send(.success(NodeTransaction.attempt(on: applier, outbox, body)))
+                let attempt = NodeTransaction.attempt(on: applier, outbox, mayEnd: take, body)
+                outcome.send(.success(attempt))
+                sent.send(.success(attempt))
             })
         guard isPosted == .accepted else { throw .closed }
         let late = NodeError(
@@ -107,15 +119,13 @@ extension NodeCore {
                 The node had no time for the transaction within \(patience), and nothing was sent. Wait longer; if it lasts, \
                 look at the functions that run where entries are applied: does one of them wait?
                 """)
-        return try await outcome.receive(
+        let result = await outcome.receive(
             onCancel: .failure(.cancelled), timeout: max(.zero, patience), onTimeout: .failure(late)
-        ).get()
-    }
-
-    fileprivate func pause(for time: Duration) async throws(NodeError) {
-        let isOver = await OneShot<Bool>().receive(
-            onCancel: false, timeout: time, onTimeout: true)
-        if !isOver { throw .cancelled }
+        )
+        if case .failure = result, !take() {
+            return try await sent.receive(onCancel: .failure(.cancelled)).get()
+        }
+        return try result.get()
     }
 
     /// Waits until a transaction is applied here.

@@ -200,6 +200,34 @@ struct TransactionTests {
         }
     }
 
+    @Test func `a transaction whose caller was told that nothing was sent is never sent`()
+        async throws
+    {
+        try await withAccounts { banks in
+            let (node, from, _) = banks[0]
+            let (begun, released) = (
+                AsyncStream.makeStream(of: Void.self), DispatchSemaphore(value: 0)
+            )
+            let blocking = Task {
+                try await node.transaction { _ in
+                    begun.continuation.finish()
+                    released.wait()
+                }
+            }
+            for await _ in begun.stream {}
+            let error = await #expect(throws: NodeError.self) {
+                try await node.transaction(patience: .milliseconds(50)) {
+                    try $0.dispatch(.add(1), to: from)
+                }
+            }
+            #expect(error?.code == .timedOut)
+            released.signal()
+            _ = try await blocking.value
+            try await node.barrier()
+            #expect(from.bookings == 0)
+        }
+    }
+
     @Test func `a frozen store may be read by a transaction, and not changed`() async throws {
         try await withAccounts { banks in
             let (node, from, to) = banks[0]
