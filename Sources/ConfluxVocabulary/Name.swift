@@ -49,6 +49,9 @@ public struct Name: Hashable, Comparable, Sendable, CustomStringConvertible {
     /// The instance of a store name that names no instance.
     public static let shared = Name(checked: "shared")
 
+    /// The event whose entries set and end timers.
+    package static let timers = Name(checked: "conflux.timers")
+
     /// Whether the left name's bytes sort first.
     public static func < (left: Name, right: Name) -> Bool { left.text < right.text }
 

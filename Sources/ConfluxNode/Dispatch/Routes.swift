@@ -6,7 +6,7 @@ import Synchronization
 
 /// Sends the actions that are dispatched to a store, or to a state, to the log through a node's outbox.
 package final class OutboxRoute<S: BridgedState>: ActionRoute {
-    private let outbox: Outbox
+    let outbox: Outbox
     /// The destination of actions that every program which can host the store understands: usually all.
     private let destination: Outbox.Destination
     /// Those of other actions, by the version that these need.
@@ -69,6 +69,12 @@ package final class OutboxRoute<S: BridgedState>: ActionRoute {
         return ClosedRoute<S>(.conditionOfMany(S.self))
     }
 
+    package func timed(_ timing: Timing) -> any ActionRoute<S> { TimedRoute(self, timing) }
+
+    package func cancelTimer(_ key: String) -> DispatchHandle {
+        outbox.submit(.cancel(TimerKey(target: target, name: key)), mayWait: false)
+    }
+
     package func prepare(_ action: S.Action) -> (any PreparedAction)? {
         // An action that can't be encoded fails when it is sent alone.
         guard let (target, payload) = try? entry(of: action) else { return nil }
@@ -76,7 +82,7 @@ package final class OutboxRoute<S: BridgedState>: ActionRoute {
     }
 
     /// What a batch has of an action: its target and its encoding.
-    func entry(of action: S.Action) throws(DispatchError) -> (BatchTarget, [UInt8]) {
+    package func entry(of action: S.Action) throws(DispatchError) -> (BatchTarget, [UInt8]) {
         do throws(CodingFailure) {
             let payload = try coder.encode(action, as: coding)
             return (outbox.target(of: destination(of: action)), payload)
@@ -206,6 +212,8 @@ package final class ClosedRoute<S: State>: ActionRoute {
     }
 
     package func conditional(on version: StoreVersion) -> any ActionRoute<S> { self }
+
+    package func cancelTimer(_ key: String) -> DispatchHandle { DispatchHandle(.failed(error)) }
 }
 
 /// Marks the node's own threads. They must not wait for room in the outbox, since they empty it.

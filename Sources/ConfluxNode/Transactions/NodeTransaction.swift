@@ -13,6 +13,7 @@ public final class NodeTransaction {
     private let outbox: Outbox
     private var parts: [ObjectIdentifier: AnyPart] = [:]
     private var actions: [(part: AnyPart, target: BatchTarget, payload: [UInt8])] = []
+    private var timers: [TimerRequest] = []
     /// Why nothing is sent.
     private var failure: (any Error)?
     private var isOver = false
@@ -56,6 +57,27 @@ public final class NodeTransaction {
             }
             let (target, payload) = try part.route.entry(of: action)
             actions.append((part, target, payload))
+        }
+    }
+
+    /// Dispatches an action later, as part of the transaction: see `Store.dispatch(_:after:every:key:)`. It is not tried,
+    /// since nobody knows the state that it will find.
+    ///
+    /// - Parameters:
+    ///   - action: What happens then.
+    ///   - store: A store that the node hosts.
+    ///   - delay: When, from the time at which the transaction is in the log.
+    ///   - key: What to cancel or replace it by: a timer of the store with the same key ends.
+    /// - Throws: As ``dispatch(_:to:)``, except `refused`.
+    public func dispatch<S: ValueHolder & ReplicatedState>(
+        _ action: S.Action, to store: Store<S>, after delay: Duration, key: String? = nil
+    ) throws {
+        try failing {
+            let part = try part(of: store)
+            var entry = try part.route.entry(of: action)
+            entry.0.life = part.row.life
+            let timing = Timing(due: .after(delay), interval: nil, key: key)
+            timers.append(.set(try TimerOrder(timing, [entry])))
         }
     }
 
@@ -144,7 +166,7 @@ extension NodeTransaction {
     }
 
     private func send() -> [DispatchHandle] {
-        guard !actions.isEmpty else { return [] }
+        guard !actions.isEmpty || !timers.isEmpty else { return [] }
         let conditional = actions.map { part, target, payload in
             var target = target
             (target.life, target.unchangedSince) = (part.row.life, part.row.unchangedSince)
@@ -152,8 +174,9 @@ extension NodeTransaction {
         }
         let changed = Set(actions.map { ObjectIdentifier($0.part) })
         let others = parts.values.filter { !changed.contains(ObjectIdentifier($0)) }.map(\.row)
+        let set = timers.map { (target: BatchTarget.timers, payload: $0.payload) }
         return outbox.submit(
-            conditional, on: others.sorted { $0.target.description < $1.target.description },
+            conditional + set, on: others.sorted { $0.target.description < $1.target.description },
             mayWait: false)
     }
 }

@@ -132,7 +132,8 @@ public struct Principal: Sendable, Hashable {
             case .applied(_, let target):
                 rights.allow(.dispatch, target) ? nil : deniedReading(target)
             case .reload, .handOver: deniedAdministration
-            case .status, .shapes, .sequencers, .alive: nil
+            // Whose timers it may see is decided one by one.
+            case .status, .shapes, .sequencers, .alive, .timers: nil
             }
         case .submit, .fetch, .close, .progress, .answer, .barrier, .digest, .snapshot,
             .migrated, .leaving, .bye:

@@ -54,7 +54,7 @@ public struct StorePattern: Sendable, Hashable, CustomStringConvertible {
         switch target {
         case .store(let store): covers(store)
         case .state(let name): Self.matches(name, state)
-        case .event: true
+        case .event: false
         }
     }
 

@@ -62,8 +62,7 @@ extension Rights {
         case .start(let store, _) where !sees(.store(store)):
             return .failed(.notAllowed, message: "this key may no longer observe \(store)")
         case .state, .start, .applied, .refused, .stopped, .concernedNobody, .failed, .alive,
-            .reloaded,
-            .sequencers, .handingOver:
+            .reloaded, .sequencers, .timers, .handingOver:
             return body
         }
     }

@@ -39,6 +39,8 @@ public struct Question: Sendable, Equatable {
         /// Asks the sequencer to hand over to a standby: to the one with this address, or, if it is nil, to the one
         /// that is furthest.
         case handOver(to: String?)
+        /// The timers behind a number, ascending: up to 1,000 of those whose actions the asker may dispatch or read.
+        case timers(behind: SequenceNumber)
     }
 
     /// Makes a question.
@@ -90,6 +92,8 @@ public struct Answer: Sendable, Equatable {
         case sequencers([SequencerPlace])
         /// The sequencer with this address takes over.
         case handingOver(to: String)
+        /// The next timers; none if there are no more.
+        case timers([TimerStatus])
     }
 
     /// Makes an answer.

@@ -231,6 +231,8 @@ public enum RejectionCode: UInt16, Sendable, Hashable, CaseIterable {
     case upgradeFailed = 14
     /// The action has a condition, and the store has changed since the version that it names (rule 24).
     case conflict = 15
+    /// No timer has the key: it has fired, was cancelled, or was never set (rule 26).
+    case noSuchTimer = 16
 }
 
 /// Actions of one node that are not, and will not be, in the log.

@@ -45,6 +45,8 @@ extension SequencerMachine {
             Bound("waitingNamesMax", waitingNames.total, of: Self.waitingNamesMax),
             Bound("uploadsMax", directory.lives.activeCount, of: settings.uploadsMax),
             Bound("skipsMax", directory.skips.count, of: SkipTable.countMax),
+            Bound("timersMax", timers.counts.total, of: TimerTable.countMax),
+            Bound("timersBytesMax", timers.bytes.total, of: TimerTable.bytesMax),
             Bound("marks", term.marks.marks.count, of: LogMarks.countMax),
             Bound("claims", term.claims.claims.count, of: ClaimTable.countMax),
             Bound(

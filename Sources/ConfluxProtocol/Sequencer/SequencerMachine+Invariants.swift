@@ -14,6 +14,7 @@ extension SequencerMachine {
         try joining.checkInvariants()
         try directory.checkInvariants()
         try pipeline.checkInvariants()
+        try timers.checkInvariants()
         try term.claims.checkInvariants()
         guard phase == .serving else { return }
         for session in sessions.all {

@@ -54,6 +54,10 @@ public struct SequencerMachine: Sendable {
     var connections = ConnectionTable()
     /// What is admitted and not in the log yet.
     var pipeline: CommitPipeline
+    /// What is dispatched later.
+    var timers = TimerTable()
+    /// When that is. *Invariant*: exactly the timers in `timers` whose time is known.
+    var timerSchedule = TimerSchedule()
     /// Hellos whose `joined` entry is not in the log yet. *Invariant*: bounded by
     /// `sessionsMax` together with the sessions.
     var joining = PendingJoins()
@@ -197,6 +201,7 @@ public struct SequencerMachine: Sendable {
             if let due = questions.nextDeadline { deadline = min(deadline, due) }
             for inquiry in inquiries.values { deadline = min(deadline, inquiry.deadline) }
             if let due = directory.lives.nextDeadline { deadline = min(deadline, due) }
+            if let due = timerSchedule.nextDeadline { deadline = min(deadline, due) }
             return deadline
         }
     }

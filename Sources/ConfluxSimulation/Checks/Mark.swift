@@ -53,6 +53,9 @@ public enum Mark: String, Sendable, Hashable, CaseIterable {
     case transactionRead, transactionTorn, transactionFailed, transactionHeld, transactionConflict
     case tokenFound, tokenExcluded, tokenUnknown, tokenOpen
 
+    // Timers (rule 26)
+    case timerSet, timerFired, timerRepeated, timerCancelled, timerCancelledLate, timerEnded
+
     // The feed and catching up (rules 4, 5, 6)
     case holeFetched, catchUpFetched, lateStoreAttached, bufferDropped, deliveryFull
     case lostLastSeenByBeat, fetchWaited, commitCut, attachedBesideOthers

@@ -104,14 +104,5 @@ extension PlantedBug {
             planted: """
                 && (PLANTED || replica.progress.delivered <= delivered)
                 """),
-        PlantedBug(
-            name: "a store that is only read counts as changed", rule: 25,
-            file: "ConfluxProtocol/Wire/Messages/Conditions+Wire.swift",
-            original: """
-                var targets = Array(targets[..<entryRows])
-                """,
-            planted: """
-                var targets = Array(targets[..<(PLANTED ? targets.count : entryRows)])
-                """),
     ]
 }

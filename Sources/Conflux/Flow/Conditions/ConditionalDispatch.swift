@@ -85,8 +85,7 @@ extension StoreCore {
         _ action: S.Action, ifUnchangedSince version: StoreVersion
     ) -> DispatchHandle {
         guard let route = currentRoute else {
-            let isClosed = control.withLock { $0.machine.isClosed }
-            return DispatchHandle(.failed(isClosed ? .storeClosed(S.self) : .notReplicated(S.self)))
+            return DispatchHandle(.failed(withoutLog))
         }
         return RouteOnly(route: route.route, scope: scope, core: self).conditional(on: version)
             .dispatch(action)
@@ -100,13 +99,13 @@ extension RouteOnly {
 }
 
 extension DispatchError {
-    /// A condition on a store that no log orders.
-    fileprivate static func notReplicated<S: State>(_ state: S.Type) -> DispatchError {
+    /// A condition on a store that no log orders, or a timer for it.
+    static func notReplicated<S: State>(_ state: S.Type) -> DispatchError {
         DispatchError(
             code: .rejected,
             message: """
-                No node replicates this store of \(state.title), so there is no sequencer that could judge the condition. \
-                Open the store by a node, or dispatch without a condition.
+                No node replicates this store of \(state.title), so there is no sequencer that could judge a condition or \
+                keep a timer. Open the store by a node, or dispatch without a condition, and at once.
                 """)
     }
 

@@ -88,7 +88,10 @@ struct CommitPipeline: Sendable {
     }
 
     /// Gives the batch its numbers. The batch must fit: see `hasRoom`.
-    mutating func admit(_ batch: Batch, from incarnation: Incarnation) {
+    ///
+    /// - Returns: The first of them.
+    @discardableResult
+    mutating func admit(_ batch: Batch, from incarnation: Incarnation) -> SequenceNumber {
         let (first, loads) = (lastAdmitted.next, batch.loads())
         for load in loads {
             changes[load.target] = max(
@@ -101,6 +104,7 @@ struct CommitPipeline: Sendable {
         beginCommit(for: batch.encoded.count)
         builder.append(batch, from: incarnation)
         lastAdmitted = lastAdmitted.advanced(by: UInt64(batch.count))
+        return first
     }
 
     /// The last entry that concerns a store and is not in the log yet; zero if there is none.

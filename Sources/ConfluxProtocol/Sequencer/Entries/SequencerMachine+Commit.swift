@@ -25,6 +25,7 @@ extension SequencerMachine {
             sweepAt = now.monotonic + settings.silenceMax / 4
             floorReviewAt = now.monotonic + settings.floorReviewInterval
             sessions.measureSilence(from: now.monotonic)
+            scheduleTimers(at: now.monotonic, landed.timestamp)
         }
         for (index, commit) in landed.append.commits.enumerated() {
             term.land(
@@ -79,6 +80,7 @@ extension SequencerMachine {
                 sessions.remove(incarnation)
             }
         }
+        landTimers(through: landed.append.last, at: now.monotonic, landed.timestamp)
         passFences(at: now, into: &effects)
         // All outcomes of a node are announced at once, so nothing is left for its further batches.
         for incarnation in receiptsDue { announce(to: incarnation, into: &effects) }

@@ -140,9 +140,15 @@ extension SequencerMachine {
             judge(batch.count, as: Fault(code: .malformed, message: error.message), of: incarnation)
             return
         }
+        var timers: [(place: UInt64, request: TimerRequest)] = []
+        if let fault = readTimers(of: batch, for: principal, into: &timers) {
+            judge(batch.count, as: fault, of: incarnation)
+            return
+        }
         if oversized.isEmpty, faults.allSatisfy({ $0 == nil }), !batch.hasConditions {
             for row in batch.targets { directory.see(row.target, by: principal.name) }
-            admitWhole(batch, by: incarnation)
+            let first = admitWhole(batch, by: incarnation)
+            admit(timers, from: first, by: principal.name)
             return
         }
         if batch.isAtomic {
@@ -186,7 +192,9 @@ extension SequencerMachine {
         }
         for part in batch.splitting(admitting: { entry, _ in verdicts[entry] == nil }) {
             reject(verdicts, of: batch, before: part.firstCounter, by: incarnation)
-            admitWhole(part, by: incarnation)
+            // A batch with timers is atomic, so this is all of it.
+            let first = admitWhole(part, by: incarnation)
+            admit(timers, from: first, by: principal.name)
         }
         reject(verdicts, of: batch, before: batch.lastCounter + 1, by: incarnation)
     }
@@ -222,11 +230,14 @@ extension SequencerMachine {
                 + "itself; the first: \(first.message)")
     }
 
-    private mutating func admitWhole(_ batch: Batch, by incarnation: Incarnation) {
+    /// - Returns: The number of the first entry.
+    private mutating func admitWhole(
+        _ batch: Batch, by incarnation: Incarnation
+    ) -> SequenceNumber {
         sessions.change(incarnation) {
             $0.judge(count: batch.count, bytes: batch.encoded.count, status: .pending)
         }
-        pipeline.admit(batch.withoutConditions, from: incarnation)
+        return pipeline.admit(batch.withoutConditions, from: incarnation)
     }
 
     /// Records rejections, from the ledger's next counter up to the end.
@@ -273,10 +284,12 @@ extension SequencerMachine {
     /// Why an entry for this target, or a condition on it, can't be admitted. The right to dispatch is checked here
     /// and nowhere else.
     // Mutating, as otherwise each call would copy the machine.
-    private mutating func fault(
+    mutating func fault(
         of row: BatchTarget, hasEntries: Bool, for principal: Principal
     ) -> Fault? {
         let (rights, target) = (principal.rights, row.target)
+        // The rights that a timer needs are those for its actions.
+        guard target != .timers else { return nil }
         guard hasEntries ? rights.allow(.dispatch, target) : rights.allowReading(target) else {
             let missing = hasEntries ? Rights.Permission.dispatch : .observe
             return Fault(code: .notAllowed, message: principal.denial(of: missing, target))
@@ -284,7 +297,7 @@ extension SequencerMachine {
         return fault(of: row, hasEntries: hasEntries)
     }
 
-    private mutating func fault(of row: BatchTarget, hasEntries: Bool) -> Fault? {
+    mutating func fault(of row: BatchTarget, hasEntries: Bool) -> Fault? {
         switch row.target {
         case .event:
             return Fault(code: .unsupported, message: "this sequencer orders no events")

@@ -104,12 +104,13 @@ struct LogClock: Sendable, Equatable {
 
 extension Timestamp {
     /// The time from this one to a later one; negative if it is earlier.
-    fileprivate func distance(to other: Timestamp) -> Duration {
+    func distance(to other: Timestamp) -> Duration {
         let (span, overflow) = other.rawValue.subtractingReportingOverflow(rawValue)
         return .nanoseconds(overflow ? (other > self ? .max : .min + 1) : span)
     }
 
-    fileprivate func advanced(by span: Duration) -> Timestamp {
+    /// The time after so long; the nearest timestamp if there is none.
+    func advanced(by span: Duration) -> Timestamp {
         let (seconds, attoseconds) = span.components
         let (whole, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
         let (sum, overflowsToo) = rawValue.addingReportingOverflow(

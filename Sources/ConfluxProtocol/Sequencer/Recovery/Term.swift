@@ -144,6 +144,7 @@ extension SequencerMachine {
         term.marks = recovery.logState.marks
         checkpoints = recovery.checkpoint.map { [$0] } ?? []
         sessions = recovery.logState.sessions
+        timers = recovery.logState.timers
         directory = recovery.logState.directory
     }
 

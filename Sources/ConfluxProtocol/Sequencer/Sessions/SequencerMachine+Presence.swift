@@ -169,6 +169,7 @@ extension SequencerMachine {
         passUploads(at: now, into: &effects)
         reviewRises(at: now, into: &effects)
         reviewDepartures(into: &effects)
+        fireTimers(at: now, into: &effects)
         if instant >= floorReviewAt { reviewFloor(at: now, into: &effects) }
         if instant >= sweepAt { sweep(at: instant, into: &effects) }
         if instant >= publishedAt + settings.beatInterval {

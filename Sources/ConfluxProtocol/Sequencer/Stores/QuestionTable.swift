@@ -174,6 +174,9 @@ extension SequencerMachine {
             status.shapes = shapes
             reply(fits ? .status(status) : .failed(.tooLarge, message: text), into: &effects)
             return
+        case .timers(let number):
+            reply(.timers(list(behind: number, for: principal.rights)), into: &effects)
+            return
         case .start(let store):
             let start = opening(of: store).map { Answer.Body.start(store, $0) }
             reply(
@@ -311,7 +314,7 @@ extension Answer.Body {
     fileprivate var rank: Int {
         switch self {
         case .applied, .refused, .state, .start, .status, .alive, .reloaded, .sequencers,
-            .handingOver:
+            .timers, .handingOver:
             Self.rankMax
         case .stopped: 2
         case .failed: 1

@@ -19,6 +19,7 @@ import ConfluxVocabulary
 //     marks      = u32 *( sequence bytes timestamp )     ; ascending
 //     globals    = u32 *( name sequence bytes version )  ; ascending; the highest schema version
 //     skips      = u32 *( sequence target optional-name ); ascending; who had it skipped
+//     timer      = sequence optional-name timer-order timestamp   ; an extension; when it fires next
 //
 // `presence` is 0 for live, and 1 for left. A session with 2 is of a former program, and is forgotten. The extension 1
 // of a session or a store is the name of the key that opened or created it. Version 4 is the first with the keys that stores, states and skips count for.
@@ -26,6 +27,8 @@ import ConfluxVocabulary
 extension LogState {
     private static let magic: [UInt8] = [0x43, 0x46, 0x43, 0x50]
     private static let version: UInt8 = 4
+    /// A timer: an extension for each. A sequencer that does not know timers reads the log instead.
+    private static let timerTag: UInt16 = 0x8001
     /// The presence of a session that began with a `visited` entry.
     private static let formerPresence: UInt8 = 2
     /// A checkpoint is no frame, so the remaining bytes alone bound its counts.
@@ -51,6 +54,9 @@ extension LogState {
             writer.measured { life.record.write(name, to: &$0) }
         }
         writeLoads(to: &writer)
+        for (_, timer) in timers.timers.sorted(by: { $0.key < $1.key }) {
+            writer.extension(Self.timerTag, timer, "a timer")
+        }
         return writer.take()
     }
 
@@ -81,7 +87,14 @@ extension LogState {
             try readStore(&reader)
         }
         try readLoads(&reader)
-        try reader.skipExtensions()
+        let at = reader.offset
+        while let (_, content) = try reader.nextExtension(knowing: Self.timerTag) {
+            var content = content
+            let timer: TimerTable.Timer = try content.read()
+            guard timer.number <= last, timers.restore(timer) else {
+                throw .malformed(at: at, expected: "timers, each once")
+            }
+        }
     }
 
     private mutating func readClaims(_ reader: inout FrameReader) throws(WireError) {

@@ -29,6 +29,7 @@ extension Question.Body: WireField {
             case 6: .sequencers
             case 7: .handOver(to: try reader.read("a sequencer's address"))
             case 8: .start(try reader.read())
+            case 9: .timers(behind: try reader.read("the number of a timer"))
             default: throw .malformed(at: at, expected: "a question")
             }
     }
@@ -43,6 +44,7 @@ extension Question.Body: WireField {
         case .sequencers: writer.alternative(6)
         case .handOver(let address): writer.alternative(7, address)
         case .start(let store): writer.alternative(8, store)
+        case .timers(let number): writer.alternative(9, number)
         }
     }
 }
@@ -84,6 +86,7 @@ extension Answer.Body: WireField {
             case 10: .sequencers(try reader.read("the sequencers"))
             case 11: .handingOver(to: try reader.read("a sequencer's address"))
             case 12: .start(try reader.read(), try reader.read())
+            case 13: .timers(try reader.read("the timers"))
             default: throw .malformed(at: at, expected: "an answer")
             }
     }
@@ -103,6 +106,7 @@ extension Answer.Body: WireField {
         case .sequencers(let places): writer.alternative(10, places)
         case .handingOver(let address): writer.alternative(11, address)
         case .start(let store, let outcome): writer.alternative(12, store, outcome)
+        case .timers(let timers): writer.alternative(13, timers)
         }
     }
 }

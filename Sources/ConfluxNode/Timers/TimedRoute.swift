@@ -1,0 +1,68 @@
+import Conflux
+import ConfluxProtocol
+import ConfluxVocabulary
+
+/// Sets a timer for each action, instead of sending it.
+final class TimedRoute<S: BridgedState>: ActionRoute {
+    private let route: OutboxRoute<S>
+    private let timing: Timing
+
+    init(_ route: OutboxRoute<S>, _ timing: Timing) {
+        (self.route, self.timing) = (route, timing)
+    }
+
+    func submit(_ action: S.Action, mayWait: Bool) -> DispatchHandle {
+        do throws(DispatchError) {
+            let order = try TimerOrder(timing, [try route.entry(of: action)])
+            return route.outbox.submit(.set(order), mayWait: mayWait)
+        } catch {
+            return DispatchHandle(.failed(error))
+        }
+    }
+
+    func conditional(on version: StoreVersion) -> any ActionRoute<S> { self }
+}
+
+extension TimerOrder {
+    /// Makes an order.
+    ///
+    /// - Parameters:
+    ///   - timing: When it fires.
+    ///   - actions: What it dispatches then: the target and the encoding of each action. Not empty.
+    /// - Throws: `invalidAction`, if the actions fit into no batch.
+    init(
+        _ timing: Timing, _ actions: [(target: BatchTarget, payload: [UInt8])]
+    ) throws(DispatchError) {
+        var builder = BatchBuilder()
+        for (target, payload) in actions {
+            guard builder.canAppend(target: target, payloadBytes: payload.count) else {
+                throw .tooLargeTogether(builder.limits)
+            }
+            builder.append(target: target, payload: payload)
+        }
+        let due: Due =
+            switch timing.due {
+            case .after(let delay): .after(max(delay, .zero))
+            case .at(let time): .at(time)
+            }
+        self.init(
+            key: timing.key, due: due, interval: timing.interval,
+            actions: builder.finish(firstCounter: 1, settled: 0, isAtomic: actions.count > 1))
+    }
+}
+
+extension BatchTarget {
+    /// The row of entries that set and end timers.
+    static let timers = BatchTarget(target: .timers, schemaVersion: 1, coding: .compact)
+}
+
+extension Outbox {
+    /// Appends an entry that sets or ends a timer.
+    package func submit(_ request: TimerRequest, mayWait: Bool) -> DispatchHandle {
+        let payload = request.payload
+        guard payload.count <= limits.payloadBytesMax else {
+            return DispatchHandle(.failed(.payloadTooLarge(payload.count, limits.payloadBytesMax)))
+        }
+        return submit([(.timers, payload)], on: [], mayWait: mayWait)[0]
+    }
+}

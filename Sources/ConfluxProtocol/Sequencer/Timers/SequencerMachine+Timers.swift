@@ -1,0 +1,258 @@
+import ConfluxVocabulary
+
+/// Timers in the log: how entries that set or cancel them are judged, and when they fire.
+extension SequencerMachine {
+    /// How many timers fire before other work has its turn.
+    private static let firingsPerTurnMax = 256
+    /// How long a timer waits that can't fire now, since its store is frozen, for example.
+    private static let postponement = Duration.seconds(1)
+
+    // MARK: Entries
+
+    /// Reads what the entries of a batch ask of timers.
+    ///
+    /// - Parameters:
+    ///   - batch: A validated batch.
+    ///   - principal: Who sent it.
+    ///   - requests: Receives the requests, and the place of each in the batch, from 0.
+    /// - Returns: Why the batch can't be admitted; nil if nothing of this speaks against it.
+    mutating func readTimers(
+        of batch: Batch, for principal: Principal,
+        into requests: inout [(place: UInt64, request: TimerRequest)]
+    ) -> Fault? {
+        guard let row = batch.targets.firstIndex(where: { $0.target == .timers }) else {
+            return nil
+        }
+        guard batch.isAtomic else {
+            return Fault(
+                code: .malformed,
+                message: "a timer is set or cancelled in an atomic batch, alone or with actions")
+        }
+        var fault: Fault?
+        var place: UInt64 = 0
+        batch.forEachEntry { target, payload in
+            if target == row, fault == nil {
+                do throws(WireError) {
+                    var request = try TimerRequest(payload: payload)
+                    fault = judge(&request, for: principal)
+                    requests.append((place, request))
+                } catch {
+                    fault = Fault(code: .malformed, message: error.message)
+                }
+            }
+            place += 1
+        }
+        return fault
+    }
+
+    /// Why a timer can't be set or cancelled. The right to dispatch is needed for all that it dispatches.
+    private mutating func judge(_ request: inout TimerRequest, for principal: Principal) -> Fault? {
+        switch request {
+        case .set(let order):
+            if let text = order.fault { return Fault(code: .malformed, message: text) }
+            do throws(WireError) {
+                guard try order.actions.validate(payloadBytesMax: limits.payloadBytesMax).isEmpty
+                else {
+                    return Fault(code: .payloadTooLarge, message: "the timer's action is too large")
+                }
+            } catch {
+                return Fault(code: .malformed, message: error.message)
+            }
+            for row in order.actions.targets {
+                if let fault = fault(of: row, hasEntries: true, for: principal) { return fault }
+            }
+            guard timers.hasRoom(for: order, of: principal.name) else {
+                let text =
+                    "\(timers.counts.total) timers of \(timers.bytes.total) bytes are set, and no more are taken from "
+                    + "this key; cancel some (conflux timers), or wait until they have fired"
+                return Fault(code: .tableFull, message: text)
+            }
+            request = .set(directory.naming(order))
+            return nil
+        case .cancel(let key):
+            guard principal.rights.allow(.dispatch, key.target) else {
+                return Fault(
+                    code: .notAllowed, message: principal.denial(of: .dispatch, key.target))
+            }
+            guard timers[key] != nil else {
+                let text =
+                    "no timer for \(key.target) has this key: it has fired, was cancelled, or was never set"
+                return Fault(code: .noSuchTimer, message: text)
+            }
+            return nil
+        case .end:
+            return Fault(
+                code: .unsupported, message: "only the sequencer ends a timer by its number")
+        }
+    }
+
+    /// The entries of a batch are admitted.
+    ///
+    /// - Parameters:
+    ///   - requests: What they ask of timers.
+    ///   - first: The number of the batch's first entry.
+    ///   - owner: The name of the key that sent them; nil if there are no keys.
+    mutating func admit(
+        _ requests: [(place: UInt64, request: TimerRequest)], from first: SequenceNumber,
+        by owner: Name?
+    ) {
+        for (place, request) in requests {
+            if case .cancel(let key) = request, let timer = timers[key] {
+                timerSchedule.remove(timer.number)
+            }
+            if case .set(let order) = request, let key = order.scopedKey, let timer = timers[key] {
+                timerSchedule.remove(timer.number)
+            }
+            timers.apply(request, at: first.advanced(by: place), by: owner)
+        }
+    }
+
+    // MARK: Firing
+
+    /// The term begins. What was due while no sequencer served fires now, once.
+    mutating func scheduleTimers(at now: Duration, _ timestamp: Timestamp) {
+        for number in timers.timers.keys { schedule(number, at: now, timestamp) }
+    }
+
+    /// Entries are in the log. From now on it is known when their timers fire.
+    mutating func landTimers(
+        through last: SequenceNumber, at now: Duration, _ timestamp: Timestamp
+    ) {
+        for number in timers.land(through: last, at: timestamp) where !timerSchedule.has(number) {
+            schedule(number, at: now, timestamp)
+        }
+    }
+
+    private mutating func schedule(
+        _ number: SequenceNumber, at now: Duration, _ timestamp: Timestamp
+    ) {
+        guard let timer = timers[number], timer.isDueKnown else { return }
+        if case .at = timer.order.due {
+            timerSchedule.set(number, at: timer.due, now: now)
+        } else {
+            timerSchedule.set(number, after: timestamp.distance(to: timer.due), at: now)
+        }
+    }
+
+    /// Admits the firings that are due.
+    mutating func fireTimers(at now: Moment, into effects: inout [SequencerEffect]) {
+        guard let next = timerSchedule.nextDeadline, next <= now.monotonic else { return }
+        let timestamp = stamp(at: now, into: &effects)
+        for _ in 0..<Self.firingsPerTurnMax {
+            guard let number = timerSchedule.due(at: now.monotonic, timestamp),
+                let timer = timers[number]
+            else { return }
+            fire(timer, at: now.monotonic, into: &effects)
+        }
+    }
+
+    private mutating func fire(
+        _ timer: TimerTable.Timer, at now: Duration, into effects: inout [SequencerEffect]
+    ) {
+        // Its last firing is not in the log yet.
+        if !timer.isDueKnown, let interval = timer.order.interval,
+            timerSchedule.repeat(timer.number, every: interval, at: now)
+        {
+            return
+        }
+        let batch = timer.order.actions.firing(timer.number)
+        for row in batch.targets {
+            guard let fault = fault(of: row, hasEntries: true) else { continue }
+            if fault.code == .frozen {
+                timerSchedule.set(timer.number, after: Self.postponement, at: now)
+                return
+            }
+            // The store was dropped. The timer is of no use to the next one of its name.
+            let end = TimerRequest.end(timer.number)
+            let entry = pipeline.admit(Batch.ofTimers(end, number: timer.number), from: .none)
+            timers.apply(end, at: entry, by: nil)
+            timerSchedule.remove(timer.number)
+            effects.append(.note(.timerEnded(timer.number, fault.message)))
+            return
+        }
+        guard storeHoldingUp(batch) == nil, !isLogNearlyFull, fitsCommit(bytes: batch.encoded.count)
+        else {
+            timerSchedule.set(timer.number, after: settings.beatInterval, at: now)
+            return
+        }
+        let entry = pipeline.admit(batch, from: .none)
+        timers.fire(timer.number, at: entry)
+        if let interval = timer.order.interval,
+            timerSchedule.repeat(timer.number, every: interval, at: now)
+        {
+            return
+        }
+        timerSchedule.remove(timer.number)
+    }
+
+    // MARK: Lists
+
+    /// The most timers in one answer.
+    static let timersListedMax = 1_000
+
+    /// The timers behind a number whose actions a peer may dispatch or read, ascending.
+    func list(behind number: SequenceNumber, for rights: Rights) -> [TimerStatus] {
+        let all = timers.timers.values.filter { timer in
+            timer.number > number && timer.isDueKnown
+                && timer.order.actions.targets.allSatisfy {
+                    rights.allow(.dispatch, $0.target) || rights.allowReading($0.target)
+                }
+        }
+        return all.sorted { $0.number < $1.number }.prefix(Self.timersListedMax).map(\.status)
+    }
+}
+
+extension TimerTable {
+    /// An entry is admitted, or in the log.
+    mutating func apply(_ request: TimerRequest, at entry: SequenceNumber, by owner: Name?) {
+        switch request {
+        case .set(let order): set(order, at: entry, by: owner)
+        case .cancel(let key): cancel(key)
+        case .end(let number): end(number)
+        }
+    }
+}
+
+extension TimerTable.Timer {
+    fileprivate var status: TimerStatus {
+        TimerStatus(
+            number: number, owner: owner, key: order.key,
+            targets: order.actions.targets.map(\.target), due: due, interval: order.interval)
+    }
+}
+
+extension StoreDirectory {
+    /// An order whose rows name the lives of their stores, so that a timer is for no later store of the name.
+    func naming(_ order: TimerOrder) -> TimerOrder {
+        var targets = order.actions.targets
+        for (row, target) in targets.enumerated() where target.life == .zero {
+            guard case .store(let name) = target.target else { continue }
+            targets[row].life = admittedLife(of: name)?.life ?? .zero
+        }
+        guard targets != order.actions.targets else { return order }
+        var order = order
+        order.actions = order.actions.with(targets, firstCounter: order.actions.firstCounter)
+        return order
+    }
+}
+
+extension Batch {
+    /// The firing of a timer that has these actions. Its counter is the timer's number.
+    fileprivate func firing(_ timer: SequenceNumber) -> Batch {
+        with(targets, firstCounter: timer.rawValue)
+    }
+
+    fileprivate func with(_ targets: [BatchTarget], firstCounter: UInt64) -> Batch {
+        let outline = BatchOutline(
+            firstCounter: firstCounter, settled: 0, kind: kind, count: count)
+        return Batch(outline, targets, entries: entries)
+    }
+
+    /// A batch of one entry for ``Target/timers``.
+    static func ofTimers(_ request: TimerRequest, number: SequenceNumber) -> Batch {
+        var builder = BatchBuilder()
+        let row = BatchTarget(target: .timers, schemaVersion: 1, coding: .compact)
+        builder.append(target: row, payload: request.payload)
+        return builder.finish(firstCounter: number.rawValue, settled: 0, isAtomic: true)
+    }
+}
