@@ -52,6 +52,9 @@ public struct Name: Hashable, Comparable, Sendable, CustomStringConvertible {
     /// The event whose entries set and end timers.
     package static let timers = Name(checked: "conflux.timers")
 
+    /// The event whose entries claim and release leases.
+    package static let leases = Name(checked: "conflux.leases")
+
     /// Whether the left name's bytes sort first.
     public static func < (left: Name, right: Name) -> Bool { left.text < right.text }
 

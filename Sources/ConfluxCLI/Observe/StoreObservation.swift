@@ -243,7 +243,8 @@ final class StoreObservation: Sendable {
             case .failed(let reason, let message):
                 take(.failure(CommandFailure(unanswered: reason, message)))
             case .status, .applied, .refused, .stopped, .concernedNobody, .alive, .reloaded,
-                .sequencers, .handingOver, .start, .timers:
+                .sequencers, .handingOver, .start, .timers,
+                .lease, .leases:
                 break
             }
             // A node without a name can't be asked alone. Its answer is enough: the others' are not

@@ -9,7 +9,9 @@ extension Applier {
         switch question.body {
         case .observe(let store, _, let after): observe(store, after, question.number)
         case .applied(let sequence, let target): effect(of: sequence, target, question.number)
-        case .status, .shapes, .alive, .reload, .sequencers, .handOver, .start, .timers: true
+        case .status, .shapes, .alive, .reload, .sequencers, .handOver, .start, .timers, .lease,
+            .leases:
+            true
         }
     }
 

@@ -24,8 +24,8 @@ extension LinkPort {
     func effect(
         of receipt: Receipt, on target: Target, within limit: Duration?
     ) async throws(DispatchError) -> Receipt {
-        // The log itself keeps timers. No process does anything with such an entry.
-        if target == .timers { return receipt }
+        // The log itself keeps timers and leases. No process does anything with such an entry.
+        if target == .timers || target == .leases { return receipt }
         let begun = Moment.now.monotonic
         while true {
             let left = limit.map { $0 - (Moment.now.monotonic - begun) }

@@ -38,6 +38,11 @@ extension Applier {
                     log: log, epoch: epoch, sequence: first.advanced(by: distance),
                     timestamp: timestamp))
         case .rejected(.withdrawn, _): .failed(.withdrawn)
+        case .rejected(.leaseLost, let message):
+            .failed(
+                DispatchError(
+                    code: .leaseLost, message: "\(message). Ask for the lease again.",
+                    reason: RejectionReason(code: .leaseLost, message: message)))
         case .rejected(let code, let message):
             .failed(
                 DispatchError(

@@ -14,6 +14,7 @@ public final class NodeTransaction {
     private var parts: [ObjectIdentifier: AnyPart] = [:]
     private var actions: [(part: AnyPart, target: BatchTarget, payload: [UInt8])] = []
     private var timers: [TimerRequest] = []
+    private var leases: [BatchTarget] = []
     /// Why nothing is sent.
     private var failure: (any Error)?
     private var isOver = false
@@ -80,6 +81,11 @@ public final class NodeTransaction {
             timers.append(.set(try TimerOrder(timing, [entry])))
         }
     }
+
+    /// Makes the transaction depend on a lease: if it is lost before the transaction's turn, nothing is taken.
+    ///
+    /// - Parameter lease: The lease.
+    public func require(_ lease: Lease) { leases.append(.lease(lease.claim)) }
 
     /// Runs a step, unless an earlier one has failed, and notes whether it fails.
     private func failing<Value>(_ step: () throws -> Value) throws -> Value {
@@ -176,7 +182,8 @@ extension NodeTransaction {
         let others = parts.values.filter { !changed.contains(ObjectIdentifier($0)) }.map(\.row)
         let set = timers.map { (target: BatchTarget.timers, payload: $0.payload) }
         return outbox.submit(
-            conditional + set, on: others.sorted { $0.target.description < $1.target.description },
+            conditional + set,
+            on: others.sorted { $0.target.description < $1.target.description } + leases,
             mayWait: false)
     }
 }

@@ -132,8 +132,8 @@ public struct Principal: Sendable, Hashable {
             case .applied(_, let target):
                 rights.allow(.dispatch, target) ? nil : deniedReading(target)
             case .reload, .handOver: deniedAdministration
-            // Whose timers it may see is decided one by one.
-            case .status, .shapes, .sequencers, .alive, .timers: nil
+            // Which timers and leases it may see is decided one by one.
+            case .status, .shapes, .sequencers, .alive, .timers, .lease, .leases: nil
             }
         case .submit, .fetch, .close, .progress, .answer, .barrier, .digest, .snapshot,
             .migrated, .leaving, .bye:

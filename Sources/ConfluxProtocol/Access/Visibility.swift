@@ -62,7 +62,8 @@ extension Rights {
         case .start(let store, _) where !sees(.store(store)):
             return .failed(.notAllowed, message: "this key may no longer observe \(store)")
         case .state, .start, .applied, .refused, .stopped, .concernedNobody, .failed, .alive,
-            .reloaded, .sequencers, .timers, .handingOver:
+            .reloaded, .sequencers, .timers, .lease, .leases,
+            .handingOver:
             return body
         }
     }

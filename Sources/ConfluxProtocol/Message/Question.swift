@@ -41,6 +41,10 @@ public struct Question: Sendable, Equatable {
         case handOver(to: String?)
         /// The timers behind a number, ascending: up to 1,000 of those whose actions the asker may dispatch or read.
         case timers(behind: SequenceNumber)
+        /// How the claim with this number and epoch stands: now, or once it does not wait any more.
+        case lease(StoreVersion, untilHeld: Bool)
+        /// The claims behind a number, ascending: up to 1,000 of those that the asker may see.
+        case leases(behind: SequenceNumber)
     }
 
     /// Makes a question.
@@ -94,6 +98,10 @@ public struct Answer: Sendable, Equatable {
         case handingOver(to: String)
         /// The next timers; none if there are no more.
         case timers([TimerStatus])
+        /// How the claim stands.
+        case lease(LeaseState)
+        /// The next claims; none if there are no more.
+        case leases([LeaseStatus])
     }
 
     /// Makes an answer.

@@ -233,6 +233,8 @@ public enum RejectionCode: UInt16, Sendable, Hashable, CaseIterable {
     case conflict = 15
     /// No timer has the key: it has fired, was cancelled, or was never set (rule 26).
     case noSuchTimer = 16
+    /// The lease under which it was dispatched is not held (rule 30).
+    case leaseLost = 17
 }
 
 /// Actions of one node that are not, and will not be, in the log.

@@ -45,6 +45,7 @@ extension SequencerMachine {
             Bound("waitingNamesMax", waitingNames.total, of: Self.waitingNamesMax),
             Bound("uploadsMax", directory.lives.activeCount, of: settings.uploadsMax),
             Bound("skipsMax", directory.skips.count, of: SkipTable.countMax),
+            Bound("claimsMax", leases.counts.total, of: LeaseTable.countMax),
             Bound("timersMax", timers.counts.total, of: TimerTable.countMax),
             Bound("timersBytesMax", timers.bytes.total, of: TimerTable.bytesMax),
             Bound("marks", term.marks.marks.count, of: LogMarks.countMax),

@@ -15,6 +15,7 @@ extension SequencerMachine {
         try directory.checkInvariants()
         try pipeline.checkInvariants()
         try timers.checkInvariants()
+        try leases.checkInvariants()
         try term.claims.checkInvariants()
         guard phase == .serving else { return }
         for session in sessions.all {

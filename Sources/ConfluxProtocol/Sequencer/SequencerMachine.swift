@@ -54,6 +54,8 @@ public struct SequencerMachine: Sendable {
     var connections = ConnectionTable()
     /// What is admitted and not in the log yet.
     var pipeline: CommitPipeline
+    /// Who holds what.
+    var leases = LeaseTable()
     /// What is dispatched later.
     var timers = TimerTable()
     /// When that is. *Invariant*: exactly the timers in `timers` whose time is known.

@@ -113,18 +113,18 @@ struct FrameReader {
 
     /// Reads one of the extensions that fill the rest.
     ///
-    /// - Parameter known: The tag of an extension that must be understood, and is here.
+    /// - Parameter known: The tags of extensions that must be understood, and are here.
     /// - Returns: Its tag, and a reader of its body; nil at the end.
     /// - Throws: ``WireError/unsupportedExtension(tag:at:)`` if it must be understood, and is not.
     mutating func nextExtension(
-        knowing known: UInt16? = nil
+        knowing known: UInt16...
     ) throws(WireError) -> (tag: UInt16, body: FrameReader)? {
         guard remaining > 0 else { return nil }
         let at = offset
         let tag = try fixed(UInt16.self, "an extension's tag")
         let length = Int(try fixed(UInt32.self, "an extension's length"))
         let body = try nested(length, "an extension")
-        guard tag < Frame.criticalTagMin || tag == known else {
+        guard tag < Frame.criticalTagMin || known.contains(tag) else {
             throw .unsupportedExtension(tag: tag, at: at)
         }
         return (tag, body)

@@ -68,8 +68,33 @@ extension Actions where State: ReplicatedState {
         case .store:
             with(StoreCore<State>.self) { $0.dispatch(action, ifUnchangedSince: version) }
         case .all: DispatchHandle(.failed(.conditionOfMany(State.self)))
+        case .elsewhere: dispatch(action) { $0.conditional(on: version) }
+        }
+    }
+
+    /// Dispatches an action by another route than its own.
+    ///
+    /// - Parameters:
+    ///   - action: What happens.
+    ///   - change: Returns the other route.
+    /// - Returns: The handle to wait for the outcome with.
+    package func dispatch(
+        _ action: State.Action, by change: (any ActionRoute<State>) -> any ActionRoute<State>
+    ) -> DispatchHandle {
+        switch destination {
+        case .store: with(StoreCore<State>.self) { $0.dispatch(action, by: change) }
+        case .all:
+            with(GlobalChannel<State>.self) { channel in
+                guard let route = channel.currentRoute else {
+                    return DispatchHandle(.failed(.notReplicated(State.self)))
+                }
+                return RouteOnly(route: change(route.route), scope: channel.scope).dispatch(action)
+            }
         case .elsewhere:
-            with(RouteOnly<State>.self) { $0.conditional(on: version).dispatch(action) }
+            with(RouteOnly<State>.self) { only in
+                RouteOnly(route: change(only.route), scope: only.scope, core: only.core)
+                    .dispatch(action)
+            }
         }
     }
 }
@@ -84,17 +109,25 @@ extension StoreCore {
     fileprivate func dispatch(
         _ action: S.Action, ifUnchangedSince version: StoreVersion
     ) -> DispatchHandle {
-        guard let route = currentRoute else {
-            return DispatchHandle(.failed(withoutLog))
-        }
-        return RouteOnly(route: route.route, scope: scope, core: self).conditional(on: version)
-            .dispatch(action)
+        dispatch(action) { $0.conditional(on: version) }
     }
-}
 
-extension RouteOnly {
-    fileprivate func conditional(on version: StoreVersion) -> RouteOnly {
-        RouteOnly(route: route.conditional(on: version), scope: scope, core: core)
+    /// Dispatches an action by another route than the store's own.
+    ///
+    /// - Parameters:
+    ///   - action: What happens.
+    ///   - change: Returns the other route.
+    /// - Returns: The handle to wait for the outcome with.
+    package func dispatch(
+        _ action: S.Action, by change: (any ActionRoute<S>) -> any ActionRoute<S>
+    ) -> DispatchHandle {
+        guard let route = currentRoute else { return DispatchHandle(.failed(withoutLog)) }
+        return RouteOnly(route: change(route.route), scope: scope, core: self).dispatch(action)
+    }
+
+    /// Why there is nothing that could keep a timer, or judge a condition.
+    var withoutLog: DispatchError {
+        control.withLock { $0.machine.isClosed } ? .storeClosed(S.self) : .notReplicated(S.self)
     }
 }
 

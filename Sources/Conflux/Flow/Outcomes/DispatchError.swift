@@ -38,6 +38,8 @@ public struct DispatchError: Error, Sendable, CustomStringConvertible {
         public static let withdrawn = Code(rawValue: "withdrawn")
         /// The store has changed since the version that a dispatch names; it may be tried again after another look.
         public static let conflict = Code(rawValue: "conflict")
+        /// The lease under which the action was dispatched is not held any more: it never takes effect.
+        public static let leaseLost = Code(rawValue: "leaseLost")
         /// Middleware stopped the action: no store heard of it.
         public static let intercepted = Code(rawValue: "intercepted")
         /// The call would have to wait for the very thread that it was made on.

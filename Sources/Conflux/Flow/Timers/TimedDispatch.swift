@@ -29,7 +29,9 @@ extension Store where State: ReplicatedState {
         _ action: State.Action, after delay: Duration, every interval: Duration? = nil,
         key: String? = nil
     ) -> DispatchHandle {
-        core.set(action, Timing(due: .after(delay), interval: interval, key: key))
+        core.dispatch(action) {
+            $0.timed(Timing(due: .after(delay), interval: interval, key: key))
+        }
     }
 
     /// Dispatches an action to this store at a time of day.
@@ -45,7 +47,9 @@ extension Store where State: ReplicatedState {
         _ action: State.Action, at time: Timestamp, every interval: Duration? = nil,
         key: String? = nil
     ) -> DispatchHandle {
-        core.set(action, Timing(due: .at(time), interval: interval, key: key))
+        core.dispatch(action) {
+            $0.timed(Timing(due: .at(time), interval: interval, key: key))
+        }
     }
 
     /// Ends a timer of this store.
@@ -73,7 +77,9 @@ extension Actions where State: ReplicatedState {
         _ action: State.Action, after delay: Duration, every interval: Duration? = nil,
         key: String? = nil
     ) -> DispatchHandle {
-        set(action, Timing(due: .after(delay), interval: interval, key: key))
+        dispatch(action) {
+            $0.timed(Timing(due: .after(delay), interval: interval, key: key))
+        }
     }
 
     /// Dispatches an action to the store, or to all stores of the state, at a time of day.
@@ -85,7 +91,9 @@ extension Actions where State: ReplicatedState {
         _ action: State.Action, at time: Timestamp, every interval: Duration? = nil,
         key: String? = nil
     ) -> DispatchHandle {
-        set(action, Timing(due: .at(time), interval: interval, key: key))
+        dispatch(action) {
+            $0.timed(Timing(due: .at(time), interval: interval, key: key))
+        }
     }
 
     /// Ends a timer of the store, or one for all stores of the state.
@@ -107,15 +115,6 @@ extension Actions where State: ReplicatedState {
             }
         return try await handle.cancelled(within: limit)
     }
-
-    private func set(_ action: State.Action, _ timing: Timing) -> DispatchHandle {
-        switch destination {
-        case .store: with(StoreCore<State>.self) { $0.set(action, timing) }
-        case .all: with(GlobalChannel<State>.self) { $0.set(action, timing) }
-        case .elsewhere:
-            with(RouteOnly<State>.self) { $0.set(action, timing) }
-        }
-    }
 }
 
 /// When an action is dispatched, and by what key that can be cancelled.
@@ -135,37 +134,14 @@ package struct Timing: Sendable {
 }
 
 extension StoreCore {
-    fileprivate func set(_ action: S.Action, _ timing: Timing) -> DispatchHandle {
-        guard let route = currentRoute else { return DispatchHandle(.failed(withoutLog)) }
-        return RouteOnly(route: route.route, scope: scope, core: self).set(action, timing)
-    }
-
     fileprivate func cancelTimer(_ key: String) -> DispatchHandle {
         currentRoute?.route.cancelTimer(key) ?? DispatchHandle(.failed(withoutLog))
-    }
-
-    /// Why there is nothing that could keep a timer, or judge a condition.
-    var withoutLog: DispatchError {
-        control.withLock { $0.machine.isClosed } ? .storeClosed(S.self) : .notReplicated(S.self)
     }
 }
 
 extension GlobalChannel {
-    fileprivate func set(_ action: S.Action, _ timing: Timing) -> DispatchHandle {
-        guard let route = currentRoute else {
-            return DispatchHandle(.failed(.notReplicated(S.self)))
-        }
-        return RouteOnly(route: route.route, scope: scope).set(action, timing)
-    }
-
     fileprivate func cancelTimer(_ key: String) -> DispatchHandle {
         currentRoute?.route.cancelTimer(key) ?? DispatchHandle(.failed(.notReplicated(S.self)))
-    }
-}
-
-extension RouteOnly {
-    fileprivate func set(_ action: S.Action, _ timing: Timing) -> DispatchHandle {
-        RouteOnly(route: route.timed(timing), scope: scope, core: core).dispatch(action)
     }
 }
 

@@ -48,6 +48,14 @@ extension SequencerMachine {
             : max(directory.stamp(of: name), pipeline.lastChange(of: name))
     }
 
+    /// Whether the log has lost an entry that it once had: it has no such entry, or another one, under this number.
+    mutating func hasLost(_ version: StoreVersion) -> Bool {
+        let mark = HistoryMark(
+            log: term.log, sequence: version.sequence,
+            epoch: version.epoch == .none ? term.epoch : version.epoch, claim: .none)
+        return term.agreement(with: mark) < version.sequence
+    }
+
     /// Judges the condition of a row.
     ///
     /// - Parameters:
@@ -56,17 +64,13 @@ extension SequencerMachine {
     ///   - own: The last entry of the same batch that concerns the store.
     /// - Returns: Why it does not hold; nil if it does, or there is none.
     mutating func conflict(of row: BatchTarget, behind own: SequenceNumber = .zero) -> Fault? {
-        guard let condition = row.unchangedSince, case .store(let name) = row.target else {
-            return nil
-        }
+        guard let condition = row.unchangedSince else { return nil }
+        guard case .store(let name) = row.target else { return fault(ofActionUnder: condition) }
         let version = max(lastAdmittedChange(of: name), own)
-        let mark = HistoryMark(
-            log: term.log, sequence: condition.sequence,
-            epoch: condition.epoch == .none ? term.epoch : condition.epoch, claim: .none)
         let text: String
         if condition.sequence > term.last {
             text = "The log has no entry \(condition.sequence) yet"
-        } else if term.agreement(with: mark) < condition.sequence {
+        } else if hasLost(condition) {
             text = "The log has lost entry \(condition.sequence)"
         } else if version > condition.sequence {
             text = "\(name) has changed since \(condition.sequence), and is at \(version) now"

@@ -140,15 +140,15 @@ extension SequencerMachine {
             judge(batch.count, as: Fault(code: .malformed, message: error.message), of: incarnation)
             return
         }
-        var timers: [(place: UInt64, request: TimerRequest)] = []
-        if let fault = readTimers(of: batch, for: principal, into: &timers) {
+        var requests: [PlacedRequest] = []
+        if let fault = readRequests(of: batch, by: incarnation, as: principal, into: &requests) {
             judge(batch.count, as: fault, of: incarnation)
             return
         }
         if oversized.isEmpty, faults.allSatisfy({ $0 == nil }), !batch.hasConditions {
             for row in batch.targets { directory.see(row.target, by: principal.name) }
             let first = admitWhole(batch, by: incarnation)
-            admit(timers, from: first, by: principal.name)
+            admit(requests, from: first, of: incarnation, by: principal.name)
             return
         }
         if batch.isAtomic {
@@ -192,9 +192,9 @@ extension SequencerMachine {
         }
         for part in batch.splitting(admitting: { entry, _ in verdicts[entry] == nil }) {
             reject(verdicts, of: batch, before: part.firstCounter, by: incarnation)
-            // A batch with timers is atomic, so this is all of it.
+            // A batch with requests is atomic, so this is all of it.
             let first = admitWhole(part, by: incarnation)
-            admit(timers, from: first, by: principal.name)
+            admit(requests, from: first, of: incarnation, by: principal.name)
         }
         reject(verdicts, of: batch, before: batch.lastCounter + 1, by: incarnation)
     }
@@ -288,8 +288,8 @@ extension SequencerMachine {
         of row: BatchTarget, hasEntries: Bool, for principal: Principal
     ) -> Fault? {
         let (rights, target) = (principal.rights, row.target)
-        // The rights that a timer needs are those for its actions.
-        guard target != .timers else { return nil }
+        // What is asked of the log itself needs rights of its own.
+        guard !LogRequest.isFor(target) else { return nil }
         guard hasEntries ? rights.allow(.dispatch, target) : rights.allowReading(target) else {
             let missing = hasEntries ? Rights.Permission.dispatch : .observe
             return Fault(code: .notAllowed, message: principal.denial(of: missing, target))

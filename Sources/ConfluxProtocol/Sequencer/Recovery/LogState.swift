@@ -25,6 +25,7 @@ package struct LogState: Sendable, Equatable {
     /// *Invariant*: nobody bridges or hosts anything, and every store has its first state as its
     /// base. Snapshots are not part of it: they are kept beside the log.
     var directory = StoreDirectory()
+    var leases = LeaseTable()
     /// *Invariant*: of each timer it is known when it fires next.
     var timers = TimerTable()
 
@@ -62,7 +63,7 @@ package struct LogState: Sendable, Equatable {
                         first: batch.firstCounter, count: batch.count, settled: batch.settled,
                         at: sequence, epoch: commit.epoch, timestamp: commit.timestamp)
                 }
-                guard isAscending != false, apply(batch, of: incarnation, by: owner, at: sequence)
+                guard isAscending != false, take(batch, of: incarnation, by: owner, at: sequence)
                 else { throw LogInconsistency(sequence: sequence) }
             case .event(.visited, let owner):
                 former = (Incarnation(sequence.rawValue), owner)
@@ -74,30 +75,8 @@ package struct LogState: Sendable, Equatable {
         lastEpoch = commit.epoch
         lastTimestamp = max(lastTimestamp, commit.timestamp)
         timers.land(through: last, at: commit.timestamp)
+        leases.land(through: last)
         marks.add(through: last, byteCount: byteCount, at: lastTimestamp)
-    }
-
-    /// Takes what a batch sets, ends or is of timers.
-    ///
-    /// - Returns: false if no sequencer can have admitted it.
-    private mutating func apply(
-        _ batch: Batch, of incarnation: Incarnation, by owner: Name?, at first: SequenceNumber
-    ) -> Bool {
-        guard let row = batch.targets.firstIndex(where: { $0.target == .timers }) else {
-            if incarnation == .none {
-                timers.fire(SequenceNumber(batch.firstCounter), at: first)
-            }
-            return true
-        }
-        for (place, entry) in batch.parsedEntries.enumerated() where entry.target == row {
-            guard var request = try? TimerRequest(payload: entry.payload) else { return false }
-            if case .set(let order) = request {
-                guard order.fault == nil else { return false }
-                request = .set(directory.naming(order))
-            }
-            timers.apply(request, at: first.advanced(by: UInt64(place)), by: owner)
-        }
-        return true
     }
 
     private mutating func apply(
@@ -118,8 +97,10 @@ package struct LogState: Sendable, Equatable {
             }
         case .left(let incarnation):
             sessions.leave(incarnation, at: .zero)
+            leases.end(claimsOf: incarnation, at: sequence)
         case .forgotten(let incarnation):
             sessions.remove(incarnation)
+            leases.end(claimsOf: incarnation, at: sequence)
         case .created, .dropped, .upgraded, .frozen, .thawed, .digestPoint, .skipped:
             directory.note(event, by: owner, at: sequence)
         }

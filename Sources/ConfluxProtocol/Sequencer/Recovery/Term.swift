@@ -145,6 +145,7 @@ extension SequencerMachine {
         checkpoints = recovery.checkpoint.map { [$0] } ?? []
         sessions = recovery.logState.sessions
         timers = recovery.logState.timers
+        leases = recovery.logState.leases
         directory = recovery.logState.directory
     }
 

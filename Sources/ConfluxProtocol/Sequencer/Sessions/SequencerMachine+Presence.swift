@@ -149,8 +149,8 @@ extension SequencerMachine {
     }
 
     private mutating func admitLeft(_ incarnation: Incarnation) {
-        pipeline.admit(
-            .left(incarnation), then: .left(incarnation))
+        let entry = pipeline.admit(.left(incarnation), then: .left(incarnation))
+        leases.end(claimsOf: incarnation, at: entry)
     }
 
     /// Does everything that is due by the clock.

@@ -225,8 +225,8 @@ extension SequencerMachine {
     /// Ends a session by an entry. Until the entry is in the log, a node that asks for the session
     /// gets no answer, and asks again.
     mutating func forget(_ incarnation: Incarnation) {
-        pipeline.admit(
-            .forgotten(incarnation), then: .forgotten(incarnation))
+        let entry = pipeline.admit(.forgotten(incarnation), then: .forgotten(incarnation))
+        leases.end(claimsOf: incarnation, at: entry)
         sessions.end(incarnation)
     }
 

@@ -7,7 +7,7 @@ struct QuestionTable: Sendable {
         var askersNumber: UInt64
         /// The question that the nodes get.
         var forwarded: Question
-        /// The nodes that have not answered. *Invariant*: never empty.
+        /// The nodes that have not answered. *Invariant*: empty if and only if the sequencer itself answers.
         var awaited: Set<Incarnation>
         var deadline: Duration
         /// Whether the first answer that says what became of the entry ends the question.
@@ -19,6 +19,8 @@ struct QuestionTable: Sendable {
     }
 
     private var pending: [UInt64: Pending] = [:]
+    /// The questions that the sequencer itself answers.
+    private var own: Set<UInt64> = []
     /// *Invariant*: counts each question in `pending` once.
     private var shares = Shares<Sharer>()
     /// *Invariant*: no number is used twice, not even in another term. Otherwise a late answer
@@ -40,6 +42,7 @@ struct QuestionTable: Sendable {
 
     /// Ends a question.
     private mutating func end(_ number: UInt64) {
+        own.remove(number)
         if let ended = pending.removeValue(forKey: number) { shares.remove(of: ended.sharer) }
     }
 
@@ -60,6 +63,40 @@ struct QuestionTable: Sendable {
         shares.add(of: sharer)
         for (_, connection) in nodes {
             effects.append(.send(.question(forwarded), to: connection))
+        }
+    }
+
+    /// Keeps a question that the sequencer itself answers later.
+    mutating func keep(
+        _ question: Question, by asker: ConnectionID, sharing sharer: Sharer,
+        until deadline: Duration
+    ) {
+        nextNumber = max(nextNumber &+ 1, 1)
+        pending[nextNumber] = Pending(
+            asker: asker, askersNumber: question.number, forwarded: question, awaited: [],
+            deadline: deadline, endsWithFirst: true, best: nil, sharer: sharer)
+        own.insert(nextNumber)
+        shares.add(of: sharer)
+    }
+
+    /// Whether it keeps questions that the sequencer itself answers.
+    var hasOwn: Bool { !own.isEmpty }
+
+    /// Answers questions that it keeps for the sequencer itself.
+    ///
+    /// - Parameter answer: Returns the answer to a question; nil if it waits on.
+    /// - Returns: The answers to send, and to whom.
+    mutating func settle(
+        _ answer: (Question.Body) -> Answer.Body?
+    ) -> [(Answer, ConnectionID)] {
+        own.sorted().compactMap { number in
+            guard let waiting = pending[number], let body = answer(waiting.forwarded.body) else {
+                return nil
+            }
+            end(number)
+            let answer = Answer(
+                number: waiting.askersNumber, isLast: true, node: nil, body: body)
+            return (answer, waiting.asker)
         }
     }
 
@@ -177,6 +214,20 @@ extension SequencerMachine {
         case .timers(let number):
             reply(.timers(list(behind: number, for: principal.rights)), into: &effects)
             return
+        case .leases(let number):
+            reply(.leases(listLeases(behind: number, for: principal.rights)), into: &effects)
+            return
+        case .lease(let claim, let untilHeld):
+            let isLost = claim.sequence <= term.last && hasLost(claim)
+            if let body = isLost
+                ? .lease(.over)
+                : leases.answer(to: claim.sequence, untilHeld: untilHeld, settings.silenceMax)
+            {
+                reply(body, into: &effects)
+                return
+            }
+            asked = []
+            subject = .leases
         case .start(let store):
             let start = opening(of: store).map { Answer.Body.start(store, $0) }
             reply(
@@ -204,7 +255,7 @@ extension SequencerMachine {
             subject = target
             asked = hosts(of: target)
         }
-        guard !asked.isEmpty else {
+        guard !asked.isEmpty || subject == .leases else {
             let text = isThere(subject) ? "no live node hosts \(subject)" : unknown(subject).message
             reply(.failed(.notHosted, message: text), into: &effects)
             return
@@ -217,6 +268,10 @@ extension SequencerMachine {
             return
         }
         let patience = min(max(question.patience, .zero), settings.questionPatienceMax)
+        if subject == .leases {
+            questions.keep(question, by: asker, sharing: sharer, until: now.monotonic + patience)
+            return
+        }
         questions.ask(
             question, by: asker, sharing: sharer,
             of: asked.compactMap { session in
@@ -314,7 +369,7 @@ extension Answer.Body {
     fileprivate var rank: Int {
         switch self {
         case .applied, .refused, .state, .start, .status, .alive, .reloaded, .sequencers,
-            .timers, .handingOver:
+            .timers, .lease, .leases, .handingOver:
             Self.rankMax
         case .stopped: 2
         case .failed: 1

@@ -9,44 +9,8 @@ extension SequencerMachine {
 
     // MARK: Entries
 
-    /// Reads what the entries of a batch ask of timers.
-    ///
-    /// - Parameters:
-    ///   - batch: A validated batch.
-    ///   - principal: Who sent it.
-    ///   - requests: Receives the requests, and the place of each in the batch, from 0.
-    /// - Returns: Why the batch can't be admitted; nil if nothing of this speaks against it.
-    mutating func readTimers(
-        of batch: Batch, for principal: Principal,
-        into requests: inout [(place: UInt64, request: TimerRequest)]
-    ) -> Fault? {
-        guard let row = batch.targets.firstIndex(where: { $0.target == .timers }) else {
-            return nil
-        }
-        guard batch.isAtomic else {
-            return Fault(
-                code: .malformed,
-                message: "a timer is set or cancelled in an atomic batch, alone or with actions")
-        }
-        var fault: Fault?
-        var place: UInt64 = 0
-        batch.forEachEntry { target, payload in
-            if target == row, fault == nil {
-                do throws(WireError) {
-                    var request = try TimerRequest(payload: payload)
-                    fault = judge(&request, for: principal)
-                    requests.append((place, request))
-                } catch {
-                    fault = Fault(code: .malformed, message: error.message)
-                }
-            }
-            place += 1
-        }
-        return fault
-    }
-
     /// Why a timer can't be set or cancelled. The right to dispatch is needed for all that it dispatches.
-    private mutating func judge(_ request: inout TimerRequest, for principal: Principal) -> Fault? {
+    mutating func judge(_ request: inout TimerRequest, for principal: Principal) -> Fault? {
         switch request {
         case .set(let order):
             if let text = order.fault { return Fault(code: .malformed, message: text) }
@@ -86,25 +50,16 @@ extension SequencerMachine {
         }
     }
 
-    /// The entries of a batch are admitted.
-    ///
-    /// - Parameters:
-    ///   - requests: What they ask of timers.
-    ///   - first: The number of the batch's first entry.
-    ///   - owner: The name of the key that sent them; nil if there are no keys.
-    mutating func admit(
-        _ requests: [(place: UInt64, request: TimerRequest)], from first: SequenceNumber,
-        by owner: Name?
-    ) {
-        for (place, request) in requests {
-            if case .cancel(let key) = request, let timer = timers[key] {
-                timerSchedule.remove(timer.number)
+    /// An entry that sets or ends a timer is admitted.
+    mutating func admit(_ request: TimerRequest, at entry: SequenceNumber, by owner: Name?) {
+        let ended: TimerTable.Timer? =
+            switch request {
+            case .set(let order): order.scopedKey.flatMap { timers[$0] }
+            case .cancel(let key): timers[key]
+            case .end(let number): timers[number]
             }
-            if case .set(let order) = request, let key = order.scopedKey, let timer = timers[key] {
-                timerSchedule.remove(timer.number)
-            }
-            timers.apply(request, at: first.advanced(by: place), by: owner)
-        }
+        if let ended { timerSchedule.remove(ended.number) }
+        timers.apply(request, at: entry, by: owner)
     }
 
     // MARK: Firing
@@ -165,8 +120,7 @@ extension SequencerMachine {
             // The store was dropped. The timer is of no use to the next one of its name.
             let end = TimerRequest.end(timer.number)
             let entry = pipeline.admit(Batch.ofTimers(end, number: timer.number), from: .none)
-            timers.apply(end, at: entry, by: nil)
-            timerSchedule.remove(timer.number)
+            admit(end, at: entry, by: nil)
             effects.append(.note(.timerEnded(timer.number, fault.message)))
             return
         }

@@ -19,6 +19,7 @@ import ConfluxVocabulary
 //     marks      = u32 *( sequence bytes timestamp )     ; ascending
 //     globals    = u32 *( name sequence bytes version )  ; ascending; the highest schema version
 //     skips      = u32 *( sequence target optional-name ); ascending; who had it skipped
+//     claim      = sequence store incarnation optional-name       ; an extension; for a lease
 //     timer      = sequence optional-name timer-order timestamp   ; an extension; when it fires next
 //
 // `presence` is 0 for live, and 1 for left. A session with 2 is of a former program, and is forgotten. The extension 1
@@ -29,6 +30,8 @@ extension LogState {
     private static let version: UInt8 = 4
     /// A timer: an extension for each. A sequencer that does not know timers reads the log instead.
     private static let timerTag: UInt16 = 0x8001
+    /// A claim for a lease: an extension for each, ascending.
+    private static let claimTag: UInt16 = 0x8002
     /// The presence of a session that began with a `visited` entry.
     private static let formerPresence: UInt8 = 2
     /// A checkpoint is no frame, so the remaining bytes alone bound its counts.
@@ -56,6 +59,9 @@ extension LogState {
         writeLoads(to: &writer)
         for (_, timer) in timers.timers.sorted(by: { $0.key < $1.key }) {
             writer.extension(Self.timerTag, timer, "a timer")
+        }
+        for (_, claim) in leases.claims.sorted(by: { $0.key < $1.key }) {
+            writer.extension(Self.claimTag, claim, "a claim")
         }
         return writer.take()
     }
@@ -88,11 +94,22 @@ extension LogState {
         }
         try readLoads(&reader)
         let at = reader.offset
-        while let (_, content) = try reader.nextExtension(knowing: Self.timerTag) {
+        while let (tag, content) = try reader.nextExtension(
+            knowing: Self.timerTag, Self.claimTag)
+        {
             var content = content
-            let timer: TimerTable.Timer = try content.read()
-            guard timer.number <= last, timers.restore(timer) else {
-                throw .malformed(at: at, expected: "timers, each once")
+            switch tag {
+            case Self.timerTag:
+                let timer: TimerTable.Timer = try content.read()
+                guard timer.number <= last, timers.restore(timer) else {
+                    throw .malformed(at: at, expected: "timers, each once")
+                }
+            case Self.claimTag:
+                let claim: LeaseTable.Claim = try content.read()
+                guard claim.number <= last, leases.restore(claim) else {
+                    throw .malformed(at: at, expected: "claims, each once")
+                }
+            default: break
             }
         }
     }

@@ -32,14 +32,31 @@ extension FrameReader {
             repeat {
                 let at = content.offset
                 let row = Int(try content.fixed(UInt16.self, "the row of a condition"))
-                guard row >= next, row < targets.count, case .store = targets[row].target else {
+                guard row >= next, row < targets.count, targets[row].mayHaveCondition else {
                     throw .malformed(
-                        at: at, expected: "the row of a condition: of one store, ascending")
+                        at: at,
+                        expected: "the row of a condition: of one store or a lease, ascending")
                 }
                 targets[row].unchangedSince = try StoreVersion(reading: &content)
                 next = row + 1
             } while content.remaining > 0
         }
+    }
+}
+
+extension BatchTarget {
+    /// The row of a batch that is taken only while the lease of a claim is held.
+    ///
+    /// - Parameter claim: The number and the epoch of the claim.
+    public static func lease(_ claim: StoreVersion) -> BatchTarget {
+        BatchTarget(
+            target: .leases, life: claim.sequence, schemaVersion: 1, coding: .compact,
+            unchangedSince: claim)
+    }
+
+    fileprivate var mayHaveCondition: Bool {
+        if case .store = target { return true }
+        return target == .leases && life != .zero
     }
 }
 

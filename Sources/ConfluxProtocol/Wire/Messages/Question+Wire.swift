@@ -30,6 +30,11 @@ extension Question.Body: WireField {
             case 7: .handOver(to: try reader.read("a sequencer's address"))
             case 8: .start(try reader.read())
             case 9: .timers(behind: try reader.read("the number of a timer"))
+            case 10:
+                .lease(
+                    try reader.read(),
+                    untilHeld: try reader.read("whether to wait until the lease is held"))
+            case 11: .leases(behind: try reader.read("the number of a claim"))
             default: throw .malformed(at: at, expected: "a question")
             }
     }
@@ -45,6 +50,8 @@ extension Question.Body: WireField {
         case .handOver(let address): writer.alternative(7, address)
         case .start(let store): writer.alternative(8, store)
         case .timers(let number): writer.alternative(9, number)
+        case .lease(let claim, let untilHeld): writer.alternative(10, claim, untilHeld)
+        case .leases(let number): writer.alternative(11, number)
         }
     }
 }
@@ -87,6 +94,8 @@ extension Answer.Body: WireField {
             case 11: .handingOver(to: try reader.read("a sequencer's address"))
             case 12: .start(try reader.read(), try reader.read())
             case 13: .timers(try reader.read("the timers"))
+            case 14: .lease(try reader.read())
+            case 15: .leases(try reader.read("the claims"))
             default: throw .malformed(at: at, expected: "an answer")
             }
     }
@@ -107,6 +116,8 @@ extension Answer.Body: WireField {
         case .handingOver(let address): writer.alternative(11, address)
         case .start(let store, let outcome): writer.alternative(12, store, outcome)
         case .timers(let timers): writer.alternative(13, timers)
+        case .lease(let state): writer.alternative(14, state)
+        case .leases(let claims): writer.alternative(15, claims)
         }
     }
 }

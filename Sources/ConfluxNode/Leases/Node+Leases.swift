@@ -1,0 +1,238 @@
+import Conflux
+import ConfluxProtocol
+import ConfluxVocabulary
+
+extension Node {
+    /// Waits until this process holds a lease.
+    ///
+    /// Processes get a lease in the order in which they asked. A process that asks twice holds it once, and waits for
+    /// itself. Whoever needs several leases takes them in one order everywhere, or gives a limit: two processes that hold
+    /// one each and wait for the other's would wait for ever.
+    ///
+    /// - Parameters:
+    ///   - name: The name of the lease, or two parts as in `orders/17`, each of 1 to 64 characters of `a-z 0-9 . _ -`. With
+    ///     keys, the right to dispatch to a store of that name is needed.
+    ///   - limit: How long to wait; nil to wait as long as it takes.
+    /// - Returns: The lease. Keep it: it is released when you drop it.
+    /// - Throws: `DispatchError`: `timedOut` after `limit`, `cancelled`; `leaseLost` if the session ended meanwhile: ask
+    ///   again; `invalidAction` if the name is none; `rejected` if there are too many claims, or the key may not.
+    public func lease(
+        _ name: String, within limit: Duration? = nil
+    ) async throws(DispatchError) -> Lease {
+        try await core.lease(name, within: limit)
+    }
+
+    /// Runs a function while this process holds a lease, and releases the lease after that.
+    ///
+    /// ```swift
+    /// try await node.withLease("mailer") { lease in
+    ///     // Of all processes, one is here.
+    ///     while let mail = await outgoing.next() { try await send(mail, token: lease.token) }
+    /// }
+    /// ```
+    ///
+    /// - Parameters:
+    ///   - name: As for ``lease(_:within:)``.
+    ///   - limit: How long to wait for the lease; nil to wait as long as it takes.
+    ///   - body: The function. Its task is cancelled if the lease is lost.
+    /// - Returns: What the function returns.
+    /// - Throws: As ``lease(_:within:)``, and what the function throws.
+    public func withLease<Value: Sendable>(
+        _ name: String, within limit: Duration? = nil,
+        _ body: @escaping @Sendable (Lease) async throws -> Value
+    ) async throws -> Value {
+        let lease = try await lease(name, within: limit)
+        let result = await withTaskGroup(of: Result<Value, any Error>?.self) { group in
+            group.addTask {
+                do { return .success(try await body(lease)) } catch { return .failure(error) }
+            }
+            group.addTask {
+                await lease.waitUntilOver()
+                return nil
+            }
+            var result: Result<Value, any Error>?
+            while let next = await group.next() {
+                // The lease is lost, or the function has returned. The other task ends soon.
+                group.cancelAll()
+                result = result ?? next
+            }
+            return result
+        }
+        try? await lease.release(within: .seconds(1))
+        guard let result else { throw DispatchError.cancelled }
+        return try result.get()
+    }
+}
+
+extension NodeCore {
+    fileprivate func lease(
+        _ text: String, within limit: Duration?
+    ) async throws(DispatchError) -> Lease {
+        guard let name = StoreName(text) else { throw .noLeaseName(text) }
+        let begun = Moment.now.monotonic
+        func left() -> Duration? { limit.map { max(.zero, $0 - (Moment.now.monotonic - begun)) } }
+        let handle = outbox.submit(.claim(name))
+        let claim: StoreVersion
+        do throws(DispatchError) {
+            claim = StoreVersion(of: try await handle.receipt(within: limit))
+        } catch {
+            if error.code == .timedOut || error.code == .cancelled { giveUp(handle) }
+            throw error
+        }
+        do throws(DispatchError) {
+            while true {
+                let asked = Moment.now.monotonic
+                let patience = min(left() ?? Self.turnPatience, Self.turnPatience)
+                guard patience > .zero else { throw .notItsTurn(name, limit) }
+                switch try await state(of: claim, untilHeld: true, within: patience) {
+                case .held(let silenceMax):
+                    // The sequencer heard this node when it took the question: not before it was asked.
+                    let lease = Lease(text, claim, on: self, until: asked + silenceMax.safely)
+                    lease.watch(silenceMax: silenceMax)
+                    return lease
+                case .over: throw .leaseEnded(name)
+                case .waiting, nil: continue
+                }
+            }
+        } catch {
+            _ = outbox.submit(.release(claim))
+            throw error
+        }
+    }
+
+    /// How long one question for its turn waits. It is asked again after that, since it may be lost with the sequencer.
+    private static let turnPatience = Duration.seconds(2)
+    /// How long it waits before it asks a sequencer again that did not answer.
+    private static let pause = Duration.milliseconds(100)
+
+    /// Nobody waits for a claim any more.
+    private func giveUp(_ handle: DispatchHandle) {
+        let outbox = outbox
+        Task {
+            // It may be in the log all the same.
+            if let receipt = try? await handle.withdraw() {
+                _ = outbox.submit(.release(StoreVersion(of: receipt)))
+            }
+        }
+    }
+
+    /// Asks how a claim stands.
+    ///
+    /// - Returns: The answer; nil if there is none yet.
+    func state(
+        of claim: StoreVersion, untilHeld: Bool, within patience: Duration
+    ) async throws(DispatchError) -> LeaseState? {
+        let failure: NodeError
+        do throws(NodeError) {
+            let answer = try await ask(.lease(claim, untilHeld: untilHeld), patience: patience)
+            if case .lease(let state) = answer.body { return state }
+            return nil
+        } catch {
+            failure = error
+        }
+        switch failure.code {
+        case .cancelled: throw .cancelled
+        case .closed: throw .nodeClosed
+        case .timedOut: return nil
+        default:
+            do throws(NodeError) {
+                try await Self.pause(for: min(patience, Self.pause))
+            } catch {
+                throw .cancelled
+            }
+            return nil
+        }
+    }
+}
+
+extension Store where State: ReplicatedState {
+    /// Dispatches an action that is taken only while a lease is held.
+    ///
+    /// - Parameters:
+    ///   - action: What happens.
+    ///   - lease: The lease.
+    /// - Returns: A handle. Its receipt throws a `DispatchError` with the code `leaseLost` if the lease was lost before the
+    ///   action's turn. Then the action never takes effect.
+    @discardableResult
+    public func dispatch(_ action: State.Action, under lease: Lease) -> DispatchHandle {
+        core.dispatch(action) { FencedRoute.of($0, under: lease) }
+    }
+}
+
+extension Actions where State: ReplicatedState {
+    /// Dispatches an action that is taken only while a lease is held.
+    ///
+    /// - Parameters:
+    ///   - action: What happens.
+    ///   - lease: The lease.
+    /// - Returns: A handle, as for a store.
+    @discardableResult
+    public func dispatch(_ action: State.Action, under lease: Lease) -> DispatchHandle {
+        dispatch(action) { FencedRoute.of($0, under: lease) }
+    }
+}
+
+/// Sends actions that are taken only while a lease is held.
+private final class FencedRoute<S: BridgedState>: ActionRoute {
+    private let route: OutboxRoute<S>
+    private let claim: StoreVersion
+
+    private init(_ route: OutboxRoute<S>, _ claim: StoreVersion) {
+        (self.route, self.claim) = (route, claim)
+    }
+
+    /// - Returns: The route; the former one if it leads nowhere.
+    static func of(_ route: any ActionRoute<S>, under lease: Lease) -> any ActionRoute<S> {
+        (route as? OutboxRoute<S>).map { FencedRoute($0, lease.claim) } ?? route
+    }
+
+    func submit(_ action: S.Action, mayWait: Bool) -> DispatchHandle {
+        do throws(DispatchError) {
+            let entry = try route.entry(of: action)
+            return route.outbox.submit([entry], on: [.lease(claim)], mayWait: mayWait)[0]
+        } catch {
+            return DispatchHandle(.failed(error))
+        }
+    }
+
+    func conditional(on version: StoreVersion) -> any ActionRoute<S> { self }
+}
+
+extension StoreVersion {
+    /// The place of an entry.
+    fileprivate init(of receipt: Receipt) {
+        self.init(sequence: receipt.sequence, epoch: receipt.epoch)
+    }
+}
+
+extension DispatchError {
+    fileprivate static let cancelled = DispatchError(
+        code: .cancelled,
+        message: "The waiting task was cancelled, and the claim for the lease was given up.")
+
+    fileprivate static func noLeaseName(_ text: String) -> DispatchError {
+        DispatchError(
+            code: .invalidAction,
+            message: """
+                "\(text)" is no name for a lease. Give it 1 to 64 of a-z 0-9 . _ -, or two such parts with a slash.
+                """)
+    }
+
+    fileprivate static func notItsTurn(_ name: StoreName, _ limit: Duration?) -> DispatchError {
+        DispatchError(
+            code: .timedOut,
+            message: """
+                Others held the lease \(name) for \(limit ?? .zero), and the claim was given up. Wait longer; `conflux \
+                leases` shows who holds it.
+                """)
+    }
+
+    fileprivate static func leaseEnded(_ name: StoreName) -> DispatchError {
+        DispatchError(
+            code: .leaseLost,
+            message: """
+                The claim for the lease \(name) ended: the sequencer heard nothing of this node for too long, or somebody \
+                released it. Ask for the lease again.
+                """)
+    }
+}

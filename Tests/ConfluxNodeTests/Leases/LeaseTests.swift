@@ -1,0 +1,196 @@
+import ConfluxNode
+import ConfluxSequencer
+import Synchronization
+import Testing
+
+/// Leases between processes, which are nodes here.
+struct LeaseTests {
+    /// What holders have seen.
+    private final class Diary: Sendable {
+        let tokens = Mutex<[SequenceNumber]>([])
+        let holders = Atomic(0)
+    }
+
+    @Test func `one node at a time holds a lease, in the order of the claims`() async throws {
+        try await withWorld { world in
+            let diary = Diary()
+            let workers = (0..<4).map { _ in
+                Task {
+                    let node = try await world.node()
+                    for _ in 0..<5 {
+                        let lease = try await node.lease("cashier")
+                        let count = diary.holders.add(1, ordering: .relaxed).newValue
+                        #expect(count == 1 && lease.isHeld)
+                        diary.tokens.withLock { $0.append(lease.token) }
+                        diary.holders.subtract(1, ordering: .relaxed)
+                        try await lease.release()
+                        #expect(!lease.isHeld)
+                    }
+                    await node.close()
+                }
+            }
+            for worker in workers { try await withDeadline { try await worker.value } }
+            let all = diary.tokens.withLock(\.self)
+            #expect(all.count == 20 && all == all.sorted())
+        }
+    }
+
+    @Test func `an action under a lease is taken while it is held, and never after that`()
+        async throws
+    {
+        try await withWorld { world in
+            let (one, other) = (try await world.node(), try await world.node())
+            let store = try await one.store(TallyState.self)
+            let remote = try other.actions(of: TallyState.self)
+            let lease = try await one.lease("cashier")
+            try await store.dispatch(.add(1), under: lease).receipt()
+            try await store.actions.dispatch(.add(1), under: lease).receipt()
+            // Whoever has the lease may use it by any node.
+            try await remote.dispatch(.add(1), under: lease).effect()
+            try await lease.release()
+            for handle in [
+                store.dispatch(.add(10), under: lease), remote.dispatch(.add(10), under: lease),
+            ] {
+                let error = await #expect(throws: DispatchError.self) { try await handle.receipt() }
+                #expect(error?.code == .leaseLost)
+            }
+            try await one.barrier()
+            #expect(store.computed.count == 3)
+            await lease.waitUntilOver()
+            // A second release is none.
+            try await lease.release()
+            await one.close()
+            await other.close()
+        }
+    }
+
+    @Test func `a lease ends with its node, and when nobody keeps it`() async throws {
+        try await withWorld { world in
+            let (one, other) = (try await world.node(), try await world.node())
+            let lease = try await one.lease("cashier")
+            let waiting = Task { try await withDeadline { try await other.lease("cashier") } }
+            await one.close()
+            let second = try await waiting.value
+            #expect(second.token > lease.token && second.isHeld)
+            do { _ = try await other.lease("short") }
+            // Nobody keeps it.
+            let third = try await withDeadline { try await other.lease("short") }
+            #expect(third.isHeld)
+            withExtendedLifetime(lease) {}
+            await other.close()
+        }
+    }
+
+    @Test func `who waits in vain is told so, and leaves the line`() async throws {
+        try await withWorld { world in
+            let (one, other) = (try await world.node(), try await world.node())
+            let lease = try await one.lease("cashier")
+            let late = await #expect(throws: DispatchError.self) {
+                try await other.lease("cashier", within: .milliseconds(50))
+            }
+            #expect(late?.code == .timedOut)
+            let waiting = Task { try await other.lease("cashier") }
+            waiting.cancel()
+            let cancelled = await #expect(throws: DispatchError.self) { try await waiting.value }
+            #expect(cancelled?.code == .cancelled)
+            let none = await #expect(throws: DispatchError.self) {
+                try await one.lease("No Name")
+            }
+            #expect(none?.code == .invalidAction)
+            try await lease.release()
+            // Neither of the claims that were given up holds it.
+            let next = try await withDeadline { try await one.lease("cashier") }
+            #expect(next.isHeld)
+            // Two leases in opposite order: the limit ends the wait.
+            let counter = try await other.lease("counter")
+            let crossed = await #expect(throws: DispatchError.self) {
+                async let a = one.lease("counter", within: .milliseconds(100))
+                async let b = other.lease("cashier", within: .milliseconds(100))
+                _ = try await (a, b)
+            }
+            #expect(crossed?.code == .timedOut)
+            #expect(counter.isHeld && next.isHeld)
+            await one.close()
+            await other.close()
+        }
+    }
+
+    @Test func `a function runs under a lease, and is cancelled when the lease is lost`()
+        async throws
+    {
+        try await withWorld { world in
+            let (one, other) = (try await world.node(), try await world.node())
+            let sum = try await one.withLease("cashier") { lease in
+                #expect(lease.isHeld)
+                return 3
+            }
+            #expect(sum == 3)
+            let begun = AsyncStream<Lease>.makeStream()
+            let running = Task {
+                try await one.withLease("cashier") { lease in
+                    begun.continuation.yield(lease)
+                    // It ends only by cancellation.
+                    for await _ in AsyncStream<Int>.makeStream().stream {}
+                    return Task.isCancelled
+                }
+            }
+            let lease = try await first(of: begun.stream) { _ in true }
+            let next = Task { try await withDeadline { try await other.lease("cashier") } }
+            try await lease.release()
+            #expect(try await withDeadline { try await running.value })
+            #expect(try await next.value.isHeld)
+            await one.close()
+            await other.close()
+        }
+    }
+
+    @Test func `a lease is lost here before another node holds it, if the sequencer is silent`()
+        async throws
+    {
+        try await withAddress { address in
+            var configuration = SequencerConfiguration(bind: address, storage: .memory)
+            configuration.adjust = { $0.silenceMax = .seconds(1) }
+            let sequencer = try Sequencer.start(configuration)
+            let node = try await Node.connect(to: address, settings: NodeSettings())
+            let lease = try await node.lease("cashier")
+            await sequencer.stop()
+            try await withDeadline { await lease.waitUntilOver() }
+            #expect(!lease.isHeld)
+            await node.close()
+        }
+    }
+
+    @Test func `a transaction that requires a lease is taken only while it is held`() async throws {
+        try await withWorld { world in
+            let node = try await world.node()
+            let store = try await node.store(Stock.self)
+            let lease = try await node.lease("cashier")
+            try await node.transaction { tx in
+                tx.require(lease)
+                try tx.dispatch(.add(5), to: store)
+            }
+            try await lease.release()
+            let error = await #expect(throws: DispatchError.self) {
+                try await node.transaction { tx in
+                    tx.require(lease)
+                    try tx.dispatch(.add(5), to: store)
+                }
+            }
+            #expect(error?.code == .leaseLost)
+            #expect(store.value.left == 5)
+            await node.close()
+        }
+    }
+}
+
+/// How many are left.
+private struct Stock: Model {
+    static let name = "lease-stock"
+    var left = 0
+
+    enum Action: Codable, Sendable { case add(Int) }
+
+    mutating func apply(_ action: Action, _ context: ActionContext) {
+        if case .add(let count) = action { left += count }
+    }
+}
