@@ -141,6 +141,23 @@ struct LeaseScenarios {
         #expect(rejection(3, of: 1, in: cluster) == .leaseLost)
     }
 
+    @Test func `a sequencer says that a lease is held only if the log confirms its term`() throws {
+        var cluster = Cluster.twoNodes()
+        submit(.claim(name), from: 1, in: &cluster)
+        let first = try claim(1, of: 1, in: cluster)
+        cluster.isConfirmSlow = true
+        ask(first, number: 1, from: 1, in: &cluster)
+        // This one comes after the confirmation has begun.
+        ask(first, number: 2, from: 1, in: &cluster)
+        #expect(answers(of: 1, in: cluster).isEmpty)
+        cluster.answerConfirm()
+        cluster.run()
+        #expect(answers(of: 1, in: cluster) == [held])
+        cluster.answerConfirm()
+        cluster.run()
+        #expect(answers(of: 1, in: cluster) == [held, held])
+    }
+
     @Test func `leases outlive a restart of the sequencer, and are in its checkpoints`() throws {
         var cluster = Cluster.twoNodes()
         submit(.claim(name), from: 1, in: &cluster)

@@ -49,7 +49,7 @@ extension SequencerMachine {
     }
 
     /// Whether the log has lost an entry that it once had: it has no such entry, or another one, under this number.
-    mutating func hasLost(_ version: StoreVersion) -> Bool {
+    func hasLost(_ version: StoreVersion) -> Bool {
         let mark = HistoryMark(
             log: term.log, sequence: version.sequence,
             epoch: version.epoch == .none ? term.epoch : version.epoch, claim: .none)

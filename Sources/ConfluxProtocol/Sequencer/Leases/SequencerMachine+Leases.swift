@@ -51,15 +51,36 @@ extension SequencerMachine {
 
     // MARK: Questions
 
-    /// Answers those who wait until a claim stands otherwise, as far as that is in the log.
+    /// Has the log confirm this term if there is something new to tell about claims. A sequencer that was superseded must
+    /// not say that a lease is held: the next one does not know that the holder was heard of here.
+    mutating func reviewClaims(into effects: inout [SequencerEffect]) {
+        guard !confirmations.isUnderWay, questions.ownBodies.contains(where: { answer($0) != nil })
+        else { return }
+        confirm(into: &effects)
+    }
+
+    /// The log has confirmed this term.
     mutating func answerClaims(into effects: inout [SequencerEffect]) {
         guard questions.hasOwn else { return }
-        let (leases, silenceMax) = (leases, settings.silenceMax)
-        let answers = questions.settle { body in
-            guard case .lease(let claim, let untilHeld) = body else { return nil }
-            return leases.answer(to: claim.sequence, untilHeld: untilHeld, silenceMax)
+        let machine = self
+        for (answer, asker) in questions.endConfirmation({ machine.answer($0) }) {
+            reply(answer, to: asker, into: &effects)
         }
-        for (answer, asker) in answers { reply(answer, to: asker, into: &effects) }
+        reviewClaims(into: &effects)
+    }
+
+    /// Says how a claim stands.
+    ///
+    /// - Returns: The answer; nil if it waits, or the entry that decides how it stands is not in the log yet.
+    private func answer(_ question: Question.Body) -> Answer.Body? {
+        guard case .lease(let claim, let untilHeld) = question, leases.isDecided(claim.sequence)
+        else { return nil }
+        if claim.sequence <= term.last, hasLost(claim) { return .lease(.over) }
+        switch leases.place(of: claim.sequence) {
+        case nil: return .lease(.over)
+        case 0?: return .lease(.held(silenceMax: settings.silenceMax))
+        case _?: return untilHeld ? nil : .lease(.waiting)
+        }
     }
 
     /// The most claims in one answer.
@@ -81,20 +102,6 @@ extension SequencerMachine {
 }
 
 extension LeaseTable {
-    /// Says how a claim stands.
-    ///
-    /// - Returns: The answer; nil if it waits, or the entry that decides how it stands is not in the log yet.
-    func answer(
-        to number: SequenceNumber, untilHeld: Bool, _ silenceMax: Duration
-    ) -> Answer.Body? {
-        guard isDecided(number) else { return nil }
-        switch place(of: number) {
-        case nil: return .lease(.over)
-        case 0?: return .lease(.held(silenceMax: silenceMax))
-        case _?: return untilHeld ? nil : .lease(.waiting)
-        }
-    }
-
     /// An entry is admitted, or in the log.
     mutating func apply(
         _ request: LeaseRequest, at entry: SequenceNumber, of session: Incarnation, by owner: Name?

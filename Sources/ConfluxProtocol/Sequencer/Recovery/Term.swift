@@ -183,6 +183,7 @@ extension SequencerMachine {
     /// Asks the log whether this term is the newest, for everything that waits for the answer.
     mutating func confirm(into effects: inout [SequencerEffect]) {
         confirmations.begin()
+        questions.beginConfirmation()
         effects.append(.confirmTerm)
     }
 
@@ -200,7 +201,8 @@ extension SequencerMachine {
                 self.hello(hello, from: connection, at: now, into: &effects)
             }
         }
-        if confirmations.isDue { confirm(into: &effects) }
+        if phase == .serving { answerClaims(into: &effects) }
+        if confirmations.isDue, !confirmations.isUnderWay { confirm(into: &effects) }
     }
 
     mutating func stop(at now: Moment, into effects: inout [SequencerEffect]) {

@@ -19,8 +19,8 @@ struct QuestionTable: Sendable {
     }
 
     private var pending: [UInt64: Pending] = [:]
-    /// The questions that the sequencer itself answers.
-    private var own: Set<UInt64> = []
+    /// The questions that the sequencer itself answers: whether each came before the confirmation that is under way.
+    private var own: [UInt64: Bool] = [:]
     /// *Invariant*: counts each question in `pending` once.
     private var shares = Shares<Sharer>()
     /// *Invariant*: no number is used twice, not even in another term. Otherwise a late answer
@@ -42,7 +42,7 @@ struct QuestionTable: Sendable {
 
     /// Ends a question.
     private mutating func end(_ number: UInt64) {
-        own.remove(number)
+        own[number] = nil
         if let ended = pending.removeValue(forKey: number) { shares.remove(of: ended.sharer) }
     }
 
@@ -75,21 +75,31 @@ struct QuestionTable: Sendable {
         pending[nextNumber] = Pending(
             asker: asker, askersNumber: question.number, forwarded: question, awaited: [],
             deadline: deadline, endsWithFirst: true, best: nil, sharer: sharer)
-        own.insert(nextNumber)
+        own[nextNumber] = false
         shares.add(of: sharer)
     }
 
-    /// Whether it keeps questions that the sequencer itself answers.
+    /// Whether there are questions that the sequencer itself answers.
     var hasOwn: Bool { !own.isEmpty }
 
-    /// Answers questions that it keeps for the sequencer itself.
+    /// The questions that the sequencer itself answers.
+    var ownBodies: some Sequence<Question.Body> {
+        own.keys.lazy.compactMap { pending[$0]?.forwarded.body }
+    }
+
+    /// A confirmation begins, for all questions that the sequencer itself answers.
+    mutating func beginConfirmation() {
+        for number in own.keys { own[number] = true }
+    }
+
+    /// Answers questions that came before the confirmation which has ended.
     ///
     /// - Parameter answer: Returns the answer to a question; nil if it waits on.
     /// - Returns: The answers to send, and to whom.
-    mutating func settle(
+    mutating func endConfirmation(
         _ answer: (Question.Body) -> Answer.Body?
     ) -> [(Answer, ConnectionID)] {
-        own.sorted().compactMap { number in
+        own.filter(\.value).keys.sorted().compactMap { number in
             guard let waiting = pending[number], let body = answer(waiting.forwarded.body) else {
                 return nil
             }
@@ -217,15 +227,7 @@ extension SequencerMachine {
         case .leases(let number):
             reply(.leases(listLeases(behind: number, for: principal.rights)), into: &effects)
             return
-        case .lease(let claim, let untilHeld):
-            let isLost = claim.sequence <= term.last && hasLost(claim)
-            if let body = isLost
-                ? .lease(.over)
-                : leases.answer(to: claim.sequence, untilHeld: untilHeld, settings.silenceMax)
-            {
-                reply(body, into: &effects)
-                return
-            }
+        case .lease:
             asked = []
             subject = .leases
         case .start(let store):
@@ -270,6 +272,7 @@ extension SequencerMachine {
         let patience = min(max(question.patience, .zero), settings.questionPatienceMax)
         if subject == .leases {
             questions.keep(question, by: asker, sharing: sharer, until: now.monotonic + patience)
+            reviewClaims(into: &effects)
             return
         }
         questions.ask(
