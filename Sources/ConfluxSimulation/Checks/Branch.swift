@@ -31,6 +31,8 @@ final class Branch {
     private var forgotten: Set<Incarnation> = []
     /// The index of the last action of each process.
     private var lastIndexes: [Int: Int] = [:]
+    /// The timers and the leases.
+    private(set) var requests = RequestTruth()
     private let states: [Name: SimulatedState]
 
     /// A confirmed state at a number.
@@ -109,10 +111,12 @@ final class Branch {
     ///   - logged: The commit.
     ///   - isPutBack: Whether a copy of the log brought it back. Outcomes that were reported while the log
     ///     lacked these actions were true at that time.
+    ///   - now: The time by the monotonic clock of the sequencer; nil if it is not known, or a copy of the log brought the
+    ///     commit back.
     ///   - recordOf: The record of the action with that number and key.
     /// - Throws: The promise that the commit violates.
     func append(
-        _ logged: LoggedCommit, isPutBack: Bool = false,
+        _ logged: LoggedCommit, isPutBack: Bool = false, at now: Duration? = nil,
         recordOf: (SequenceNumber, DispatchRecord.Key) -> DispatchRecord?
     ) throws(Violation) {
         let commit: Commit
@@ -133,7 +137,7 @@ final class Branch {
                 sequence = sequence.next
             case .batch(let incarnation, let batch):
                 try take(
-                    batch, of: incarnation, at: &sequence, in: commit, isPutBack: isPutBack,
+                    batch, of: incarnation, at: &sequence, in: commit, now, isPutBack: isPutBack,
                     &concerned, recordOf)
             }
         }
@@ -199,9 +203,12 @@ final class Branch {
             present[incarnation] = name
             names[incarnation] = name
             nonces[incarnation] = nonce
-        case .left(let incarnation): present[incarnation] = nil
+        case .left(let incarnation):
+            present[incarnation] = nil
+            requests.left(incarnation)
         case .forgotten(let incarnation):
             present[incarnation] = nil
+            requests.left(incarnation)
             forgotten.insert(incarnation)
         case .claim, .visited: break
         case .upgraded(let name, let life, let version, let base, let digest):
@@ -287,34 +294,40 @@ final class Branch {
 
     private func take(
         _ batch: Batch, of incarnation: Incarnation, at sequence: inout SequenceNumber,
-        in commit: Commit, isPutBack: Bool, _ concerned: inout [StoreName: SequenceNumber],
+        in commit: Commit, _ now: Duration?, isPutBack: Bool,
+        _ concerned: inout [StoreName: SequenceNumber],
         _ recordOf: (SequenceNumber, DispatchRecord.Key) -> DispatchRecord?
     ) throws(Violation) {
         var counter = batch.firstCounter
+        if incarnation == .none, !batch.targets.contains(where: { $0.target == .timers }) {
+            try requests.takeFiring(
+                batch, at: RequestTruth.Place(sequence: sequence, commit: commit, now: now))
+        }
         for entry in batch.parsedEntries {
             let row = batch.targets[entry.target]
+            let place = RequestTruth.Place(sequence: sequence, commit: commit, now: now)
             let key = DispatchRecord.Key(
                 session: DispatchRecord.Session(
                     log: log, incarnation: incarnation,
                     nonce: nonces[incarnation] ?? .none),
                 counter: counter)
-            guard let record = recordOf(sequence, key) else {
+            let record = incarnation == .none ? nil : recordOf(sequence, key)
+            guard record != nil || incarnation == .none else {
                 throw Violation(
                     promise: "P3",
                     message: "\(sequence) holds action \(counter) of \(incarnation), which nobody "
                         + "submitted under that session")
             }
-            try check(record, entry.payload, row.target, at: sequence)
-            if record.isExcluded, !isPutBack {
-                throw Violation(
-                    promise: "P5",
-                    message: "\(record.text) stands at \(sequence), and its process was told that "
-                        + "it does not")
+            if let record {
+                try check(record, entry.payload, row.target, at: sequence)
+                if !isPutBack { try checkNew(record, batch, at: sequence, in: commit) }
             }
-            if let transaction = record.transaction, !isPutBack {
-                try check(transaction, from: record, at: sequence, in: commit.first, batch)
-            } else if let condition = record.condition, !isPutBack {
-                try check(condition, of: record, at: sequence, in: commit.first)
+            if row.target == .timers {
+                try requests.takeTimer(entry.payload, at: place, of: incarnation) {
+                    presentLife($0)?.life
+                }
+            } else if row.target == .leases {
+                try requests.takeLease(entry.payload, at: place, of: incarnation)
             }
             var fact = Fact(commit: commits.count - 1, record: record)
             let context = (commit.timestamp, Origin(incarnation: incarnation, counter: counter))
@@ -335,6 +348,24 @@ final class Branch {
             sequence = sequence.next
             counter += 1
         }
+    }
+
+    /// Checks what an action needs that is in the log for the first time.
+    private func checkNew(
+        _ record: DispatchRecord, _ batch: Batch, at sequence: SequenceNumber, in commit: Commit
+    ) throws(Violation) {
+        if record.isExcluded {
+            throw Violation(
+                promise: "P5",
+                message: "\(record.text) stands at \(sequence), and its process was told that "
+                    + "it does not")
+        }
+        if let transaction = record.transaction {
+            try check(transaction, from: record, at: sequence, in: commit.first, batch)
+        } else if let condition = record.condition {
+            try check(condition, of: record, at: sequence, in: commit.first)
+        }
+        if let lease = record.lease { try check(lease, of: record, at: sequence) }
     }
 
     /// Checks that no action for one life of a store reaches another life (rule 16).

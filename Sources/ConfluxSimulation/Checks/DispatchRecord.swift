@@ -37,6 +37,12 @@ final class DispatchRecord {
     var condition: DispatchCondition?
     /// The transaction that it is part of; nil if it stands alone.
     var transaction: TransactionRecord?
+    /// The claim for a lease under which it was dispatched; nil if there is none.
+    var lease: StoreVersion?
+    /// Whether it claims a lease.
+    var isClaim = false
+    /// Whether it cancels a timer.
+    var isCancellation = false
     /// The outcome that its process was told.
     var outcome: Outcome?
 

@@ -53,8 +53,9 @@ public enum Mark: String, Sendable, Hashable, CaseIterable {
     case transactionRead, transactionTorn, transactionFailed, transactionHeld, transactionConflict
     case tokenFound, tokenExcluded, tokenUnknown, tokenOpen
 
-    // Timers (rule 26)
-    case timerSet, timerFired, timerRepeated, timerCancelled, timerCancelledLate, timerEnded
+    // Timers and leases (rules 26 and 30)
+    case timerSet, timerCancelled, timerCancelledLate, timerEnded
+    case leaseHeld, leaseUsed, leaseLost
 
     // The feed and catching up (rules 4, 5, 6)
     case holeFetched, catchUpFetched, lateStoreAttached, bufferDropped, deliveryFull

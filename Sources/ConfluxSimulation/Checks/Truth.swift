@@ -36,8 +36,8 @@ final class Truth {
 
     // MARK: The log
 
-    func appended(_ logged: LoggedCommit) throws(Violation) {
-        try branch.append(logged) { records[$1] }
+    func appended(_ logged: LoggedCommit, at now: Duration?) throws(Violation) {
+        try branch.append(logged, at: now) { records[$1] }
     }
 
     /// Begins another history with what is left after the log has lost its end, or all of it

@@ -16,6 +16,12 @@ extension SimulatedCluster {
         }
         let last = sequencer.machine.last
         if last != disk.last { return "the sequencer is at \(last), the log at \(disk.last)" }
+        let late = truth.branch.requests.overdue(
+            at: sequencer.clock.reading(at: now), in: sequencer.machine.epoch
+        ) { name in
+            truth.branch.presentLife(name)?.isFrozen ?? false
+        }
+        if let late { return "timer \(late) has not fired" }
         for slot in 0..<plan.slots {
             guard let node = nodes.values.first(where: { $0.slot == slot }) else {
                 return "node \(slot) has not started again"

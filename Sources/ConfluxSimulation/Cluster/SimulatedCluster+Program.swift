@@ -29,6 +29,7 @@ extension SimulatedCluster {
         let burst = isHostile && random.chance(0.1) ? random.int(in: 2...40) : 1
         for _ in 0..<burst { dispatchOne(node) }
         if !node.stores.isEmpty, random.chance(0.15) { try transact(node) }
+        if !node.stores.isEmpty, random.chance(0.2) { request(node) }
         if random.chance(0.05) { ask(node) }
         if random.chance(0.1) { askEffect(node) }
         if random.chance(0.05) { askBarrier(node) }

@@ -45,7 +45,8 @@ extension SimulatedCluster {
 
     func appended(_ commit: LoggedCommit) {
         do throws(Violation) {
-            try truth.appended(commit)
+            let writer = sequencers.values.first { $0.machine.epoch == commit.epoch }
+            try truth.appended(commit, at: writer?.clock.reading(at: now))
             if let commit = truth.branch.commits.last?.commit { try lookAtEvents(of: commit) }
             trace.note(now, "log: \(commit.first)…\(commit.last) of epoch \(commit.epoch)")
         } catch {
@@ -238,6 +239,7 @@ extension SimulatedCluster {
             try truth.claimed(beat.last, durableThrough: disk.durableThrough)
             publish(Frame.encode(beat, epoch: sequencer.machine.epoch), sequencer)
         case .send(let message, let connection):
+            if case .answer(let answer) = message { try check(answer, of: sequencer) }
             try send(message, to: connection.rawValue, sequencer)
         case .note(let note): take(note, sequencer)
         case .end(let reason): end(sequencer, reason)

@@ -79,6 +79,9 @@ final class SimulatedCluster {
     /// The sessions whose nodes have left, according to the log. *Use*: marks.
     var away: Set<Incarnation> = []
     private var nextNumber: UInt64 = 1
+    /// Claims for leases that processes have receipts of, and the questions about them.
+    var claims: [StoreVersion] = []
+    var claimQuestions: [UInt64: StoreVersion] = [:]
     private var nextProcess = 1
 
     init(

@@ -1,5 +1,6 @@
 import Conflux
 import ConfluxNode
+import ConfluxProtocol
 import ConfluxVocabulary
 
 /// A store in a simulated node, independent of the type of its state.
@@ -18,6 +19,10 @@ protocol SimulatedStore: AnyObject {
     func dispatch(
         _ place: SimulatedState.Place, _ version: StoreVersion?, _ random: inout SimulationRandom
     ) -> DispatchHandle
+    /// Draws an action that is not sent: its target and its encoding.
+    func entry(
+        _ place: SimulatedState.Place, _ random: inout SimulationRandom
+    ) -> (target: BatchTarget, payload: [UInt8])
     /// Takes part in a transaction: it is read, and gets an action if there is a place for one.
     ///
     /// - Returns: The canonical encoding of what was read; nil if the state is no value.
@@ -105,6 +110,17 @@ final class TypedSimulatedStore<S: ReplicatedState>: SimulatedStore {
         let action = action(place, store, &random)
         return version.map { store.dispatch(action, ifUnchangedSince: $0) }
             ?? store.core.dispatchTracked(action)
+    }
+
+    func entry(
+        _ place: SimulatedState.Place, _ random: inout SimulationRandom
+    ) -> (target: BatchTarget, payload: [UInt8]) {
+        let route = OutboxRoute<S>(outbox: outbox, target: .store(name))
+        do {
+            return try route.entry(of: draw(place, &random))
+        } catch {
+            preconditionFailure("an action of \(name) can't be encoded: \(error)")
+        }
     }
 
     /// Draws an action.

@@ -17,6 +17,7 @@ struct TimerSchedule: Sendable {
 
     /// How often the log's time is compared with the next time of day.
     private static let reviewInterval = Duration.seconds(1)
+    private static let reviewIntervalMin = Duration.milliseconds(1)
 
     private var passing = TreeMap<Place, Bool>()
     private var calendar = TreeMap<Place, Bool>()
@@ -78,7 +79,9 @@ struct TimerSchedule: Sendable {
         if let first = passing.first?.key, first.time <= now.nanosecondCount { return first.timer }
         guard let first = calendar.first?.key else { return nil }
         if first.time <= timestamp.rawValue { return first.timer }
-        reviewAt = now + min(timestamp.distance(to: Timestamp(first.time)), Self.reviewInterval)
+        // The log's time may go slower than that of the monotonic clock, and is then looked at again.
+        let left = timestamp.distance(to: Timestamp(first.time))
+        reviewAt = now + min(max(left, Self.reviewIntervalMin), Self.reviewInterval)
         return nil
     }
 

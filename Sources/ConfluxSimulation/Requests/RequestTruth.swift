@@ -1,0 +1,182 @@
+import Conflux
+import ConfluxProtocol
+import ConfluxVocabulary
+
+/// The timers and the leases according to a history. It is kept apart from the sequencer's tables, and in the simplest way.
+struct RequestTruth {
+    private struct Timer {
+        var number: SequenceNumber
+        var order: TimerOrder
+        /// The lives of the stores that it is for.
+        var lives: [SequenceNumber]
+        /// The term of the entry that set it, and when that was by the clock of the term; nil if that is not known.
+        var begun: (epoch: Epoch, time: Duration)?
+        var firings = 0
+    }
+
+    private struct Claim {
+        var number: SequenceNumber
+        var session: Incarnation
+        var epoch: Epoch
+    }
+
+    private var timers: [Timer] = []
+    private var lines: [StoreName: [Claim]] = [:]
+
+    /// Where an entry stands.
+    struct Place {
+        var sequence: SequenceNumber
+        var commit: Commit
+        /// The time by the monotonic clock of the sequencer; nil if it is not known.
+        var now: Duration?
+
+        fileprivate var moment: (Epoch, Duration)? { now.map { (commit.epoch, $0) } }
+    }
+
+    // MARK: Timers
+
+    /// An entry sets or ends a timer.
+    ///
+    /// - Parameters:
+    ///   - payload: Its payload.
+    ///   - place: Where it stands.
+    ///   - session: Who sent it; none for the sequencer.
+    ///   - life: The present life of a store.
+    /// - Throws: What is wrong.
+    mutating func takeTimer(
+        _ payload: Bytes, at place: Place, of session: Incarnation,
+        _ life: (StoreName) -> SequenceNumber?
+    ) throws(Violation) {
+        guard let request = try? TimerRequest(payload: payload) else {
+            throw Violation(promise: "order", message: "\(place.sequence) is no timer's request")
+        }
+        switch request {
+        case .set(let order):
+            let key = order.actions.targets[0].target
+            timers.removeAll {
+                order.key != nil && $0.order.key == order.key
+                    && $0.order.actions.targets[0].target == key
+            }
+            let lives = order.actions.targets.map { row -> SequenceNumber in
+                guard case .store(let name) = row.target else { return .zero }
+                return row.life == .zero ? life(name) ?? .zero : row.life
+            }
+            timers.append(
+                Timer(number: place.sequence, order: order, lives: lives, begun: place.moment))
+        case .cancel(let key):
+            guard
+                let index = timers.firstIndex(where: {
+                    $0.order.key == key.name && $0.order.actions.targets[0].target == key.target
+                })
+            else {
+                throw Violation(
+                    promise: "P12",
+                    message: "\(place.sequence) cancels a timer that has fired or was never set")
+            }
+            timers.remove(at: index)
+        case .end(let number):
+            guard session == .none, let index = timers.firstIndex(where: { $0.number == number })
+            else {
+                throw Violation(
+                    promise: "P12", message: "\(place.sequence) ends timer \(number), which is over"
+                )
+            }
+            let isOver = zip(timers[index].order.actions.targets, timers[index].lives).contains {
+                guard case .store(let name) = $0.target else { return false }
+                return life(name) != $1
+            }
+            guard isOver else {
+                throw Violation(
+                    promise: "P12",
+                    message: "\(place.sequence) ends timer \(number), whose stores all live")
+            }
+            timers.remove(at: index)
+        }
+    }
+
+    /// A batch is the firing of a timer.
+    mutating func takeFiring(_ batch: Batch, at place: Place) throws(Violation) {
+        let number = SequenceNumber(batch.firstCounter)
+        guard let index = timers.firstIndex(where: { $0.number == number }) else {
+            throw Violation(
+                promise: "P12",
+                message:
+                    "\(place.sequence) is a firing of timer \(number), which has fired or ended")
+        }
+        let timer = timers[index]
+        var targets = timer.order.actions.targets
+        for row in targets.indices { targets[row].life = timer.lives[row] }
+        guard batch.targets == targets, batch.kind == timer.order.actions.kind,
+            Array(batch.entries) == Array(timer.order.actions.entries)
+        else {
+            throw Violation(
+                promise: "P12", message: "\(place.sequence) is not what timer \(number) dispatches")
+        }
+        if case .at(let time) = timer.order.due, place.commit.timestamp < time {
+            throw Violation(promise: "P12", message: "timer \(number) fired before its time")
+        }
+        // Another term measures by the clock of another host.
+        if let now = place.now, let begun = timer.begun, begun.epoch == place.commit.epoch,
+            case .after(let delay) = timer.order.due
+        {
+            let span = delay + (timer.order.interval ?? .zero) * timer.firings
+            guard now - begun.time >= span else {
+                throw Violation(
+                    promise: "P12",
+                    message:
+                        "timer \(number) fired after \(now - begun.time), and not after \(span)")
+            }
+        }
+        if timer.order.interval == nil {
+            timers.remove(at: index)
+        } else {
+            timers[index].firings += 1
+        }
+    }
+
+    /// A timer that should have fired by now, in the term in which it was set.
+    func overdue(
+        at now: Duration, in epoch: Epoch, isFrozen: (StoreName) -> Bool
+    ) -> SequenceNumber? {
+        timers.first { timer in
+            guard case .after(let delay) = timer.order.due, timer.firings == 0,
+                let begun = timer.begun, begun.epoch == epoch
+            else { return false }
+            let isHeld = timer.order.actions.targets.contains {
+                if case .store(let name) = $0.target { isFrozen(name) } else { false }
+            }
+            return !isHeld && begun.time + delay + .seconds(3) < now
+        }?.number
+    }
+
+    // MARK: Leases
+
+    /// An entry claims or releases a lease.
+    mutating func takeLease(
+        _ payload: Bytes, at place: Place, of session: Incarnation
+    ) throws(Violation) {
+        switch try? LeaseRequest(payload: payload) {
+        case .claim(let name)?:
+            lines[name, default: []].append(
+                Claim(number: place.sequence, session: session, epoch: place.commit.epoch))
+        case .release(let claim)?:
+            for name in lines.keys {
+                lines[name]?.removeAll { $0.number == claim.sequence }
+            }
+        case nil:
+            throw Violation(promise: "order", message: "\(place.sequence) is no lease's request")
+        }
+    }
+
+    /// A session is not present any more.
+    mutating func left(_ session: Incarnation) {
+        for name in lines.keys { lines[name]?.removeAll { $0.session == session } }
+    }
+
+    /// Whether a claim holds its lease.
+    func isHeld(_ claim: StoreVersion) -> Bool {
+        lines.values.contains {
+            $0.first?.number == claim.sequence && $0.first?.epoch == claim.epoch
+        }
+    }
+}

@@ -1,0 +1,132 @@
+import Conflux
+import ConfluxNode
+import ConfluxProtocol
+import ConfluxVocabulary
+
+/// Programs that set timers, and take leases.
+extension SimulatedCluster {
+    /// The program asks something of the log itself, or dispatches under a lease.
+    func request(_ node: SimulatedNode) {
+        let store = random.pick(node.stores)
+        switch random.int(in: 0...6) {
+        case 0, 1: setTimer(for: store, node)
+        case 2:
+            let key = TimerKey(target: .store(store.name), name: random.pick(["a", "b"]))
+            note(node.outbox.submit(.cancel(key), mayWait: false), node).isCancellation = true
+        case 3:
+            let name = random.pick(["till/1", "till/2"]).leaseName
+            note(node.outbox.submit(.claim(name)), node).isClaim = true
+        case 4:
+            guard let claim = pickClaim() else { return }
+            note(node.outbox.submit(.release(claim)), node)
+        case 5:
+            guard let claim = pickClaim() else { return }
+            askOfClaim(claim, node)
+        default:
+            guard let claim = pickClaim() else { return }
+            let entry = store.entry(place(in: node), &random)
+            note(node.outbox.submit([entry], on: [.lease(claim)], mayWait: false)[0], node)
+                .lease = claim
+        }
+    }
+
+    private func setTimer(for store: any SimulatedStore, _ node: SimulatedNode) {
+        var builder = BatchBuilder()
+        let count = random.chance(0.2) && node.stores.count > 1 ? 2 : 1
+        for store in [store] + node.stores.filter({ $0 !== store }).prefix(count - 1) {
+            let (row, payload) = store.entry(place(in: node), &random)
+            builder.append(target: row, payload: payload)
+        }
+        // A timer that repeats can be replaced, so that there are few of them.
+        let interval = random.chance(0.2) ? random.duration(in: .seconds(1)...(.seconds(4))) : nil
+        let key = interval != nil || random.chance(0.5) ? random.pick(["a", "b"]) : nil
+        let delay = random.duration(in: .zero...(.seconds(6)))
+        let order = TimerOrder(
+            key: key,
+            due: random.chance(0.8)
+                ? .after(delay)
+                : .at(Timestamp(rawValue: moment().wall.rawValue + delay.wholeNanoseconds)),
+            interval: interval,
+            actions: builder.finish(firstCounter: 1, settled: 0, isAtomic: count > 1))
+        note(node.outbox.submit(.set(order), mayWait: false), node)
+        marks.hit(.timerSet)
+    }
+
+    private func place(in node: SimulatedNode) -> SimulatedState.Place {
+        SimulatedState.Place(process: node.process, index: node.dispatchCount)
+    }
+
+    @discardableResult
+    private func note(_ handle: DispatchHandle, _ node: SimulatedNode) -> DispatchRecord {
+        let record = DispatchRecord(
+            process: node.process, index: node.dispatchCount, handle: handle)
+        if handle.outcome != nil {
+            marks.hit(.outboxFull)
+            return record
+        }
+        node.dispatchCount += 1
+        node.unplaced.append(record)
+        return record
+    }
+
+    // MARK: Leases
+
+    /// A claim of some process, which may be over.
+    private func pickClaim() -> StoreVersion? { claims.isEmpty ? nil : random.pick(claims) }
+
+    /// A process has the receipt of its claim.
+    func claimed(_ receipt: Receipt) {
+        claims.append(StoreVersion(sequence: receipt.sequence, epoch: receipt.epoch))
+        if claims.count > 8 { claims.removeFirst() }
+    }
+
+    private func askOfClaim(_ claim: StoreVersion, _ node: SimulatedNode) {
+        let number = takeNumber()
+        claimQuestions[number] = claim
+        let question = Question(
+            number: number, patience: random.duration(in: .milliseconds(5)...(.seconds(2))),
+            body: .lease(claim, untilHeld: random.chance(0.5)))
+        node.tells.inputs.withLock { $0.append(.ask(question)) }
+        schedule(.tell(process: node.process), after: .zero)
+    }
+
+    /// Checks what a sequencer says of a claim: a lease is held according to the log, and by no other.
+    func check(_ answer: Answer, of sequencer: SimulatedSequencer) throws(Violation) {
+        // What a former term says, it may have known before the next one began.
+        guard case .lease(.held) = answer.body, let claim = claimQuestions[answer.number],
+            sequencer.machine.epoch == disk.epoch
+        else { return }
+        marks.hit(.leaseHeld)
+        guard truth.branch.requests.isHeld(claim) else {
+            throw Violation(
+                promise: "P13", message: "claim \(claim) was said to hold its lease, and does not")
+        }
+    }
+}
+
+extension Branch {
+    /// Checks an action that is in the log under a lease.
+    func check(
+        _ claim: StoreVersion, of record: DispatchRecord, at sequence: SequenceNumber
+    ) throws(Violation) {
+        guard requests.isHeld(claim) else {
+            throw Violation(
+                promise: "P13",
+                message:
+                    "\(record.text) stands at \(sequence) under claim \(claim), which is not held")
+        }
+    }
+}
+
+extension String {
+    fileprivate var leaseName: StoreName {
+        guard let name = StoreName(self) else { preconditionFailure("\(self) is no name") }
+        return name
+    }
+}
+
+extension Duration {
+    fileprivate var wholeNanoseconds: Int64 {
+        components.seconds * 1_000_000_000 + components.attoseconds / 1_000_000_000
+    }
+}
