@@ -194,6 +194,9 @@ let package = Package(
         .executableTarget(
             name: "poll-client", dependencies: ["ConfluxNode", "PollModel"],
             path: "Tests/Tutorial/poll-client", swiftSettings: strict),
+        .executableTarget(
+            name: "poll-booth", dependencies: ["ConfluxNode", "PollModel"],
+            path: "Tests/Tutorial/poll-booth", swiftSettings: strict),
         .testTarget(
             name: "PollModelTests", dependencies: ["Conflux", "ConfluxTesting", "PollModel"],
             path: "Tests/Tutorial/PollModelTests", swiftSettings: strict),

@@ -1,4 +1,4 @@
-"""Finds anomalies in histories of operations that append to lists, by the method of Elle (Kingsbury, Alvaro 2020).
+"""Finds anomalies in histories of operations that append to lists, by the method of Elle.
 
 A list shows which appends made it, and in which order. So the order of all observed appends follows from the reads, and
 with it which operation must be before which other one:

@@ -21,6 +21,13 @@ def line(**fields):
 
 
 class CommandTests(unittest.TestCase):
+    def test_the_sample_of_the_document_is_true(self):
+        page = (COMMAND.parents[2] / "docs" / "testing.md").read_text(encoding="utf-8")
+        lines = [text.strip() for text in page.splitlines() if text.startswith("    ")]
+        history = [text for text in lines if text.startswith('{"process"')]
+        shown = lines[lines.index("$ script/histories/check-history history.ndjson") + 1]
+        self.assertEqual(run("\n".join(history)).stdout, shown + "\n")
+
     def test_an_orderly_history_ends_with_0(self):
         outcome = run(line(appends={"a": [1]}) + "\n" + line(reads={"a": []}))
         self.assertEqual((outcome.returncode, outcome.stderr), (0, ""))
