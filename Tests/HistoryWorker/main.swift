@@ -17,7 +17,9 @@ let node = try await Node.connect(
     to: arguments[1], settings: NodeSettings(name: Name(arguments[2])))
 var lists: [(name: String, store: ModelStore<Values>)] = []
 for name in ["a", "b", "c"] {
-    lists.append((name, try await node.store(Values.self, named: name)))
+    // One of them has an executor of its own, so it may lag behind the others.
+    let executor = name == "c" ? Executor.queue(.global()) : .immediate
+    lists.append((name, try await node.store(Values.self, named: name, executor: executor)))
 }
 let recorder = Recorder(process: arguments[2])
 try await withThrowingTaskGroup(of: Void.self) { group in
