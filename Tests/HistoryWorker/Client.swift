@@ -61,7 +61,7 @@ struct Client {
         guard let list = lists.randomElement() else { return }
         let (value, patience) = (values(1), Self.patiences.randomElement() ?? .zero)
         try await recorder.record(.init(kind: "condition", appends: [list.name: value])) {
-            let (seen, version) = await list.store.read { $0.state.snapshot.all }
+            let (seen, version) = await list.store.read { $0.all }
             let handle = list.store.dispatch(.append(value: value[0]), ifUnchangedSince: version)
             try await dispatched(handle, within: patience)
             return [list.name: seen]
