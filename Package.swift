@@ -194,6 +194,9 @@ let package = Package(
         .executableTarget(
             name: "poll-client", dependencies: ["ConfluxNode", "PollModel"],
             path: "Tests/Tutorial/poll-client", swiftSettings: strict),
+        .executableTarget(
+            name: "poll-booth", dependencies: ["ConfluxNode", "PollModel"],
+            path: "Tests/Tutorial/poll-booth", swiftSettings: strict),
         .testTarget(
             name: "PollModelTests", dependencies: ["Conflux", "ConfluxTesting", "PollModel"],
             path: "Tests/Tutorial/PollModelTests", swiftSettings: strict),
@@ -289,13 +292,17 @@ let package = Package(
         .executableTarget(
             name: "VaryingWorker", dependencies: ["ConfluxNode", "ConfluxWorker"],
             path: "Tests/VaryingWorker", swiftSettings: strict),
+        // A worker that records what its operations on lists saw, for the same.
+        .executableTarget(
+            name: "HistoryWorker", dependencies: ["ConfluxNode", "ConfluxWorker"],
+            path: "Tests/HistoryWorker", swiftSettings: strict),
         // The programs themselves, on sockets and files.
         .testTarget(
             name: "ProcessTests",
             dependencies: [
                 "Conflux", "ConfluxBuiltins", "ConfluxCLI", "ConfluxHashing", "ConfluxLog",
                 "ConfluxNode", "ConfluxProtocol", "ConfluxVocabulary", "CZeroMQ", "EtcdCluster",
-                "Spawning", "TrappingWorker", "VaryingWorker", "poll-worker",
+                "HistoryWorker", "Spawning", "TrappingWorker", "VaryingWorker", "poll-worker",
             ],
             swiftSettings: strict),
         // Reads the repository and checks the house rules. The exit statuses are the program's.

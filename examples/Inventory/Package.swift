@@ -6,27 +6,27 @@ let package = Package(
     platforms: [.macOS(.v15)],
     dependencies: [.package(name: "conflux", path: "../..")],
     targets: [
-        // The states, and how orders become reservations. It uses no process and no network.
+        // The states. It uses no process and no network.
         .target(
             name: "InventoryModel", dependencies: [.product(name: "Conflux", package: "conflux")]),
-        // Hosts both states and fills orders.
-        .executableTarget(
-            name: "inventory-worker",
-            dependencies: ["InventoryModel", .product(name: "ConfluxWorker", package: "conflux")]),
         .systemLibrary(
             name: "CHTTP", pkgConfig: "libmicrohttpd",
             providers: [.apt(["libmicrohttpd-dev"]), .brew(["libmicrohttpd"])]),
-        // Dispatches the requests that arrive over HTTP. It has no state.
+        // Hosts both states, and takes orders that arrive over HTTP.
         .executableTarget(
             name: "inventory-http",
             dependencies: [
-                "InventoryModel", "CHTTP", .product(name: "ConfluxNode", package: "conflux"),
+                "InventoryModel", "CHTTP", .product(name: "ConfluxWorker", package: "conflux"),
             ]),
         .testTarget(
             name: "InventoryTests",
             dependencies: [
-                "InventoryModel", .product(name: "ConfluxSimulation", package: "conflux"),
+                "InventoryModel", "inventory-http",
+                .product(name: "ConfluxNode", package: "conflux"),
+                .product(name: "ConfluxSimulation", package: "conflux"),
                 .product(name: "ConfluxTesting", package: "conflux"),
+                // The programs of the tests with processes.
+                .product(name: "conflux", package: "conflux"),
             ]),
     ]
 )

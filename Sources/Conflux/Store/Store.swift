@@ -166,7 +166,10 @@ public struct Actions<State: Conflux.State>: Sendable {
 /// }
 /// ```
 ///
+/// The parts of a value, such as those of a model, are there by their names.
+///
 /// It keeps the state alive, even after its store was released.
+@dynamicMemberLookup
 public struct Computed<State: Conflux.State> {
     /// The state.
     public let state: State

@@ -41,6 +41,15 @@ extension Store: ReadableStore where State: ValueHolder {
     }
 }
 
+extension Computed where State: ValueHolder {
+    /// A part of the value, as it is now. Safe on any thread.
+    ///
+    /// - Parameter keyPath: Which part.
+    public subscript<Value>(dynamicMember keyPath: KeyPath<State.Value, Value>) -> Value {
+        state._state._read { $0[keyPath: keyPath] }
+    }
+}
+
 /// A read-only view of a store.
 ///
 /// ```swift

@@ -43,6 +43,34 @@ struct ConditionTests {
         }
     }
 
+    @Test func `a part of a model is read together with its version`() async throws {
+        try await withWorld { world in
+            let node = try await world.node("alpha")
+            let hall = try await node.store(Hall.self)
+            try await hall.dispatch(.reprice(20)).receipt()
+            let (price, version) = await hall.read { $0.price }
+            #expect(price == 20 && version == hall.version)
+            try await hall.dispatch(.reprice(30), ifUnchangedSince: version).receipt()
+            let error = await #expect(throws: DispatchError.self) {
+                try await hall.dispatch(.reprice(40), ifUnchangedSince: version).receipt()
+            }
+            #expect(error?.code == .conflict && error?.version == hall.version)
+            #expect(hall.price == 30)
+            await node.close()
+        }
+    }
+
+    /// The model of the samples.
+    private struct Hall: Model {
+        static let name = "hall"
+        var price = 0
+        enum Action: Codable, Sendable { case reprice(Int) }
+
+        mutating func apply(_ action: Action, _ context: ActionContext) {
+            if case .reprice(let price) = action { self.price = price }
+        }
+    }
+
     @Test func `after a conflict, the present version holds, even behind a freeze`() async throws {
         try await withWorld { world in
             let alpha = try await world.node("alpha")

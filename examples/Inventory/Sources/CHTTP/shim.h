@@ -20,3 +20,9 @@ static inline struct MHD_Daemon *inventory_http_start(
         MHD_OPTION_SOCK_ADDR, address, MHD_OPTION_CONNECTION_LIMIT, 64u,
         MHD_OPTION_CONNECTION_TIMEOUT, 30u, MHD_OPTION_END);
 }
+
+/// The port where a server listens.
+static inline unsigned short inventory_http_port(struct MHD_Daemon *daemon) {
+    const union MHD_DaemonInfo *info = MHD_get_daemon_info(daemon, MHD_DAEMON_INFO_BIND_PORT);
+    return info == NULL ? 0 : info->port;
+}

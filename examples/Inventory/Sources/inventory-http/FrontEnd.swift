@@ -3,12 +3,11 @@ import ConfluxNode
 import Foundation
 import InventoryModel
 
-/// Turns requests into actions:
+/// Turns requests into calls of a shop:
 ///
 ///     POST /deliveries/ITEM/AMOUNT      POST /orders/ID/ITEM/AMOUNT
 ///
-/// It has no replica of any state. So it asks a worker what the action did: the answer is the number of the entry in
-/// the log, or why every worker refused the action.
+/// The answer is the number of the entry in the log, or the reason why nothing changed.
 struct FrontEnd: Sendable {
     /// The answer to a request.
     struct Answer: Sendable {
@@ -16,53 +15,55 @@ struct FrontEnd: Sendable {
         let text: String
     }
 
-    private static let patience = Duration.seconds(10)
-    private let scope: Scope
+    let shop: Shop
 
-    /// Dispatches in a scope whose states are bridged by a node.
-    init(_ scope: Scope) {
-        self.scope = scope
-    }
-
-    /// Dispatches the action for a request.
+    /// Does what a request asks for.
     func answer(_ method: String, _ path: String) async -> Answer {
         guard method == "POST" else { return Answer(status: 405, text: "only POST") }
         let parts = path.split(separator: "/").map { String($0).removingPercentEncoding ?? "" }
-        let handle: DispatchHandle
-        if parts.count == 3, parts[0] == "deliveries", let amount = Int(parts[2]) {
-            handle = scope.run {
-                ModelStore<Stock>.actions.dispatch(.deliver(item: parts[1], amount: amount))
+        do {
+            let receipt: Receipt?
+            if parts.count == 3, parts[0] == "deliveries", let amount = Int(parts[2]) {
+                receipt = try await shop.deliver(parts[1], amount)
+            } else if parts.count == 4, parts[0] == "orders", let amount = Int(parts[3]) {
+                receipt = try await shop.take(Order(item: parts[2], amount: amount), id: parts[1])
+            } else {
+                return Answer(
+                    status: 404, text: "POST /deliveries/ITEM/AMOUNT or /orders/ID/ITEM/AMOUNT")
             }
-        } else if parts.count == 4, parts[0] == "orders", let amount = Int(parts[3]) {
-            handle = scope.run {
-                ModelStore<Orders>.actions.dispatch(
-                    .place(id: parts[1], item: parts[2], amount: amount))
-            }
-        } else {
             return Answer(
-                status: 404, text: "POST /deliveries/ITEM/AMOUNT or /orders/ID/ITEM/AMOUNT")
-        }
-        do throws(DispatchError) {
-            let receipt = try await handle.effect(within: Self.patience)
-            return Answer(status: 200, text: "entry \(receipt.sequence)")
+                status: 200, text: receipt.map { "entry \($0.sequence)" } ?? "taken before")
         } catch {
-            let status: UInt32 =
-                switch (error.code, error.receipt) {
-                case (.refused, _): 409
-                // It is in the log, and nobody has said yet what it did.
-                case (_, .some): 202
-                // It may be in the log, so asking again may do it twice.
-                case (.outcomeUnknown, _), (.timedOut, _): 504
-                default: 503
-                }
-            return Answer(status: status, text: "\(error)")
+            return Answer(status: Self.status(of: error), text: "\(error)")
         }
     }
+
+    private static func status(of error: any Error) -> UInt32 {
+        if error is IDTaken { return 409 }
+        // Nothing was sent.
+        guard let error = error as? DispatchError else { return 503 }
+        return switch (error.code, error.receipt) {
+        case (.refused, _): 409
+        // It is in the log, and not applied here yet.
+        case (_, .some): 202
+        case (.outcomeUnknown, _), (.timedOut, _): 504
+        default: 503
+        }
+    }
+}
+
+/// Nobody can listen at the port.
+struct PortInUse: Error, CustomStringConvertible {
+    let port: UInt16
+
+    var description: String { "nobody can listen at port \(port); set PORT" }
 }
 
 /// Serves a front end over HTTP, by libmicrohttpd.
 final class HTTPServer {
     private let daemon: OpaquePointer
+    /// The port where it listens.
+    let port: UInt16
 
     /// The state of a request. The server's thread makes it, and a task completes it while the connection is
     /// suspended.
@@ -78,8 +79,11 @@ final class HTTPServer {
 
     /// Listens on a port of the loopback interface.
     ///
-    /// - Returns: nil if the port is in use.
-    init?(port: UInt16, _ frontEnd: FrontEnd) {
+    /// - Parameters:
+    ///   - port: The port; 0 for one that is free.
+    ///   - frontEnd: Answers the requests.
+    /// - Throws: ``PortInUse``.
+    init(port: UInt16, _ frontEnd: FrontEnd) throws(PortInUse) {
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
         address.sin_port = port.bigEndian
@@ -92,9 +96,10 @@ final class HTTPServer {
         }
         guard let daemon else {
             context.release()
-            return nil
+            throw PortInUse(port: port)
         }
         self.daemon = daemon
+        self.port = inventory_http_port(daemon)
     }
 
     /// Is called when the headers of a request have arrived, for each part of its body, and again when the connection

@@ -6,57 +6,48 @@ import Testing
 
 @Suite(.ownScope, .timeLimit(.minutes(5)))
 struct InventoryTests {
-    @Test func `nobody gets what is not there, and nobody gets it twice`() async {
+    @Test func `nobody gets what is not there`() async {
         let stock = TestStore(ModelStore(Stock())) { $0.state.snapshot.left["pen"] ?? 0 }
         await stock.send(.deliver(item: "pen", amount: 5)) { $0 = 5 }
-        await stock.send(.reserve(order: "a", item: "pen", amount: 3)) { $0 = 2 }
-        await stock.send(.reserve(order: "a", item: "pen", amount: 3))
-        await stock.send(.reserve(order: "b", item: "pen", amount: 3), failing: .refused) { error in
+        await stock.send(.take(item: "pen", amount: 3)) { $0 = 2 }
+        await stock.send(.take(item: "pen", amount: 3), failing: .refused) { error in
             #expect(error.reason as? StockRefusal == .outOfStock("pen", left: 2))
         }
         await stock.finish()
     }
 
-    @Test func `orders are filled once, by however many workers`() async throws {
-        let (stock, orders) = (ModelStore(Stock()), ModelStore(Orders()))
-        stock.dispatch(.deliver(item: "pen", amount: 5))
-        for id in ["a", "b", "c"] { orders.dispatch(.place(id: id, item: "pen", amount: 2)) }
-        try await withThrowingTaskGroup { group in
-            for _ in 0..<4 {
-                group.addTask { try await Fulfilment(stock, orders).fillOpen() }
-            }
-            try await group.waitForAll()
+    @Test func `an id belongs to one order`() async {
+        let (pen, two) = (Order(item: "pen", amount: 1), Order(item: "pen", amount: 2))
+        let orders = TestStore(ModelStore(Orders())) { $0.state.snapshot.orders }
+        await orders.send(.record(id: "a", order: pen)) { $0 = ["a": pen] }
+        await orders.send(.record(id: "a", order: two), failing: .refused) { error in
+            #expect(error.reason as? IDTaken == IDTaken(id: "a"))
         }
-        #expect(orders.open.isEmpty)
-        #expect(orders.orders.values.filter { $0.status == .confirmed }.count == 2)
-        #expect(stock.left["pen"] == 1 && stock.reserved.count == 2)
+        await orders.finish()
     }
 
     @Test func `the states are deterministic`() async {
         await DeterminismChecker(Stock.self).check { random in
-            Bool.random(using: &random)
-                ? .deliver(item: "pen", amount: .random(in: 0...9, using: &random))
-                : .reserve(
-                    order: "\(Int.random(in: 0...99, using: &random))", item: "pen",
-                    amount: .random(in: 0...9, using: &random))
+            let amount = Int.random(in: 0...9, using: &random)
+            return Bool.random(using: &random)
+                ? .deliver(item: "pen", amount: amount) : .take(item: "pen", amount: amount)
         }
         await DeterminismChecker(Orders.self).check { random in
-            let id = "\(Int.random(in: 0...9, using: &random))"
-            return switch Int.random(in: 0...2, using: &random) {
-            case 0: .place(id: id, item: "pen", amount: 1)
-            case 1: .confirm(id: id)
-            default: .reject(id: id, why: "none left")
-            }
+            .record(
+                id: "\(Int.random(in: 0...99, using: &random))",
+                order: Order(item: "pen", amount: 1))
         }
     }
 
     @Test(arguments: UInt64(1)...5)
     func `every process has the same stock, whatever breaks`(seed: UInt64) {
-        let stock = SimulatedState.model(Stock.self) { random in
-            random.chance(0.5)
-                ? .deliver(item: "pen", amount: random.int(in: 1...9))
-                : .reserve(
-                    order: "\(random.int(in: 0...999))", item: "pen", amount: random.int(in: 1...9))
+        let stock = SimulatedState.model(
+            Stock.self,
+            invariant: { $0.left.values.allSatisfy { $0 >= 0 } ? nil : "oversold: \($0.left)" }
+        ) { random, _ in
+            let amount = random.int(in: 1...9)
+            return random.chance(0.5)
+                ? .deliver(item: "pen", amount: amount) : .take(item: "pen", amount: amount)
         }
         let report = Simulation(seed: seed, states: [stock]).run()
         #expect(report.violation == nil, "\(report)")
