@@ -22,6 +22,6 @@ struct PlantedBug: Sendable, CustomTestStringConvertible {
     var testDescription: String { "rule \(rule): \(name)" }
 
     static let all: [PlantedBug] =
-        sequencer + conditions + sessions + feed + history + shells + stores + effects
+        sequencer + conditions + requests + sessions + feed + history + shells + stores + effects
         + standbys + upgrades
 }

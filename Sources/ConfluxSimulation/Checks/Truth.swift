@@ -36,7 +36,7 @@ final class Truth {
 
     // MARK: The log
 
-    func appended(_ logged: LoggedCommit, at now: Duration?) throws(Violation) {
+    func appended(_ logged: LoggedCommit, at now: Duration? = nil) throws(Violation) {
         try branch.append(logged, at: now) { records[$1] }
     }
 

@@ -47,10 +47,10 @@ extension PlantedBug {
         PlantedBug(
             name: "a condition of a lost history holds", rule: 24, file: file,
             original: """
-                } else if term.agreement(with: mark) < condition.sequence {
+                } else if hasLost(condition) {
                 """,
             planted: """
-                } else if !PLANTED, term.agreement(with: mark) < condition.sequence {
+                } else if !PLANTED, hasLost(condition) {
                 """, fault: "restoreCopy", world: "mixed"),
         PlantedBug(
             name: "a condition is compared before deduplication", rule: 24,

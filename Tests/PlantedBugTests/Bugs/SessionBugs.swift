@@ -38,11 +38,11 @@ extension PlantedBug {
             name: "said to be forgotten before the log has it", rule: 8,
             file: folder + "SequencerMachine+Session.swift",
             original: """
-                            .forgotten(incarnation), then: .forgotten(incarnation))
+                        leases.end(claimsOf: incarnation, at: entry)
                         sessions.end(incarnation)
                 """,
             planted: """
-                            .forgotten(incarnation), then: .forgotten(incarnation))
+                        leases.end(claimsOf: incarnation, at: entry)
                         if PLANTED { sessions.remove(incarnation) }
                         sessions.end(incarnation)
                 """),

@@ -48,6 +48,7 @@ extension BatchTarget {
     /// The row of a batch that is taken only while the lease of a claim is held.
     ///
     /// - Parameter claim: The number and the epoch of the claim.
+    /// - Returns: The row.
     public static func lease(_ claim: StoreVersion) -> BatchTarget {
         BatchTarget(
             target: .leases, life: claim.sequence, schemaVersion: 1, coding: .compact,
