@@ -16,10 +16,9 @@ extension SimulatedCluster {
         }
         let last = sequencer.machine.last
         if last != disk.last { return "the sequencer is at \(last), the log at \(disk.last)" }
-        let late = truth.branch.requests.overdue(
-            at: sequencer.clock.reading(at: now), in: sequencer.machine.epoch
-        ) { name in
-            truth.branch.presentLife(name)?.isFrozen ?? false
+        let timestamp = truth.branch.commits.last?.commit.timestamp ?? Timestamp(0)
+        let late = truth.branch.requests.overdue(at: timestamp) {
+            truth.branch.presentLife($0)?.isFrozen ?? false
         }
         if let late { return "timer \(late) has not fired" }
         for slot in 0..<plan.slots {

@@ -11,6 +11,8 @@ struct RequestTruth {
         var lives: [SequenceNumber]
         /// The term of the entry that set it, and when that was by the clock of the term; nil if that is not known.
         var begun: (epoch: Epoch, time: Duration)?
+        /// When it fires first, by the log's time.
+        var due: Timestamp
         var firings = 0
     }
 
@@ -61,8 +63,15 @@ struct RequestTruth {
                 guard case .store(let name) = row.target else { return .zero }
                 return row.life == .zero ? life(name) ?? .zero : row.life
             }
+            let due =
+                switch order.due {
+                case .after(let delay): place.commit.timestamp + delay
+                case .at(let time): time
+                }
             timers.append(
-                Timer(number: place.sequence, order: order, lives: lives, begun: place.moment))
+                Timer(
+                    number: place.sequence, order: order, lives: lives, begun: place.moment,
+                    due: due))
         case .cancel(let key):
             guard
                 let index = timers.firstIndex(where: {
@@ -134,18 +143,13 @@ struct RequestTruth {
         }
     }
 
-    /// A timer that should have fired by now, in the term in which it was set.
-    func overdue(
-        at now: Duration, in epoch: Epoch, isFrozen: (StoreName) -> Bool
-    ) -> SequenceNumber? {
+    /// A timer that should have fired at the log's present time.
+    func overdue(at timestamp: Timestamp, isFrozen: (StoreName) -> Bool) -> SequenceNumber? {
         timers.first { timer in
-            guard case .after(let delay) = timer.order.due, timer.firings == 0,
-                let begun = timer.begun, begun.epoch == epoch
-            else { return false }
             let isHeld = timer.order.actions.targets.contains {
                 if case .store(let name) = $0.target { isFrozen(name) } else { false }
             }
-            return !isHeld && begun.time + delay + .seconds(3) < now
+            return timer.firings == 0 && !isHeld && timer.due + .seconds(3) < timestamp
         }?.number
     }
 
