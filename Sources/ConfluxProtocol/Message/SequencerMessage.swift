@@ -235,6 +235,8 @@ public enum RejectionCode: UInt16, Sendable, Hashable, CaseIterable {
     case noSuchTimer = 16
     /// The lease under which it was dispatched is not held (rule 30).
     case leaseLost = 17
+    /// Another session has locked the store for longer than actions wait (rule 30).
+    case locked = 18
 }
 
 /// Actions of one node that are not, and will not be, in the log.

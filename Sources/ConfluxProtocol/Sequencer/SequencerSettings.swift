@@ -62,6 +62,8 @@ public struct SequencerSettings: Sendable, Hashable {
     public var beatInterval: Duration = .milliseconds(100)
     /// A node that has been silent for this long has left.
     public var silenceMax: Duration = .seconds(10)
+    /// How long an action waits for a lock on its store, and its node's later actions with it, before it is rejected.
+    public var lockPatience: Duration = .seconds(10)
     /// For this long after a term has begun, hellos and messages for sessions that are gone do
     /// not count as useless: nodes still speak to the term before, and all of them say hello
     /// (rule 45).

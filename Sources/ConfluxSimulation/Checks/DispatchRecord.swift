@@ -41,6 +41,8 @@ final class DispatchRecord {
     var lease: StoreVersion?
     /// Whether it claims a lease.
     var isClaim = false
+    /// Whether the lease is a lock.
+    var isLock = false
     /// Whether it cancels a timer.
     var isCancellation = false
     /// The outcome that its process was told.

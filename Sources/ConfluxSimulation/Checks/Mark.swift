@@ -55,7 +55,7 @@ public enum Mark: String, Sendable, Hashable, CaseIterable {
 
     // Timers and leases (rules 26 and 30)
     case timerSet, timerCancelled, timerCancelledLate, timerEnded
-    case leaseHeld, leaseUsed, leaseLost
+    case leaseHeld, leaseUsed, leaseLost, storeLocked
 
     // The feed and catching up (rules 4, 5, 6)
     case holeFetched, catchUpFetched, lateStoreAttached, bufferDropped, deliveryFull

@@ -168,13 +168,13 @@ final class StoreHistory {
     /// The first entry, record or digest point that an opener needs and that is not kept aside.
     ///
     /// - Parameters:
-    ///   - base: The number of the snapshot with which it begins. Without an entry after it, no point matters.
+    ///   - base: The number of the snapshot with which it begins. Only points behind the first entry after it matter.
     ///   - kept: Everything up to this number is kept aside.
     /// - Returns: Its number; nil if there is none.
     func firstNeed(after base: SequenceNumber, aside kept: SequenceNumber) -> SequenceNumber? {
-        guard firstNeed(behind: base) != nil else { return nil }
+        guard let first = firstNeed(behind: base) else { return nil }
         let kept = max(base, kept)
-        let point = points.first { $0 > kept }
+        let point = points.first { $0 > max(first, kept) }
         return [firstNeed(behind: kept), point].compactMap { $0 }.min()
     }
 

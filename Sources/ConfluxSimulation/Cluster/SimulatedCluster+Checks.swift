@@ -212,12 +212,13 @@ extension SimulatedCluster {
                 } else if record.condition != nil {
                     marks.hit(.conditionHeld)
                 }
-                if record.isClaim { claimed(receipt) }
+                if record.isClaim { claimed(receipt, isLock: record.isLock) }
                 if record.isCancellation { marks.hit(.timerCancelled) }
                 if record.lease != nil { marks.hit(.leaseUsed) }
                 try checkApplied(receipt, of: record, node)
             case .failed(let error):
                 if record.isCancellation { marks.hit(.timerCancelledLate) }
+                if (error.reason as? RejectionReason)?.code == .locked { marks.hit(.storeLocked) }
                 if error.code == .leaseLost, record.lease != nil { marks.hit(.leaseLost) }
                 if let receipt = error.receipt {
                     marks.hit(error.code == .effectUnknown ? .effectUnknown : .refused)

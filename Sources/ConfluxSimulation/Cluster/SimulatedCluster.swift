@@ -81,6 +81,8 @@ final class SimulatedCluster {
     private var nextNumber: UInt64 = 1
     /// Claims for leases that processes have receipts of, and the questions about them.
     var claims: [StoreVersion] = []
+    /// Those that lock a store, and that nobody has released.
+    var locks: [StoreVersion] = []
     var claimQuestions: [UInt64: StoreVersion] = [:]
     private var nextProcess = 1
 

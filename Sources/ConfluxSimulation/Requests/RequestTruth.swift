@@ -20,6 +20,7 @@ struct RequestTruth {
         var number: SequenceNumber
         var session: Incarnation
         var epoch: Epoch
+        var locks: Bool
     }
 
     private var timers: [Timer] = []
@@ -147,7 +148,8 @@ struct RequestTruth {
     func overdue(at timestamp: Timestamp, isFrozen: (StoreName) -> Bool) -> SequenceNumber? {
         timers.first { timer in
             let isHeld = timer.order.actions.targets.contains {
-                if case .store(let name) = $0.target { isFrozen(name) } else { false }
+                guard case .store(let name) = $0.target else { return false }
+                return isFrozen(name) || lines[name]?.first?.locks == true
             }
             return timer.firings == 0 && !isHeld && timer.due + .seconds(3) < timestamp
         }?.number
@@ -160,9 +162,11 @@ struct RequestTruth {
         _ payload: Bytes, at place: Place, of session: Incarnation
     ) throws(Violation) {
         switch try? LeaseRequest(payload: payload) {
-        case .claim(let name)?:
+        case .claim(let name, let locks)?:
             lines[name, default: []].append(
-                Claim(number: place.sequence, session: session, epoch: place.commit.epoch))
+                Claim(
+                    number: place.sequence, session: session, epoch: place.commit.epoch,
+                    locks: locks))
         case .release(let claim)?:
             for name in lines.keys {
                 lines[name]?.removeAll { $0.number == claim.sequence }
@@ -175,6 +179,20 @@ struct RequestTruth {
     /// A session is not present any more.
     mutating func left(_ session: Incarnation) {
         for name in lines.keys { lines[name]?.removeAll { $0.session == session } }
+    }
+
+    /// Checks that no lock of another session keeps an entry out.
+    func checkLocks(
+        on target: Target, at place: Place, of session: Incarnation, under claim: StoreVersion?
+    ) throws(Violation) {
+        for (name, line) in lines where target.concerns(name) {
+            guard let first = line.first, first.locks, first.session != session,
+                first.number != claim?.sequence
+            else { continue }
+            throw Violation(
+                promise: "P13",
+                message: "\(place.sequence) is for \(name), which \(first.session) has locked")
+        }
     }
 
     /// Whether a claim holds its lease.

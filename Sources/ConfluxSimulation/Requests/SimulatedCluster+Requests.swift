@@ -14,10 +14,14 @@ extension SimulatedCluster {
             let key = TimerKey(target: .store(store.name), name: random.pick(["a", "b"]))
             note(node.outbox.submit(.cancel(key), mayWait: false), node).isCancellation = true
         case 3:
-            let name = random.pick(["till/1", "till/2"]).leaseName
-            note(node.outbox.submit(.claim(name)), node).isClaim = true
+            // A lock that nobody releases holds up everybody.
+            let locks = isHostile && random.chance(0.3)
+            let name = locks ? store.name : random.pick(["till/1", "till/2"]).leaseName
+            let record = note(node.outbox.submit(.claim(name, locks: locks)), node)
+            record.isClaim = true
+            record.isLock = locks
         case 4:
-            guard let claim = pickClaim() else { return }
+            guard let claim = locks.popLast() ?? pickClaim() else { return }
             note(node.outbox.submit(.release(claim)), node)
         case 5:
             guard let claim = pickClaim() else { return }
@@ -75,8 +79,10 @@ extension SimulatedCluster {
     private func pickClaim() -> StoreVersion? { claims.isEmpty ? nil : random.pick(claims) }
 
     /// A process has the receipt of its claim.
-    func claimed(_ receipt: Receipt) {
-        claims.append(StoreVersion(sequence: receipt.sequence, epoch: receipt.epoch))
+    func claimed(_ receipt: Receipt, isLock: Bool) {
+        let claim = StoreVersion(sequence: receipt.sequence, epoch: receipt.epoch)
+        claims.append(claim)
+        if isLock { locks.append(claim) }
         if claims.count > 8 { claims.removeFirst() }
     }
 

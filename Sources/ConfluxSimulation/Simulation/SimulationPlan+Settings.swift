@@ -16,6 +16,7 @@ extension SimulationPlan {
         settings.windowBytes = settings.batchBytesMax
         settings.commitBytesMax = settings.windowBytes + 4_096
         settings.silenceMax = .seconds(4)
+        settings.lockPatience = .milliseconds(500)
         // A migration takes some messages to and fro, and a snapshot takes more.
         settings.migrationPatience = max(
             migrationPatience, max(latency.upperBound, logLatency.upperBound) * 24)

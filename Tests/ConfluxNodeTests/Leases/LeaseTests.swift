@@ -160,6 +160,30 @@ struct LeaseTests {
         }
     }
 
+    @Test func `while a node has locked a store, another one's actions wait`() async throws {
+        try await withWorld { world in
+            let (one, other) = (try await world.node(), try await world.node())
+            let third = try await world.node()
+            let mine = try await one.store(Stock.self)
+            let theirs = try await other.store(Stock.self)
+            let lock = try await one.lock(mine)
+            let events = other.events
+            let handle = theirs.dispatch(.double)
+            _ = try await first(of: events) { if case .heldUp = $0 { true } else { false } }
+            try await mine.dispatch(.add(1)).receipt()
+            try await third.actions(of: Stock.self).dispatch(.add(2), under: lock).receipt()
+            try await lock.release()
+            _ = try await withDeadline { try await handle.receipt() }
+            #expect(theirs.value.left == 6)
+            let local = Store(Stock())
+            let error = await #expect(throws: DispatchError.self) { try await one.lock(local) }
+            #expect(error?.code == .rejected)
+            await third.close()
+            await one.close()
+            await other.close()
+        }
+    }
+
     @Test func `a transaction that requires a lease is taken only while it is held`() async throws {
         try await withWorld { world in
             let node = try await world.node()
@@ -188,9 +212,15 @@ private struct Stock: Model {
     static let name = "lease-stock"
     var left = 0
 
-    enum Action: Codable, Sendable { case add(Int) }
+    enum Action: Codable, Sendable {
+        case add(Int)
+        case double
+    }
 
     mutating func apply(_ action: Action, _ context: ActionContext) {
-        if case .add(let count) = action { left += count }
+        switch action {
+        case .add(let count): left += count
+        case .double: left *= 2
+        }
     }
 }

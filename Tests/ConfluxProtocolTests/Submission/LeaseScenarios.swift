@@ -69,8 +69,8 @@ struct LeaseScenarios {
 
     @Test func `a lease is held by one claim at a time, in the order of the claims`() throws {
         var cluster = Cluster.twoNodes()
-        submit(.claim(name), from: 1, in: &cluster)
-        submit(.claim(name), from: 2, in: &cluster)
+        submit(.claim(name, locks: false), from: 1, in: &cluster)
+        submit(.claim(name, locks: false), from: 2, in: &cluster)
         let (first, second) = (
             try claim(1, of: 1, in: cluster), try claim(1, of: 2, in: cluster)
         )
@@ -100,8 +100,8 @@ struct LeaseScenarios {
         throws
     {
         var cluster = Cluster.twoNodes()
-        submit(.claim(name), from: 1, in: &cluster)
-        submit(.claim(name), from: 2, in: &cluster)
+        submit(.claim(name, locks: false), from: 1, in: &cluster)
+        submit(.claim(name, locks: false), from: 2, in: &cluster)
         let (first, second) = (
             try claim(1, of: 1, in: cluster), try claim(1, of: 2, in: cluster)
         )
@@ -122,8 +122,8 @@ struct LeaseScenarios {
 
     @Test func `a lease is told to be held only once the log has what gives it`() throws {
         var cluster = Cluster.twoNodes()
-        submit(.claim(name), from: 1, in: &cluster)
-        submit(.claim(name), from: 2, in: &cluster)
+        submit(.claim(name, locks: false), from: 1, in: &cluster)
+        submit(.claim(name, locks: false), from: 2, in: &cluster)
         let (first, second) = (
             try claim(1, of: 1, in: cluster), try claim(1, of: 2, in: cluster)
         )
@@ -143,7 +143,7 @@ struct LeaseScenarios {
 
     @Test func `a sequencer says that a lease is held only if the log confirms its term`() throws {
         var cluster = Cluster.twoNodes()
-        submit(.claim(name), from: 1, in: &cluster)
+        submit(.claim(name, locks: false), from: 1, in: &cluster)
         let first = try claim(1, of: 1, in: cluster)
         cluster.isConfirmSlow = true
         ask(first, number: 1, from: 1, in: &cluster)
@@ -160,8 +160,8 @@ struct LeaseScenarios {
 
     @Test func `leases outlive a restart of the sequencer, and are in its checkpoints`() throws {
         var cluster = Cluster.twoNodes()
-        submit(.claim(name), from: 1, in: &cluster)
-        submit(.claim(name), from: 2, in: &cluster)
+        submit(.claim(name, locks: false), from: 1, in: &cluster)
+        submit(.claim(name, locks: false), from: 2, in: &cluster)
         let first = try claim(1, of: 1, in: cluster)
         cluster.restartSequencer()
         cluster.pass(.seconds(5))
@@ -181,7 +181,7 @@ struct LeaseScenarios {
         var cluster = Cluster.twoNodes()
         cluster.restartSequencer()
         cluster.pass(.seconds(1))
-        submit(.claim(name), from: 1, in: &cluster)
+        submit(.claim(name, locks: false), from: 1, in: &cluster)
         let first = try claim(1, of: 1, in: cluster)
         let foreign = StoreVersion(sequence: first.sequence, epoch: Epoch(first.epoch.rawValue - 1))
         dispatch("a", under: foreign, from: 1, in: &cluster)
@@ -198,9 +198,9 @@ struct LeaseScenarios {
         cluster.principals[1] = Principal(
             name: Name("writer"),
             rights: Rights(patterns: [.dispatch: [StorePattern("list")!], .host: [.all]]))
-        submit(.claim(name), from: 1, in: &cluster)
+        submit(.claim(name, locks: false), from: 1, in: &cluster)
         #expect(rejection(1, of: 1, in: cluster) == .notAllowed)
-        submit(.claim(name), from: 2, in: &cluster)
+        submit(.claim(name, locks: false), from: 2, in: &cluster)
         submit(.release(try claim(1, of: 2, in: cluster)), from: 1, in: &cluster)
         #expect(rejection(2, of: 1, in: cluster) == .notAllowed)
         // A lease is needed as a whole, or not at all.
@@ -212,12 +212,74 @@ struct LeaseScenarios {
             table.add(
                 LeaseTable.Claim(
                     number: SequenceNumber(number), name: name, session: Incarnation(number % 9),
-                    owner: Name("writer")))
+                    owner: Name("writer"), locks: false))
         }
         #expect(!table.hasRoom(for: Name("writer")) && table.hasRoom(for: Name("other")))
         try table.checkInvariants()
         table.end(claimsOf: Incarnation(3), at: SequenceNumber(99_999))
         try table.checkInvariants()
         #expect(table.isHeld(SequenceNumber(1)))
+    }
+
+    @Test func `while a store is locked, others' actions wait, and are rejected in the end`() throws
+    {
+        var cluster = Cluster.twoNodes()
+        cluster.open("other", on: 2)
+        submit(.claim(StoreName("list")!, locks: true), from: 1, in: &cluster)
+        let lock = try claim(1, of: 1, in: cluster)
+        cluster.dispatch(["mine"], to: "list/shared", from: 1)
+        cluster.dispatch(["theirs"], to: "list/shared", from: 2)
+        cluster.dispatch(["x"], to: "other/shared", from: 2)
+        cluster.pass(.seconds(2))
+        #expect(cluster.nodes[2]?.texts(of: "list") == ["mine"])
+        #expect(cluster.nodes[2]?.texts(of: "other") == [])
+        #expect(
+            cluster.nodes[2]?.events.contains {
+                if case .heldUp(let message) = $0 {
+                    message.contains("locked by the node alpha")
+                } else {
+                    false
+                }
+            } == true)
+        submit(.release(lock), from: 1, in: &cluster)
+        cluster.pass(.seconds(1))
+        #expect(cluster.nodes[2]?.texts(of: "list") == ["mine", "theirs"])
+        #expect(cluster.nodes[2]?.texts(of: "other") == ["x"])
+        // This time, the lock lasts.
+        submit(.claim(StoreName("list")!, locks: true), from: 1, in: &cluster)
+        cluster.dispatch(["late"], to: "list/*", from: 2)
+        cluster.dispatch(["y"], to: "other/shared", from: 2)
+        cluster.pass(.seconds(12))
+        #expect(rejection(3, of: 2, in: cluster) == .locked)
+        #expect(cluster.nodes[2]?.texts(of: "other") == ["x", "y"])
+    }
+
+    @Test func `a lock lets pass what is sent under it, and keeps timers waiting`() throws {
+        var cluster = Cluster.twoNodes()
+        var actions = BatchBuilder()
+        actions.append(
+            target: BatchTarget(target: Target("list")!, schemaVersion: 1, coding: .json),
+            payload: Array("timer".utf8))
+        let order = TimerOrder(
+            key: nil, due: .after(.seconds(1)), interval: nil,
+            actions: actions.finish(firstCounter: 1, settled: 0))
+        var builder = BatchBuilder()
+        builder.append(
+            target: BatchTarget(target: .timers, schemaVersion: 1, coding: .compact),
+            payload: TimerRequest.set(order).payload)
+        cluster.dispatch(&builder, from: 2, isAtomic: true)
+        submit(.claim(StoreName("list")!, locks: true), from: 1, in: &cluster)
+        let lock = try claim(1, of: 1, in: cluster)
+        dispatch("a", under: lock, from: 2, in: &cluster)
+        cluster.pass(.seconds(3))
+        #expect(cluster.nodes[1]?.texts(of: "list") == ["a"])
+        submit(.release(lock), from: 1, in: &cluster)
+        cluster.pass(.seconds(1))
+        #expect(cluster.nodes[1]?.texts(of: "list") == ["a", "timer"])
+        // Who may only dispatch may not make hosts wait.
+        cluster.principals[2] = Principal(
+            name: Name("writer"), rights: Rights(patterns: [.dispatch: [.all]]))
+        submit(.claim(StoreName("list")!, locks: true), from: 2, in: &cluster)
+        #expect(rejection(3, of: 2, in: cluster) == .notAllowed)
     }
 }

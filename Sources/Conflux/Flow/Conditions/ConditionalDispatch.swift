@@ -133,7 +133,7 @@ extension StoreCore {
 
 extension DispatchError {
     /// A condition on a store that no log orders, or a timer for it.
-    static func notReplicated<S: State>(_ state: S.Type) -> DispatchError {
+    package static func notReplicated<S: State>(_ state: S.Type) -> DispatchError {
         DispatchError(
             code: .rejected,
             message: """

@@ -10,7 +10,10 @@ extension Target {
 public enum LeaseRequest: Sendable, Equatable {
     /// The session claims a lease, and waits for its turn. The number of the entry is the claim's: the token of the lease
     /// once it is held.
-    case claim(StoreName)
+    ///
+    /// If `locks` is true, the lease is a lock on the store of that name: while it is held, others' actions for the store
+    /// wait, and are rejected in the end.
+    case claim(StoreName, locks: Bool)
     /// A claim ends, whether or not its lease is held.
     ///
     /// The version is the number and the epoch of its entry. Without an epoch, that of the present term is meant.
@@ -39,11 +42,15 @@ public struct LeaseStatus: Sendable, Hashable {
     public var node: Name?
     /// Whether the lease is held. If not, the claim waits.
     public var isHeld: Bool
+    /// Whether it is a lock on the store of that name.
+    public var locks: Bool
 
     /// Makes a status.
     public init(
-        number: SequenceNumber, name: StoreName, session: Incarnation, node: Name?, isHeld: Bool
+        number: SequenceNumber, name: StoreName, session: Incarnation, node: Name?, isHeld: Bool,
+        locks: Bool
     ) {
+        self.locks = locks
         self.number = number
         self.name = name
         self.session = session

@@ -11,10 +11,15 @@ extension SequencerMachine {
             firstCounter: batch.firstCounter, settled: batch.settled, kind: batch.kind,
             count: batch.count)
         let isPaced = batch.isVoid || pace.allows(principal, at: now)
-        let heldUp = batch.isVoid ? nil : storeHoldingUp(batch)
         submit(
             outline, bytes: batch.isVoid ? 0 : batch.encoded.count, by: incarnation, on: connection,
-            as: principal, isPaced: isPaced, heldUp: heldUp, at: now, into: &effects,
+            as: principal, isPaced: isPaced,
+            heldUp: {
+                batch.isVoid
+                    ? nil
+                    : $0.storeHoldingUp(batch).flatMap($0.words(holdingUp:))
+                        ?? $0.lockHoldingUp(batch, of: incarnation, at: now)
+            }, at: now, into: &effects,
             judging: {
                 if !batch.isVoid { $0.pace.count(batch.count, of: principal, at: now) }
                 $0.admit(batch, by: incarnation, as: principal)
@@ -26,7 +31,7 @@ extension SequencerMachine {
     mutating func submit(
         _ batch: BatchOutline, bytes: Int, by incarnation: Incarnation,
         on connection: ConnectionID, as principal: Principal, isPaced: Bool,
-        heldUp: StoreName? = nil, at now: Duration,
+        heldUp whatHoldsUp: (inout SequencerMachine) -> String? = { _ in nil }, at now: Duration,
         into effects: inout [SequencerEffect],
         judging judge: (inout SequencerMachine) -> Void
     ) {
@@ -60,6 +65,8 @@ extension SequencerMachine {
             discard(expecting: expected, .gap, connection, into: &effects)
             return
         }
+        // Only the batch whose turn it is waits for anything.
+        let heldUp = whatHoldsUp(&self)
         // A batch that can never fit is rejected, so that it does not block the batches after it.
         let isOversized = bytes > Int(settings.windowBytes)
         let admittedBytes = isOversized ? 0 : bytes
@@ -73,7 +80,8 @@ extension SequencerMachine {
         else {
             if !isPaced { waste(.surplus, by: principal, at: now, into: &effects) }
             discard(
-                expecting: expected, .full, because: words(holdingUp: heldUp), connection,
+                expecting: expected, .full, because: heldUp ?? words(holdingUp: nil),
+                connection,
                 into: &effects)
             return
         }
@@ -129,6 +137,9 @@ extension SequencerMachine {
         var faults: [Fault?] = []
         for (index, row) in batch.targets.enumerated() {
             faults.append(fault(of: row, hasEntries: index < entryRows, for: principal))
+        }
+        for (index, row) in batch.targets[..<entryRows].enumerated() where faults[index] == nil {
+            faults[index] = lock(on: row.target, for: batch, of: incarnation).map(fault(of:))
         }
         let payloadBytesMax = min(
             limits.payloadBytesMax, Int(principal.rights.payloadBytesMax ?? .max))

@@ -20,6 +20,8 @@ struct LeaseTable: Sendable, Equatable {
         let session: Incarnation
         /// The name of the session's key; nil if there were no keys.
         let owner: Name?
+        /// Whether it locks the store of that name.
+        let locks: Bool
     }
 
     /// The most claims, which the keys share.
@@ -32,8 +34,27 @@ struct LeaseTable: Sendable, Equatable {
     /// The claims that stand otherwise since an entry that is not in the log yet.
     private var undecided: [SequenceNumber: SequenceNumber] = [:]
     private(set) var counts = Shares<Name>()
+    /// The claims that lock, or will.
+    private var locks: Set<SequenceNumber> = []
 
     subscript(number: SequenceNumber) -> Claim? { claims[number] }
+
+    /// Whether there is any lock, held or waiting.
+    var hasLocks: Bool { !locks.isEmpty }
+
+    /// The lock that is held on a store which a target concerns; nil if there is none, or the actions pass it.
+    ///
+    /// - Parameters:
+    ///   - target: What the actions are for.
+    ///   - session: Who sends them. The session that has the lock passes it.
+    ///   - claims: The claims under which they are sent.
+    func lock(
+        on target: Target, for session: Incarnation, under claims: [SequenceNumber]
+    ) -> Claim? {
+        locks.sorted().lazy.filter(isHeld).compactMap { self[$0] }.first {
+            target.concerns($0.name) && $0.session != session && !claims.contains($0.number)
+        }
+    }
 
     /// Whether an owner may have another claim.
     func hasRoom(for owner: Name?) -> Bool { counts.hasRoom(for: owner, of: Self.countMax) }
@@ -76,6 +97,7 @@ struct LeaseTable: Sendable, Equatable {
         claims[claim.number] = claim
         lines[claim.name, default: []].append(claim.number)
         bySession[claim.session, default: []].insert(claim.number)
+        if claim.locks { locks.insert(claim.number) }
         counts.add(of: claim.owner)
     }
 
@@ -97,6 +119,7 @@ struct LeaseTable: Sendable, Equatable {
         for number in numbers {
             guard let claim = claims.removeValue(forKey: number) else { continue }
             undecided[number] = entry
+            locks.remove(number)
             names.insert(claim.name)
             counts.remove(of: claim.owner)
         }
@@ -124,6 +147,9 @@ struct LeaseTable: Sendable, Equatable {
         try hold(
             bySession.values.reduce(0) { $0 + $1.count } == claims.count,
             "the sessions have other claims than the table")
+        try hold(
+            locks == Set(claims.values.filter(\.locks).map(\.number)),
+            "the locks are others than those of the table")
         try hold(counts.total == claims.count, "\(claims.count) claims, not \(counts.total)")
     }
 }

@@ -9,10 +9,13 @@ extension SequencerMachine {
         of request: LeaseRequest, by session: Incarnation, as principal: Principal
     ) -> Fault? {
         switch request {
-        case .claim(let name):
-            guard principal.rights.allow(.dispatch, .store(name)) else {
+        case .claim(let name, let locks):
+            // A lock makes others wait who have a right to dispatch.
+            let permission = locks ? Rights.Permission.host : .dispatch
+            guard principal.rights.allow(permission, .store(name)) else {
                 return Fault(
-                    code: .notAllowed, message: principal.denial(of: .dispatch, Target.store(name)))
+                    code: .notAllowed, message: principal.denial(of: permission, Target.store(name))
+                )
             }
             guard leases.hasRoom(for: principal.name) else {
                 let text =
@@ -47,6 +50,38 @@ extension SequencerMachine {
             ? "the lease is not held yet: its claim waits for its turn"
             : "the lease is lost: it was released, or the sequencer heard nothing of its session for too long"
         return Fault(code: .leaseLost, message: text)
+    }
+
+    // MARK: Locks
+
+    /// The lock that keeps out entries of a batch for a target; nil if there is none.
+    func lock(on target: Target, for batch: Batch, of session: Incarnation) -> LeaseTable.Claim? {
+        guard leases.hasLocks else { return nil }
+        return leases.lock(on: target, for: session, under: batch.claims)
+    }
+
+    /// Why an entry can't be admitted, or waits, while a lock is held.
+    func fault(of lock: LeaseTable.Claim) -> Fault {
+        let holder =
+            sessions[lock.session]?.name.map { "the node \($0)" } ?? "session \(lock.session)"
+        return Fault(
+            code: .locked, message: "\(lock.name) is locked by \(holder) with claim \(lock.number)")
+    }
+
+    /// Whether a batch waits for a lock. It waits for a while, so that a lock which is held for long holds up none of
+    /// its node's other actions for ever.
+    ///
+    /// - Returns: The words for that; nil if it does not wait, or its node has waited for too long and it is judged now.
+    mutating func lockHoldingUp(
+        _ batch: Batch, of session: Incarnation, at now: Duration
+    ) -> String? {
+        guard leases.hasLocks else { return nil }
+        for row in batch.targets[..<batch.entryRows] {
+            guard let lock = lock(on: row.target, for: batch, of: session) else { continue }
+            let since = sessions.wait(session, forLock: lock.number, at: now)
+            return now - since < settings.lockPatience ? fault(of: lock).message : nil
+        }
+        return nil
     }
 
     // MARK: Questions
@@ -96,9 +131,15 @@ extension SequencerMachine {
         return all.sorted { $0.number < $1.number }.prefix(Self.leasesListedMax).map {
             LeaseStatus(
                 number: $0.number, name: $0.name, session: $0.session,
-                node: sessions[$0.session]?.name, isHeld: leases.isHeld($0.number))
+                node: sessions[$0.session]?.name, isHeld: leases.isHeld($0.number),
+                locks: $0.locks)
         }
     }
+}
+
+extension Batch {
+    /// The claims under which it is sent.
+    var claims: [SequenceNumber] { targets.filter { $0.target == .leases }.map(\.life) }
 }
 
 extension LeaseTable {
@@ -107,8 +148,8 @@ extension LeaseTable {
         _ request: LeaseRequest, at entry: SequenceNumber, of session: Incarnation, by owner: Name?
     ) {
         switch request {
-        case .claim(let name):
-            add(Claim(number: entry, name: name, session: session, owner: owner))
+        case .claim(let name, let locks):
+            add(Claim(number: entry, name: name, session: session, owner: owner, locks: locks))
         case .release(let claim): end(claim.sequence, at: entry)
         }
     }

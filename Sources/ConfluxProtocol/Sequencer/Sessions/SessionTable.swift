@@ -2,6 +2,11 @@ import ConfluxVocabulary
 
 /// What the sequencer remembers of one origin.
 struct Session: Sendable, Equatable {
+    fileprivate struct LockWait: Sendable, Equatable {
+        var claim: SequenceNumber
+        var since: Duration
+    }
+
     /// Whether its node is present.
     enum Presence: UInt8, Sendable, CaseIterable {
         /// The node was heard in this term; or it was present when the term began, and has not
@@ -46,6 +51,8 @@ struct Session: Sendable, Equatable {
     fileprivate(set) var isCutOff = false
     /// The number of the last hello that took it up in this term; 0 if none did.
     var greeting: UInt64 = 0
+    /// The lock for which a batch of it has waited last, and since when.
+    fileprivate var lock: LockWait?
     /// The number up to which its replicas have applied.
     var applied = SequenceNumber.zero
 
@@ -299,6 +306,19 @@ struct SessionTable: Sendable, Equatable {
     mutating func advance(_ incarnation: Incarnation, to applied: SequenceNumber) {
         guard let known = sessions[incarnation]?.applied else { return }
         sessions[incarnation]?.applied = max(known, applied)
+    }
+
+    // MARK: Locks
+
+    /// A batch of the session waits for a lock.
+    ///
+    /// - Returns: Since when batches of it have waited for that lock.
+    mutating func wait(
+        _ incarnation: Incarnation, forLock claim: SequenceNumber, at now: Duration
+    ) -> Duration {
+        if let lock = sessions[incarnation]?.lock, lock.claim == claim { return lock.since }
+        sessions[incarnation]?.lock = Session.LockWait(claim: claim, since: now)
+        return now
     }
 
     // MARK: Forgetting

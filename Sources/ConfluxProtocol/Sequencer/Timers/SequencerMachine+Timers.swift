@@ -124,7 +124,9 @@ extension SequencerMachine {
             effects.append(.note(.timerEnded(timer.number, fault.message)))
             return
         }
-        guard storeHoldingUp(batch) == nil, !isLogNearlyFull, fitsCommit(bytes: batch.encoded.count)
+        guard storeHoldingUp(batch) == nil,
+            batch.targets.allSatisfy({ leases.lock(on: $0.target, for: .none, under: []) == nil }),
+            !isLogNearlyFull, fitsCommit(bytes: batch.encoded.count)
         else {
             timerSchedule.set(timer.number, after: settings.beatInterval, at: now)
             return

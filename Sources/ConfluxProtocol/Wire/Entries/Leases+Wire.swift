@@ -2,7 +2,8 @@ import ConfluxVocabulary
 
 // The payloads of entries for the target "event:conflux.leases".
 //
-//     lease-request = %x01 store-name / %x02 sequence epoch
+//     lease-request = %x01 store-name locks / %x02 sequence epoch
+//     locks         = boolean
 //     lease-state   = %x01 duration / %x02 / %x03
 
 extension LeaseRequest: WireField {
@@ -28,7 +29,7 @@ extension LeaseRequest: WireField {
         let at = reader.offset
         self =
             switch try reader.fixed(UInt8.self, "a lease's request") {
-            case 1: .claim(try reader.read())
+            case 1: .claim(try reader.read(), locks: try reader.read("whether a lease is a lock"))
             case 2: .release(try reader.read())
             default: throw .malformed(at: at, expected: "a lease's request")
             }
@@ -36,7 +37,7 @@ extension LeaseRequest: WireField {
 
     func write(to writer: inout FrameWriter) {
         switch self {
-        case .claim(let name): writer.alternative(1, name)
+        case .claim(let name, let locks): writer.alternative(1, name, locks)
         case .release(let claim): writer.alternative(2, claim)
         }
     }
@@ -70,7 +71,8 @@ extension LeaseStatus: WireRecord {
             name: try coder.field(value?.name),
             session: try coder.field(value?.session, "an incarnation"),
             node: try coder.optional(value?.node, "a node's name"),
-            isHeld: try coder.field(value?.isHeld, "whether a lease is held"))
+            isHeld: try coder.field(value?.isHeld, "whether a lease is held"),
+            locks: try coder.field(value?.locks, "whether a lease is a lock"))
     }
 }
 
@@ -81,6 +83,7 @@ extension LeaseTable.Claim: WireRecord {
             number: try coder.positive(value?.number, "the number of a claim"),
             name: try coder.field(value?.name),
             session: try coder.field(value?.session, "an incarnation"),
-            owner: try coder.optional(value?.owner, "a key's name"))
+            owner: try coder.optional(value?.owner, "a key's name"),
+            locks: try coder.field(value?.locks, "whether a lease is a lock"))
     }
 }
