@@ -93,7 +93,8 @@ enum DispatchCommand {
             ),
             .init(
                 "Reset the counter each night, until conflux timers counter --cancel nightly",
-                "conflux dispatch counter reset --at 2030-01-01T02:00:00+01:00 --every 24h --key nightly"),
+                "conflux dispatch counter reset --at 2030-01-01T02:00:00+01:00 --every 24h --key nightly"
+            ),
             .init(
                 "Dispatch a stream",
                 "conflux dispatch counter --file actions.ndjson --json > receipts.ndjson"),
@@ -107,11 +108,19 @@ enum DispatchCommand {
         let isStream = arguments[action].map { $0 == "-" } ?? true
         let excluded: [(option: String, why: String)?] = [
             arguments[unchangedSince].map { _ in
-                ("--if-unchanged-since", "is judged before an action is ordered, and a timer has no condition")
+                (
+                    "--if-unchanged-since",
+                    "is judged before an action is ordered, and a timer has no condition"
+                )
             },
-            arguments[resume].map { _ in ("--resume", "continues a stream of actions, not of timers") },
+            arguments[resume].map { _ in
+                ("--resume", "continues a stream of actions, not of timers")
+            },
             arguments[wait] == .applied
-                ? ("--wait applied", "is about an action, and all that is known of a timer is that the log has it")
+                ? (
+                    "--wait applied",
+                    "is about an action, and all that is known of a timer is that the log has it"
+                )
                 : nil,
         ]
         try DispatchTiming.validate(

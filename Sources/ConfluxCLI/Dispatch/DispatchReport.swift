@@ -217,7 +217,8 @@ final class DispatchReport: Sendable {
                 "\(environment.output.appearance.paint(verb, .green))\(place): \(targetText)")
             return
         }
-        var text = "\(verb): \(tally.succeeded) of \(tally.succeeded + tally.failed) \(isTimed ? "timers" : "actions")"
+        var text =
+            "\(verb): \(tally.succeeded) of \(tally.succeeded + tally.failed) \(isTimed ? "timers" : "actions")"
         if let first = tally.first, let last = tally.last {
             text += ", entries \(first) to \(last)"
         }

@@ -6,7 +6,7 @@ import ConfluxProtocol
 /// The options of `conflux dispatch` that set timers.
 enum DispatchTiming {
     private static let after = Option<Duration?>(
-        "--after", parse: .duration(in: .zero ... TimerOrder.spanMax),
+        "--after", parse: .duration(in: .zero...TimerOrder.spanMax),
         summary: """
             Set a timer: the sequencer dispatches the action after this time, also if this command, or the sequencer, \
             has ended meanwhile.
@@ -17,7 +17,7 @@ enum DispatchTiming {
             Set a timer for a time of day, with Z or the offset from UTC: 2030-01-01T00:00:00Z. At once if it has passed.
             """)
     private static let every = Option<Duration?>(
-        "--every", parse: .duration(in: TimerOrder.intervalMin ... TimerOrder.spanMax),
+        "--every", parse: .duration(in: TimerOrder.intervalMin...TimerOrder.spanMax),
         summary: "Let the timer fire again and again, this time after the last one.")
     private static let key = Option<String?>(
         "--key", parse: .timerKey,
@@ -42,7 +42,8 @@ enum DispatchTiming {
                 ("--every", arguments[every] != nil), ("--key", arguments[key] != nil),
             ] where isGiven {
                 throw arguments.usageError(
-                    "\(option) is about a timer: give --after or --at, too, which say when it fires first")
+                    "\(option) is about a timer: give --after or --at, too, which say when it fires first"
+                )
             }
             return
         }

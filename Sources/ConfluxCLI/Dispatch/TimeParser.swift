@@ -12,7 +12,8 @@ extension ValueParser where Value == Timestamp {
             }
             guard let timestamp = time.timestamp else {
                 throw InvalidValue(
-                    "'\(text)' is beyond the times that a log can have; write one from 1678 to 2261")
+                    "'\(text)' is beyond the times that a log can have; write one from 1678 to 2261"
+                )
             }
             return timestamp
         }

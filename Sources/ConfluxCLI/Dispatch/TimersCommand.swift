@@ -37,7 +37,8 @@ enum TimersCommand {
     static func validate(_ arguments: Invocation) throws(UsageError) {
         guard arguments[cancel] != nil, arguments[target] == nil else { return }
         throw arguments.usageError(
-            "--cancel needs the target with which the timer was set, too: conflux timers TARGET --cancel KEY")
+            "--cancel needs the target with which the timer was set, too: conflux timers TARGET --cancel KEY"
+        )
     }
 
     static func run(_ environment: CommandEnvironment) async throws(CommandFailure) -> ExitCode {

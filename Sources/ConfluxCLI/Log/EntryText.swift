@@ -60,7 +60,8 @@ enum EntryText {
             return Array(all.json.description.utf8)
         case (.action(let payload, let row, let origin), false) where row.target == .timers:
             return Array(
-                "\(start)\(TimerText.words(payload))\(look.paint(words(origin, owner), .faint))".utf8)
+                "\(start)\(TimerText.words(payload))\(look.paint(words(origin, owner), .faint))"
+                    .utf8)
         case (.action(let payload, let row, let origin), false):
             let action = json(payload, of: row.target.state, row.coding)
             let shown = look.hasColours ? JSONLayout.bytes(action, look, columns: nil)[...] : action

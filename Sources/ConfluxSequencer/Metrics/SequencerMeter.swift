@@ -64,6 +64,7 @@ final class SequencerMeter: Sendable {
             state.metrics.awaySessions = gauges.awayCount
             state.metrics.observers = gauges.observerCount
             state.metrics.stores = gauges.storeCount
+            state.metrics.timers = gauges.timerCount
             state.metrics.replicas = gauges.replicas.count
             state.metrics.stoppedReplicas = gauges.stoppedReplicaCount
             state.metrics.lagMax =

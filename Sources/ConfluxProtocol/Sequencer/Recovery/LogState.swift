@@ -83,13 +83,15 @@ package struct LogState: Sendable, Equatable {
     private mutating func apply(
         _ batch: Batch, of incarnation: Incarnation, by owner: Name?, at first: SequenceNumber
     ) -> Bool {
-        guard let row = batch.targets.firstIndex(where: { $0.target == .timers }) else {
+        let isAboutTimers = batch.targets.map { $0.target == .timers }
+        guard isAboutTimers.contains(true) else {
             if incarnation == .none {
                 timers.fire(SequenceNumber(batch.firstCounter), at: first)
             }
             return true
         }
-        for (place, entry) in batch.parsedEntries.enumerated() where entry.target == row {
+        for (place, entry) in batch.parsedEntries.enumerated()
+        where isAboutTimers[entry.target] {
             guard var request = try? TimerRequest(payload: entry.payload) else { return false }
             if case .set(let order) = request {
                 guard order.fault == nil else { return false }
