@@ -34,6 +34,7 @@ enum DispatchTiming {
     ///   - arguments: The command line.
     ///   - isStream: Whether there may be several actions.
     ///   - excluded: Other options that are given, and what each of them is about.
+    /// - Throws: ``UsageError``, if options make no sense together.
     static func validate(
         _ arguments: Invocation, isStream: Bool, excluding excluded: [(option: String, why: String)]
     ) throws(UsageError) {

@@ -52,6 +52,7 @@ extension SequencerMachine {
     ///   - principal: Who asks.
     ///   - count: How many timers the requests before this one in its batch add. It receives this one's.
     ///   - bytes: The bytes of these.
+    /// - Returns: The reason; nil if it can.
     private mutating func judge(
         _ request: inout TimerRequest, for principal: Principal, besideCount count: inout Int,
         bytes: inout Int

@@ -71,6 +71,7 @@ struct TimerTable: Sendable, Equatable {
     ///   - owner: Its owner.
     ///   - addedCount: How many others are set. It receives this one, if there is room for it.
     ///   - addedBytes: Their bytes.
+    /// - Returns: Whether there is room for all of them.
     func hasRoom(
         for order: TimerOrder, of owner: Name?, besideCount addedCount: inout Int,
         bytes addedBytes: inout Int
