@@ -13,6 +13,12 @@ struct TimerWorkload {
 
     func measure(_ settings: Settings) throws -> [Row] {
         var rows: [Row] = []
+        settings.note(
+            """
+            timers: late by is the time from when a timer was due, by its receipt, until an observer of the node's \
+            store is told of its action. The processor time is a whole sequencer's over \(Self.idleSeconds) s, while \
+            nobody is connected; half of the timers wait for a time of day.
+            """)
         for isBurst in [false, true] {
             var late: [[UInt64]] = []
             for round in 0..<settings.rounds {
