@@ -146,6 +146,41 @@ struct TimerBoundScenarios {
         #expect(most < 4 << 20)
     }
 
+    @Test func `a key is shown the timers for its stores, and no content of their entries`() throws
+    {
+        var cluster = Cluster.eager()
+        cluster.open("other", on: 2)
+        submit([.set(order(key: "secret"))], in: &cluster)
+        submit([.set(order(to: ["list", "other"]))], in: &cluster)
+        submit([.set(order(to: ["list/*"]))], in: &cluster)
+        submit([.cancel(TimerKey(target: Target("list")!, name: "secret"))], in: &cluster)
+        submit([.set(order(key: "secret"))], in: &cluster)
+        func listed(_ permission: Rights.Permission, _ pattern: String) throws -> Int? {
+            let rights = Rights(patterns: [permission: [try #require(StorePattern(pattern))]])
+            return cluster.sequencer?.list(behind: .zero, for: rights).count
+        }
+        #expect(try listed(.observe, "*/*") == 3)
+        #expect(try listed(.dispatch, "list") == 1)
+        #expect(try listed(.observe, "list/*") == 2)
+        #expect(try listed(.host, "list") == 1)
+        #expect(try listed(.dispatch, "other") == 0)
+        #expect(try listed(.administer, "*/*") == 0)
+        for (pattern, isHidden) in [("list/*", true), ("*/*", false)] {
+            let rights = Rights(patterns: [.observe: [try #require(StorePattern(pattern))]])
+            var payloads: [Bytes] = []
+            for (_, _, body) in cluster.disk.bodies {
+                let seen = rights.allowReadingAll ? body : try #require(rights.visible(body: body))
+                for case .batch(_, let batch) in try Commit.decode(body: seen).blocks {
+                    for entry in batch.parsedEntries
+                    where batch.targets[entry.target].target == .timers {
+                        payloads.append(entry.payload)
+                    }
+                }
+            }
+            #expect(payloads.count == 5 && payloads.allSatisfy { $0.isEmpty == isHidden })
+        }
+    }
+
     @Test func `a jump of the wall clock moves what waits for a time of day, and nothing else`() {
         var cluster = Cluster.eager()
         cluster.hasTrueClock = true
