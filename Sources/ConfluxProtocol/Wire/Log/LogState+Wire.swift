@@ -88,7 +88,8 @@ extension LogState {
         }
         try readLoads(&reader)
         let at = reader.offset
-        while let (_, content) = try reader.nextExtension(knowing: Self.timerTag) {
+        while let (tag, content) = try reader.nextExtension(knowing: Self.timerTag) {
+            guard tag == Self.timerTag else { continue }
             var content = content
             let timer: TimerTable.Timer = try content.read()
             guard timer.number <= last, timers.restore(timer) else {
