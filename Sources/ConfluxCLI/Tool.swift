@@ -29,8 +29,8 @@ enum Tool {
                 SequencerCommand.description,
                 Worker.command("worker", knowing: BuiltinStates.hosted, examples: workerExamples),
                 Gateway.command("gateway", knowing: BuiltinStates.hosted), Relay.description,
-                DispatchCommand.description, OutcomeCommand.description, ObserveCommand.description,
-                DropCommand.description,
+                DispatchCommand.description, OutcomeCommand.description, TimersCommand.description,
+                ObserveCommand.description, DropCommand.description,
                 FreezeCommand.freeze, FreezeCommand.thaw, UpgradeCommand.description,
                 LogCommand.description,
                 StatusCommand.description, TopCommand.description, BackupCommand.description,
@@ -127,6 +127,9 @@ enum Tool {
         case "dispatch":
             try DispatchCommand.validate(invocation)
             command = DispatchCommand.run
+        case "timers":
+            try TimersCommand.validate(invocation)
+            command = TimersCommand.run
         case "observe": command = ObserveCommand.run
         case "drop": command = DropCommand.run
         case "reload": command = ReloadCommand.run

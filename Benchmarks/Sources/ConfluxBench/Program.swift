@@ -82,6 +82,10 @@ struct Program {
                 try await NodeRoles.roundTrips(at: place, count: count)
             case .transactions(let place, let count):
                 try await NodeRoles.transactions(at: place, count: count)
+            case .timers(let place, let count, let isBurst):
+                try await TimerRoles.timers(at: place, count: count, isBurst: isBurst)
+            case .pendingTimers(let place, let count):
+                try await TimerRoles.pendingTimers(at: place, count: count)
             case .receipts(let place, let count, let inFlight):
                 try await NodeRoles.receipts(at: place, count: count, inFlight: inFlight)
             case .typedProducer(let place, let count, let coding):

@@ -8,6 +8,7 @@ struct Settings {
         case stopped
         case latency
         case transactions
+        case timers
         case readers
         case neighbours
         case hostile
@@ -53,6 +54,7 @@ struct Settings {
           stopped           a stream while one of three replicas is stopped, beside all running
           latency           one action in flight, beside plain libzmq
           transactions      one transaction, or one action with a condition, in flight, beside a plain action
+          timers            how late timers fire, and an idle sequencer with 100,000 of them, beside one with none
           readers           one action in flight while 64 observers read the log, beside none
           neighbours        one action in flight while another store of the node is in trouble
           hostile           one action in flight while peers do what costs most, beside none
@@ -149,6 +151,8 @@ struct Settings {
                             durability: durability, count: isFull ? 5_000 : 1_500
                         ).measure(self))
                 }
+            case .timers:
+                try deliver(TimerWorkload(count: 1_000, pendingCount: 100_000).measure(self))
             case .stopped: try deliver(StoppedWorkload(count: streamCount).measure(self))
             case .readers:
                 try deliver(

@@ -72,12 +72,14 @@ enum DispatchCommand {
             with the same key and the same lines until it ends with 0. Each action is then in the \
             log exactly once, even if a process was killed meanwhile. The sequencer remembers a \
             key for seven days.
+
+            With --after or --at, the action is not dispatched now. The command sets a timer: an entry in the log, by             which the sequencer dispatches the action later. It needs no process but the sequencer for that. conflux             timers lists timers, and cancels those that have a --key.
             """,
         parameters: [
             target, action, file, wait, unchangedSince, resume, schemaVersion, unchecked,
             WorkerOptions.payloadMax,
-        ] + Connection.parameters,
-        groups: [.exactlyOne(action, file)],
+        ] + DispatchTiming.parameters + Connection.parameters,
+        groups: [.exactlyOne(action, file), DispatchTiming.group],
         examples: [
             .init("Add one to the shared counter", "conflux dispatch counter increment"),
             .init("Add one to every counter", "conflux dispatch 'counter/*' increment"),
@@ -90,6 +92,10 @@ enum DispatchCommand {
                 #"conflux dispatch document/prefs '{"remove":{"at":"/draft"}}' --if-unchanged-since 17"#
             ),
             .init(
+                "Reset the counter each night, until conflux timers counter --cancel nightly",
+                "conflux dispatch counter reset --at 2030-01-01T02:00:00+01:00 --every 24h --key nightly"
+            ),
+            .init(
                 "Dispatch a stream",
                 "conflux dispatch counter --file actions.ndjson --json > receipts.ndjson"),
             .init(
@@ -99,6 +105,26 @@ enum DispatchCommand {
 
     /// Checks the parameters before anything else is done.
     static func validate(_ arguments: Invocation) throws(UsageError) {
+        let isStream = arguments[action].map { $0 == "-" } ?? true
+        let excluded: [(option: String, why: String)?] = [
+            arguments[unchangedSince].map { _ in
+                (
+                    "--if-unchanged-since",
+                    "is judged before an action is ordered, and a timer has no condition"
+                )
+            },
+            arguments[resume].map { _ in
+                ("--resume", "continues a stream of actions, not of timers")
+            },
+            arguments[wait] == .applied
+                ? (
+                    "--wait applied",
+                    "is about an action, and all that is known of a timer is that the log has it"
+                )
+                : nil,
+        ]
+        try DispatchTiming.validate(
+            arguments, isStream: isStream, excluding: excluded.compactMap(\.self))
         if arguments[resume] != nil, let text = arguments[action], text != "-" {
             throw arguments.usageError(
                 "--resume continues a stream: name a --file, or - for standard input")
@@ -123,7 +149,8 @@ enum DispatchCommand {
             payloadBytesMax: payloadBytesMax)
         let report = DispatchReport(
             environment, target: arguments[target], wait: arguments[wait],
-            isStream: arguments[action].map { $0 == "-" } ?? true)
+            isStream: arguments[action].map { $0 == "-" } ?? true,
+            isTimed: DispatchTiming.timing(of: arguments) != nil)
         var input: DispatchFeed.Input
         if let text = arguments[action], text != "-" {
             do throws(CommandFailure) {
@@ -174,7 +201,9 @@ enum DispatchCommand {
                 return report.finish(isComplete: true)
             }
         }
-        let feed = DispatchFeed(input, encoder, connection.core, resumption: resumption)
+        let feed = DispatchFeed(
+            input, encoder, connection.core, timing: DispatchTiming.timing(of: arguments),
+            resumption: resumption)
         return await Dispatching(connection, feed, report, environment).run()
     }
 }

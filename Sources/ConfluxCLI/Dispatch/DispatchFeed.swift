@@ -50,10 +50,14 @@ final class DispatchFeed: Sendable {
     private let input: Input
     private let encoder: ActionEncoder
     private let core: NodeCore
+    /// When the actions are dispatched; nil for now.
+    private let timing: Timing?
 
     init(
-        _ input: Input, _ encoder: ActionEncoder, _ core: NodeCore, resumption: Resumption? = nil
+        _ input: Input, _ encoder: ActionEncoder, _ core: NodeCore, timing: Timing? = nil,
+        resumption: Resumption? = nil
     ) {
+        self.timing = timing
         self.resumption = resumption
         self.input = input
         self.encoder = encoder
@@ -66,7 +70,7 @@ final class DispatchFeed: Sendable {
         switch input {
         case .payload(let payload):
             room.wait()
-            let item = Item.submitted(line: 1, core.submit(encoder.target, payload))
+            let item = Item.submitted(line: 1, submit(payload))
             continuation.yield(Portion(items: [item], lastLine: 1))
             isAtEnd.store(true, ordering: .releasing)
             continuation.finish()
@@ -141,6 +145,11 @@ final class DispatchFeed: Sendable {
         continuation.yield(portion)
     }
 
+    private func submit(_ payload: [UInt8]) -> DispatchHandle {
+        timing.map { core.set($0, encoder.target, payload) }
+            ?? core.submit(encoder.target, payload)
+    }
+
     /// - Returns: The line's result; nil for an empty line.
     private func item(_ line: Int, _ text: LineReader.Line) -> Item? {
         if let resumption, UInt64(line) <= resumption.settled {
@@ -171,7 +180,7 @@ final class DispatchFeed: Sendable {
         }
         guard !Self.isEmpty(text) else { return nil }
         do throws(CommandFailure) {
-            return .submitted(line: line, core.submit(encoder.target, try encoder.payload(bytes)))
+            return .submitted(line: line, submit(try encoder.payload(bytes)))
         } catch {
             return .failed(line: line, error)
         }

@@ -32,6 +32,8 @@ final class DispatchReport: Sendable {
     /// What to wait for.
     let wait: DispatchCommand.Wait
     private let isStream: Bool
+    /// Whether timers are set, instead of dispatching the actions.
+    private let isTimed: Bool
     private let environment: CommandEnvironment
     private let targetText: String
     private let progress: ProgressLine
@@ -40,8 +42,9 @@ final class DispatchReport: Sendable {
 
     init(
         _ environment: CommandEnvironment, target: Target, wait: DispatchCommand.Wait,
-        isStream: Bool
+        isStream: Bool, isTimed: Bool = false
     ) {
+        self.isTimed = isTimed
         self.environment = environment
         self.wait = wait
         self.isStream = isStream
@@ -204,7 +207,7 @@ final class DispatchReport: Sendable {
         let verb =
             switch wait {
             case .applied: "applied"
-            case .committed: "committed"
+            case .committed: isTimed ? "timer set" : "committed"
             case .none: "sent"
             }
         guard isStream else {
@@ -214,7 +217,8 @@ final class DispatchReport: Sendable {
                 "\(environment.output.appearance.paint(verb, .green))\(place): \(targetText)")
             return
         }
-        var text = "\(verb): \(tally.succeeded) of \(tally.succeeded + tally.failed) actions"
+        var text =
+            "\(verb): \(tally.succeeded) of \(tally.succeeded + tally.failed) \(isTimed ? "timers" : "actions")"
         if let first = tally.first, let last = tally.last {
             text += ", entries \(first) to \(last)"
         }

@@ -21,6 +21,8 @@ enum EntryText {
     /// Whether an entry is among the wanted ones.
     static func concerns(_ wanted: Target?, _ entry: LogEntry) -> Bool {
         switch entry {
+        case .action(let payload, let row, _) where row.target == .timers:
+            return TimerText.concerns(wanted, payload)
         case .action(_, let row, _): return concerns(wanted, row.target)
         case .event(let event, _):
             guard wanted != nil else { return true }
@@ -56,20 +58,33 @@ enum EntryText {
             ]
             let all = JSONObject(fields(event).merging(place) { $1 })
             return Array(all.json.description.utf8)
+        case (.action(let payload, let row, let origin), false) where row.target == .timers:
+            return Array(
+                "\(start)\(TimerText.words(payload))\(look.paint(words(origin, owner), .faint))"
+                    .utf8)
         case (.action(let payload, let row, let origin), false):
             let action = json(payload, of: row.target.state, row.coding)
-            let words = look.hasColours ? JSONLayout.bytes(action, look, columns: nil)[...] : action
+            let shown = look.hasColours ? JSONLayout.bytes(action, look, columns: nil)[...] : action
             let place = start + look.paint("\(row.target)", .cyan) + "  "
-            let by = look.paint("  by \(origin)\(owner.map { " (\($0))" } ?? "")", .faint)
-            return Array(place.utf8) + words + Array(by.utf8)
+            let by = look.paint(words(origin, owner), .faint)
+            return Array(place.utf8) + shown + Array(by.utf8)
         case (.action(let payload, let row, let origin), true):
+            let timer = origin.incarnation == .none ? #","timer":\#(origin.counter)"# : ""
             let tail = """
                 ,"epoch":\(commit.epoch)\(owner.map { #","key":"\#($0)""# } ?? ""),"kind":"action",\
-                "origin":"\(origin)","sequence":\(sequence),"target":"\(row.target)","timestamp":\(commit.timestamp)}
+                "origin":"\(origin)","sequence":\(sequence),"target":"\(row.target)"\(timer),"timestamp":\(commit.timestamp)}
                 """
-            let action = json(payload, of: row.target.state, row.coding)
+            let action =
+                row.target == .timers
+                ? TimerText.json(payload) : json(payload, of: row.target.state, row.coding)
             return Array(#"{"action":"#.utf8) + action + Array(tail.utf8)
         }
+    }
+
+    /// Who dispatched an action, or which timer did.
+    private static func words(_ origin: Origin, _ owner: Name?) -> String {
+        origin.incarnation == .none
+            ? "  by timer \(origin.counter)" : "  by \(origin)\(owner.map { " (\($0))" } ?? "")"
     }
 
     /// A payload as JSON on one line. If it can't be converted, it is given as base64.

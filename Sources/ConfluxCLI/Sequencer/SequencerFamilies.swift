@@ -115,6 +115,9 @@ struct SequencerFamilies {
                 "conflux_sequencer_observers", "Connections that only read.", metrics.observers),
             .gauge("conflux_sequencer_stores", "Stores that exist.", metrics.stores),
             .gauge(
+                "conflux_sequencer_timers", "Timers that have not fired for the last time.",
+                metrics.timers),
+            .gauge(
                 "conflux_sequencer_replicas", "Connected nodes that host stores.",
                 metrics.replicas),
             .gauge(

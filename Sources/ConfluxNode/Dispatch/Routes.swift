@@ -61,7 +61,9 @@ package final class OutboxRoute<S: BridgedState>: ActionRoute {
     }
 
     package func isOrigin(_ origin: Origin) -> Bool {
-        outbox.incarnation.load(ordering: .relaxed) == origin.incarnation.rawValue
+        // That of a timer's action is none, and so is this one's before the node has joined.
+        origin.incarnation != .none
+            && outbox.incarnation.load(ordering: .relaxed) == origin.incarnation.rawValue
     }
 
     package func conditional(on version: StoreVersion) -> any ActionRoute<S> {

@@ -48,6 +48,7 @@ package struct SequencerGauges: Sendable {
     package var awayCount: Int
     package var observerCount: Int
     package var storeCount: Int
+    package var timerCount: Int
     package var stoppedReplicaCount: Int
     package var isSlow: Bool
     package var isLogNearlyFull: Bool
@@ -80,7 +81,8 @@ extension SequencerMachine {
             epoch: term.epoch, last: term.last, floor: term.floor, liveCount: live,
             awayCount: sessions.count - live,
             observerCount: connections.observers.total,
-            storeCount: directory.storeCount, stoppedReplicaCount: stopped,
+            storeCount: directory.storeCount, timerCount: timers.counts.total,
+            stoppedReplicaCount: stopped,
             isSlow: admission.isSlow, isLogNearlyFull: isLogNearlyFull,
             isClockBehind: term.clock.isBehind,
             retainedBytes: term.marks.byteCount(

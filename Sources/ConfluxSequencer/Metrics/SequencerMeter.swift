@@ -64,6 +64,7 @@ final class SequencerMeter: Sendable {
             state.metrics.awaySessions = gauges.awayCount
             state.metrics.observers = gauges.observerCount
             state.metrics.stores = gauges.storeCount
+            state.metrics.timers = gauges.timerCount
             state.metrics.replicas = gauges.replicas.count
             state.metrics.stoppedReplicas = gauges.stoppedReplicaCount
             state.metrics.lagMax =
@@ -121,7 +122,7 @@ final class SequencerMeter: Sendable {
                 switch NoteLimit.Kind(rawValue: kind) {
                 case .unreadable: state.metrics.unreadableFrames += UInt64(count)
                 case .historyLost: state.metrics.historyLosses += UInt64(count)
-                case .challenged, .sourcePassedOver, .joined, .left, nil: break
+                case .challenged, .sourcePassedOver, .timerEnded, .joined, .left, nil: break
                 }
             case .authorized, .authorizationFailed: break
             case .note(let note): state.take(note, at: wall)

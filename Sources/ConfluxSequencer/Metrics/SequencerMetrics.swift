@@ -51,6 +51,8 @@ public struct SequencerMetrics: Sendable {
     public var observers = 0
     /// How many stores there are.
     public var stores = 0
+    /// How many timers there are that have not fired for the last time.
+    public var timers = 0
     /// How many connected nodes host stores.
     public var replicas = 0
     /// How many replicas in live nodes have stopped: they apply no further entries.

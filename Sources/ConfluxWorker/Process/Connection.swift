@@ -129,6 +129,20 @@ package struct Connection: Sendable {
         return places.filter { !$0.address.isEmpty }
     }
 
+    /// The next timers that the sequencer keeps, ascending.
+    ///
+    /// - Parameter number: Only timers behind this number.
+    /// - Returns: Some of them; none if there are no more.
+    /// - Throws: ``CommandFailure`` if there is no answer.
+    package func timers(
+        behind number: SequenceNumber
+    ) async throws(CommandFailure) -> [TimerStatus] {
+        guard case .timers(let timers) = try await ask(.timers(behind: number)) else {
+            throw Self.unfit
+        }
+        return timers
+    }
+
     /// Asks the sequencer to hand over to a standby.
     ///
     /// - Parameter address: The standby's address; nil for the one that is furthest in the log.

@@ -59,7 +59,9 @@ extension Timestamp {
     /// ISO 8601 in UTC, to the millisecond: `2026-05-01T06:30:00.250Z`.
     package var iso8601: String {
         var bytes: [UInt8] = []
-        let (seconds, rest) = rawValue.quotientAndRemainder(dividingBy: 1_000_000_000)
+        var (seconds, rest) = rawValue.quotientAndRemainder(dividingBy: 1_000_000_000)
+        // Before 1970, the fraction of a second counts forwards, too.
+        if rest < 0 { (seconds, rest) = (seconds - 1, rest + 1_000_000_000) }
         var time = time_t(seconds)
         var parts = tm()
         gmtime_r(&time, &parts)

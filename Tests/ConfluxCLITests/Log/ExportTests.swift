@@ -55,6 +55,36 @@ import Testing
         }
     }
 
+    @Test func `what a timer did is replayed, and the timer itself is no action`() async throws {
+        try await withFolder { folder in
+            try await `A tour of the commands`.withNodes("alpha") { connect in
+                for words in [
+                    ["increment", "--after", "0s"],
+                    [#"{"add":{"amount":9223372036854775807}}"#, "--at", "1970-01-01T00:00:00Z"],
+                    ["increment", "--after", "1d", "--key", "k"],
+                ] {
+                    let run = try await Run.tool(["dispatch", "counter"] + words + connect)
+                    #expect(run.exitCode == .success)
+                }
+                _ = try await Run.tool(["timers", "counter", "--cancel", "k"] + connect)
+                while try await Run.tool(["log"] + connect).lines.filter({
+                    $0.contains(#","timer":"#)
+                }).count < 2 {}
+                for options in [[], ["--target", "counter"]] {
+                    let file = folder + "/history\(options.count)"
+                    let run = try await Run.tool(["log", "export", file] + options + connect)
+                    #expect(run.exitCode == .success && run.lines[0].contains(#""actions":2"#))
+                    let recorded = try record(
+                        file, to: file + "-recording", with: .replicated(CounterState.self),
+                        .model(Document.self))
+                    #expect(recorded.difference == nil)
+                    #expect(recorded.actions == 2, "\(options)")
+                    #expect(recorded.refusals == 1)
+                }
+            }
+        }
+    }
+
     @Test func `one state can be left out, and a range ends where it should`() async throws {
         try await withFolder { folder in
             try await `A tour of the commands`.withNodes("alpha") { connect in

@@ -25,6 +25,10 @@ extension GoldenSample {
         ),
         ("reload", Question(number: 5, patience: .seconds(1), body: .reload)),
         ("start", Question(number: 8, patience: .seconds(1), body: .start(counter))),
+        (
+            "timers",
+            Question(number: 9, patience: .seconds(1), body: .timers(behind: SequenceNumber(17)))
+        ),
     ]
 
     static let shapes = utf8(#"{"rename":{"note":"string?","title":"string"}}"#)
@@ -138,6 +142,20 @@ extension GoldenSample {
                                 sequence: SequenceNumber(12), schemaVersion: 1,
                                 state: EncodedState(
                                     coding: .json, bytes: utf8(#"{"count":5}"#)))))))
+        ),
+        (
+            "timers",
+            Answer(
+                number: 9, isLast: true, node: nil,
+                body: .timers([
+                    TimerStatus(
+                        number: SequenceNumber(18), owner: Name("orders-api"), key: "hold-17",
+                        targets: [.store(counter), .state(prefs.state)],
+                        due: Timestamp(1_700_000_000_000_000_000), interval: .seconds(60)),
+                    TimerStatus(
+                        number: SequenceNumber(19), owner: nil, key: nil,
+                        targets: [.store(counter)], due: Timestamp(-1), interval: nil),
+                ]))
         ),
     ]
 }

@@ -5,7 +5,7 @@ import Testing
 
 /// Any bytes decode to a checkpoint or to a typed error, and a decoded checkpoint is consistent.
 struct HostileCheckpointTests {
-    private func sample() throws -> [UInt8] {
+    private func sample(timers count: UInt64 = 0) throws -> [UInt8] {
         var cluster = Cluster()
         cluster.startSequencer()
         cluster.addNode(1, named: "alpha", store: "list")
@@ -16,7 +16,24 @@ struct HostileCheckpointTests {
         cluster.pass(.seconds(1))
         cluster.input(.leave, to: 2)
         cluster.run()
-        return try cluster.disk.logState(commits: cluster.disk.bodies.count).encoded()
+        var logState = try cluster.disk.logState(commits: cluster.disk.bodies.count)
+        for number in stride(from: 1, through: count, by: 1) {
+            var actions = BatchBuilder()
+            actions.append(
+                target: BatchTarget(
+                    target: try #require(Target("list")), schemaVersion: 1, coding: .json),
+                payload: [1])
+            let order = TimerOrder(
+                key: number == 1 ? "k" : nil, due: .after(.seconds(1)),
+                interval: number == 1 ? .seconds(1) : nil,
+                actions: actions.finish(firstCounter: 1, settled: 0))
+            let isNew = logState.timers.restore(
+                TimerTable.Timer(
+                    number: SequenceNumber(number), owner: Name("ops"), order: order,
+                    due: Timestamp(5)))
+            #expect(isNew)
+        }
+        return logState.encoded()
     }
 
     @Test func `a checkpoint cut at any byte is an error`() throws {
@@ -32,7 +49,7 @@ struct HostileCheckpointTests {
     {
         let seed = SplitMix64.seed()
         var messages = RandomMessages(seed: seed)
-        let whole = try sample()
+        let whole = try sample(timers: 2)
         func expectErrorOrFold(_ bytes: [UInt8]) {
             guard let logState = try? LogState(checkpoint: bytes[...]) else { return }
             let again = try? LogState(checkpoint: logState.encoded()[...])
@@ -59,7 +76,7 @@ struct HostileCheckpointTests {
     }
 
     @Test func `additions of a later version are skipped, unless they must be understood`() throws {
-        let bytes = try sample()
+        let bytes = try sample(timers: 2)
         let logState = try LogState(checkpoint: bytes[...])
         let optional: [UInt8] = [0x07, 0x00, 2, 0, 0, 0, 9, 9]
         #expect(try LogState(checkpoint: (bytes + optional)[...]) == logState)

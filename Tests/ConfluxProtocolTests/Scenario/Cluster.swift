@@ -47,6 +47,8 @@ struct Cluster {
     }
 
     var now = Duration.zero
+    /// Whether the wall clock shows the time that passes. Otherwise it counts the seconds as nanoseconds.
+    var hasTrueClock = false
     var disk: Disk
     var sequencer: SequencerMachine?
     var settings = SequencerSettings(feed: "feed")
@@ -106,7 +108,10 @@ struct Cluster {
     }
 
     var moment: Moment {
-        Moment(monotonic: now, wall: Timestamp(1_000_000_000 + now.components.seconds))
+        let (seconds, attoseconds) = now.components
+        let passed =
+            hasTrueClock ? seconds * 1_000_000_000 + attoseconds / 1_000_000_000 : seconds
+        return Moment(monotonic: now, wall: Timestamp(1_000_000_000 + passed))
     }
 
     /// The node of a connection that still exists.

@@ -221,8 +221,9 @@ struct RandomMessages {
 
     private mutating func question() -> Question {
         let body: Question.Body
-        switch below(9) {
+        switch below(10) {
         case 0: body = .status
+        case 8: body = .timers(behind: sequence())
         case 4: body = .sequencers
         case 7: body = .start(storeName())
         case 5: body = .handOver(to: optional { $0.text() })
@@ -238,8 +239,9 @@ struct RandomMessages {
 
     private mutating func answer() -> Answer {
         let body: Answer.Body
-        switch below(12) {
+        switch below(13) {
         case 0: body = .status(status())
+        case 11: body = .timers(list { $0.timerStatus() })
         case 10: body = .start(storeName(), opened().outcome)
         case 8:
             body = .sequencers(
@@ -329,7 +331,7 @@ struct RandomMessages {
         StoreName(state: name(), instance: name())
     }
 
-    private mutating func name() -> Name {
+    mutating func name() -> Name {
         let alphabet = Array("abcdefghijklmnopqrstuvwxyz0123456789._-")
         let length = below(8) == 0 ? 64 : 1 + below(12)
         return Name(String((0..<length).map { _ in alphabet[below(alphabet.count)] }))!
@@ -364,7 +366,7 @@ struct RandomMessages {
     mutating func epoch() -> Epoch { Epoch(number()) }
     mutating func incarnation() -> Incarnation { Incarnation(number()) }
     private mutating func timestamp() -> Timestamp { Timestamp(Int64(bitPattern: random.next())) }
-    private mutating func duration() -> Duration { .nanoseconds(Int64(number())) }
+    mutating func duration() -> Duration { .nanoseconds(Int64(number())) }
     private mutating func identifier() -> Identifier { .random(using: &random) }
     mutating func flag() -> Bool { random.next() & 1 == 1 }
 

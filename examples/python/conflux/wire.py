@@ -44,7 +44,7 @@ REJECTION_CODE = Code(
         1: "unknownTarget", 2: "payloadTooLarge", 3: "malformed", 4: "unrecorded",
         5: "otherLife", 6: "schemaVersion", 7: "tableFull", 8: "unsupported", 9: "withdrawn",
         10: "frozen", 11: "passed", 12: "damaged", 13: "notAllowed", 14: "upgradeFailed",
-        15: "conflict",
+        15: "conflict", 16: "noSuchTimer",
     },
     U16,
 )
@@ -339,9 +339,13 @@ QUESTION = Record(
             6: "sequencers",
             7: ("handOver", Record(to=Optional(TEXT))),
             8: ("start", STORE),
+            9: ("timers", Record(behind=NUMBER)),
         }
     ),
 )
+TIMER = Record(
+    number=NUMBER, owner=Optional(NAMED), key=Optional(TEXT), targets=List(TARGET), due=I64,
+    interval=Optional(NUMBER))
 STATUS = Record(
     log=ID,
     epoch=NUMBER,
@@ -383,6 +387,7 @@ ANSWER = Record(
             10: ("sequencers", List(Record(address=TEXT, isServing=FLAG, last=NUMBER))),
             11: ("handingOver", Record(to=TEXT)),
             12: ("start", Record(("0", STORE), ("1", OPEN_OUTCOME))),
+            13: ("timers", List(TIMER)),
         }
     ),
 )

@@ -13,6 +13,10 @@ enum Role: Codable, Sendable {
     case roundTrips(at: Place, count: Int)
     /// A node with an action, an action with a condition, or a transaction in flight, in turn.
     case transactions(at: Place, count: Int)
+    /// A node that sets timers which fire soon, spread over two seconds or at one time.
+    case timers(at: Place, count: Int, isBurst: Bool)
+    /// A node that sets timers which fire hours later, and leaves.
+    case pendingTimers(at: Place, count: Int)
     /// A node with several actions in flight at a time.
     case receipts(at: Place, count: Int, inFlight: Int)
     /// A node with one action in flight, and so many subscribers of these feeds.

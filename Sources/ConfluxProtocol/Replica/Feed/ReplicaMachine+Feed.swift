@@ -128,6 +128,8 @@ extension ReplicaMachine {
     /// Takes the outcomes of this node's own actions from a commit on the feed: it is as good as
     /// receipts.
     private mutating func learnOwn(of commit: Commit, into effects: inout [ReplicaEffect]) {
+        // The batches of timers have no session, and are not this node's, even if it has none either.
+        guard incarnation != .none else { return }
         var sequence = commit.first
         for block in commit.blocks {
             if case .batch(let incarnation, let batch) = block, incarnation == self.incarnation {

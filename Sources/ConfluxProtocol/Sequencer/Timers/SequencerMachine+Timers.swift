@@ -10,7 +10,17 @@ extension SequencerMachine {
     // MARK: Entries
 
     /// Why a timer can't be set or cancelled. The right to dispatch is needed for all that it dispatches.
-    mutating func judge(_ request: inout TimerRequest, for principal: Principal) -> Fault? {
+    ///
+    /// - Parameters:
+    ///   - request: What is asked. It receives the lives of the stores.
+    ///   - principal: Who asks.
+    ///   - count: How many timers the requests before this one in its batch add. It receives this one's.
+    ///   - bytes: The bytes of these.
+    /// - Returns: The reason; nil if it can.
+    mutating func judge(
+        _ request: inout TimerRequest, for principal: Principal, besideCount count: inout Int,
+        bytes: inout Int
+    ) -> Fault? {
         switch request {
         case .set(let order):
             if let text = order.fault { return Fault(code: .malformed, message: text) }
@@ -25,7 +35,10 @@ extension SequencerMachine {
             for row in order.actions.targets {
                 if let fault = fault(of: row, hasEntries: true, for: principal) { return fault }
             }
-            guard timers.hasRoom(for: order, of: principal.name) else {
+            guard
+                timers.hasRoom(
+                    for: order, of: principal.name, besideCount: &count, bytes: &bytes)
+            else {
                 let text =
                     "\(timers.counts.total) timers of \(timers.bytes.total) bytes are set, and no more are taken from "
                     + "this key; cancel some (conflux timers), or wait until they have fired"
@@ -105,16 +118,24 @@ extension SequencerMachine {
         _ timer: TimerTable.Timer, at now: Duration, into effects: inout [SequencerEffect]
     ) {
         // Its last firing is not in the log yet.
-        if !timer.isDueKnown, let interval = timer.order.interval,
-            timerSchedule.repeat(timer.number, every: interval, at: now)
-        {
+        if !timer.isDueKnown {
+            if let interval = timer.order.interval,
+                timerSchedule.repeat(timer.number, every: interval, at: now)
+            {
+                return
+            }
+            timerSchedule.remove(timer.number)
             return
         }
         let batch = timer.order.actions.firing(timer.number)
+        guard !isLogNearlyFull, fitsCommit(bytes: batch.encoded.count) else {
+            timerSchedule.postpone(timer.number, by: settings.beatInterval, at: now)
+            return
+        }
         for row in batch.targets {
             guard let fault = fault(of: row, hasEntries: true) else { continue }
             if fault.code == .frozen {
-                timerSchedule.set(timer.number, after: Self.postponement, at: now)
+                timerSchedule.postpone(timer.number, by: Self.postponement, at: now)
                 return
             }
             // The store was dropped. The timer is of no use to the next one of its name.
@@ -125,10 +146,9 @@ extension SequencerMachine {
             return
         }
         guard storeHoldingUp(batch) == nil,
-            batch.targets.allSatisfy({ leases.lock(on: $0.target, for: .none, under: []) == nil }),
-            !isLogNearlyFull, fitsCommit(bytes: batch.encoded.count)
+            batch.targets.allSatisfy({ leases.lock(on: $0.target, for: .none, under: []) == nil })
         else {
-            timerSchedule.set(timer.number, after: settings.beatInterval, at: now)
+            timerSchedule.postpone(timer.number, by: settings.beatInterval, at: now)
             return
         }
         let entry = pipeline.admit(batch, from: .none)
@@ -145,16 +165,28 @@ extension SequencerMachine {
 
     /// The most timers in one answer.
     static let timersListedMax = 1_000
+    /// About how many bytes of them one answer has at most.
+    static let timersListedBytesMax = 1 << 20
 
     /// The timers behind a number whose actions a peer may dispatch or read, ascending.
     func list(behind number: SequenceNumber, for rights: Rights) -> [TimerStatus] {
-        let all = timers.timers.values.filter { timer in
-            timer.number > number && timer.isDueKnown
-                && timer.order.actions.targets.allSatisfy {
+        var list: [TimerStatus] = []
+        var bytes = 0
+        for number in timers.timers.keys.filter({ $0 > number }).sorted() {
+            guard list.count < Self.timersListedMax, bytes < Self.timersListedBytesMax else {
+                break
+            }
+            guard let timer = timers[number], timer.isDueKnown else { continue }
+            let targets = timer.order.actions.targets
+            guard
+                targets.allSatisfy({
                     rights.allow(.dispatch, $0.target) || rights.allowReading($0.target)
-                }
+                })
+            else { continue }
+            list.append(timer.status)
+            bytes += 256 + targets.count * 2 * Name.lengthMax
         }
-        return all.sorted { $0.number < $1.number }.prefix(Self.timersListedMax).map(\.status)
+        return list
     }
 }
 

@@ -23,6 +23,8 @@ struct TimerSchedule: Sendable {
     private var calendar = TreeMap<Place, Bool>()
     /// *Invariant*: each timer has one place, in one of the two.
     private var places: [SequenceNumber: (place: Place, isCalendar: Bool)] = [:]
+    /// The timers whose place is not the time that was intended.
+    private var postponed: Set<SequenceNumber> = []
     /// When the calendar is compared with the log's time.
     private var reviewAt = Duration.zero
 
@@ -45,14 +47,22 @@ struct TimerSchedule: Sendable {
         reviewAt = now
     }
 
+    /// A timer that is due can't fire now, and is tried again later.
+    mutating func postpone(_ timer: SequenceNumber, by span: Duration, at now: Duration) {
+        set(timer, after: span, at: now)
+        postponed.insert(timer)
+    }
+
     /// A timer fires again after an interval, which counts from the time that was intended. Intervals that have passed
     /// are left out.
     ///
-    /// - Returns: Whether it has a place: a time of day does not repeat by the time that passes.
+    /// - Returns: Whether it has a place: a time of day does not repeat by the time that passes, and of a timer that was
+    ///   postponed, only the table knows the time that was intended.
     mutating func `repeat`(_ timer: SequenceNumber, every interval: Duration, at now: Duration)
         -> Bool
     {
-        guard let (place, isCalendar) = places[timer], !isCalendar else { return false }
+        guard let (place, isCalendar) = places[timer], !isCalendar, !postponed.contains(timer)
+        else { return false }
         let intended = Duration.nanoseconds(place.time)
         set(
             timer,
@@ -67,6 +77,7 @@ struct TimerSchedule: Sendable {
     /// A timer does not fire any more.
     mutating func remove(_ timer: SequenceNumber) {
         guard let (place, isCalendar) = places.removeValue(forKey: timer) else { return }
+        postponed.remove(timer)
         if isCalendar {
             calendar.removeValue(forKey: place)
         } else {

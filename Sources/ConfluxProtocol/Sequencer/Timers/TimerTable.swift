@@ -60,9 +60,34 @@ struct TimerTable: Sendable, Equatable {
 
     /// Whether an owner may set another timer.
     func hasRoom(for order: TimerOrder, of owner: Name?) -> Bool {
+        var (count, bytes) = (0, 0)
+        return hasRoom(for: order, of: owner, besideCount: &count, bytes: &bytes)
+    }
+
+    /// Whether an owner may set another timer, beside some that it sets at the same time.
+    ///
+    /// - Parameters:
+    ///   - order: What the timer does. If it replaces one of its owner that is as large, there is room in any case.
+    ///   - owner: Its owner.
+    ///   - addedCount: How many others are set. It receives this one, if there is room for it.
+    ///   - addedBytes: Their bytes.
+    /// - Returns: Whether there is room for all of them.
+    func hasRoom(
+        for order: TimerOrder, of owner: Name?, besideCount addedCount: inout Int,
+        bytes addedBytes: inout Int
+    ) -> Bool {
         let timer = Timer(number: .zero, owner: owner, order: order, due: Timestamp(0))
-        return counts.hasRoom(for: owner, of: Self.countMax)
-            && bytes.hasRoom(for: owner, timer.byteCount, of: Self.bytesMax)
+        if let replaced = order.scopedKey.flatMap({ self[$0] }), replaced.owner == owner,
+            replaced.byteCount >= timer.byteCount
+        {
+            return true
+        }
+        guard counts.hasRoom(for: owner, addedCount + 1, of: Self.countMax),
+            bytes.hasRoom(for: owner, addedBytes + timer.byteCount, of: Self.bytesMax)
+        else { return false }
+        addedCount += 1
+        addedBytes += timer.byteCount
+        return true
     }
 
     // MARK: Entries
