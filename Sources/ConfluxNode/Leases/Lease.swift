@@ -18,7 +18,7 @@ import Synchronization
 ///
 /// A lease that you drop without releasing it is released.
 public final class Lease: Sendable {
-    private struct State {
+    private struct Holding {
         var isOver = false
         /// On the monotonic clock. Until then, the sequencer can't have given the lease to another.
         var heldUntil: Duration
@@ -34,11 +34,11 @@ public final class Lease: Sendable {
     /// The number and the epoch of that entry.
     let claim: StoreVersion
     private let core: NodeCore
-    private let state: Mutex<State>
+    private let state: Mutex<Holding>
 
     init(_ name: String, _ claim: StoreVersion, on core: NodeCore, until end: Duration) {
         (self.name, self.claim, self.core) = (name, claim, core)
-        state = Mutex(State(heldUntil: end))
+        state = Mutex(Holding(heldUntil: end))
     }
 
     deinit { endClaim() }

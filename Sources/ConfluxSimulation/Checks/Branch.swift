@@ -320,7 +320,7 @@ final class Branch {
             }
             if let record {
                 try check(record, entry.payload, row.target, at: sequence)
-                if !isPutBack { try checkNew(record, batch, at: sequence, in: commit) }
+                if !isPutBack { try check(new: record, batch, at: sequence, in: commit) }
             }
             if !isPutBack {
                 try requests.checkLocks(
@@ -352,24 +352,6 @@ final class Branch {
             sequence = sequence.next
             counter += 1
         }
-    }
-
-    /// Checks what an action needs that is in the log for the first time.
-    private func checkNew(
-        _ record: DispatchRecord, _ batch: Batch, at sequence: SequenceNumber, in commit: Commit
-    ) throws(Violation) {
-        if record.isExcluded {
-            throw Violation(
-                promise: "P5",
-                message: "\(record.text) stands at \(sequence), and its process was told that "
-                    + "it does not")
-        }
-        if let transaction = record.transaction {
-            try check(transaction, from: record, at: sequence, in: commit.first, batch)
-        } else if let condition = record.condition {
-            try check(condition, of: record, at: sequence, in: commit.first)
-        }
-        if let lease = record.lease { try check(lease, of: record, at: sequence) }
     }
 
     /// Checks that no action for one life of a store reaches another life (rule 16).

@@ -45,8 +45,7 @@ extension SimulatedCluster {
 
     func appended(_ commit: LoggedCommit) {
         do throws(Violation) {
-            let writer = sequencers.values.first { $0.machine.epoch == commit.epoch }
-            try truth.appended(commit, at: writer?.clock.reading(at: now))
+            try truth.appended(commit, at: reading(in: commit.epoch))
             if let commit = truth.branch.commits.last?.commit { try lookAtEvents(of: commit) }
             trace.note(now, "log: \(commit.first)…\(commit.last) of epoch \(commit.epoch)")
         } catch {

@@ -231,12 +231,9 @@ extension SimulatedCluster {
 
     /// Notes which replicas discard their state.
     func noteLoading(_ job: ApplyJob, _ node: SimulatedNode) {
-        if case .deliver(let delivery, _, _) = job {
-            switch delivery {
-            case .restore(let store, _, _, _, _, _, _, _): node.spoilt.remove(store)
-            case .reset: node.spoilt = []
-            default: break
-            }
+        // A store that is reset keeps its former state until it gets another one.
+        if case .deliver(.restore(let store, _, _, _, _, _, _, _), _, _) = job {
+            node.spoilt.remove(store)
         }
         node.tells.inputs.withLock { inputs in
             for case .reported(let report, _) in inputs {

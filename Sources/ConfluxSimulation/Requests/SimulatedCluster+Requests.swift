@@ -73,6 +73,11 @@ extension SimulatedCluster {
         return record
     }
 
+    /// The present time by the clock of a term's sequencer; nil if it is gone.
+    func reading(in epoch: Epoch) -> Duration? {
+        sequencers.values.first { $0.machine.epoch == epoch }?.clock.reading(at: now)
+    }
+
     // MARK: Leases
 
     /// A claim of some process, which may be over.
@@ -111,6 +116,24 @@ extension SimulatedCluster {
 }
 
 extension Branch {
+    /// Checks what an action needs that is in the log for the first time.
+    func check(
+        new record: DispatchRecord, _ batch: Batch, at sequence: SequenceNumber, in commit: Commit
+    ) throws(Violation) {
+        if record.isExcluded {
+            throw Violation(
+                promise: "P5",
+                message: "\(record.text) stands at \(sequence), and its process was told that "
+                    + "it does not")
+        }
+        if let transaction = record.transaction {
+            try check(transaction, from: record, at: sequence, in: commit.first, batch)
+        } else if let condition = record.condition {
+            try check(condition, of: record, at: sequence, in: commit.first)
+        }
+        if let lease = record.lease { try check(lease, of: record, at: sequence) }
+    }
+
     /// Checks an action that is in the log under a lease.
     func check(
         _ claim: StoreVersion, of record: DispatchRecord, at sequence: SequenceNumber
