@@ -5,7 +5,7 @@ import ConfluxProtocol
 struct NoteLimit {
     /// The kinds of notes that are counted separately.
     enum Kind: String {
-        case unreadable, challenged, historyLost, sourcePassedOver, timerEnded, joined, left
+        case unreadable, challenged, historyLost, sourcePassedOver, joined, left
 
         /// nil for notes that peers alone can't cause.
         init?(_ note: SequencerNote) {
@@ -14,7 +14,6 @@ struct NoteLimit {
             case .challenged: self = .challenged
             case .historyLost: self = .historyLost
             case .sourcePassedOver: self = .sourcePassedOver
-            case .timerEnded: self = .timerEnded
             case .joined: self = .joined
             case .left: self = .left
             default: return nil
@@ -25,7 +24,7 @@ struct NoteLimit {
         /// notes are enough.
         var toldMax: Int {
             switch self {
-            case .unreadable, .challenged, .historyLost, .sourcePassedOver, .timerEnded: 20
+            case .unreadable, .challenged, .historyLost, .sourcePassedOver: 20
             case .joined, .left: 1_000
             }
         }

@@ -115,9 +115,6 @@ struct TimerTests {
         #expect(TimerText.words([99, 1]).contains("later version"))
         #expect(String(checkedUTF8: TimerText.json([])) == #"{"hidden":true}"#)
         #expect(String(checkedUTF8: TimerText.json([99, 1])) == #"{"compact":"YwE="}"#)
-        let end = TimerRequest.end(SequenceNumber(17)).payload[...]
-        #expect(TimerText.words(end) == "timer ended: 17, which can't fire any more")
-        #expect(String(checkedUTF8: TimerText.json(end)) == #"{"end":17}"#)
     }
 
     // MARK: With a sequencer

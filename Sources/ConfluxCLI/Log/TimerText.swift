@@ -14,7 +14,7 @@ enum TimerText {
         case .set(let order):
             order.actions.targets.contains { EntryText.concerns(wanted, $0.target) }
         case .cancel(let key): EntryText.concerns(wanted, key.target)
-        case .end, nil: wanted == nil
+        case nil: wanted == nil
         }
     }
 
@@ -39,7 +39,6 @@ enum TimerText {
             return "timer set: \(targets[0].target)\(key) \(when)\(every)  "
                 + actions.joined(separator: "; ")
         case .cancel(let key): return "timer cancelled: \(key.target) \(words(key.name))"
-        case .end(let number): return "timer ended: \(number), which can't fire any more"
         case nil:
             return payload.isEmpty
                 ? "timer set or cancelled: hidden from this key"
@@ -59,7 +58,6 @@ enum TimerText {
                 JSONObject([
                     "cancel": JSONObject(["key": key.name, "target": key.target.description])
                 ])
-            case .end(let number): JSONObject(["end": number])
             }
         return Array(json.json.description.utf8)[...]
     }

@@ -159,10 +159,6 @@ struct SequencerTelling {
             say(
                 "slowed", ["lagging": Int(lagging), "live": Int(live)],
                 "\(lagging) of \(live) replicas lag; actions are admitted slowly")
-        case .timerEnded(let number, let reason):
-            say(
-                "timerEnded", ["reason": reason, "timer": number],
-                "timer \(number) ended without firing: \(reason)")
         case .resumed: say("resumed", [:], "actions are admitted as usual again")
         case .barred(let key, let pause):
             let seconds = Int(pause / .seconds(1))

@@ -41,7 +41,7 @@ extension Applier {
         case .rejected(.leaseLost, let message):
             .failed(
                 DispatchError(
-                    code: .leaseLost, message: "\(message). Ask for the lease again.",
+                    code: .leaseLost, message: "\(message).",
                     reason: RejectionReason(code: .leaseLost, message: message)))
         case .rejected(let code, let message):
             .failed(

@@ -96,8 +96,6 @@ public enum SequencerNote: Sendable, Equatable {
     case frozen(StoreName, FreezeReason)
     /// Entries reach the store again.
     case thawed(StoreName)
-    /// The timer with this number can't fire any more, for this reason.
-    case timerEnded(SequenceNumber, String)
     /// An entry has no effect on its target.
     case skipped(SequenceNumber, Target)
     /// A snapshot is confirmed and saved.

@@ -122,7 +122,7 @@ final class SequencerMeter: Sendable {
                 switch NoteLimit.Kind(rawValue: kind) {
                 case .unreadable: state.metrics.unreadableFrames += UInt64(count)
                 case .historyLost: state.metrics.historyLosses += UInt64(count)
-                case .challenged, .sourcePassedOver, .timerEnded, .joined, .left, nil: break
+                case .challenged, .sourcePassedOver, .joined, .left, nil: break
                 }
             case .authorized, .authorizationFailed: break
             case .note(let note): state.take(note, at: wall)

@@ -33,6 +33,8 @@ final class Branch {
     private var lastIndexes: [Int: Int] = [:]
     /// The timers and the leases.
     private(set) var requests = RequestTruth()
+    /// How often a store was dropped for which there was a timer.
+    private(set) var droppedTimers = 0
     private let states: [Name: SimulatedState]
 
     /// A confirmed state at a number.
@@ -191,6 +193,7 @@ final class Branch {
                         "\(sequence) ends life \(life) of \(name), which is not its present one")
             }
             lives[name]?[index].end = sequence
+            if requests.dropped(life) { droppedTimers += 1 }
         case .joined(let nonce, let name, let rejoining, _):
             let incarnation = rejoining == .none ? Incarnation(sequence.rawValue) : rejoining
             if let name, let other = present.first(where: { $0.value == name })?.key,
@@ -299,7 +302,7 @@ final class Branch {
         _ recordOf: (SequenceNumber, DispatchRecord.Key) -> DispatchRecord?
     ) throws(Violation) {
         var counter = batch.firstCounter
-        if incarnation == .none, !batch.targets.contains(where: { $0.target == .timers }) {
+        if incarnation == .none {
             try requests.takeFiring(
                 batch, at: RequestTruth.Place(sequence: sequence, commit: commit, now: now))
         }
@@ -327,7 +330,7 @@ final class Branch {
                     on: row.target, at: place, of: incarnation, under: record?.lease)
             }
             if row.target == .timers {
-                try requests.takeTimer(entry.payload, at: place, of: incarnation) {
+                try requests.takeTimer(entry.payload, at: place) {
                     presentLife($0)?.life
                 }
             } else if row.target == .leases {

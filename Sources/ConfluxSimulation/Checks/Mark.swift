@@ -54,7 +54,7 @@ public enum Mark: String, Sendable, Hashable, CaseIterable {
     case tokenFound, tokenExcluded, tokenUnknown, tokenOpen
 
     // Timers and leases (rules 26 and 30)
-    case timerSet, timerCancelled, timerCancelledLate, timerEnded
+    case timerSet, timerCancelled, timerCancelledLate, timerDropped
     case leaseHeld, leaseUsed, leaseLost, storeLocked
 
     // The feed and catching up (rules 4, 5, 6)

@@ -67,6 +67,7 @@ extension SimulatedCluster {
     /// Checks the end: all replicas are equal, nodes whose history was lost know it, and tokens tell the truth.
     func checkEnd() throws(Violation) {
         for mark in try truth.checkTokens() { marks.hit(mark) }
+        if truth.branch.droppedTimers > 0 { marks.hit(.timerDropped) }
         for node in nodes.values { try compare(node, isFinal: true) }
     }
 }

@@ -301,7 +301,6 @@ extension SimulatedCluster {
         case .frozen(_, let reason): marks.hit(reason == .asked ? .frozen : .frozenUnconfirmed)
         case .thawed: marks.hit(.thawed)
         case .skipped: marks.hit(.skipped)
-        case .timerEnded: marks.hit(.timerEnded)
         case .snapshotTaken: marks.hit(.snapshotTaken)
         case .snapshotFailed: marks.hit(.snapshotFailed)
         case .sourcePassedOver(_, _, _, _, let reason):

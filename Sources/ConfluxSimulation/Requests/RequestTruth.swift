@@ -43,11 +43,10 @@ struct RequestTruth {
     /// - Parameters:
     ///   - payload: Its payload.
     ///   - place: Where it stands.
-    ///   - session: Who sent it; none for the sequencer.
     ///   - life: The present life of a store.
     /// - Throws: What is wrong.
     mutating func takeTimer(
-        _ payload: Bytes, at place: Place, of session: Incarnation,
+        _ payload: Bytes, at place: Place,
         _ life: (StoreName) -> SequenceNumber?
     ) throws(Violation) {
         guard let request = try? TimerRequest(payload: payload) else {
@@ -84,24 +83,16 @@ struct RequestTruth {
                     message: "\(place.sequence) cancels a timer that has fired or was never set")
             }
             timers.remove(at: index)
-        case .end(let number):
-            guard session == .none, let index = timers.firstIndex(where: { $0.number == number })
-            else {
-                throw Violation(
-                    promise: "P12", message: "\(place.sequence) ends timer \(number), which is over"
-                )
-            }
-            let isOver = zip(timers[index].order.actions.targets, timers[index].lives).contains {
-                guard case .store(let name) = $0.target else { return false }
-                return life(name) != $1
-            }
-            guard isOver else {
-                throw Violation(
-                    promise: "P12",
-                    message: "\(place.sequence) ends timer \(number), whose stores all live")
-            }
-            timers.remove(at: index)
         }
+    }
+
+    /// A life of a store is over.
+    ///
+    /// - Returns: Whether a timer ends with it.
+    mutating func dropped(_ life: SequenceNumber) -> Bool {
+        let count = timers.count
+        timers.removeAll { $0.lives.contains(life) }
+        return timers.count < count
     }
 
     /// A batch is the firing of a timer.

@@ -111,7 +111,6 @@ struct Narration {
         case .frozen(let store, let reason): "frozen \(store), \(reason)"
         case .thawed(let store): "thawed \(store)"
         case .skipped(let sequence, let target): "skipped \(sequence) for \(target)"
-        case .timerEnded(let number, let why): "timer \(number) ended: \(why)"
         case .snapshotTaken(let place, let bytes):
             "snapshot of \(words(of: place)) taken, \(bytes) bytes"
         case .asideFailed(let store, let why): "\(store) can't be kept aside: \(why)"

@@ -29,7 +29,6 @@ struct TimerPayloadTests {
         for _ in 1...200 {
             let requests: [TimerRequest] = [
                 .set(order(&random)), .cancel(TimerKey(target: Target("list")!, name: "k")),
-                .end(SequenceNumber(random.next() >> 2)),
             ]
             for request in requests {
                 let payload = request.payload[...]

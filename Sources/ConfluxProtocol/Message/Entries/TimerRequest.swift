@@ -11,8 +11,6 @@ public enum TimerRequest: Sendable, Equatable {
     case set(TimerOrder)
     /// The timer with this key ends.
     case cancel(TimerKey)
-    /// A timer ends because it can't fire any more. Only the sequencer says so.
-    case end(SequenceNumber)
 }
 
 /// What a timer does, and when.

@@ -47,8 +47,9 @@ extension SequencerMachine {
         guard !isThere || !leases.isHeld(claim.sequence) else { return nil }
         let text =
             isThere
-            ? "the lease is not held yet: its claim waits for its turn"
-            : "the lease is lost: it was released, or the sequencer heard nothing of its session for too long"
+            ? "the lease is not held yet: its claim waits for its turn; ask for the lease, and wait"
+            : "the lease is lost: it was released, or the sequencer heard nothing of its session for too long; ask "
+                + "for it again"
         return Fault(code: .leaseLost, message: text)
     }
 

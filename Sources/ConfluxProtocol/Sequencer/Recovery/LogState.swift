@@ -102,6 +102,7 @@ package struct LogState: Sendable, Equatable {
             sessions.remove(incarnation)
             leases.end(claimsOf: incarnation, at: sequence)
         case .created, .dropped, .upgraded, .frozen, .thawed, .digestPoint, .skipped:
+            if case .dropped(let name, let life) = event { timers.end(timersOf: name, life: life) }
             directory.note(event, by: owner, at: sequence)
         }
     }

@@ -48,6 +48,7 @@ extension SequencerMachine {
             directory.change(name) { $0.point.resume() }
             directory.hostsChange(of: name)
         case .dropped:
+            endTimers(of: name, life: life)
             effects.append(.removeSnapshots(name))
             effects.append(.note(.dropped(name, life: life)))
         }

@@ -57,9 +57,6 @@ extension SequencerMachine {
                 return Fault(code: .noSuchTimer, message: text)
             }
             return nil
-        case .end:
-            return Fault(
-                code: .unsupported, message: "only the sequencer ends a timer by its number")
         }
     }
 
@@ -69,10 +66,14 @@ extension SequencerMachine {
             switch request {
             case .set(let order): order.scopedKey.flatMap { timers[$0] }
             case .cancel(let key): timers[key]
-            case .end(let number): timers[number]
             }
         if let ended { timerSchedule.remove(ended.number) }
         timers.apply(request, at: entry, by: owner)
+    }
+
+    /// A life of a store is over, and with it the timers that are for it, perhaps besides others.
+    mutating func endTimers(of store: StoreName, life: SequenceNumber) {
+        for number in timers.end(timersOf: store, life: life) { timerSchedule.remove(number) }
     }
 
     // MARK: Firing
@@ -132,17 +133,9 @@ extension SequencerMachine {
             timerSchedule.postpone(timer.number, by: settings.beatInterval, at: now)
             return
         }
-        for row in batch.targets {
-            guard let fault = fault(of: row, hasEntries: true) else { continue }
-            if fault.code == .frozen {
-                timerSchedule.postpone(timer.number, by: Self.postponement, at: now)
-                return
-            }
-            // The store was dropped. The timer is of no use to the next one of its name.
-            let end = TimerRequest.end(timer.number)
-            let entry = pipeline.admit(Batch.ofTimers(end, number: timer.number), from: .none)
-            admit(end, at: entry, by: nil)
-            effects.append(.note(.timerEnded(timer.number, fault.message)))
+        // A store may be frozen. If it is about to be dropped, the timer ends with it.
+        guard batch.targets.allSatisfy({ fault(of: $0, hasEntries: true) == nil }) else {
+            timerSchedule.postpone(timer.number, by: Self.postponement, at: now)
             return
         }
         guard storeHoldingUp(batch) == nil,
@@ -196,7 +189,6 @@ extension TimerTable {
         switch request {
         case .set(let order): set(order, at: entry, by: owner)
         case .cancel(let key): cancel(key)
-        case .end(let number): end(number)
         }
     }
 }
@@ -234,13 +226,5 @@ extension Batch {
         let outline = BatchOutline(
             firstCounter: firstCounter, settled: 0, kind: kind, count: count)
         return Batch(outline, targets, entries: entries)
-    }
-
-    /// A batch of one entry for ``Target/timers``.
-    static func ofTimers(_ request: TimerRequest, number: SequenceNumber) -> Batch {
-        var builder = BatchBuilder()
-        let row = BatchTarget(target: .timers, schemaVersion: 1, coding: .compact)
-        builder.append(target: row, payload: request.payload)
-        return builder.finish(firstCounter: number.rawValue, settled: 0, isAtomic: true)
     }
 }

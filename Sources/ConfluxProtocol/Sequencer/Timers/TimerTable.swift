@@ -106,12 +106,25 @@ struct TimerTable: Sendable, Equatable {
         if let number = byKey[key] { end(number) }
     }
 
-    /// An entry ends a timer.
+    /// A timer is over.
     mutating func end(_ number: SequenceNumber) {
         guard let timer = timers.removeValue(forKey: number) else { return }
         if let key = timer.order.scopedKey { byKey[key] = nil }
         counts.remove(of: timer.owner)
         bytes.remove(timer.byteCount, of: timer.owner)
+    }
+
+    /// A life of a store is over. A timer for it is of no use to the next store of the name.
+    ///
+    /// - Returns: The timers that end.
+    /// - Complexity: O(*n*) in the number of timers.
+    @discardableResult
+    mutating func end(timersOf store: StoreName, life: SequenceNumber) -> [SequenceNumber] {
+        let ended = timers.values.filter { timer in
+            timer.order.actions.targets.contains { $0.target == .store(store) && $0.life == life }
+        }.map(\.number)
+        for number in ended { end(number) }
+        return ended
     }
 
     /// An entry is the firing of a timer.

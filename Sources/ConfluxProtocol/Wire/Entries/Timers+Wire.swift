@@ -2,7 +2,7 @@ import ConfluxVocabulary
 
 // The payloads of entries for the target "event:conflux.timers".
 //
-//     timer-request = %x01 timer-order / %x02 timer-key / %x03 sequence
+//     timer-request = %x01 timer-order / %x02 timer-key
 //     timer-order   = optional-text due optional-duration actions
 //     due           = %x01 duration / %x02 timestamp
 //     timer-key     = target text
@@ -33,7 +33,6 @@ extension TimerRequest: WireField {
             switch try reader.fixed(UInt8.self, "a timer's request") {
             case 1: .set(try reader.read())
             case 2: .cancel(try reader.read())
-            case 3: .end(try reader.read("the number of a timer"))
             default: throw .malformed(at: at, expected: "a timer's request")
             }
     }
@@ -42,7 +41,6 @@ extension TimerRequest: WireField {
         switch self {
         case .set(let order): writer.alternative(1, order)
         case .cancel(let key): writer.alternative(2, key)
-        case .end(let number): writer.alternative(3, number)
         }
     }
 }
