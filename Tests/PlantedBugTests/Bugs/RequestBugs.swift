@@ -70,6 +70,16 @@ extension PlantedBug {
                 guard !isThere || !(PLANTED || leases.isHeld(claim.sequence)) else { return nil }
                 """),
         PlantedBug(
+            name: "a lock keeps nobody out", rule: 30,
+            file: "ConfluxProtocol/Sequencer/Leases/LeaseTable.swift",
+            original: """
+                target.concerns($0.name) && $0.session != session && !claims.contains($0.number)
+                """,
+            planted: """
+                !PLANTED && target.concerns($0.name) && $0.session != session
+                    && !claims.contains($0.number)
+                """),
+        PlantedBug(
             name: "a lease outlives its session", rule: 30,
             file: "ConfluxProtocol/Sequencer/Sessions/SequencerMachine+Presence.swift",
             original: """

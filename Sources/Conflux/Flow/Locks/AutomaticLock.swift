@@ -10,8 +10,8 @@ extension Scope {
     ///   - store: A store of this scope that no node replicates.
     /// - Returns: The lock. You may drop it: the lock is held until the action has been observed, and then by
     ///   the code that took it from ``lockInForce``.
-    /// - Throws: ``StoreError``: `replicated` if a node replicates the store, since locks do not work across
-    ///   processes yet. Then nothing was dispatched.
+    /// - Throws: ``StoreError``: `replicated` if a node replicates the store, since a scope's lock stops no other process:
+    ///   `Node.lock(_:within:)` does. Then nothing was dispatched.
     @discardableResult
     public func lock<S: ValueHolder>(
         dispatching action: S.Action, to store: Store<S>
@@ -45,7 +45,7 @@ extension Scope {
     /// - Returns: The lock. You may drop it: the lock is held until the event has been observed, and then by
     ///   the code that took it from ``lockInForce``.
     /// - Throws: ``StoreError``: `replicated` if a node replicates or bridges a state that handles the event,
-    ///   since locks do not work across processes yet. Then nothing was sent.
+    ///   since a scope's lock stops no other process. Then nothing was sent.
     @discardableResult
     public func lock(
         sending event: some Event, _ name: String = "", file: StaticString = #file,
@@ -65,9 +65,9 @@ extension StoreError {
         StoreError(
             .replicated,
             """
-            Locks do not work across processes yet, and a node sends the actions of \(state.title) to the log. So \
-            nothing was dispatched. Put all that must not be interrupted into one action, and let the state's \
-            check refuse what comes at the wrong time.
+            A scope's lock stops no other process, and a node sends the actions of \(state.title) to the log. So \
+            nothing was dispatched. Lock the store for all processes by Node.lock(_:within:), or put all that must not \
+            be interrupted into one action.
             """)
     }
 }
