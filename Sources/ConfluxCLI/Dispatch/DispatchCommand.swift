@@ -50,6 +50,12 @@ enum DispatchCommand {
             Dispatch the action only if the store has not changed since this version: the number that observe prints with \
             the state. For one action to one store.
             """)
+    private static let under = Option<StoreName?>(
+        "--under", parse: .leaseName,
+        summary: """
+            Take this lease first, dispatch under it, and release it at the end. If it is lost, the actions that \
+            follow are not taken.
+            """)
     private static let resume = Option<SessionKey?>(
         "--resume", parse: .sessionKey,
         summary: """
@@ -74,10 +80,10 @@ enum DispatchCommand {
             key for seven days.
             """,
         parameters: [
-            target, action, file, wait, unchangedSince, resume, schemaVersion, unchecked,
-            WorkerOptions.payloadMax,
+            target, action, file, wait, unchangedSince, under, LeaseOptions.within, resume, schemaVersion,
+            unchecked, WorkerOptions.payloadMax,
         ] + Connection.parameters,
-        groups: [.exactlyOne(action, file)],
+        groups: [.exactlyOne(action, file), .atMostOne(under, resume)],
         examples: [
             .init("Add one to the shared counter", "conflux dispatch counter increment"),
             .init("Add one to every counter", "conflux dispatch 'counter/*' increment"),
@@ -89,6 +95,9 @@ enum DispatchCommand {
                 "Change one document only if entry 17 is the last that concerns it",
                 #"conflux dispatch document/prefs '{"remove":{"at":"/draft"}}' --if-unchanged-since 17"#
             ),
+            .init(
+                "Dispatch a stream while nobody else does so",
+                "conflux dispatch counter --file actions.ndjson --under import"),
             .init(
                 "Dispatch a stream",
                 "conflux dispatch counter --file actions.ndjson --json > receipts.ndjson"),
@@ -102,6 +111,9 @@ enum DispatchCommand {
         if arguments[resume] != nil, let text = arguments[action], text != "-" {
             throw arguments.usageError(
                 "--resume continues a stream: name a --file, or - for standard input")
+        }
+        if arguments[LeaseOptions.within] != nil, arguments[under] == nil {
+            throw arguments.usageError("--within is how long to wait for a lease: name it by --under")
         }
         if arguments[unchangedSince] != nil {
             guard case .store = arguments[target] else {
@@ -174,7 +186,13 @@ enum DispatchCommand {
                 return report.finish(isComplete: true)
             }
         }
-        let feed = DispatchFeed(input, encoder, connection.core, resumption: resumption)
+        var lease: Lease?
+        if let name = arguments[under] {
+            lease = try await LeaseOptions.take(name, connection, environment)
+        }
+        // The lease ends with the session, when all is dispatched.
+        let feed = DispatchFeed(
+            input, encoder, connection.core, under: lease, resumption: resumption)
         return await Dispatching(connection, feed, report, environment).run()
     }
 }

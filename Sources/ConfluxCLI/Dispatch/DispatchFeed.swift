@@ -50,10 +50,14 @@ final class DispatchFeed: Sendable {
     private let input: Input
     private let encoder: ActionEncoder
     private let core: NodeCore
+    /// The lease under which it dispatches; nil if it needs none.
+    private let lease: Lease?
 
     init(
-        _ input: Input, _ encoder: ActionEncoder, _ core: NodeCore, resumption: Resumption? = nil
+        _ input: Input, _ encoder: ActionEncoder, _ core: NodeCore, under lease: Lease? = nil,
+        resumption: Resumption? = nil
     ) {
+        self.lease = lease
         self.resumption = resumption
         self.input = input
         self.encoder = encoder
@@ -66,7 +70,7 @@ final class DispatchFeed: Sendable {
         switch input {
         case .payload(let payload):
             room.wait()
-            let item = Item.submitted(line: 1, core.submit(encoder.target, payload))
+            let item = Item.submitted(line: 1, submit(payload))
             continuation.yield(Portion(items: [item], lastLine: 1))
             isAtEnd.store(true, ordering: .releasing)
             continuation.finish()
@@ -153,6 +157,11 @@ final class DispatchFeed: Sendable {
         return item
     }
 
+    private func submit(_ payload: [UInt8]) -> DispatchHandle {
+        guard let lease else { return core.submit(encoder.target, payload) }
+        return core.submit(encoder.target, payload, under: lease)
+    }
+
     private static func isEmpty(_ text: LineReader.Line) -> Bool {
         guard case .text(let bytes) = text else { return false }
         return bytes.allSatisfy { $0 == 0x20 || $0 == 0x09 || $0 == 0x0D }
@@ -171,7 +180,7 @@ final class DispatchFeed: Sendable {
         }
         guard !Self.isEmpty(text) else { return nil }
         do throws(CommandFailure) {
-            return .submitted(line: line, core.submit(encoder.target, try encoder.payload(bytes)))
+            return .submitted(line: line, submit(try encoder.payload(bytes)))
         } catch {
             return .failed(line: line, error)
         }

@@ -57,6 +57,10 @@ enum EntryText {
             let all = JSONObject(fields(event).merging(place) { $1 })
             return Array(all.json.description.utf8)
         case (.action(let payload, let row, let origin), false):
+            if let request = LeaseText.request(payload, row.target) {
+                let by = "  by \(origin)\(owner.map { " (\($0))" } ?? "")"
+                return Array("\(start)\(LeaseText.words(request))\(look.paint(by, .faint))".utf8)
+            }
             let action = json(payload, of: row.target.state, row.coding)
             let words = look.hasColours ? JSONLayout.bytes(action, look, columns: nil)[...] : action
             let place = start + look.paint("\(row.target)", .cyan) + "  "
@@ -67,7 +71,9 @@ enum EntryText {
                 ,"epoch":\(commit.epoch)\(owner.map { #","key":"\#($0)""# } ?? ""),"kind":"action",\
                 "origin":"\(origin)","sequence":\(sequence),"target":"\(row.target)","timestamp":\(commit.timestamp)}
                 """
-            let action = json(payload, of: row.target.state, row.coding)
+            let action =
+                LeaseText.request(payload, row.target).map(LeaseText.json)
+                ?? json(payload, of: row.target.state, row.coding)
             return Array(#"{"action":"#.utf8) + action + Array(tail.utf8)
         }
     }
