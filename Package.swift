@@ -296,13 +296,17 @@ let package = Package(
         .executableTarget(
             name: "HistoryWorker", dependencies: ["ConfluxNode", "ConfluxWorker"],
             path: "Tests/HistoryWorker", swiftSettings: strict),
+        // A worker that takes a lease when it is told so, for the same.
+        .executableTarget(
+            name: "LeaseWorker", dependencies: ["ConfluxNode", "ConfluxWorker"],
+            path: "Tests/LeaseWorker", swiftSettings: strict),
         // The programs themselves, on sockets and files.
         .testTarget(
             name: "ProcessTests",
             dependencies: [
                 "Conflux", "ConfluxBuiltins", "ConfluxCLI", "ConfluxHashing", "ConfluxLog",
                 "ConfluxNode", "ConfluxProtocol", "ConfluxVocabulary", "CZeroMQ", "EtcdCluster",
-                "HistoryWorker", "Spawning", "TrappingWorker", "VaryingWorker", "poll-worker",
+                "HistoryWorker", "LeaseWorker", "Spawning", "TrappingWorker", "VaryingWorker", "poll-worker",
             ],
             swiftSettings: strict),
         // Reads the repository and checks the house rules. The exit statuses are the program's.
