@@ -197,6 +197,9 @@ let package = Package(
         .executableTarget(
             name: "poll-booth", dependencies: ["ConfluxNode", "PollModel"],
             path: "Tests/Tutorial/poll-booth", swiftSettings: strict),
+        .executableTarget(
+            name: "poll-mailer", dependencies: ["ConfluxWorker", "PollModel"],
+            path: "Tests/Tutorial/poll-mailer", swiftSettings: strict),
         .testTarget(
             name: "PollModelTests", dependencies: ["Conflux", "ConfluxTesting", "PollModel"],
             path: "Tests/Tutorial/PollModelTests", swiftSettings: strict),
@@ -306,7 +309,8 @@ let package = Package(
             dependencies: [
                 "Conflux", "ConfluxBuiltins", "ConfluxCLI", "ConfluxHashing", "ConfluxLog",
                 "ConfluxNode", "ConfluxProtocol", "ConfluxVocabulary", "CZeroMQ", "EtcdCluster",
-                "HistoryWorker", "LeaseWorker", "Spawning", "TrappingWorker", "VaryingWorker", "poll-worker",
+                "HistoryWorker", "LeaseWorker", "Spawning", "TrappingWorker", "VaryingWorker",
+                "poll-worker",
             ],
             swiftSettings: strict),
         // Reads the repository and checks the house rules. The exit statuses are the program's.
