@@ -80,7 +80,8 @@ enum DispatchCommand {
             key for seven days.
             """,
         parameters: [
-            target, action, file, wait, unchangedSince, under, LeaseOptions.within, resume, schemaVersion,
+            target, action, file, wait, unchangedSince, under, LeaseOptions.within, resume,
+            schemaVersion,
             unchecked, WorkerOptions.payloadMax,
         ] + Connection.parameters,
         groups: [.exactlyOne(action, file), .atMostOne(under, resume)],
@@ -113,7 +114,8 @@ enum DispatchCommand {
                 "--resume continues a stream: name a --file, or - for standard input")
         }
         if arguments[LeaseOptions.within] != nil, arguments[under] == nil {
-            throw arguments.usageError("--within is how long to wait for a lease: name it by --under")
+            throw arguments.usageError(
+                "--within is how long to wait for a lease: name it by --under")
         }
         if arguments[unchangedSince] != nil {
             guard case .store = arguments[target] else {

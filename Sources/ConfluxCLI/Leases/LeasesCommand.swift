@@ -90,7 +90,7 @@ extension LeaseStatus {
 /// The options of commands that take a lease.
 enum LeaseOptions {
     static let within = Option<Duration?>(
-        "--within", parse: .duration(in: .zero ... .seconds(86_400 * 365)),
+        "--within", parse: .duration(in: .milliseconds(1) ... .seconds(86_400 * 365)),
         summary: """
             How long to wait for the lease. If omitted, the command waits as long as it takes.
             """)
@@ -113,7 +113,8 @@ extension ValueParser where Value == StoreName {
     /// The name of a lease.
     static var leaseName: ValueParser<StoreName> {
         ValueParser(
-            "NAME", expecting: "a lease: name or name/part, each 1 to 64 characters of a-z 0-9 . _ -"
+            "NAME",
+            expecting: "a lease: name or name/part, each 1 to 64 characters of a-z 0-9 . _ -"
         ) { StoreName($0) }.completing(.asked("leases"))
     }
 }

@@ -35,7 +35,7 @@ enum LockCommand {
             .init("Run a job on one machine at a time", "conflux lock nightly -- ./nightly.sh"),
             .init(
                 "Do nothing if another machine does it",
-                "conflux lock nightly --within 0s -- ./nightly.sh"),
+                "conflux lock nightly --within 1s -- ./nightly.sh"),
         ])
 
     /// Runs the command line.

@@ -89,7 +89,9 @@ final class LockedCommand: Sendable {
             var actions: posix_spawn_file_actions_t?
             posix_spawn_file_actions_init(&actions)
             defer { posix_spawn_file_actions_destroy(&actions) }
-            for descriptor in 0..<3 { posix_spawn_file_actions_addinherit_np(&actions, Int32(descriptor)) }
+            for descriptor in 0..<3 {
+                posix_spawn_file_actions_addinherit_np(&actions, Int32(descriptor))
+            }
         #else
             var attributes = posix_spawnattr_t()
             var flags = Int32(0)

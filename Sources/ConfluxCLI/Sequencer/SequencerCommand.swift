@@ -88,7 +88,8 @@ enum SequencerCommand {
             """)
 
     private static let silence = Option(
-        "--silence", default: .seconds(10), parse: .duration(in: .milliseconds(500) ... .seconds(600)),
+        "--silence", default: .seconds(10),
+        parse: .duration(in: .milliseconds(500) ... .seconds(600)),
         summary: """
             After how long a node that says nothing has left. Then others may have its name, and its leases end. A \
             process that is paused for longer loses them.

@@ -102,7 +102,7 @@ extension NodeCore {
         }
         do throws(DispatchError) {
             while true {
-                let asked = Moment.now.monotonic
+                let asked = ContinuousClock.now
                 let patience = min(left() ?? Self.turnPatience, Self.turnPatience)
                 guard patience > .zero else { throw .notItsTurn(name, limit) }
                 switch try await state(of: claim, untilHeld: true, within: patience) {

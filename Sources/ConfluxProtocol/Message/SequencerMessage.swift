@@ -233,7 +233,7 @@ public enum RejectionCode: UInt16, Sendable, Hashable, CaseIterable {
     case conflict = 15
     /// No timer has the key: it has fired, was cancelled, or was never set (rule 26).
     case noSuchTimer = 16
-    /// The lease under which it was dispatched is not held (rule 30).
+    /// The lease under which it was dispatched is not held (rule 42).
     case leaseLost = 17
 }
 

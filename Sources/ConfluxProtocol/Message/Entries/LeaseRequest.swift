@@ -2,7 +2,7 @@ import ConfluxVocabulary
 
 extension Target {
     /// The target of entries that claim and give up leases. No store takes them: the log itself keeps the leases
-    /// (rule 30).
+    /// (rule 42).
     public static let leases = Target.event(.leases)
 }
 

@@ -72,13 +72,16 @@ extension SequencerMachine {
         } catch {
             return Fault(code: .malformed, message: error.message)
         }
+        var claims = 0
         for index in requests.indices {
             let fault: Fault?
             switch requests[index].request {
             case .timer(var request):
                 fault = judge(&request, for: principal)
                 requests[index].request = .timer(request)
-            case .lease(let request): fault = self.fault(of: request, by: session, as: principal)
+            case .lease(let request):
+                fault = self.fault(of: request, behind: claims, by: session, as: principal)
+                if case .claim = request { claims += 1 }
             }
             if let fault { return fault }
         }
