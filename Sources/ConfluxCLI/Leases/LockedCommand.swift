@@ -24,8 +24,7 @@ final class LockedCommand: Sendable {
     ///   - variables: What its environment has besides that of this process.
     /// - Throws: ``CommandFailure`` if it can't be started.
     init(_ words: [String], _ variables: [String: String]) throws(CommandFailure) {
-        let environment = ProcessInfo.processInfo.environment.merging(variables) { $1 }
-        processID = try Self.spawn(words, environment.map { "\($0)=\($1)" })
+        processID = try Self.spawn(words, variables)
         let thread = Thread { self.awaitEnd() }
         thread.name = "conflux-command"
         thread.start()
@@ -81,7 +80,7 @@ final class LockedCommand: Sendable {
     }
 
     private static func spawn(
-        _ words: [String], _ variables: [String]
+        _ words: [String], _ variables: [String: String]
     ) throws(CommandFailure) -> pid_t {
         #if canImport(Darwin)
             var attributes: posix_spawnattr_t?
@@ -111,7 +110,7 @@ final class LockedCommand: Sendable {
         flags |= Int32(POSIX_SPAWN_SETSIGMASK) | Int32(POSIX_SPAWN_SETSIGDEF)
         posix_spawnattr_setflags(&attributes, Int16(flags))
         let arguments = words.map { strdup($0) }
-        let environment = variables.map { strdup($0) }
+        let environment = environment(with: variables)
         defer { for text in arguments + environment { free(text) } }
         var processID: pid_t = 0
         let failure = posix_spawnp(
@@ -123,5 +122,26 @@ final class LockedCommand: Sendable {
                 .noInput, code: "noCommand", "\(words[0]) can't be started: \(reason)")
         }
         return processID
+    }
+
+    /// The environment of this process, octet for octet, with other values of some variables. The caller frees it.
+    private static func environment(
+        with variables: [String: String]
+    ) -> [UnsafeMutablePointer<CChar>?] {
+        typealias Entries = UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>
+        #if canImport(Darwin)
+            var entry = _NSGetEnviron().pointee as Entries?
+        #else
+            var entry = environ as Entries?
+        #endif
+        var environment = variables.map { strdup("\($0)=\($1)") }
+        while let text = entry?.pointee {
+            let isReplaced = variables.keys.contains {
+                strncmp(text, "\($0)=", $0.utf8.count + 1) == 0
+            }
+            if !isReplaced { environment.append(strdup(text)) }
+            entry = entry?.successor()
+        }
+        return environment
     }
 }

@@ -18,7 +18,7 @@ import Synchronization
 ///
 /// A lease that you drop without releasing it is released.
 public final class Lease: Sendable {
-    private struct State {
+    private struct Standing {
         var isOver = false
         /// Until then, the sequencer can't have given the lease to another. *Use*: a clock that goes on while the machine
         /// sleeps.
@@ -35,13 +35,13 @@ public final class Lease: Sendable {
     /// The number and the epoch of that entry.
     let claim: StoreVersion
     private let core: NodeCore
-    private let state: Mutex<State>
+    private let state: Mutex<Standing>
 
     init(
         _ name: String, _ claim: StoreVersion, on core: NodeCore, until end: ContinuousClock.Instant
     ) {
         (self.name, self.claim, self.core) = (name, claim, core)
-        state = Mutex(State(heldUntil: end))
+        state = Mutex(Standing(heldUntil: end))
     }
 
     deinit { endClaim() }

@@ -229,7 +229,9 @@ extension StoreVersion {
 extension DispatchError {
     fileprivate static let cancelled = DispatchError(
         code: .cancelled,
-        message: "The waiting task was cancelled, and the claim for the lease was given up.")
+        message: """
+            The waiting task was cancelled, and the claim for the lease was given up. Ask for the lease again.
+            """)
 
     fileprivate static func noLeaseName(_ text: String) -> DispatchError {
         DispatchError(

@@ -182,14 +182,11 @@ struct LeaseTests {
             var settings = NodeSettings()
             settings.outboxBytesMax = 2_000
             let node = try await Node.connect(to: address, settings: settings)
-            let store = try await node.store(TallyState.self)
+            let store = try await node.store(Stock.self)
             let lease = try await node.lease("cashier")
             await sequencer.stop()
             // Nothing is sent, so the outbox fills.
-            var handles: [DispatchHandle] = []
-            while !handles.contains(where: { $0.outcome != nil }) {
-                handles.append(store.dispatch(.add(1)))
-            }
+            while store.dispatch(.add(1)).outcome == nil {}
             let released = Task { try await lease.release() }
             sequencer = try Sequencer.start(SequencerConfiguration(bind: address, storage: storage))
             try await withDeadline { try await released.value }

@@ -122,7 +122,7 @@ struct LeaseScenarios {
 
     @Test func `a batch has no more claims than there is room for`() {
         var cluster = Cluster.twoNodes()
-        for (count, code) in [(5_001, RejectionCode.tableFull), (5_000, nil)] {
+        for (count, code) in [(10_001, RejectionCode.tableFull), (10_000, nil)] {
             var builder = BatchBuilder()
             let row = BatchTarget(target: .leases, schemaVersion: 1, coding: .compact)
             for _ in 0..<count {
@@ -133,7 +133,7 @@ struct LeaseScenarios {
             cluster.run()
             #expect(rejection(counter, of: 1, in: cluster) == code)
         }
-        #expect(cluster.sequencer?.leases.claims.count == 5_000)
+        #expect(cluster.sequencer?.leases.claims.count == 10_000)
     }
 
     @Test func `a lease is told to be held only once the log has what gives it`() throws {

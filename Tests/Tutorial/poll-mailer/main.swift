@@ -16,6 +16,9 @@ await Worker.main("poll-mailer", version: "1.0.0", states: [HostedState(Poll.sel
                     send(summary, token: lease.token)
                 }
             }
-        } catch let error as DispatchError where [.leaseLost, .cancelled].contains(error.code) {}
+        } catch let error as DispatchError where error.code == .leaseLost {
+            // Its turn was over before it began. Ask again.
+            continue
+        }
     }
 }

@@ -11,6 +11,7 @@ extension SequencerMachine {
     ///   - claims: How many claims come before it in its batch.
     ///   - session: Who sent it.
     ///   - principal: The key of the connection.
+    /// - Returns: Why; nil if it can.
     mutating func fault(
         of request: LeaseRequest, behind claims: Int, by session: Incarnation,
         as principal: Principal
