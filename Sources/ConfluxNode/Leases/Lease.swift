@@ -13,8 +13,8 @@ import Synchronization
 ///
 /// It ends when you release it, when this node leaves, or when the sequencer has heard nothing of the node for too long
 /// (`conflux sequencer --silence`, 10 seconds by default). Then the next process in line holds it. A process that was
-/// stopped meanwhile may not know yet, and act. So dispatch what must not happen after the end
-/// ``ConfluxNode/Conflux/Store/dispatch(_:under:)`` it: the sequencer compares, and takes no such action later.
+/// stopped meanwhile may not know yet, and act. So dispatch what must not happen after the end by
+/// `Store.dispatch(_:under:)`: the sequencer compares, and takes no such action later.
 ///
 /// A lease that you drop without releasing it is released.
 public final class Lease: Sendable {

@@ -6,7 +6,7 @@ extension Target {
     public static let leases = Target.event(.leases)
 }
 
-/// What an entry for ``Target/leases`` says. It is the payload of the entry.
+/// What an entry for `Target.leases` says. It is the payload of the entry.
 public enum LeaseRequest: Sendable, Equatable {
     /// The session claims a lease, and waits for its turn. The number of the entry is the claim's: the token of the lease
     /// once it is held.

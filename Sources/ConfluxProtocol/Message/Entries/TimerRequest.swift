@@ -5,7 +5,7 @@ extension Target {
     public static let timers = Target.event(.timers)
 }
 
-/// What an entry for ``Target/timers`` says. It is the payload of the entry.
+/// What an entry for `Target.timers` says. It is the payload of the entry.
 public enum TimerRequest: Sendable, Equatable {
     /// A timer begins. The number of the entry is the timer's.
     case set(TimerOrder)
