@@ -197,6 +197,9 @@ let package = Package(
         .executableTarget(
             name: "poll-booth", dependencies: ["ConfluxNode", "PollModel"],
             path: "Tests/Tutorial/poll-booth", swiftSettings: strict),
+        .executableTarget(
+            name: "poll-mailer", dependencies: ["ConfluxWorker", "PollModel"],
+            path: "Tests/Tutorial/poll-mailer", swiftSettings: strict),
         .testTarget(
             name: "PollModelTests", dependencies: ["Conflux", "ConfluxTesting", "PollModel"],
             path: "Tests/Tutorial/PollModelTests", swiftSettings: strict),
@@ -296,13 +299,18 @@ let package = Package(
         .executableTarget(
             name: "HistoryWorker", dependencies: ["ConfluxNode", "ConfluxWorker"],
             path: "Tests/HistoryWorker", swiftSettings: strict),
+        // A worker that takes a lease when it is told so, for the same.
+        .executableTarget(
+            name: "LeaseWorker", dependencies: ["ConfluxNode", "ConfluxWorker"],
+            path: "Tests/LeaseWorker", swiftSettings: strict),
         // The programs themselves, on sockets and files.
         .testTarget(
             name: "ProcessTests",
             dependencies: [
                 "Conflux", "ConfluxBuiltins", "ConfluxCLI", "ConfluxHashing", "ConfluxLog",
                 "ConfluxNode", "ConfluxProtocol", "ConfluxVocabulary", "CZeroMQ", "EtcdCluster",
-                "HistoryWorker", "Spawning", "TrappingWorker", "VaryingWorker", "poll-worker",
+                "HistoryWorker", "LeaseWorker", "Spawning", "TrappingWorker", "VaryingWorker",
+                "poll-worker",
             ],
             swiftSettings: strict),
         // Reads the repository and checks the house rules. The exit statuses are the program's.

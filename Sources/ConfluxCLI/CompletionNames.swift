@@ -3,7 +3,7 @@ import ConfluxNode
 import ConfluxProtocol
 import ConfluxWorker
 
-/// The names that a shell offers for a store, a node or a context.
+/// The names that a shell offers for a store, a lease, a node or a context.
 ///
 /// If they can't be found, there are none: an error would only disturb a person who is typing a line.
 enum CompletionNames {
@@ -28,6 +28,12 @@ enum CompletionNames {
         else { return [] }
         let environment = CommandEnvironment(
             invocation, isJSON: false, lifetime: .limited, interruption: .watchSignals())
+        if kind == "leases" {
+            let claims = try await Connection.use(environment) {
+                connection async throws(CommandFailure) in try await connection.leases()
+            }
+            return claims.filter(\.isHeld).map(\.name.description)
+        }
         let status = try await Connection.use(environment) {
             connection async throws(CommandFailure) in try await connection.status()
         }

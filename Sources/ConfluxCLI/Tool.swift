@@ -33,6 +33,7 @@ enum Tool {
                 ObserveCommand.description, DropCommand.description,
                 FreezeCommand.freeze, FreezeCommand.thaw, UpgradeCommand.description,
                 LogCommand.description,
+                LeasesCommand.description, LockCommand.description,
                 StatusCommand.description, TopCommand.description, BackupCommand.description,
                 RestoreCommand.description, MigrateCommand.description,
                 KeygenCommand.description, ContextCommand.description, ReloadCommand.description,
@@ -54,13 +55,13 @@ enum Tool {
     /// Runs this process's command line.
     ///
     /// - Returns: The exit code of the process.
-    static func run() async -> ExitCode {
+    static func run() async -> Int32 {
         do throws(UsageError) {
             let arguments = try ProcessInput.arguments(of: program)
             if arguments.first == Program.completeWord {
                 let offer = program.completions(of: Array(arguments.dropFirst()))
                 let names = await CompletionNames.names(offer.asked, ProcessInput.variables)
-                return StandardOutput.show(offer.text(with: names))
+                return StandardOutput.show(offer.text(with: names)).rawValue
             }
             let variables = try ProcessInput.variables(of: program)
             var outcome = try program.parse(arguments, environment: variables)
@@ -77,16 +78,19 @@ enum Tool {
                         invocation.source(of: WorkerOptions.connect) != .absent
                     else {
                         diagnostics.report(error)
-                        return error.exitCode
+                        return error.exitCode.rawValue
                     }
                     diagnostics.note("no context is used: \(error.message)")
                 }
                 outcome = try program.parse(arguments, environment: all)
             }
             switch outcome {
-            case .show(let text): return StandardOutput.show(text)
+            case .show(let text): return StandardOutput.show(text).rawValue
+            // Its exit code is that of another program.
+            case .run(let invocation) where invocation.command == "lock":
+                return await LockCommand.run(invocation, interruption: .watchSignals())
             case .run(let invocation):
-                return try await run(invocation, interruption: .watchSignals())
+                return try await run(invocation, interruption: .watchSignals()).rawValue
             }
         } catch {
             // If the line can't be parsed, look for the flag itself to find out whether it asks for
@@ -95,7 +99,7 @@ enum Tool {
                 ProcessInput.hasArgument("--json")
                 || ProcessInput.variables["CONFLUX_JSON"] == "true"
             Diagnostics.report(error, isJSON: isJSON)
-            return .usage
+            return ExitCode.usage.rawValue
         }
     }
 
@@ -138,6 +142,7 @@ enum Tool {
         case "keygen": command = KeygenCommand.run
         case "backup": command = BackupCommand.run
         case "bench": command = BenchCommand.run
+        case "leases": command = LeasesCommand.run
         case "freeze", "thaw": command = FreezeCommand.run
         case "context", "context set", "context use", "context show", "context remove":
             command = ContextCommand.run

@@ -1,3 +1,3 @@
 import Foundation
 
-exit(await Tool.run().rawValue)
+exit(await Tool.run())

@@ -50,6 +50,12 @@ enum DispatchCommand {
             Dispatch the action only if the store has not changed since this version: the number that observe prints with \
             the state. For one action to one store.
             """)
+    private static let under = Option<StoreName?>(
+        "--under", parse: .leaseName,
+        summary: """
+            Take this lease first, dispatch under it, and release it at the end. If it is lost, the actions that \
+            follow are not taken.
+            """)
     private static let resume = Option<SessionKey?>(
         "--resume", parse: .sessionKey,
         summary: """
@@ -73,13 +79,13 @@ enum DispatchCommand {
             log exactly once, even if a process was killed meanwhile. The sequencer remembers a \
             key for seven days.
 
-            With --after or --at, the action is not dispatched now. The command sets a timer: an entry in the log, by             which the sequencer dispatches the action later. It needs no process but the sequencer for that. conflux             timers lists timers, and cancels those that have a --key.
+            With --after or --at, the action is not dispatched now. The command sets a timer: an entry in the log, by which the sequencer dispatches the action later. It needs no process but the sequencer for that. conflux timers lists timers, and cancels those that have a --key.
             """,
         parameters: [
-            target, action, file, wait, unchangedSince, resume, schemaVersion, unchecked,
-            WorkerOptions.payloadMax,
+            target, action, file, wait, unchangedSince, under, LeaseOptions.within, resume,
+            schemaVersion, unchecked, WorkerOptions.payloadMax,
         ] + DispatchTiming.parameters + Connection.parameters,
-        groups: [.exactlyOne(action, file), DispatchTiming.group],
+        groups: [.exactlyOne(action, file), DispatchTiming.group, .atMostOne(under, resume)],
         examples: [
             .init("Add one to the shared counter", "conflux dispatch counter increment"),
             .init("Add one to every counter", "conflux dispatch 'counter/*' increment"),
@@ -95,6 +101,9 @@ enum DispatchCommand {
                 "Reset the counter each night, until conflux timers counter --cancel nightly",
                 "conflux dispatch counter reset --at 2030-01-01T02:00:00+01:00 --every 24h --key nightly"
             ),
+            .init(
+                "Dispatch a stream while nobody else does so",
+                "conflux dispatch counter --file actions.ndjson --under import"),
             .init(
                 "Dispatch a stream",
                 "conflux dispatch counter --file actions.ndjson --json > receipts.ndjson"),
@@ -122,12 +131,19 @@ enum DispatchCommand {
                     "is about an action, and all that is known of a timer is that the log has it"
                 )
                 : nil,
+            arguments[under] == nil
+                ? nil
+                : ("--under", "is about an action that is dispatched while the lease is held"),
         ]
         try DispatchTiming.validate(
             arguments, isStream: isStream, excluding: excluded.compactMap(\.self))
         if arguments[resume] != nil, let text = arguments[action], text != "-" {
             throw arguments.usageError(
                 "--resume continues a stream: name a --file, or - for standard input")
+        }
+        if arguments[LeaseOptions.within] != nil, arguments[under] == nil {
+            throw arguments.usageError(
+                "--within is how long to wait for a lease: name it by --under")
         }
         if arguments[unchangedSince] != nil {
             guard case .store = arguments[target] else {
@@ -201,9 +217,14 @@ enum DispatchCommand {
                 return report.finish(isComplete: true)
             }
         }
+        var lease: Lease?
+        if let name = arguments[under] {
+            lease = try await LeaseOptions.take(name, connection, environment)
+        }
+        // The lease ends with the session, when all is dispatched.
         let feed = DispatchFeed(
             input, encoder, connection.core, timing: DispatchTiming.timing(of: arguments),
-            resumption: resumption)
+            under: lease, resumption: resumption)
         return await Dispatching(connection, feed, report, environment).run()
     }
 }

@@ -52,12 +52,15 @@ final class DispatchFeed: Sendable {
     private let core: NodeCore
     /// When the actions are dispatched; nil for now.
     private let timing: Timing?
+    /// The lease under which it dispatches; nil if it needs none.
+    private let lease: Lease?
 
     init(
         _ input: Input, _ encoder: ActionEncoder, _ core: NodeCore, timing: Timing? = nil,
-        resumption: Resumption? = nil
+        under lease: Lease? = nil, resumption: Resumption? = nil
     ) {
         self.timing = timing
+        self.lease = lease
         self.resumption = resumption
         self.input = input
         self.encoder = encoder
@@ -145,11 +148,6 @@ final class DispatchFeed: Sendable {
         continuation.yield(portion)
     }
 
-    private func submit(_ payload: [UInt8]) -> DispatchHandle {
-        timing.map { core.set($0, encoder.target, payload) }
-            ?? core.submit(encoder.target, payload)
-    }
-
     /// - Returns: The line's result; nil for an empty line.
     private func item(_ line: Int, _ text: LineReader.Line) -> Item? {
         if let resumption, UInt64(line) <= resumption.settled {
@@ -160,6 +158,12 @@ final class DispatchFeed: Sendable {
             if case .submitted = item {} else { core.skip(1) }
         }
         return item
+    }
+
+    private func submit(_ payload: [UInt8]) -> DispatchHandle {
+        if let timing { return core.set(timing, encoder.target, payload) }
+        guard let lease else { return core.submit(encoder.target, payload) }
+        return core.submit(encoder.target, payload, under: lease)
     }
 
     private static func isEmpty(_ text: LineReader.Line) -> Bool {

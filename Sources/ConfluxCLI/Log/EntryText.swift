@@ -63,6 +63,10 @@ enum EntryText {
                 "\(start)\(TimerText.words(payload))\(look.paint(words(origin, owner), .faint))"
                     .utf8)
         case (.action(let payload, let row, let origin), false):
+            if let request = LeaseText.request(payload, row.target) {
+                let by = "  by \(origin)\(owner.map { " (\($0))" } ?? "")"
+                return Array("\(start)\(LeaseText.words(request))\(look.paint(by, .faint))".utf8)
+            }
             let action = json(payload, of: row.target.state, row.coding)
             let shown = look.hasColours ? JSONLayout.bytes(action, look, columns: nil)[...] : action
             let place = start + look.paint("\(row.target)", .cyan) + "  "
@@ -76,7 +80,9 @@ enum EntryText {
                 """
             let action =
                 row.target == .timers
-                ? TimerText.json(payload) : json(payload, of: row.target.state, row.coding)
+                ? TimerText.json(payload)
+                : LeaseText.request(payload, row.target).map(LeaseText.json)
+                    ?? json(payload, of: row.target.state, row.coding)
             return Array(#"{"action":"#.utf8) + action + Array(tail.utf8)
         }
     }

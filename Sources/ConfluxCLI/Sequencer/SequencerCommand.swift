@@ -87,6 +87,14 @@ enum SequencerCommand {
             quota of processor time.
             """)
 
+    private static let silence = Option(
+        "--silence", default: .seconds(10),
+        parse: .duration(in: .milliseconds(500) ... .seconds(600)),
+        summary: """
+            After how long a node that says nothing has left. Then others may have its name, and its leases end. A \
+            process that is paused for longer loses them.
+            """)
+
     private static let exitOnFailure = Flag(
         "--exit-on-log-failure",
         summary: "End when the log fails, instead of trying again until the disk works.")
@@ -110,7 +118,7 @@ enum SequencerCommand {
             bind, feed, relays, data, memory, log,
         ] + EtcdOptions.parameters + [
             durability, keepBytes, keepEntries, keepFor, payloadMax,
-            secret, authorized, insecure, exitOnFailure, busyPoll, MonitoringOptions.http,
+            secret, authorized, insecure, exitOnFailure, silence, busyPoll, MonitoringOptions.http,
             MonitoringOptions.httpToken, EventLevel.option, WorkerOptions.json,
         ],
         groups: [.exactlyOne(data, memory, log)],
@@ -146,6 +154,8 @@ enum SequencerCommand {
         if arguments[exitOnFailure] { configuration.renewalPauseMax = nil }
         configuration.payloadBytesMax = UInt32(arguments[payloadMax])
         configuration.busyPollMax = arguments[busyPoll]
+        let silence = arguments[silence]
+        configuration.adjust = { $0.hear(within: silence) }
         keep(arguments, &configuration)
         configuration.access = try access(arguments)
         let monitoring = try MonitoringOptions(arguments)
@@ -293,6 +303,15 @@ enum SequencerCommand {
         case .logMoved(let message):
             throw CommandFailure(.logFailed, code: "logMoved", message)
         }
+    }
+}
+
+extension SequencerSettings {
+    /// Sets after how long a node that says nothing has left.
+    fileprivate mutating func hear(within silence: Duration) {
+        silenceMax = silence
+        // A node says something in each interval, and some of that may be late.
+        beatInterval = min(beatInterval, silence / 10)
     }
 }
 

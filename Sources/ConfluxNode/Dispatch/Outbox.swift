@@ -120,16 +120,19 @@ package final class Outbox: @unchecked Sendable {
     ///   - actions: The target of each action, with its condition, and its encoding. Not empty.
     ///   - others: The conditions on stores that no action changes.
     ///   - mayWait: As for a single action.
+    ///   - needsRoom: Whether the bound of the outbox counts. Of what needs no room, there is little.
     /// - Returns: A handle for each action.
     package func submit(
         _ actions: [(target: BatchTarget, payload: [UInt8])], on others: [BatchTarget],
-        mayWait: Bool
+        mayWait: Bool, needsRoom: Bool = true
     ) -> [DispatchHandle] {
         let block = OutcomeBlock(route: route)
         let batch = Gathered(actions, on: others, block, limits)
         let failure = condition.withLock { () -> DispatchError? in
             guard let batch else { return .tooLargeTogether(limits) }
-            if let failure = waitForRoom(bytes: batch.payloadBytes, mayWait: mayWait) {
+            if !needsRoom {
+                guard !isClosed else { return .nodeClosed }
+            } else if let failure = waitForRoom(bytes: batch.payloadBytes, mayWait: mayWait) {
                 return failure
             }
             seal()

@@ -13,15 +13,16 @@ import Synchronization
 ///
 /// It ends when you release it, when this node leaves, or when the sequencer has heard nothing of the node for too long
 /// (`conflux sequencer --silence`, 10 seconds by default). Then the next process in line holds it. A process that was
-/// stopped meanwhile may not know yet, and act. So dispatch what must not happen after the end
-/// ``ConfluxNode/Conflux/Store/dispatch(_:under:)`` it: the sequencer compares, and takes no such action later.
+/// stopped meanwhile may not know yet, and act. So dispatch what must not happen after the end by
+/// `Store.dispatch(_:under:)`: the sequencer compares, and takes no such action later.
 ///
 /// A lease that you drop without releasing it is released.
 public final class Lease: Sendable {
-    private struct Holding {
+    private struct Standing {
         var isOver = false
-        /// On the monotonic clock. Until then, the sequencer can't have given the lease to another.
-        var heldUntil: Duration
+        /// Until then, the sequencer can't have given the lease to another. *Use*: a clock that goes on while the machine
+        /// sleeps.
+        var heldUntil: ContinuousClock.Instant
         var waiters: [OneShot<Bool>] = []
     }
 
@@ -34,11 +35,13 @@ public final class Lease: Sendable {
     /// The number and the epoch of that entry.
     let claim: StoreVersion
     private let core: NodeCore
-    private let state: Mutex<Holding>
+    private let state: Mutex<Standing>
 
-    init(_ name: String, _ claim: StoreVersion, on core: NodeCore, until end: Duration) {
+    init(
+        _ name: String, _ claim: StoreVersion, on core: NodeCore, until end: ContinuousClock.Instant
+    ) {
         (self.name, self.claim, self.core) = (name, claim, core)
-        state = Mutex(Holding(heldUntil: end))
+        state = Mutex(Standing(heldUntil: end))
     }
 
     deinit { endClaim() }
@@ -46,7 +49,9 @@ public final class Lease: Sendable {
     /// Whether it is held, as far as this process can know. It is false before another process can hold the lease, if the
     /// clocks of both hosts run at about the same speed.
     public var isHeld: Bool {
-        state.withLock { !$0.isOver && Moment.now.monotonic < $0.heldUntil }
+        // A node that leaves closes its outbox before it says so.
+        !core.outbox.isClosedForActions
+            && state.withLock { !$0.isOver && ContinuousClock.now < $0.heldUntil }
     }
 
     /// Waits until it is lost or released.
@@ -107,22 +112,28 @@ public final class Lease: Sendable {
         let pause = min(Self.pause, silenceMax / 8)
         Task { [weak self] in
             while let left = self?.timeLeft {
-                let asked = Moment.now.monotonic
-                let state = try? await core.state(
-                    of: claim, untilHeld: false, within: min(left, silenceMax / 4))
-                switch state {
-                case .held(let silenceMax): self?.renew(until: asked + silenceMax.safely)
-                case .over, .waiting:
+                let asked = ContinuousClock.now
+                do throws(DispatchError) {
+                    switch try await core.state(
+                        of: claim, untilHeld: false, within: min(left, silenceMax / 4))
+                    {
+                    case .held(let silenceMax): self?.renew(until: asked + silenceMax.safely)
+                    case .over, .waiting:
+                        _ = self?.end()
+                        return
+                    case nil: break
+                    }
+                } catch {
+                    // The node has left.
                     _ = self?.end()
                     return
-                case nil: break
                 }
                 try? await NodeCore.pause(for: min(pause, self?.timeLeft ?? .zero))
             }
         }
     }
 
-    private func renew(until end: Duration) {
+    private func renew(until end: ContinuousClock.Instant) {
         state.withLock { $0.heldUntil = max($0.heldUntil, end) }
     }
 
@@ -130,7 +141,7 @@ public final class Lease: Sendable {
     /// hear of this node again, and give the lease to nobody.
     private var timeLeft: Duration? {
         let (isOver, left) = state.withLock {
-            ($0.isOver, $0.heldUntil - Moment.now.monotonic)
+            ($0.isOver, ContinuousClock.now.duration(to: $0.heldUntil))
         }
         if isOver { return nil }
         if left > .zero { return left }
@@ -145,9 +156,12 @@ extension Duration {
 }
 
 extension Outbox {
-    /// Appends an entry that claims or gives up a lease.
+    /// Appends an entry that claims or gives up a lease. A full outbox takes what gives a lease up: nobody would do it
+    /// again.
     package func submit(_ request: LeaseRequest) -> DispatchHandle {
         let row = BatchTarget(target: .leases, schemaVersion: 1, coding: .compact)
-        return submit([(row, request.payload)], on: [], mayWait: false)[0]
+        let needsRoom = if case .claim = request { true } else { false }
+        return submit(
+            [(row, request.payload)], on: [], mayWait: false, needsRoom: needsRoom)[0]
     }
 }

@@ -96,7 +96,28 @@ extension Node {
 }
 
 extension NodeCore {
-    fileprivate func lease(
+    /// Submits an action that is already encoded, and that is taken only while a lease is held.
+    package func submit(
+        _ target: BatchTarget, _ payload: [UInt8], under lease: Lease
+    ) -> DispatchHandle {
+        outbox.submit([(target, payload)], on: [.lease(lease.claim)], mayWait: true)[0]
+    }
+
+    /// Ends the claim of any session.
+    ///
+    /// - Parameters:
+    ///   - token: The number of the claim's entry, in the present term.
+    ///   - limit: How long to wait.
+    /// - Returns: The place of the entry that ends it.
+    /// - Throws: `DispatchError`: `leaseLost` if the claim is over; `rejected` if the key may not end it.
+    package func release(
+        _ token: SequenceNumber, within limit: Duration
+    ) async throws(DispatchError) -> Receipt {
+        try await outbox.submit(.release(StoreVersion(sequence: token))).receipt(within: limit)
+    }
+
+    /// See ``Node/lease(_:within:)``.
+    package func lease(
         _ text: String, locks: Bool, within limit: Duration?
     ) async throws(DispatchError) -> Lease {
         guard let name = StoreName(text) else { throw .noLeaseName(text) }
@@ -112,7 +133,7 @@ extension NodeCore {
         }
         do throws(DispatchError) {
             while true {
-                let asked = Moment.now.monotonic
+                let asked = ContinuousClock.now
                 let patience = min(left() ?? Self.turnPatience, Self.turnPatience)
                 guard patience > .zero else { throw .notItsTurn(name, limit) }
                 switch try await state(of: claim, untilHeld: true, within: patience) {

@@ -41,7 +41,9 @@ extension Applier {
         case .rejected(.leaseLost, let message):
             .failed(
                 DispatchError(
-                    code: .leaseLost, message: "\(message).",
+                    code: .leaseLost,
+                    message:
+                        "The action was not taken: \(message). Ask for the lease again.",
                     reason: RejectionReason(code: .leaseLost, message: message)))
         case .rejected(let code, let message):
             .failed(

@@ -233,9 +233,9 @@ public enum RejectionCode: UInt16, Sendable, Hashable, CaseIterable {
     case conflict = 15
     /// No timer has the key: it has fired, was cancelled, or was never set (rule 26).
     case noSuchTimer = 16
-    /// The lease under which it was dispatched is not held (rule 30).
+    /// The lease under which it was dispatched is not held (rule 42).
     case leaseLost = 17
-    /// Another session has locked the store for longer than actions wait (rule 30).
+    /// Another session has locked the store for longer than actions wait (rule 42).
     case locked = 18
 }
 

@@ -53,7 +53,7 @@ public enum Mark: String, Sendable, Hashable, CaseIterable {
     case transactionRead, transactionTorn, transactionFailed, transactionHeld, transactionConflict
     case tokenFound, tokenExcluded, tokenUnknown, tokenOpen
 
-    // Timers and leases (rules 26 and 30)
+    // Timers and leases (rules 26 and 42)
     case timerSet, timerCancelled, timerCancelledLate, timerDropped
     case leaseHeld, leaseUsed, leaseLost, storeLocked
 

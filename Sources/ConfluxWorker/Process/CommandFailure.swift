@@ -87,7 +87,7 @@ package struct CommandFailure: Error, Sendable {
         let exitCode: ExitCode =
             switch error.code {
             case .rejected: reason.map { ExitCode($0.code) } ?? .rejected
-            case .withdrawn, .conflict: .rejected
+            case .withdrawn, .conflict, .leaseLost: .rejected
             case .refused: .refused
             case .invalidAction: .invalidInput
             case .notConnected, .outboxFull: .unreachable

@@ -102,7 +102,7 @@ package struct Connection: Sendable {
     }
 
     /// The failure for an answer that does not fit the question.
-    static let unfit = CommandFailure(
+    package static let unfit = CommandFailure(
         .failed,
         """
         The sequencer's answer does not match the question. Run the same version of conflux on \

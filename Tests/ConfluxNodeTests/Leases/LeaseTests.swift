@@ -1,3 +1,4 @@
+import ConfluxLog
 import ConfluxNode
 import ConfluxSequencer
 import Synchronization
@@ -181,6 +182,42 @@ struct LeaseTests {
             await third.close()
             await one.close()
             await other.close()
+        }
+    }
+
+    @Test func `a node that leaves does not say that it holds a lease`() async throws {
+        try await withWorld { world in
+            let node = try await world.node()
+            let lease = try await node.lease("cashier")
+            #expect(lease.isHeld)
+            await node.close()
+            #expect(!lease.isHeld)
+            try await withDeadline(seconds: 5) { await lease.waitUntilOver() }
+        }
+    }
+
+    @Test func `a lease is released though the outbox is full`() async throws {
+        try await withAddress { address in
+            let folder = address.dropFirst("ipc://".count).dropLast("sequencer".count)
+            let storage = SequencerConfiguration.Storage.folder(
+                folder + "log", SQLiteLogSettings())
+            var sequencer = try Sequencer.start(
+                SequencerConfiguration(bind: address, storage: storage))
+            var settings = NodeSettings()
+            settings.outboxBytesMax = 2_000
+            let node = try await Node.connect(to: address, settings: settings)
+            let store = try await node.store(Stock.self)
+            let lease = try await node.lease("cashier")
+            await sequencer.stop()
+            // Nothing is sent, so the outbox fills.
+            while store.dispatch(.add(1)).outcome == nil {}
+            let released = Task { try await lease.release() }
+            sequencer = try Sequencer.start(SequencerConfiguration(bind: address, storage: storage))
+            try await withDeadline { try await released.value }
+            let next = try await withDeadline { try await node.lease("cashier") }
+            #expect(next.isHeld)
+            await node.close()
+            await sequencer.stop()
         }
     }
 

@@ -3,7 +3,7 @@ import Testing
 
 @testable import ConfluxProtocol
 
-/// Leases in the log (rule 30).
+/// Leases in the log (rule 42).
 struct LeaseScenarios {
     private let name = StoreName("cashier")!
 
@@ -118,6 +118,22 @@ struct LeaseScenarios {
         cluster.pass(.seconds(1))
         #expect(rejection(2, of: 1, in: cluster) == .leaseLost)
         #expect(cluster.nodes[2]?.texts(of: "list") == [])
+    }
+
+    @Test func `a batch has no more claims than there is room for`() {
+        var cluster = Cluster.twoNodes()
+        for (count, code) in [(10_001, RejectionCode.tableFull), (10_000, nil)] {
+            var builder = BatchBuilder()
+            let row = BatchTarget(target: .leases, schemaVersion: 1, coding: .compact)
+            for _ in 0..<count {
+                builder.append(target: row, payload: LeaseRequest.claim(name, locks: false).payload)
+            }
+            let counter = (cluster.nodes[1]?.outcomes.count).map { UInt64($0) + 1 } ?? 1
+            cluster.dispatch(&builder, from: 1, isAtomic: true)
+            cluster.run()
+            #expect(rejection(counter, of: 1, in: cluster) == code)
+        }
+        #expect(cluster.sequencer?.leases.claims.count == 10_000)
     }
 
     @Test func `a lease is told to be held only once the log has what gives it`() throws {

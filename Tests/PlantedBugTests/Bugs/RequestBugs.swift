@@ -51,7 +51,7 @@ extension PlantedBug {
                 for entry in landed where !PLANTED { timers[entry.timer]?.land(entry.entry, at: timestamp) }
                 """),
         PlantedBug(
-            name: "an action under a lease is not compared", rule: 30,
+            name: "an action under a lease is not compared", rule: 42,
             file: "ConfluxProtocol/Sequencer/Entries/SequencerMachine+Conditions.swift",
             original: """
                 guard case .store(let name) = row.target else { return fault(ofActionUnder: condition) }
@@ -62,7 +62,7 @@ extension PlantedBug {
                 }
                 """),
         PlantedBug(
-            name: "a claim that waits is as good as one that holds", rule: 30, file: leases,
+            name: "a claim that waits is as good as one that holds", rule: 42, file: leases,
             original: """
                 guard !isThere || !leases.isHeld(claim.sequence) else { return nil }
                 """,
@@ -70,7 +70,7 @@ extension PlantedBug {
                 guard !isThere || !(PLANTED || leases.isHeld(claim.sequence)) else { return nil }
                 """),
         PlantedBug(
-            name: "a lock keeps nobody out", rule: 30,
+            name: "a lock keeps nobody out", rule: 42,
             file: "ConfluxProtocol/Sequencer/Leases/LeaseTable.swift",
             original: """
                 target.concerns($0.name) && $0.session != session && !claims.contains($0.number)
@@ -80,7 +80,7 @@ extension PlantedBug {
                     && !claims.contains($0.number)
                 """),
         PlantedBug(
-            name: "a lease outlives its session", rule: 30,
+            name: "a lease outlives its session", rule: 42,
             file: "ConfluxProtocol/Sequencer/Sessions/SequencerMachine+Presence.swift",
             original: """
                 leases.end(claimsOf: incarnation, at: entry)
@@ -89,7 +89,7 @@ extension PlantedBug {
                 if !PLANTED { leases.end(claimsOf: incarnation, at: entry) }
                 """),
         PlantedBug(
-            name: "a lease is said to be held before the log has it", rule: 30, file: leases,
+            name: "a lease is said to be held before the log has it", rule: 42, file: leases,
             original: """
                 guard case .lease(let claim, let untilHeld) = question, leases.isDecided(claim.sequence)
                 """,
@@ -98,7 +98,7 @@ extension PlantedBug {
                     PLANTED || leases.isDecided(claim.sequence)
                 """),
         PlantedBug(
-            name: "leases are not in checkpoints", rule: 30,
+            name: "leases are not in checkpoints", rule: 42,
             file: "ConfluxProtocol/Wire/Log/LogState+Wire.swift",
             original: """
                 guard claim.number <= last, leases.restore(claim) else {

@@ -2,11 +2,11 @@ import ConfluxVocabulary
 
 extension Target {
     /// The target of entries that claim and give up leases. No store takes them: the log itself keeps the leases
-    /// (rule 30).
+    /// (rule 42).
     public static let leases = Target.event(.leases)
 }
 
-/// What an entry for ``Target/leases`` says. It is the payload of the entry.
+/// What an entry for `Target.leases` says. It is the payload of the entry.
 public enum LeaseRequest: Sendable, Equatable {
     /// The session claims a lease, and waits for its turn. The number of the entry is the claim's: the token of the lease
     /// once it is held.

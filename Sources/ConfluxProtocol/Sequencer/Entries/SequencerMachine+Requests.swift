@@ -72,14 +72,16 @@ extension SequencerMachine {
         } catch {
             return Fault(code: .malformed, message: error.message)
         }
-        var (count, bytes) = (0, 0)
+        var (count, bytes, claims) = (0, 0, 0)
         for index in requests.indices {
             let fault: Fault?
             switch requests[index].request {
             case .timer(var request):
                 fault = judge(&request, for: principal, besideCount: &count, bytes: &bytes)
                 requests[index].request = .timer(request)
-            case .lease(let request): fault = self.fault(of: request, by: session, as: principal)
+            case .lease(let request):
+                fault = self.fault(of: request, behind: claims, by: session, as: principal)
+                if case .claim = request { claims += 1 }
             }
             if let fault { return fault }
         }

@@ -1,6 +1,6 @@
 import ConfluxVocabulary
 
-/// The leases of a log, and who waits for them. Rule 30 is implemented here.
+/// The leases of a log, and who waits for them. Rule 42 is implemented here.
 ///
 /// Claiming and releasing a lease are entries of the log, and so is it that a session has left. So the table is a function
 /// of the log, and each sequencer knows who holds what. Claims for one lease are served in the order of their entries.
@@ -56,12 +56,9 @@ struct LeaseTable: Sendable, Equatable {
         }
     }
 
-    /// Whether an owner may have another claim.
-    func hasRoom(for owner: Name?) -> Bool { counts.hasRoom(for: owner, of: Self.countMax) }
-
-    /// How many claims come before one; nil if it is over.
-    func place(of number: SequenceNumber) -> Int? {
-        claims[number].flatMap { lines[$0.name]?.firstIndex(of: number) }
+    /// Whether an owner may have more claims.
+    func hasRoom(for owner: Name?, _ count: Int = 1) -> Bool {
+        counts.hasRoom(for: owner, count, of: Self.countMax)
     }
 
     /// Whether the lease of a claim is held by it.
@@ -73,9 +70,14 @@ struct LeaseTable: Sendable, Equatable {
     func isDecided(_ number: SequenceNumber) -> Bool { undecided[number] == nil }
 
     /// Entries are in the log up to a number.
-    mutating func land(through last: SequenceNumber) {
-        guard !undecided.isEmpty else { return }
+    ///
+    /// - Returns: Whether any of them decided how a claim stands.
+    @discardableResult
+    mutating func land(through last: SequenceNumber) -> Bool {
+        guard !undecided.isEmpty else { return false }
+        let count = undecided.count
         undecided = undecided.filter { $0.value > last }
+        return undecided.count < count
     }
 
     /// Adds a claim behind the others for its lease.

@@ -5,8 +5,16 @@ extension SequencerMachine {
     // MARK: Entries
 
     /// Why a claim can't be admitted, or ended.
+    ///
+    /// - Parameters:
+    ///   - request: The claim, or its end.
+    ///   - claims: How many claims come before it in its batch.
+    ///   - session: Who sent it.
+    ///   - principal: The key of the connection.
+    /// - Returns: Why; nil if it can.
     mutating func fault(
-        of request: LeaseRequest, by session: Incarnation, as principal: Principal
+        of request: LeaseRequest, behind claims: Int, by session: Incarnation,
+        as principal: Principal
     ) -> Fault? {
         switch request {
         case .claim(let name, let locks):
@@ -17,7 +25,7 @@ extension SequencerMachine {
                     code: .notAllowed, message: principal.denial(of: permission, Target.store(name))
                 )
             }
-            guard leases.hasRoom(for: principal.name) else {
+            guard leases.hasRoom(for: principal.name, claims + 1) else {
                 let text =
                     "\(leases.counts.total) claims for leases are held or wait, and no more are taken from this key; "
                     + "release some"
@@ -87,8 +95,14 @@ extension SequencerMachine {
 
     // MARK: Questions
 
-    /// Has the log confirm this term if there is something new to tell about claims. A sequencer that was superseded must
+    /// Has the log confirm this term if there is something to tell about a claim. A sequencer that was superseded must
     /// not say that a lease is held: the next one does not know that the holder was heard of here.
+    mutating func reviewClaim(_ question: Question.Body, into effects: inout [SequencerEffect]) {
+        guard !confirmations.isUnderWay, answer(question) != nil else { return }
+        confirm(into: &effects)
+    }
+
+    /// The same for all questions, after claims have changed.
     mutating func reviewClaims(into effects: inout [SequencerEffect]) {
         guard !confirmations.isUnderWay, questions.ownBodies.contains(where: { answer($0) != nil })
         else { return }
@@ -112,11 +126,9 @@ extension SequencerMachine {
         guard case .lease(let claim, let untilHeld) = question, leases.isDecided(claim.sequence)
         else { return nil }
         if claim.sequence <= term.last, hasLost(claim) { return .lease(.over) }
-        switch leases.place(of: claim.sequence) {
-        case nil: return .lease(.over)
-        case 0?: return .lease(.held(silenceMax: settings.silenceMax))
-        case _?: return untilHeld ? nil : .lease(.waiting)
-        }
+        guard leases[claim.sequence] != nil else { return .lease(.over) }
+        if leases.isHeld(claim.sequence) { return .lease(.held(silenceMax: settings.silenceMax)) }
+        return untilHeld ? nil : .lease(.waiting)
     }
 
     /// The most claims in one answer.

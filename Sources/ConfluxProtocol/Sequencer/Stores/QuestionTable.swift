@@ -272,7 +272,7 @@ extension SequencerMachine {
         let patience = min(max(question.patience, .zero), settings.questionPatienceMax)
         if subject == .leases {
             questions.keep(question, by: asker, sharing: sharer, until: now.monotonic + patience)
-            reviewClaims(into: &effects)
+            reviewClaim(question.body, into: &effects)
             return
         }
         questions.ask(
