@@ -325,10 +325,8 @@ final class Branch {
                 try check(record, entry.payload, row.target, at: sequence)
                 if !isPutBack { try check(new: record, batch, at: sequence, in: commit) }
             }
-            if !isPutBack {
-                try requests.checkLocks(
-                    on: row.target, at: place, of: incarnation, under: record?.lease)
-            }
+            try requests.checkLocks(
+                on: row.target, at: place, of: incarnation, under: record?.lease)
             if row.target == .timers {
                 try requests.takeTimer(entry.payload, at: place) {
                     presentLife($0)?.life

@@ -42,12 +42,13 @@ struct LeaseTable: Sendable, Equatable {
     /// Whether there is any lock, held or waiting.
     var hasLocks: Bool { !locks.isEmpty }
 
-    /// The lock that is held on a store which a target concerns; nil if there is none, or the actions pass it.
+    /// The lock that is held on a store which a target concerns.
     ///
     /// - Parameters:
     ///   - target: What the actions are for.
     ///   - session: Who sends them. The session that has the lock passes it.
     ///   - claims: The claims under which they are sent.
+    /// - Returns: The lock; nil if there is none, or the actions pass it.
     func lock(
         on target: Target, for session: Incarnation, under claims: [SequenceNumber]
     ) -> Claim? {

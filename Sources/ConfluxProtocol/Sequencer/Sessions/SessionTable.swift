@@ -51,8 +51,9 @@ struct Session: Sendable, Equatable {
     fileprivate(set) var isCutOff = false
     /// The number of the last hello that took it up in this term; 0 if none did.
     var greeting: UInt64 = 0
-    /// The lock for which a batch of it has waited last, and since when.
-    fileprivate var lock: LockWait?
+    /// The locks for which batches of it have waited, and since when: the last ones.
+    fileprivate var lockWaits: [LockWait] = []
+    fileprivate static let lockWaitsMax = 16
     /// The number up to which its replicas have applied.
     var applied = SequenceNumber.zero
 
@@ -316,8 +317,10 @@ struct SessionTable: Sendable, Equatable {
     mutating func wait(
         _ incarnation: Incarnation, forLock claim: SequenceNumber, at now: Duration
     ) -> Duration {
-        if let lock = sessions[incarnation]?.lock, lock.claim == claim { return lock.since }
-        sessions[incarnation]?.lock = Session.LockWait(claim: claim, since: now)
+        guard let waits = sessions[incarnation]?.lockWaits else { return now }
+        if let wait = waits.first(where: { $0.claim == claim }) { return wait.since }
+        sessions[incarnation]?.lockWaits =
+            waits.suffix(Session.lockWaitsMax - 1) + [Session.LockWait(claim: claim, since: now)]
         return now
     }
 

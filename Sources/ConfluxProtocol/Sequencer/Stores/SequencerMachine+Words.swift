@@ -22,6 +22,7 @@ extension SequencerMachine {
         guard let life = directory.life(of: name), life.work.word == nil else { return false }
         directory.change(name) { $0.begin(StoreWord(kind)) }
         let number = life.record.life
+        if kind == .dropped { endTimers(of: name, life: number) }
         pipeline.admit(
             kind.event(of: name, life: number), by: owner, then: .word(name, life: number))
         return true
@@ -48,7 +49,6 @@ extension SequencerMachine {
             directory.change(name) { $0.point.resume() }
             directory.hostsChange(of: name)
         case .dropped:
-            endTimers(of: name, life: life)
             effects.append(.removeSnapshots(name))
             effects.append(.note(.dropped(name, life: life)))
         }

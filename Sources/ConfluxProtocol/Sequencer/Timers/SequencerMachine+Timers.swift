@@ -71,7 +71,7 @@ extension SequencerMachine {
         timers.apply(request, at: entry, by: owner)
     }
 
-    /// A life of a store is over, and with it the timers that are for it, perhaps besides others.
+    /// A life of a store is about to end, and with it the timers that are for it, perhaps besides others.
     mutating func endTimers(of store: StoreName, life: SequenceNumber) {
         for number in timers.end(timersOf: store, life: life) { timerSchedule.remove(number) }
     }
@@ -133,7 +133,7 @@ extension SequencerMachine {
             timerSchedule.postpone(timer.number, by: settings.beatInterval, at: now)
             return
         }
-        // A store may be frozen. If it is about to be dropped, the timer ends with it.
+        // A store may be frozen.
         guard batch.targets.allSatisfy({ fault(of: $0, hasEntries: true) == nil }) else {
             timerSchedule.postpone(timer.number, by: Self.postponement, at: now)
             return
