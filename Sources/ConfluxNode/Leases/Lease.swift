@@ -118,7 +118,11 @@ public final class Lease: Sendable {
                         of: claim, untilHeld: false, within: min(left, silenceMax / 4))
                     {
                     case .held(let silenceMax): self?.renew(until: asked + silenceMax.safely)
-                    case .over, .waiting:
+                    case .waiting:
+                        // The log has lost its end, and with it what had made this claim hold the lease.
+                        self?.endClaim()
+                        return
+                    case .over:
                         _ = self?.end()
                         return
                     case nil: break

@@ -138,7 +138,9 @@ extension NodeCore {
                 guard patience > .zero else { throw .notItsTurn(name, limit) }
                 switch try await state(of: claim, untilHeld: true, within: patience) {
                 case .held(let silenceMax):
-                    // The sequencer heard this node when it took the question: not before it was asked.
+                    // The sequencer heard this node when it took the question: not before it was asked. If that is long
+                    // ago, most of the time for which the lease is surely held is over. The next answer comes at once.
+                    guard ContinuousClock.now < asked + silenceMax / 4 else { continue }
                     let lease = Lease(text, claim, on: self, until: asked + silenceMax.safely)
                     lease.watch(silenceMax: silenceMax)
                     return lease

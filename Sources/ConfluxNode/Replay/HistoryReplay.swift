@@ -266,9 +266,10 @@ package struct HistoryReplay {
         report.refusals += UInt64(record.refusals.count)
         report.last = commit.last
         for case .batch(_, let batch) in commit.blocks {
-            // No store takes what sets and ends timers.
+            // No store takes what is for timers or leases.
             let isCounted = batch.targets.map { row in
-                row.target != .timers && outline.target.map { row.target.touches($0) } ?? true
+                row.target != .timers && row.target != .leases
+                    && outline.target.map { row.target.touches($0) } ?? true
             }
             batch.forEachEntry { row, _ in if isCounted[row] { report.actions += 1 } }
         }

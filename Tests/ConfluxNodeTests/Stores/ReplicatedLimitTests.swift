@@ -42,7 +42,7 @@ struct ReplicatedLimitTests {
 
     private func checkRefusal(_ error: StoreError?, _ scope: Scope, _ shelf: ModelStore<Shelf>) {
         #expect(error?.code == .replicated)
-        #expect(error?.message.contains("across processes") == true)
+        #expect(error?.message.contains("no other process") == true)
         #expect(scope.lockInForce == nil && shelf.left == 0)
     }
 

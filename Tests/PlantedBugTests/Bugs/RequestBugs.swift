@@ -73,11 +73,12 @@ extension PlantedBug {
             name: "a lock keeps nobody out", rule: 42,
             file: "ConfluxProtocol/Sequencer/Leases/LeaseTable.swift",
             original: """
-                target.concerns($0.name) && $0.session != session && !claims.contains($0.number)
+                guard let held, held.locks, held.session != session, !claims.contains(held.number) else {
                 """,
             planted: """
-                !PLANTED && target.concerns($0.name) && $0.session != session
-                    && !claims.contains($0.number)
+                guard let held, held.locks, !PLANTED, held.session != session,
+                    !claims.contains(held.number)
+                else {
                 """),
         PlantedBug(
             name: "a lease outlives its session", rule: 42,

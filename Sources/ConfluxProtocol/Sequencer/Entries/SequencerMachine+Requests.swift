@@ -58,7 +58,7 @@ extension SequencerMachine {
         guard batch.hasRequests else { return nil }
         guard batch.isAtomic,
             batch.targets.allSatisfy({
-                $0.target != .leases || ($0.life == .zero) == ($0.unchangedSince == nil)
+                $0.target != .leases || $0.life == $0.unchangedSince?.sequence ?? .zero
             })
         else {
             return Fault(
@@ -126,6 +126,7 @@ extension LogState {
             switch request {
             case .timer(.set(let order)):
                 guard order.fault == nil else { return false }
+                for row in order.actions.targets { directory.see(row.target, by: owner) }
                 timers.set(directory.naming(order), at: entry, by: owner)
             case .timer(let request): timers.apply(request, at: entry, by: owner)
             case .lease(let request): leases.apply(request, at: entry, of: session, by: owner)

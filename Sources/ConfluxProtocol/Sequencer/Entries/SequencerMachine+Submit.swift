@@ -138,8 +138,12 @@ extension SequencerMachine {
         for (index, row) in batch.targets.enumerated() {
             faults.append(fault(of: row, hasEntries: index < entryRows, for: principal))
         }
-        for (index, row) in batch.targets[..<entryRows].enumerated() where faults[index] == nil {
-            faults[index] = lock(on: row.target, for: batch, of: incarnation).map(fault(of:))
+        if leases.hasLocks {
+            for (index, row) in batch.targets[..<entryRows].enumerated() where faults[index] == nil
+            {
+                guard let lock = lock(on: row.target, for: batch, of: incarnation) else { continue }
+                faults[index] = fault(of: lock)
+            }
         }
         let payloadBytesMax = min(
             limits.payloadBytesMax, Int(principal.rights.payloadBytesMax ?? .max))

@@ -52,9 +52,19 @@ struct LeaseTable: Sendable, Equatable {
     func lock(
         on target: Target, for session: Incarnation, under claims: [SequenceNumber]
     ) -> Claim? {
-        locks.sorted().lazy.filter(isHeld).compactMap { self[$0] }.first {
-            target.concerns($0.name) && $0.session != session && !claims.contains($0.number)
+        let held: Claim? =
+            switch target {
+            case .store(let name): lines[name]?.first.flatMap { self[$0] }
+            case .state, .event:
+                locks.lazy.compactMap { self[$0] }.filter {
+                    target.concerns($0.name) && isHeld($0.number) && $0.session != session
+                        && !claims.contains($0.number)
+                }.min { $0.number < $1.number }
+            }
+        guard let held, held.locks, held.session != session, !claims.contains(held.number) else {
+            return nil
         }
+        return held
     }
 
     /// Whether an owner may have more claims.

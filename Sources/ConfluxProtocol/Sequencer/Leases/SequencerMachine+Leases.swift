@@ -88,7 +88,7 @@ extension SequencerMachine {
         for row in batch.targets[..<batch.entryRows] {
             guard let lock = lock(on: row.target, for: batch, of: session) else { continue }
             let since = sessions.wait(session, forLock: lock.number, at: now)
-            return now - since < settings.lockPatience ? fault(of: lock).message : nil
+            if now - since < settings.lockPatience { return fault(of: lock).message }
         }
         return nil
     }

@@ -53,7 +53,7 @@ struct Session: Sendable, Equatable {
     var greeting: UInt64 = 0
     /// The locks for which batches of it have waited, and since when: the last ones.
     fileprivate var lockWaits: [LockWait] = []
-    fileprivate static let lockWaitsMax = 16
+    fileprivate static let lockWaitsMax = 256
     /// The number up to which its replicas have applied.
     var applied = SequenceNumber.zero
 

@@ -68,6 +68,9 @@ extension SequencerMachine {
             case .cancel(let key): timers[key]
             }
         if let ended { timerSchedule.remove(ended.number) }
+        if case .set(let order) = request {
+            for row in order.actions.targets { directory.see(row.target, by: owner) }
+        }
         timers.apply(request, at: entry, by: owner)
     }
 
@@ -128,7 +131,7 @@ extension SequencerMachine {
             timerSchedule.remove(timer.number)
             return
         }
-        let batch = timer.order.actions.firing(timer.number)
+        let batch = timer.order.actions
         guard !isLogNearlyFull, fitsCommit(bytes: batch.encoded.count) else {
             timerSchedule.postpone(timer.number, by: settings.beatInterval, at: now)
             return
@@ -144,7 +147,7 @@ extension SequencerMachine {
             timerSchedule.postpone(timer.number, by: settings.beatInterval, at: now)
             return
         }
-        let entry = pipeline.admit(batch, from: .none)
+        let entry = pipeline.admit(batch.firing(timer.number), from: .none)
         timers.fire(timer.number, at: entry)
         if let interval = timer.order.interval,
             timerSchedule.repeat(timer.number, every: interval, at: now)

@@ -21,6 +21,7 @@ struct TimerSchedule: Sendable {
 
     private var passing = TreeMap<Place, Bool>()
     private var calendar = TreeMap<Place, Bool>()
+    private var isCalendarsTurn = false
     /// *Invariant*: each timer has one place, in one of the two.
     private var places: [SequenceNumber: (place: Place, isCalendar: Bool)] = [:]
     /// The timers whose place is not the time that was intended.
@@ -87,9 +88,16 @@ struct TimerSchedule: Sendable {
 
     /// The next timer that is due. It keeps its place.
     mutating func due(at now: Duration, _ timestamp: Timestamp) -> SequenceNumber? {
-        if let first = passing.first?.key, first.time <= now.nanosecondCount { return first.timer }
+        // They take turns, so that neither waits for as long as others are due.
+        isCalendarsTurn.toggle()
+        let isCalendarDue = calendar.first.map { $0.key.time <= timestamp.rawValue } ?? false
+        if let first = passing.first?.key, first.time <= now.nanosecondCount,
+            !isCalendarDue || !isCalendarsTurn
+        {
+            return first.timer
+        }
         guard let first = calendar.first?.key else { return nil }
-        if first.time <= timestamp.rawValue { return first.timer }
+        if isCalendarDue { return first.timer }
         // The log's time may go slower than that of the monotonic clock, and is then looked at again.
         let left = timestamp.distance(to: Timestamp(first.time))
         reviewAt = now + min(max(left, Self.reviewIntervalMin), Self.reviewInterval)
