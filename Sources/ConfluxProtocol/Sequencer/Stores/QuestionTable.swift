@@ -263,10 +263,7 @@ extension SequencerMachine {
             return
         }
         let sharer = principal.sharer(on: asker)
-        // Who holds a lease must hear so, whoever else waits for one: that question is answered as soon as the log has
-        // confirmed the term.
-        let isBrief = if case .lease(_, untilHeld: false) = question.body { true } else { false }
-        guard isBrief || questions.hasRoom(for: sharer, of: settings.questionsMax) else {
+        guard questions.hasRoom(for: sharer, of: settings.questionsMax) else {
             let text =
                 "as many questions as one client may ask at once wait for answers; ask again later"
             reply(.failed(.tableFull, message: text), into: &effects)
