@@ -44,7 +44,7 @@ REJECTION_CODE = Code(
         1: "unknownTarget", 2: "payloadTooLarge", 3: "malformed", 4: "unrecorded",
         5: "otherLife", 6: "schemaVersion", 7: "tableFull", 8: "unsupported", 9: "withdrawn",
         10: "frozen", 11: "passed", 12: "damaged", 13: "notAllowed", 14: "upgradeFailed",
-        15: "conflict", 16: "noSuchTimer",
+        15: "conflict", 16: "noSuchTimer", 17: "leaseLost", 18: "locked",
     },
     U16,
 )

@@ -37,7 +37,7 @@ class DocumentTests(unittest.TestCase):
                 self.assertEqual(names_in(node) - set(self.rules) - set(CORE), set())
 
     def test_every_rule_is_a_part_of_a_frame_of_a_payload_or_of_what_is_loaded(self):
-        reached, open_ = set(), ["frame", "compact", "aside", "timer-request"]
+        reached, open_ = set(), ["frame", "compact", "aside", "timer-request", "lease-request"]
         while open_:
             name = open_.pop()
             if name not in reached and name in self.rules:
