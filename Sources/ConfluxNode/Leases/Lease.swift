@@ -63,7 +63,9 @@ public final class Lease: Sendable {
             if !state.isOver { state.waiters.append(over) }
             return state.isOver
         }
-        if !isOver { _ = await over.receive(onCancel: false) }
+        guard !isOver else { return }
+        _ = await over.receive(onCancel: false)
+        state.withLock { $0.waiters.removeAll { $0 === over } }
     }
 
     /// Ends it, so that the next process in line holds it.
@@ -118,12 +120,9 @@ public final class Lease: Sendable {
                         of: claim, untilHeld: false, within: min(left, silenceMax / 4))
                     {
                     case .held(let silenceMax): self?.renew(until: asked + silenceMax.safely)
-                    case .waiting:
-                        // The log has lost its end, and with it what had made this claim hold the lease.
+                    case .waiting, .over:
+                        // Perhaps the log has lost its end, and has the claim all the same.
                         self?.endClaim()
-                        return
-                    case .over:
-                        _ = self?.end()
                         return
                     case nil: break
                     }

@@ -56,6 +56,7 @@ public struct SequencerMachine: Sendable {
     var pipeline: CommitPipeline
     /// Who holds what.
     var leases = LeaseTable()
+    var claimQuestions = ClaimQuestions()
     /// What is dispatched later.
     var timers = TimerTable()
     /// When that is. *Invariant*: exactly the timers in `timers` whose time is known.

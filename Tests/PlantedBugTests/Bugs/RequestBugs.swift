@@ -73,12 +73,10 @@ extension PlantedBug {
             name: "a lock keeps nobody out", rule: 42,
             file: "ConfluxProtocol/Sequencer/Leases/LeaseTable.swift",
             original: """
-                guard let held, held.locks, held.session != session, !claims.contains(held.number) else {
+                claim.locks && target.concerns(claim.name) && claim.session != session
                 """,
             planted: """
-                guard let held, held.locks, !PLANTED, held.session != session,
-                    !claims.contains(held.number)
-                else {
+                claim.locks && !PLANTED && target.concerns(claim.name) && claim.session != session
                 """),
         PlantedBug(
             name: "a lease outlives its session", rule: 42,
@@ -90,13 +88,13 @@ extension PlantedBug {
                 if !PLANTED { leases.end(claimsOf: incarnation, at: entry) }
                 """),
         PlantedBug(
-            name: "a lease is said to be held before the log has it", rule: 42, file: leases,
+            name: "a lease is said to be held before the log has it", rule: 42,
+            file: "ConfluxProtocol/Sequencer/Leases/LeaseTable.swift",
             original: """
-                guard case .lease(let claim, let untilHeld) = question, leases.isDecided(claim.sequence)
+                guard isDecided(number) else { return nil }
                 """,
             planted: """
-                guard case .lease(let claim, let untilHeld) = question,
-                    PLANTED || leases.isDecided(claim.sequence)
+                guard PLANTED || isDecided(number) else { return nil }
                 """),
         PlantedBug(
             name: "leases are not in checkpoints", rule: 42,

@@ -52,19 +52,14 @@ struct LeaseTable: Sendable, Equatable {
     func lock(
         on target: Target, for session: Incarnation, under claims: [SequenceNumber]
     ) -> Claim? {
-        let held: Claim? =
-            switch target {
-            case .store(let name): lines[name]?.first.flatMap { self[$0] }
-            case .state, .event:
-                locks.lazy.compactMap { self[$0] }.filter {
-                    target.concerns($0.name) && isHeld($0.number) && $0.session != session
-                        && !claims.contains($0.number)
-                }.min { $0.number < $1.number }
+        let first: [SequenceNumber] =
+            if case .store(let name) = target { lines[name].map { [$0[0]] } ?? [] } else {
+                locks.filter(isHeld)
             }
-        guard let held, held.locks, held.session != session, !claims.contains(held.number) else {
-            return nil
-        }
-        return held
+        return first.compactMap { self[$0] }.filter { claim in
+            claim.locks && target.concerns(claim.name) && claim.session != session
+                && !claims.contains(claim.number)
+        }.min { $0.number < $1.number }
     }
 
     /// Whether an owner may have more claims.
@@ -79,6 +74,15 @@ struct LeaseTable: Sendable, Equatable {
 
     /// Whether the entry that decided how a claim stands is in the log.
     func isDecided(_ number: SequenceNumber) -> Bool { undecided[number] == nil }
+
+    /// How a claim stands, as others may hear.
+    enum Standing { case held, waiting, over }
+
+    /// - Returns: nil if the entry that decides it is not in the log yet.
+    func standing(of number: SequenceNumber) -> Standing? {
+        guard isDecided(number) else { return nil }
+        return claims[number] == nil ? .over : isHeld(number) ? .held : .waiting
+    }
 
     /// Entries are in the log up to a number.
     ///

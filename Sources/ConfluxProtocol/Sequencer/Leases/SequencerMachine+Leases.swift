@@ -95,40 +95,48 @@ extension SequencerMachine {
 
     // MARK: Questions
 
-    /// Has the log confirm this term if there is something to tell about a claim. A sequencer that was superseded must
-    /// not say that a lease is held: the next one does not know that the holder was heard of here.
-    mutating func reviewClaim(_ question: Question.Body, into effects: inout [SequencerEffect]) {
-        guard !confirmations.isUnderWay, answer(question) != nil else { return }
-        confirm(into: &effects)
+    /// A session asks how a claim of its own stands.
+    mutating func askOfClaim(
+        _ claim: StoreVersion, untilHeld: Bool, number: UInt64, from asker: ConnectionID,
+        into effects: inout [SequencerEffect]
+    ) {
+        let isOwn =
+            leases[claim.sequence].map { connections[asker] == .member($0.session) }
+            ?? !leases.isDecided(claim.sequence)
+        // A claim that is not in this log yet is of a newer term. The node asks again.
+        guard claim.sequence <= term.last else { return }
+        guard isOwn, !hasLost(claim) else {
+            let over = Answer(number: number, isLast: true, node: nil, body: .lease(.over))
+            return reply(over, to: asker, into: &effects)
+        }
+        claimQuestions.keep(claim.sequence, untilHeld: untilHeld, number: number, from: asker)
+        reviewClaims(into: &effects)
     }
 
-    /// The same for all questions, after claims have changed.
+    /// Has the log confirm this term if there is something to tell about claims.
     mutating func reviewClaims(into effects: inout [SequencerEffect]) {
-        guard !confirmations.isUnderWay, questions.ownBodies.contains(where: { answer($0) != nil })
-        else { return }
+        guard !confirmations.isUnderWay, claimQuestions.haveAnswer(stateOfClaims) else { return }
         confirm(into: &effects)
     }
 
     /// The log has confirmed this term.
     mutating func answerClaims(into effects: inout [SequencerEffect]) {
-        guard questions.hasOwn else { return }
-        let machine = self
-        for (answer, asker) in questions.endConfirmation({ machine.answer($0) }) {
+        for (answer, asker) in claimQuestions.endConfirmation(stateOfClaims) {
             reply(answer, to: asker, into: &effects)
         }
         reviewClaims(into: &effects)
     }
 
-    /// Says how a claim stands.
-    ///
-    /// - Returns: The answer; nil if it waits, or the entry that decides how it stands is not in the log yet.
-    private func answer(_ question: Question.Body) -> Answer.Body? {
-        guard case .lease(let claim, let untilHeld) = question, leases.isDecided(claim.sequence)
-        else { return nil }
-        if claim.sequence <= term.last, hasLost(claim) { return .lease(.over) }
-        guard leases[claim.sequence] != nil else { return .lease(.over) }
-        if leases.isHeld(claim.sequence) { return .lease(.held(silenceMax: settings.silenceMax)) }
-        return untilHeld ? nil : .lease(.waiting)
+    /// Says how a claim stands now.
+    private var stateOfClaims: (SequenceNumber, _ untilHeld: Bool) -> LeaseState? {
+        { [leases, silenceMax = settings.silenceMax] claim, untilHeld in
+            switch leases.standing(of: claim) {
+            case nil: nil
+            case .held: .held(silenceMax: silenceMax)
+            case .waiting: untilHeld ? nil : .waiting
+            case .over: .over
+            }
+        }
     }
 
     /// The most claims in one answer.

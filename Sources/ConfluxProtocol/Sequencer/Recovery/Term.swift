@@ -183,7 +183,7 @@ extension SequencerMachine {
     /// Asks the log whether this term is the newest, for everything that waits for the answer.
     mutating func confirm(into effects: inout [SequencerEffect]) {
         confirmations.begin()
-        questions.beginConfirmation()
+        claimQuestions.beginConfirmation()
         effects.append(.confirmTerm)
     }
 

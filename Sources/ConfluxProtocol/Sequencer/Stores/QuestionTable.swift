@@ -7,7 +7,7 @@ struct QuestionTable: Sendable {
         var askersNumber: UInt64
         /// The question that the nodes get.
         var forwarded: Question
-        /// The nodes that have not answered. *Invariant*: empty if and only if the sequencer itself answers.
+        /// The nodes that have not answered. *Invariant*: never empty.
         var awaited: Set<Incarnation>
         var deadline: Duration
         /// Whether the first answer that says what became of the entry ends the question.
@@ -19,8 +19,6 @@ struct QuestionTable: Sendable {
     }
 
     private var pending: [UInt64: Pending] = [:]
-    /// The questions that the sequencer itself answers: whether each came before the confirmation that is under way.
-    private var own: [UInt64: Bool] = [:]
     /// *Invariant*: counts each question in `pending` once.
     private var shares = Shares<Sharer>()
     /// *Invariant*: no number is used twice, not even in another term. Otherwise a late answer
@@ -42,7 +40,6 @@ struct QuestionTable: Sendable {
 
     /// Ends a question.
     private mutating func end(_ number: UInt64) {
-        own[number] = nil
         if let ended = pending.removeValue(forKey: number) { shares.remove(of: ended.sharer) }
     }
 
@@ -63,50 +60,6 @@ struct QuestionTable: Sendable {
         shares.add(of: sharer)
         for (_, connection) in nodes {
             effects.append(.send(.question(forwarded), to: connection))
-        }
-    }
-
-    /// Keeps a question that the sequencer itself answers later.
-    mutating func keep(
-        _ question: Question, by asker: ConnectionID, sharing sharer: Sharer,
-        until deadline: Duration
-    ) {
-        nextNumber = max(nextNumber &+ 1, 1)
-        pending[nextNumber] = Pending(
-            asker: asker, askersNumber: question.number, forwarded: question, awaited: [],
-            deadline: deadline, endsWithFirst: true, best: nil, sharer: sharer)
-        own[nextNumber] = false
-        shares.add(of: sharer)
-    }
-
-    /// Whether there are questions that the sequencer itself answers.
-    var hasOwn: Bool { !own.isEmpty }
-
-    /// The questions that the sequencer itself answers.
-    var ownBodies: some Sequence<Question.Body> {
-        own.keys.lazy.compactMap { pending[$0]?.forwarded.body }
-    }
-
-    /// A confirmation begins, for all questions that the sequencer itself answers.
-    mutating func beginConfirmation() {
-        for number in own.keys { own[number] = true }
-    }
-
-    /// Answers questions that came before the confirmation which has ended.
-    ///
-    /// - Parameter answer: Returns the answer to a question; nil if it waits on.
-    /// - Returns: The answers to send, and to whom.
-    mutating func endConfirmation(
-        _ answer: (Question.Body) -> Answer.Body?
-    ) -> [(Answer, ConnectionID)] {
-        own.filter(\.value).keys.sorted().compactMap { number in
-            guard let waiting = pending[number], let body = answer(waiting.forwarded.body) else {
-                return nil
-            }
-            end(number)
-            let answer = Answer(
-                number: waiting.askersNumber, isLast: true, node: nil, body: body)
-            return (answer, waiting.asker)
         }
     }
 
@@ -227,9 +180,10 @@ extension SequencerMachine {
         case .leases(let number):
             reply(.leases(listLeases(behind: number, for: principal.rights)), into: &effects)
             return
-        case .lease:
-            asked = []
-            subject = .leases
+        case .lease(let claim, let untilHeld):
+            askOfClaim(
+                claim, untilHeld: untilHeld, number: question.number, from: asker, into: &effects)
+            return
         case .start(let store):
             let start = opening(of: store).map { Answer.Body.start(store, $0) }
             reply(
@@ -257,7 +211,7 @@ extension SequencerMachine {
             subject = target
             asked = hosts(of: target)
         }
-        guard !asked.isEmpty || subject == .leases else {
+        guard !asked.isEmpty else {
             let text = isThere(subject) ? "no live node hosts \(subject)" : unknown(subject).message
             reply(.failed(.notHosted, message: text), into: &effects)
             return
@@ -270,11 +224,6 @@ extension SequencerMachine {
             return
         }
         let patience = min(max(question.patience, .zero), settings.questionPatienceMax)
-        if subject == .leases {
-            questions.keep(question, by: asker, sharing: sharer, until: now.monotonic + patience)
-            reviewClaim(question.body, into: &effects)
-            return
-        }
         questions.ask(
             question, by: asker, sharing: sharer,
             of: asked.compactMap { session in
