@@ -27,25 +27,12 @@ package protocol ActionRoute<S>: AnyObject, Sendable {
     /// The route of actions that are taken only if the store has not changed since a version.
     func conditional(on version: StoreVersion) -> any ActionRoute<S>
 
-    /// The route of actions that the sequencer dispatches later.
-    func timed(_ timing: Timing) -> any ActionRoute<S>
-
-    /// Ends a timer of the route's target. The outcome fails with the reason ``NoSuchTimer`` if there is none.
-    func cancelTimer(_ key: String) -> DispatchHandle
-
     /// Whether the actions with an origin came by this route, or by another one of the same node.
     func isOrigin(_ origin: Origin) -> Bool
 }
 
 extension ActionRoute {
     package func isOrigin(_ origin: Origin) -> Bool { false }
-
-    /// It keeps no timers, since it leads nowhere.
-    package func timed(_ timing: Timing) -> any ActionRoute<S> { self }
-
-    package func cancelTimer(_ key: String) -> DispatchHandle {
-        DispatchHandle(.failed(.notReplicated(S.self)))
-    }
 }
 
 extension ActionRoute {

@@ -79,7 +79,10 @@ enum DispatchCommand {
             log exactly once, even if a process was killed meanwhile. The sequencer remembers a \
             key for seven days.
 
-            With --after or --at, the action is not dispatched now. The command sets a timer: an entry in the log, by which the sequencer dispatches the action later. It needs no process but the sequencer for that. conflux timers lists timers, and cancels those that have a --key.
+            With --after or --at, the action is not dispatched now. The command sets a timer: \
+            an entry in the log, by which the sequencer dispatches the action later. It needs no \
+            process but the sequencer for that. conflux timers lists timers, and cancels those \
+            that have a --key.
             """,
         parameters: [
             target, action, file, wait, unchangedSince, under, LeaseOptions.within, resume,

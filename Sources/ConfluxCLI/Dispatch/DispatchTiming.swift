@@ -60,7 +60,7 @@ enum DispatchTiming {
 
     /// When the actions are dispatched; nil for now.
     static func timing(of arguments: Invocation) -> Timing? {
-        let due: Timing.Due
+        let due: TimerOrder.Due
         if let span = arguments[after] {
             due = .after(span)
         } else if let time = arguments[time] {

@@ -122,7 +122,7 @@ enum TimersCommand {
         do throws(DispatchError) {
             return try await handle.receipt(within: connection.timeout)
         } catch {
-            if error.reason is NoSuchTimer {
+            if (error.reason as? RejectionReason)?.code == .noSuchTimer {
                 throw CommandFailure(
                     .rejected, code: "\(RejectionCode.noSuchTimer)",
                     """

@@ -71,12 +71,6 @@ package final class OutboxRoute<S: BridgedState>: ActionRoute {
         return ClosedRoute<S>(.conditionOfMany(S.self))
     }
 
-    package func timed(_ timing: Timing) -> any ActionRoute<S> { TimedRoute(self, timing) }
-
-    package func cancelTimer(_ key: String) -> DispatchHandle {
-        outbox.submit(.cancel(TimerKey(target: target, name: key)), mayWait: false)
-    }
-
     package func prepare(_ action: S.Action) -> (any PreparedAction)? {
         // An action that can't be encoded fails when it is sent alone.
         guard let (target, payload) = try? entry(of: action) else { return nil }
@@ -182,7 +176,7 @@ private final class ConditionalRoute<S: BridgedState>: ActionRoute {
 /// Refuses actions for a store, or a state, that the node no longer hosts. They would change it here
 /// alone.
 package final class ClosedRoute<S: State>: ActionRoute {
-    private let error: DispatchError
+    let error: DispatchError
     /// Whether it stopped by itself, so that nobody closed it.
     let isStopped: Bool
 
@@ -214,8 +208,6 @@ package final class ClosedRoute<S: State>: ActionRoute {
     }
 
     package func conditional(on version: StoreVersion) -> any ActionRoute<S> { self }
-
-    package func cancelTimer(_ key: String) -> DispatchHandle { DispatchHandle(.failed(error)) }
 }
 
 /// Marks the node's own threads. They must not wait for room in the outbox, since they empty it.

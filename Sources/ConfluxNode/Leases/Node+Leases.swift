@@ -209,7 +209,7 @@ extension Store where State: ReplicatedState {
     ///   action's turn. Then the action never takes effect.
     @discardableResult
     public func dispatch(_ action: State.Action, under lease: Lease) -> DispatchHandle {
-        core.dispatch(action) { FencedRoute.of($0, under: lease) }
+        core.dispatch(action) { EntryRoute.of($0, under: lease) }
     }
 }
 
@@ -222,34 +222,20 @@ extension Actions where State: ReplicatedState {
     /// - Returns: A handle, as for a store.
     @discardableResult
     public func dispatch(_ action: State.Action, under lease: Lease) -> DispatchHandle {
-        dispatch(action) { FencedRoute.of($0, under: lease) }
+        dispatch(action) { EntryRoute.of($0, under: lease) }
     }
 }
 
-/// Sends actions that are taken only while a lease is held.
-private final class FencedRoute<S: BridgedState>: ActionRoute {
-    private let route: OutboxRoute<S>
-    private let claim: StoreVersion
-
-    private init(_ route: OutboxRoute<S>, _ claim: StoreVersion) {
-        (self.route, self.claim) = (route, claim)
-    }
-
-    /// - Returns: The route; the former one if it leads nowhere.
-    static func of(_ route: any ActionRoute<S>, under lease: Lease) -> any ActionRoute<S> {
-        (route as? OutboxRoute<S>).map { FencedRoute($0, lease.claim) } ?? route
-    }
-
-    func submit(_ action: S.Action, mayWait: Bool) -> DispatchHandle {
-        do throws(DispatchError) {
-            let entry = try route.entry(of: action)
-            return route.outbox.submit([entry], on: [.lease(claim)], mayWait: mayWait)[0]
-        } catch {
-            return DispatchHandle(.failed(error))
+extension EntryRoute {
+    /// - Returns: A route of an action that is taken only while a lease is held.
+    fileprivate static func of(
+        _ route: any ActionRoute<S>, under lease: Lease
+    ) -> any ActionRoute<S> {
+        let row = BatchTarget.lease(lease.claim)
+        return of(route) { (entry, outbox, mayWait) throws(DispatchError) in
+            outbox.submit([entry], on: [row], mayWait: mayWait)[0]
         }
     }
-
-    func conditional(on version: StoreVersion) -> any ActionRoute<S> { self }
 }
 
 extension StoreVersion {

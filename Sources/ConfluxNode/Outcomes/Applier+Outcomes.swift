@@ -50,8 +50,7 @@ extension Applier {
                 DispatchError(
                     code: .rejected,
                     message: "The sequencer rejected the action (\(code)): \(message)",
-                    reason: code == .noSuchTimer
-                        ? NoSuchTimer() : RejectionReason(code: code, message: message)))
+                    reason: RejectionReason(code: code, message: message)))
         case .conflict(let version, let message):
             .failed(
                 DispatchError(code: .conflict, message: "\(message).", version: version))

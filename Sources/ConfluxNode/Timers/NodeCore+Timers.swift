@@ -14,7 +14,7 @@ extension NodeCore {
         }
     }
 
-    /// Ends a timer. The outcome fails with the reason `NoSuchTimer` if there is none.
+    /// Ends a timer. The outcome fails with the reason `noSuchTimer` if there is none.
     package func cancel(_ key: TimerKey) -> DispatchHandle {
         outbox.submit(.cancel(key), mayWait: true)
     }

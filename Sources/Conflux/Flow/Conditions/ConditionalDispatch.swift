@@ -72,6 +72,15 @@ extension Actions where State: ReplicatedState {
         }
     }
 
+    /// The route that the actions take; nil if they take none.
+    package var orderedRoute: (any ActionRoute<State>)? {
+        switch destination {
+        case .store: with(StoreCore<State>.self) { $0.orderedRoute }
+        case .all: with(GlobalChannel<State>.self) { $0.currentRoute?.route }
+        case .elsewhere: with(RouteOnly<State>.self) { $0.route }
+        }
+    }
+
     /// Dispatches an action by another route than its own.
     ///
     /// - Parameters:
@@ -125,8 +134,8 @@ extension StoreCore {
         return RouteOnly(route: change(route.route), scope: scope, core: self).dispatch(action)
     }
 
-    /// Why there is nothing that could keep a timer, or judge a condition.
-    var withoutLog: DispatchError {
+    /// Why there is no log that could judge a condition, or keep a timer.
+    private var withoutLog: DispatchError {
         control.withLock { $0.machine.isClosed } ? .storeClosed(S.self) : .notReplicated(S.self)
     }
 }

@@ -2,27 +2,6 @@ import Conflux
 import ConfluxProtocol
 import ConfluxVocabulary
 
-/// Sets a timer for each action, instead of sending it.
-final class TimedRoute<S: BridgedState>: ActionRoute {
-    private let route: OutboxRoute<S>
-    private let timing: Timing
-
-    init(_ route: OutboxRoute<S>, _ timing: Timing) {
-        (self.route, self.timing) = (route, timing)
-    }
-
-    func submit(_ action: S.Action, mayWait: Bool) -> DispatchHandle {
-        do throws(DispatchError) {
-            let order = try TimerOrder(timing, [try route.entry(of: action)])
-            return route.outbox.submit(.set(order), mayWait: mayWait)
-        } catch {
-            return DispatchHandle(.failed(error))
-        }
-    }
-
-    func conditional(on version: StoreVersion) -> any ActionRoute<S> { self }
-}
-
 extension TimerOrder {
     /// Makes an order.
     ///
@@ -40,13 +19,8 @@ extension TimerOrder {
             }
             builder.append(target: target, payload: payload)
         }
-        let due: Due =
-            switch timing.due {
-            case .after(let delay): .after(max(delay, .zero))
-            case .at(let time): .at(time)
-            }
         self.init(
-            key: timing.key, due: due, interval: timing.interval,
+            key: timing.key, due: timing.due, interval: timing.interval,
             actions: builder.finish(firstCounter: 1, settled: 0, isAtomic: actions.count > 1))
     }
 }
