@@ -11,7 +11,7 @@ public struct ValueParser<Value: Sendable>: Sendable {
     /// What a shell offers when it completes the value.
     public let completion: Completion
     /// The text that parses to a given value; help shows a default with it.
-    let describe: @Sendable (Value) -> String
+    package let describe: @Sendable (Value) -> String
     private let convert: @Sendable (String) throws(InvalidValue) -> Value
 
     /// Makes a parser that explains its own errors.

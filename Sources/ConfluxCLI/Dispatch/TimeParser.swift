@@ -1,93 +1,50 @@
 import ConfluxArguments
 import ConfluxVocabulary
+import Foundation
 
 extension ValueParser where Value == Timestamp {
     /// A date and a time of day, with `Z` or an offset from UTC, as RFC 3339 has it.
     static var time: ValueParser<Timestamp> {
         ValueParser("TIME") { (text: String) throws(InvalidValue) in
-            guard let time = CalendarTime(text) else {
+            guard let (seconds, nanoseconds) = secondsSince1970(text) else {
                 throw InvalidValue(
                     "'\(text)' is not a time; write a date, a time of day, and Z or the offset from UTC, such as "
                         + "2030-01-01T00:00:00Z or 2030-01-01T02:00:00+02:00")
             }
-            guard let timestamp = time.timestamp else {
+            let (whole, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
+            let (sum, carry) = whole.addingReportingOverflow(nanoseconds)
+            guard !overflow, !carry else {
                 throw InvalidValue(
                     "'\(text)' is beyond the times that a log can have; write one from 1678 to 2261"
                 )
             }
-            return timestamp
+            return Timestamp(sum)
         }
     }
 }
 
-/// A date and a time of day.
-private struct CalendarTime {
-    private var days: Int
-    private var seconds: Int
-    private var nanoseconds: Int
-
-    /// Parses `YYYY-MM-DDThh:mm:ss`, a fraction of up to nine digits, and `Z` or `±hh:mm`.
-    init?(_ text: String) {
-        var rest = Array(text.utf8)[...]
-        func take(_ mark: Character) -> Bool {
-            guard rest.first == mark.asciiValue else { return false }
-            rest.removeFirst()
-            return true
-        }
-        func number(_ count: Int, in range: ClosedRange<Int>) -> Int? {
-            let digits = rest.prefix(count)
-            guard digits.count == count, digits.allSatisfy({ (0x30...0x39).contains($0) }) else {
-                return nil
-            }
-            rest = rest.dropFirst(count)
-            let value = digits.reduce(0) { $0 * 10 + Int($1 - 0x30) }
-            return range.contains(value) ? value : nil
-        }
-        guard let year = number(4, in: 0...9_999), take("-"), let month = number(2, in: 1...12),
-            take("-"), let day = number(2, in: 1...Self.days(of: month, in: year)),
-            take("T") || take("t") || take(" "), let hour = number(2, in: 0...23), take(":"),
-            let minute = number(2, in: 0...59), take(":"), let second = number(2, in: 0...59)
-        else { return nil }
-        nanoseconds = 0
-        if take(".") {
-            let count = rest.prefix { (0x30...0x39).contains($0) }.count
-            guard (1...9).contains(count), let fraction = number(count, in: 0...999_999_999) else {
-                return nil
-            }
-            nanoseconds = (count..<9).reduce(fraction) { value, _ in value * 10 }
-        }
-        var offset = 0
-        if !(take("Z") || take("z")) {
-            let isBehind = take("-")
-            guard isBehind || take("+"), let hours = number(2, in: 0...23), take(":"),
-                let minutes = number(2, in: 0...59)
-            else { return nil }
-            offset = (hours * 60 + minutes) * (isBehind ? -60 : 60)
-        }
-        guard rest.isEmpty else { return nil }
-        // Years begin in March here, so that the leap day is the last one.
-        let shifted = month < 3 ? year - 1 : year
-        let era = (shifted - (shifted < 0 ? 399 : 0)) / 400
-        let yearOfEra = shifted - era * 400
-        let dayOfYear = (153 * (month + (month < 3 ? 9 : -3)) + 2) / 5 + day - 1
-        let dayOfEra = yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear
-        days = era * 146_097 + dayOfEra - 719_468
-        seconds = (hour * 60 + minute) * 60 + second - offset
-    }
-
-    /// nil if there is none.
-    var timestamp: Timestamp? {
-        let (whole, overflow) = (days * 86_400 + seconds).multipliedReportingOverflow(
-            by: 1_000_000_000)
-        let (sum, overflowsToo) = whole.addingReportingOverflow(nanoseconds)
-        return overflow || overflowsToo ? nil : Timestamp(Int64(sum))
-    }
-
-    private static func days(of month: Int, in year: Int) -> Int {
-        switch month {
-        case 2: year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) ? 29 : 28
-        case 4, 6, 9, 11: 30
-        default: 31
-        }
-    }
+/// Parses `YYYY-MM-DDThh:mm:ss`, a fraction of up to nine digits, and `Z` or `±hh:mm`.
+///
+/// Foundation counts the days. Its own parser takes the 30th of February, and what follows a time.
+private func secondsSince1970(_ text: String) -> (seconds: Int64, nanoseconds: Int64)? {
+    let form =
+        /([0-9]{4})-([0-9]{2})-([0-9]{2})[Tt ]([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]{1,9}))?(?:[Zz]|([+-])([0-9]{2}):([0-9]{2}))/
+    guard let (_, year, month, day, hour, minute, second, fraction, sign, ahead, minutesAhead) =
+        text.wholeMatch(of: form)?.output
+    else { return nil }
+    var calendar = Calendar(identifier: .gregorian)
+    calendar.timeZone = .gmt
+    let components = DateComponents(
+        calendar: calendar, year: Int(year), month: Int(month), day: Int(day), hour: Int(hour),
+        minute: Int(minute), second: Int(second))
+    let offset = (hours: Int64(ahead ?? "0") ?? 0, minutes: Int64(minutesAhead ?? "0") ?? 0)
+    guard components.isValidDate, let date = components.date, offset.hours < 24,
+        offset.minutes < 60
+    else { return nil }
+    let digits = (fraction ?? "") + repeatElement("0", count: 9 - (fraction?.count ?? 0))
+    return (
+        Int64(date.timeIntervalSince1970)
+            - (offset.hours * 60 + offset.minutes) * (sign == "-" ? -60 : 60),
+        Int64(digits) ?? 0
+    )
 }

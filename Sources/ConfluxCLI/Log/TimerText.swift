@@ -1,3 +1,4 @@
+import ConfluxArguments
 import ConfluxNode
 import ConfluxProtocol
 import ConfluxVocabulary
@@ -70,10 +71,10 @@ enum TimerText {
                     "action": value(entry.payload, row), "target": row.target.description,
                 ])
             },
-            "every": order.interval.map(\.wholeNanoseconds), "key": order.key,
+            "every": order.interval.map { Int($0.wholeNanoseconds) }, "key": order.key,
         ]
         switch order.due {
-        case .after(let span): fields["after"] = span.wholeNanoseconds
+        case .after(let span): fields["after"] = Int(span.wholeNanoseconds)
         case .at(let time): fields["at"] = Int(time.rawValue)
         }
         return fields
@@ -91,7 +92,7 @@ enum TimerText {
     /// The fields of a timer in a list.
     static func fields(_ timer: TimerStatus) -> JSONFields {
         [
-            "due": Int(timer.due.rawValue), "every": timer.interval.map(\.wholeNanoseconds),
+            "due": Int(timer.due.rawValue), "every": timer.interval.map { Int($0.wholeNanoseconds) },
             "key": timer.key, "owner": timer.owner,
             "targets": timer.targets.map(\.description), "timer": timer.number,
         ]
@@ -100,26 +101,6 @@ enum TimerText {
     /// A key. It is any text, so it is quoted.
     static func words(_ key: String) -> String { JSONValue.string(key).description }
 
-    /// A span, in the largest unit of which it is a whole number.
-    static func words(_ span: Duration) -> String {
-        let count = span.wholeNanoseconds
-        let units = [
-            (86_400_000_000_000, "d"), (3_600_000_000_000, "h"), (60_000_000_000, "m"),
-            (1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us"), (1, "ns"),
-        ]
-        guard count != 0, let (size, unit) = units.first(where: { count % $0.0 == 0 }) else {
-            return "0s"
-        }
-        return "\(count / size)\(unit)"
-    }
-}
-
-extension Duration {
-    /// The nearest number of nanoseconds that fits.
-    fileprivate var wholeNanoseconds: Int {
-        let (seconds, attoseconds) = components
-        let (whole, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
-        let (sum, overflowsToo) = whole.addingReportingOverflow(attoseconds / 1_000_000_000)
-        return overflow || overflowsToo ? (seconds < 0 ? .min : .max) : Int(sum)
-    }
+    /// A span, as the command line takes it.
+    static func words(_ span: Duration) -> String { ValueParser<Duration>.duration().describe(span) }
 }

@@ -124,13 +124,7 @@ extension Duration: WireField {
 
     /// Writes whole nanoseconds. A value outside 0 … 2⁶³ − 1 becomes the nearest of these.
     func write(to writer: inout FrameWriter) {
-        let (whole, overflow) = components.seconds.multipliedReportingOverflow(by: 1_000_000_000)
-        let (sum, carry) = whole.addingReportingOverflow(components.attoseconds / 1_000_000_000)
-        if self < .zero {
-            writer.fixed(UInt64(0))
-        } else {
-            writer.fixed(overflow || carry ? UInt64(Int64.max) : UInt64(sum))
-        }
+        writer.fixed(UInt64(max(0, wholeNanoseconds)))
     }
 }
 

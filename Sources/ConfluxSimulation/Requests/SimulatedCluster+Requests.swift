@@ -153,9 +153,3 @@ extension String {
         return name
     }
 }
-
-extension Duration {
-    fileprivate var wholeNanoseconds: Int64 {
-        components.seconds * 1_000_000_000 + components.attoseconds / 1_000_000_000
-    }
-}

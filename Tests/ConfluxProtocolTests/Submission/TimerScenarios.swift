@@ -225,3 +225,11 @@ struct TimerScenarios {
         #expect(table.hasRoom(for: order, of: Name("other")))
     }
 }
+
+extension TimerTable {
+    /// Whether an owner may set another timer.
+    func hasRoom(for order: TimerOrder, of owner: Name?) -> Bool {
+        var (count, bytes) = (0, 0)
+        return hasRoom(for: order, of: owner, besideCount: &count, bytes: &bytes)
+    }
+}

@@ -17,7 +17,7 @@ extension SequencerMachine {
             heldUp: {
                 batch.isVoid
                     ? nil
-                    : $0.storeHoldingUp(batch).flatMap($0.words(holdingUp:))
+                    : $0.storeHoldingUp(batch).map($0.words(holdingUp:))
                         ?? $0.lockHoldingUp(batch, of: incarnation, at: now)
             }, at: now, into: &effects,
             judging: {
@@ -80,8 +80,8 @@ extension SequencerMachine {
         else {
             if !isPaced { waste(.surplus, by: principal, at: now, into: &effects) }
             discard(
-                expecting: expected, .full, because: heldUp ?? words(holdingUp: nil),
-                connection,
+                expecting: expected, .full,
+                because: heldUp ?? (isLogNearlyFull ? nearlyFullWords : nil), connection,
                 into: &effects)
             return
         }

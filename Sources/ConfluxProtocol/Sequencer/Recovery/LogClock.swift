@@ -111,10 +111,7 @@ extension Timestamp {
 
     /// The time after so long; the nearest timestamp if there is none.
     func advanced(by span: Duration) -> Timestamp {
-        let (seconds, attoseconds) = span.components
-        let (whole, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
-        let (sum, overflowsToo) = rawValue.addingReportingOverflow(
-            whole &+ attoseconds / 1_000_000_000)
-        return overflow || overflowsToo ? Timestamp(span < .zero ? .min : .max) : Timestamp(sum)
+        let (sum, overflow) = rawValue.addingReportingOverflow(span.wholeNanoseconds)
+        return overflow ? Timestamp(span < .zero ? .min : .max) : Timestamp(sum)
     }
 }

@@ -55,13 +55,12 @@ extension SequencerMachine {
         effects.append(.note(.logNearlyFull(hold)))
     }
 
-    /// Says why a batch is not admitted.
-    ///
-    /// - Parameter store: The store that holds the batch up, if one does.
-    /// - Returns: The reason if the log has too little room; nil otherwise.
-    func words(holdingUp store: StoreName?) -> String? {
+    /// Says why a store holds a batch up.
+    func words(holdingUp store: StoreName) -> String {
         if isLogNearlyFull { return nearlyFullWords }
-        guard let store, let life = directory.life(of: store) else { return nil }
+        guard let life = directory.life(of: store) else {
+            preconditionFailure("\(store) holds a batch up, and is not there")
+        }
         if let rise = life.work.rise, rise.step.isHolding {
             return "\(store) is getting schema version \(rise.version)"
         }

@@ -36,10 +36,10 @@ struct TimerSchedule: Sendable {
         return min(first ?? reviewAt, reviewAt)
     }
 
-    /// A timer fires when so much time has passed.
+    /// A timer fires when so much time has passed. The span is negative if it was due earlier: what was due first fires
+    /// first.
     mutating func set(_ timer: SequenceNumber, after span: Duration, at now: Duration) {
-        insert(
-            Place(time: (now + max(span, .zero)).nanosecondCount, timer: timer), isCalendar: false)
+        insert(Place(time: (now + span).wholeNanoseconds, timer: timer), isCalendar: false)
     }
 
     /// A timer fires when the log's time has come to this.
@@ -91,7 +91,7 @@ struct TimerSchedule: Sendable {
         // They take turns, so that neither waits for as long as others are due.
         isCalendarsTurn.toggle()
         let isCalendarDue = calendar.first.map { $0.key.time <= timestamp.rawValue } ?? false
-        if let first = passing.first?.key, first.time <= now.nanosecondCount,
+        if let first = passing.first?.key, first.time <= now.wholeNanoseconds,
             !isCalendarDue || !isCalendarsTurn
         {
             return first.timer
@@ -108,15 +108,5 @@ struct TimerSchedule: Sendable {
         remove(place.timer)
         places[place.timer] = (place, isCalendar)
         if isCalendar { calendar[place] = true } else { passing[place] = true }
-    }
-}
-
-extension Duration {
-    /// Whole nanoseconds; the nearest number that fits.
-    fileprivate var nanosecondCount: Int64 {
-        let (seconds, attoseconds) = components
-        let (whole, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
-        let (sum, carry) = whole.addingReportingOverflow(attoseconds / 1_000_000_000)
-        return overflow || carry ? (self < .zero ? .min : .max) : sum
     }
 }

@@ -58,12 +58,6 @@ struct TimerTable: Sendable, Equatable {
 
     subscript(key: TimerKey) -> Timer? { byKey[key].flatMap { timers[$0] } }
 
-    /// Whether an owner may set another timer.
-    func hasRoom(for order: TimerOrder, of owner: Name?) -> Bool {
-        var (count, bytes) = (0, 0)
-        return hasRoom(for: order, of: owner, besideCount: &count, bytes: &bytes)
-    }
-
     /// Whether an owner may set another timer, beside some that it sets at the same time.
     ///
     /// - Parameters:
