@@ -185,6 +185,31 @@ struct LeaseTests {
         }
     }
 
+    @Test func `a lock with an action is kept only if the action changes the store`() async throws {
+        try await withWorld { world in
+            let (one, other) = (try await world.node(), try await world.node())
+            let mine = try await one.store(Stock.self)
+            let theirs = try await other.store(Stock.self)
+            try await theirs.dispatch(.add(1)).receipt()
+            let lock = try await one.lock(dispatching: .double, to: mine)
+            #expect(lock.isHeld && mine.value.left == 2)
+            let handle = theirs.dispatch(.add(1))
+            _ = try await first(of: other.events) { if case .heldUp = $0 { true } else { false } }
+            try await mine.dispatch(.double).receipt()
+            try await lock.release()
+            _ = try await withDeadline { try await handle.receipt() }
+            #expect(theirs.value.left == 5)
+            for action in [Stock.Action.add(0), .add(-99)] {
+                let lock = try await one.lock(dispatching: action, to: mine)
+                #expect(!lock.isHeld)
+                try await theirs.dispatch(.double).receipt()
+            }
+            #expect(theirs.value.left == 20)
+            await one.close()
+            await other.close()
+        }
+    }
+
     @Test func `a node that leaves does not say that it holds a lease`() async throws {
         try await withWorld { world in
             let node = try await world.node()
@@ -245,9 +270,15 @@ struct LeaseTests {
 }
 
 /// How many are left.
-private struct Stock: Model {
+private struct Stock: Model, Equatable {
     static let name = "lease-stock"
     var left = 0
+
+    struct TooFew: Error {}
+
+    func check(_ action: Action, _ context: ActionContext) throws {
+        if case .add(let count) = action, left + count < 0 { throw TooFew() }
+    }
 
     enum Action: Codable, Sendable {
         case add(Int)

@@ -11,7 +11,7 @@ extension Scope {
     /// - Returns: The lock. You may drop it: the lock is held until the action has been observed, and then by
     ///   the code that took it from ``lockInForce``.
     /// - Throws: ``StoreError``: `replicated` if a node replicates the store, since a scope's lock stops no other process:
-    ///   `Node.lock(_:within:)` does. Then nothing was dispatched.
+    ///   `Node.lock(dispatching:to:within:)` does. Then nothing was dispatched.
     @discardableResult
     public func lock<S: ValueHolder>(
         dispatching action: S.Action, to store: Store<S>
@@ -66,8 +66,8 @@ extension StoreError {
             .replicated,
             """
             A scope's lock stops no other process, and a node sends the actions of \(state.title) to the log. So \
-            nothing was dispatched. Lock the store for all processes by Node.lock(_:within:), or put all that must not \
-            be interrupted into one action.
+            nothing was dispatched. Lock the store for all processes by Node.lock(dispatching:to:within:) or \
+            Node.lock(_:within:), or put all that must not be interrupted into one action.
             """)
     }
 }
