@@ -29,8 +29,9 @@ extension ValueParser where Value == Timestamp {
 private func secondsSince1970(_ text: String) -> (seconds: Int64, nanoseconds: Int64)? {
     let form =
         /([0-9]{4})-([0-9]{2})-([0-9]{2})[Tt ]([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]{1,9}))?(?:[Zz]|([+-])([0-9]{2}):([0-9]{2}))/
-    guard let (_, year, month, day, hour, minute, second, fraction, sign, ahead, minutesAhead) =
-        text.wholeMatch(of: form)?.output
+    guard
+        let (_, year, month, day, hour, minute, second, fraction, sign, ahead, minutesAhead) =
+            text.wholeMatch(of: form)?.output
     else { return nil }
     var calendar = Calendar(identifier: .gregorian)
     calendar.timeZone = .gmt

@@ -92,7 +92,8 @@ enum TimerText {
     /// The fields of a timer in a list.
     static func fields(_ timer: TimerStatus) -> JSONFields {
         [
-            "due": Int(timer.due.rawValue), "every": timer.interval.map { Int($0.wholeNanoseconds) },
+            "due": Int(timer.due.rawValue),
+            "every": timer.interval.map { Int($0.wholeNanoseconds) },
             "key": timer.key, "owner": timer.owner,
             "targets": timer.targets.map(\.description), "timer": timer.number,
         ]
@@ -102,5 +103,7 @@ enum TimerText {
     static func words(_ key: String) -> String { JSONValue.string(key).description }
 
     /// A span, as the command line takes it.
-    static func words(_ span: Duration) -> String { ValueParser<Duration>.duration().describe(span) }
+    static func words(_ span: Duration) -> String {
+        ValueParser<Duration>.duration().describe(span)
+    }
 }

@@ -223,6 +223,7 @@ public struct SequencerMachine: Sendable {
             if let denial = principal.denial(of: message) {
                 refuse(hello, .notAllowed, denial, to: connection, into: &effects)
             } else {
+                pace.hear(principal)
                 greeted(
                     with: hello.owned(by: principal), by: speaker, from: connection, at: now,
                     into: &effects)

@@ -212,6 +212,32 @@ struct TimerScenarios {
         #expect(texts(cluster) == ["now"])
     }
 
+    @Test func `timers fire at the rate of the key that set them, also after a restart`() throws {
+        var cluster = Cluster()
+        cluster.hasTrueClock = true
+        cluster.principals[1] = Principal(
+            name: Name("writer"),
+            rights: Rights(
+                patterns: [.dispatch: [.all], .host: [.all]], actionsPerSecondMax: 10))
+        cluster.startSequencer()
+        cluster.addNode(1, named: "alpha", store: "list")
+        cluster.addNode(2, named: "beta", store: "list")
+        for key in ["a", "b"] {
+            set(key, .after(.milliseconds(10)), every: .milliseconds(10), key: key, in: &cluster)
+        }
+        cluster.pass(.seconds(10))
+        #expect((90...120).contains(try #require(texts(cluster)).count))
+        cluster.restartSequencer()
+        let former = try #require(texts(cluster)).count
+        cluster.pass(.seconds(10))
+        let count = try #require(texts(cluster)).count - former
+        #expect((90...120).contains(count))
+        // Nobody else waits for that.
+        cluster.dispatch(["c"], to: "list/shared", from: 2)
+        cluster.run()
+        #expect(texts(cluster)?.last == "c")
+    }
+
     @Test func `a key may set timers for what it may dispatch to, and has a share of them`() throws
     {
         var cluster = Cluster.twoNodes()

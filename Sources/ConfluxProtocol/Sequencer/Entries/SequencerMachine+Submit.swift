@@ -10,7 +10,8 @@ extension SequencerMachine {
         let outline = BatchOutline(
             firstCounter: batch.firstCounter, settled: batch.settled, kind: batch.kind,
             count: batch.count)
-        let isPaced = batch.isVoid || pace.allows(principal, at: now)
+        pace.hear(principal)
+        let isPaced = batch.isVoid || pace.allows(principal.name, at: now)
         submit(
             outline, bytes: batch.isVoid ? 0 : batch.encoded.count, by: incarnation, on: connection,
             as: principal, isPaced: isPaced,
@@ -21,7 +22,7 @@ extension SequencerMachine {
                         ?? $0.lockHoldingUp(batch, of: incarnation, at: now)
             }, at: now, into: &effects,
             judging: {
-                if !batch.isVoid { $0.pace.count(batch.count, of: principal, at: now) }
+                if !batch.isVoid { $0.pace.count(batch.count, of: principal.name, at: now) }
                 $0.admit(batch, by: incarnation, as: principal)
             })
     }

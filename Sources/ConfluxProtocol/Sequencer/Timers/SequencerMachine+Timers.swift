@@ -132,7 +132,9 @@ extension SequencerMachine {
             return
         }
         let batch = timer.order.actions
-        guard !isLogNearlyFull, fitsCommit(bytes: batch.encoded.count) else {
+        guard !isLogNearlyFull, fitsCommit(bytes: batch.encoded.count),
+            pace.allows(timer.owner, at: now)
+        else {
             timerSchedule.postpone(timer.number, by: settings.beatInterval, at: now)
             return
         }
@@ -148,6 +150,7 @@ extension SequencerMachine {
             return
         }
         let entry = pipeline.admit(batch.firing(timer.number), from: .none)
+        pace.count(batch.count, of: timer.owner, at: now)
         timers.fire(timer.number, at: entry)
         if let interval = timer.order.interval,
             timerSchedule.repeat(timer.number, every: interval, at: now)
