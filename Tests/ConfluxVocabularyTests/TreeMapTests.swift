@@ -29,6 +29,11 @@ import Testing
             let sorted = model.sorted { $0.key < $1.key }
             #expect(map.elementsEqual(sorted) { $0 == $1 }, "seed \(seed)")
             #expect(map.first?.key == sorted.first?.key && map.last?.key == sorted.last?.key)
+            for key in [-1, keys / 2, keys] + sorted.prefix(3).map(\.key) {
+                let behind = sorted.filter { $0.key > key }
+                #expect(
+                    map.elements(behind: key).elementsEqual(behind) { $0 == $1 }, "seed \(seed)")
+            }
         }
         for key in model.keys { map[key] = nil }
         #expect(map.isEmpty && map.first == nil && map.last == nil && map == [:])

@@ -12,6 +12,20 @@ extension TreeMap: Sequence {
             way = [(root, 0)]
         }
 
+        /// Begins behind a key, whether the map has it or not.
+        init(_ root: TreeNode<Key, Value>, behind key: Key) {
+            way = []
+            var node = root
+            while !node.isLeaf {
+                let child = node.child(for: key)
+                way.append((node, child + 1))
+                node = node.children[child]
+            }
+            let place = node.place(of: key)
+            let isThere = place < node.keys.count && node.keys[place] == key
+            way.append((node, isThere ? place + 1 : place))
+        }
+
         /// The next element; nil after the last one.
         @inlinable
         public mutating func next() -> Element? {
@@ -31,6 +45,11 @@ extension TreeMap: Sequence {
     /// Visits the elements in the order of their keys. Later changes of the map are not seen.
     @inlinable
     public func makeIterator() -> Iterator { Iterator(root) }
+
+    /// The elements whose keys are greater than one, in the order of their keys. Finding the first takes logarithmic time.
+    package func elements(behind key: Key) -> IteratorSequence<Iterator> {
+        IteratorSequence(Iterator(root, behind: key))
+    }
 
     /// The exact count: a map knows it.
     @inlinable

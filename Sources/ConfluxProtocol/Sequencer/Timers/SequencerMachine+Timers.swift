@@ -171,11 +171,11 @@ extension SequencerMachine {
     func list(behind number: SequenceNumber, for rights: Rights) -> [TimerStatus] {
         var list: [TimerStatus] = []
         var bytes = 0
-        for number in timers.timers.keys.filter({ $0 > number }).sorted() {
+        for (_, timer) in timers.timers.elements(behind: number) {
             guard list.count < Self.timersListedMax, bytes < Self.timersListedBytesMax else {
                 break
             }
-            guard let timer = timers[number], timer.isDueKnown else { continue }
+            guard timer.isDueKnown else { continue }
             let targets = timer.order.actions.targets
             guard
                 targets.allSatisfy({

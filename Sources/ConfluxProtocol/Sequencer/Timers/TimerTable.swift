@@ -46,7 +46,7 @@ struct TimerTable: Sendable, Equatable {
     /// The most bytes of timers, which the keys share. They are in memory, and in each checkpoint.
     static let bytesMax = 64 << 20
 
-    private(set) var timers: [SequenceNumber: Timer] = [:]
+    private(set) var timers = TreeMap<SequenceNumber, Timer>()
     /// *Invariant*: exactly the timers with keys.
     private var byKey: [TimerKey: SequenceNumber] = [:]
     /// Ascending by entry.

@@ -57,7 +57,7 @@ extension LogState {
             writer.measured { life.record.write(name, to: &$0) }
         }
         writeLoads(to: &writer)
-        for (_, timer) in timers.timers.sorted(by: { $0.key < $1.key }) {
+        for timer in timers.timers.values {
             writer.extension(Self.timerTag, timer, "a timer")
         }
         for (_, claim) in leases.claims.sorted(by: { $0.key < $1.key }) {
