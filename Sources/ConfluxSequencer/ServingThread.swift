@@ -91,7 +91,10 @@ final class ServingThread {
         poller = Poller(waker: waker)
         routerToken = try poller.add(router)
         feedToken = try poller.add(feed)
-        if let authorized { try self.access.admit(authorized, on: [router, feed]) }
+        if let authorized {
+            try self.access.admit(authorized, on: [router, feed])
+            self.machine.limit(rates: authorized.rates)
+        }
     }
 
     /// Serves until the last term ends.

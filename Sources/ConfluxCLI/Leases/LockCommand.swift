@@ -25,8 +25,9 @@ enum LockCommand {
             with 128 and the signal that ended it. The command has the fencing token in \(tokenVariable): pass it \
             to systems that can refuse a lower token than they have seen.
 
-            If the lease is lost, the command gets SIGTERM, and SIGKILL three seconds later; then conflux lock ends \
-            with 80. SIGINT and SIGTERM end the command in the same way. If conflux lock itself is killed, the \
+            If the lease is lost, the command gets SIGTERM, and SIGKILL after a sixteenth of the sequencer's --silence: \
+            before the lease passes on, unless somebody released it. Then conflux lock ends with 80. SIGINT and SIGTERM \
+            end the command, too; it has three seconds then. If conflux lock itself is killed, the \
             command goes on, and the lease passes to the next in line once the sequencer has heard nothing for as \
             long as its --silence says.
             """,
@@ -68,7 +69,8 @@ enum LockCommand {
                 await lease.waitUntilOver()
                 guard !Task.isCancelled else { return }
                 isLost.store(true, ordering: .relaxed)
-                command.end(within: graceMax)
+                // By then, no other process has the lease, unless somebody released it.
+                command.end(within: min(graceMax, lease.silenceMax / 16))
             }
             let status = await withTaskCancellationHandler {
                 await command.ended()

@@ -34,14 +34,17 @@ public final class Lease: Sendable {
 
     /// The number and the epoch of that entry.
     let claim: StoreVersion
+    /// After so long without a word of this node, the sequencer gives the lease to another.
+    package let silenceMax: Duration
     private let core: NodeCore
     private let state: Mutex<Standing>
 
     init(
-        _ name: String, _ claim: StoreVersion, on core: NodeCore, until end: ContinuousClock.Instant
+        _ name: String, _ claim: StoreVersion, on core: NodeCore, silenceMax: Duration,
+        heardAfter asked: ContinuousClock.Instant
     ) {
-        (self.name, self.claim, self.core) = (name, claim, core)
-        state = Mutex(Standing(heldUntil: end))
+        (self.name, self.claim, self.core, self.silenceMax) = (name, claim, core, silenceMax)
+        state = Mutex(Standing(heldUntil: asked + silenceMax.safely))
     }
 
     deinit { endClaim() }
@@ -109,8 +112,8 @@ public final class Lease: Sendable {
 
     /// Asks the sequencer again and again whether the lease is held. Each answer shows that the sequencer heard this node
     /// after the question was sent.
-    func watch(silenceMax: Duration) {
-        let (core, claim) = (core, claim)
+    func watch() {
+        let (core, claim, silenceMax) = (core, claim, silenceMax)
         let pause = min(Self.pause, silenceMax / 8)
         Task { [weak self] in
             while let left = self?.timeLeft {

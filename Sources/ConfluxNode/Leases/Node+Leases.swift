@@ -101,6 +101,7 @@ extension NodeCore {
             throw error
         }
         do throws(DispatchError) {
+            var isLate = false
             while true {
                 let asked = ContinuousClock.now
                 let patience = min(left() ?? Self.turnPatience, Self.turnPatience)
@@ -108,10 +109,15 @@ extension NodeCore {
                 switch try await state(of: claim, untilHeld: true, within: patience) {
                 case .held(let silenceMax):
                     // The sequencer heard this node when it took the question: not before it was asked. If that is long
-                    // ago, most of the time for which the lease is surely held is over. The next answer comes at once.
-                    guard ContinuousClock.now < asked + silenceMax / 4 else { continue }
-                    let lease = Lease(text, claim, on: self, until: asked + silenceMax.safely)
-                    lease.watch(silenceMax: silenceMax)
+                    // ago, most of the time for which the lease is surely held is over. The next answer comes sooner.
+                    let passed = asked.duration(to: .now)
+                    guard passed < silenceMax / 4 || isLate && passed < silenceMax.safely else {
+                        isLate = true
+                        continue
+                    }
+                    let lease = Lease(
+                        text, claim, on: self, silenceMax: silenceMax, heardAfter: asked)
+                    lease.watch()
                     return lease
                 case .over: throw .leaseEnded(name)
                 case .waiting, nil: continue
@@ -232,8 +238,8 @@ extension DispatchError {
         DispatchError(
             code: .timedOut,
             message: """
-                Others held the lease \(name) for \(limit ?? .zero), and the claim was given up. Wait longer; `conflux \
-                leases` shows who holds it.
+                It was not this node's turn for the lease \(name) within \(limit ?? .zero), and the claim was given up. \
+                Wait longer; `conflux leases` shows who holds it.
                 """)
     }
 

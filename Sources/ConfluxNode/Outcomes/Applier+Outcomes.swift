@@ -43,7 +43,7 @@ extension Applier {
                 DispatchError(
                     code: .leaseLost,
                     message:
-                        "The action was not taken: \(message). Ask for the lease again.",
+                        "The action was not taken: \(message).",
                     reason: RejectionReason(code: .leaseLost, message: message)))
         case .rejected(let code, let message):
             .failed(

@@ -26,7 +26,8 @@ extension Node {
     /// that can't be repeated. Interceptors of middleware don't see its actions.
     ///
     /// - Parameters:
-    ///   - attempts: How often the function may run.
+    ///   - attempts: How often it is tried if stores change meanwhile. Attempts in which a store here has yet to apply what
+    ///     the others have don't count.
     ///   - patience: How long to wait in all.
     ///   - body: Reads and dispatches by what it is given.
     /// - Returns: What the function returned, and the receipt of its last action, which this node's stores have applied; no
@@ -43,14 +44,17 @@ extension Node {
     ) async throws -> (value: Value, receipt: Receipt?) {
         let deadline = Moment.now.monotonic + patience
         var failure = DispatchError.tornTransaction
-        for attempt in 0..<max(1, attempts) {
-            if attempt > 0 {
+        var (pauses, conflicts) = (0, 0)
+        while true {
+            if pauses > 0 {
                 // Until then, what made it fail has been applied here.
-                let pauseMax = Duration.milliseconds(1 << min(attempt, 6))
+                let pauseMax = Duration.milliseconds(1 << min(pauses, 6))
                 try await NodeCore.pause(for: pauseMax * Double.random(in: 0...1))
                 if Moment.now.monotonic > deadline { throw failure }
             }
+            pauses += 1
             switch try await core.attempt(body, patience: deadline - Moment.now.monotonic) {
+            // The stores have not applied the same yet. That says nothing of the next attempt.
             case .torn: break
             case .failed(let error): throw error
             case .done(let value, let handles):
@@ -58,10 +62,11 @@ extension Node {
                     return (value, try await core.receipt(of: handles, before: deadline))
                 } catch let error as DispatchError where error.code == .conflict {
                     failure = error
+                    conflicts += 1
+                    if conflicts >= attempts { throw failure }
                 }
             }
         }
-        throw failure
     }
 
     /// Reads several stores at one place in the log's order.

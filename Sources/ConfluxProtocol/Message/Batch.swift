@@ -31,6 +31,15 @@ public struct Batch: Sendable, Equatable {
         case void = 2
     }
 
+    /// The same batch in memory of its own.
+    var copied: Batch {
+        let outline = BatchOutline(
+            firstCounter: firstCounter, settled: settled, kind: kind, count: count)
+        return Batch(
+            outline, targets, encoded: Array(encoded)[...],
+            headBytes: encoded.count - entries.count)
+    }
+
     /// The last action's counter.
     public var lastCounter: UInt64 { firstCounter + UInt64(count) - 1 }
     /// Whether all of its actions are admitted, or none is.

@@ -38,7 +38,7 @@ public struct SequencerMachine: Sendable {
     }
 
     /// Every bound.
-    public let settings: SequencerSettings
+    public private(set) var settings: SequencerSettings
 
     /// The limits for decoding a submit, and for the checks before a batch is admitted.
     public let limits: WireLimits
@@ -128,6 +128,9 @@ public struct SequencerMachine: Sendable {
     /// The last committed sequence number.
     public var last: SequenceNumber { term.last }
 
+    /// Sets the rates of the keys, in this term and in those that begin with its settings.
+    package mutating func limit(rates: [Name: UInt32]) { settings.rates = rates }
+
     /// Handles one input.
     ///
     /// - Parameters:
@@ -204,7 +207,9 @@ public struct SequencerMachine: Sendable {
             if let due = questions.nextDeadline { deadline = min(deadline, due) }
             for inquiry in inquiries.values { deadline = min(deadline, inquiry.deadline) }
             if let due = directory.lives.nextDeadline { deadline = min(deadline, due) }
-            if let due = timerSchedule.nextDeadline { deadline = min(deadline, due) }
+            if !isLogNearlyFull, let due = timerSchedule.nextDeadline {
+                deadline = min(deadline, due)
+            }
             return deadline
         }
     }
@@ -223,7 +228,6 @@ public struct SequencerMachine: Sendable {
             if let denial = principal.denial(of: message) {
                 refuse(hello, .notAllowed, denial, to: connection, into: &effects)
             } else {
-                pace.hear(principal)
                 greeted(
                     with: hello.owned(by: principal), by: speaker, from: connection, at: now,
                     into: &effects)

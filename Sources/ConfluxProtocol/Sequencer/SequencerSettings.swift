@@ -1,3 +1,5 @@
+import ConfluxVocabulary
+
 /// Every bound of the sequencer, as one value. ``fault`` checks it.
 public struct SequencerSettings: Sendable, Hashable {
     /// The most bytes of one payload. Default: 1 MiB.
@@ -119,6 +121,8 @@ public struct SequencerSettings: Sendable, Hashable {
     public var address = ""
     /// The most standbys that are known. Further ones are not announced.
     public static let standbysMax = 64
+    /// How many actions a second each key may dispatch that has a limit. *Use*: for timers, which fire whoever is there.
+    package var rates: [Name: UInt32] = [:]
 
     /// Makes the default settings.
     ///

@@ -17,6 +17,13 @@ import ConfluxZeroMQ
 public struct AuthorizedKeys: Sendable, Equatable {
     private var principals: [CurvePublicKey: Principal] = [:]
 
+    /// How many actions a second each key may dispatch that has a limit.
+    var rates: [Name: UInt32] {
+        principals.values.reduce(into: [:]) { rates, principal in
+            if let name = principal.name { rates[name] = principal.rights.actionsPerSecondMax }
+        }
+    }
+
     /// The most keys in one text. *At the bound* the text is refused.
     public static let countMax = 10_000
     /// The most bytes of the text. *At the bound* it is refused.

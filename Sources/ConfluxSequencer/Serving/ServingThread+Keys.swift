@@ -7,6 +7,7 @@ extension ServingThread {
     func authorize(_ keys: AuthorizedKeys, askedBy asker: CurvePublicKey?) {
         do throws(ZeroMQError) {
             try access.admit(keys, askedBy: asker, on: [router, feed])
+            machine.limit(rates: keys.rates)
         } catch {
             cutOff(error)
         }

@@ -487,7 +487,7 @@ struct Cluster {
         run()
     }
 
-    private mutating func tick() {
+    mutating func tick() {
         while let first = late.first, first.due <= now { queue.append(late.removeFirst().step) }
         handle(.tick)
         for id in nodes.keys.sorted() { input(.tick, to: id) }

@@ -274,6 +274,44 @@ struct LeaseScenarios {
         #expect(cluster.nodes[2]?.texts(of: "other") == ["x", "y"])
     }
 
+    @Test func `a lock that passes from claim to claim keeps nobody waiting for ever`() throws {
+        var cluster = Cluster.twoNodes()
+        cluster.open("other", on: 2)
+        let list = StoreName("list")!
+        for name in [list, StoreName("other")!] {
+            submit(.claim(name, locks: true), from: 1, in: &cluster)
+        }
+        var builder = BatchBuilder()
+        for name in ["list", "other"] {
+            builder.append(
+                target: BatchTarget(target: Target(name)!, schemaVersion: 1, coding: .json),
+                payload: Array("both".utf8))
+        }
+        cluster.dispatch(&builder, from: 2, isAtomic: true)
+        for counter: UInt64 in 1...4 {
+            submit(.claim(list, locks: true), from: 1, in: &cluster)
+            cluster.pass(.milliseconds(2_900))
+            #expect(cluster.nodes[2]?.outcomes.isEmpty == (counter < 4))
+            let present = try #require(cluster.sequencer?.leases.claims.values.first {
+                $0.name == list && isHeld(StoreVersion(sequence: $0.number), in: cluster)
+            })
+            submit(.release(StoreVersion(sequence: present.number)), from: 1, in: &cluster)
+        }
+        #expect(rejection(1, of: 2, in: cluster) == .locked)
+    }
+
+    @Test func `a sequencer that was stopped takes nobody's lease`() throws {
+        var cluster = Cluster.twoNodes()
+        submit(.claim(name, locks: false), from: 1, in: &cluster)
+        let lease = try claim(1, of: 1, in: cluster)
+        cluster.pass(.seconds(5))
+        // What the nodes have sent meanwhile is read after the tick.
+        cluster.now += .seconds(30)
+        cluster.tick()
+        cluster.pass(.seconds(5))
+        #expect(isHeld(lease, in: cluster))
+    }
+
     @Test func `a lock lets pass what is sent under it, and keeps timers waiting`() throws {
         var cluster = Cluster.twoNodes()
         var actions = BatchBuilder()

@@ -64,6 +64,44 @@ struct TimerBoundScenarios {
         #expect(ticks(cluster) == 3)
     }
 
+    @Test func `a timer keeps nothing in memory but its actions`() throws {
+        let payload = TimerRequest.set(order(bytes: 10)).payload
+        var large = [UInt8](repeating: 0, count: 1_000_000)
+        large += payload
+        let slice = large[1_000_000...]
+        guard case .set(let order) = try TimerRequest(payload: slice) else {
+            Issue.record("it sets a timer")
+            return
+        }
+        #expect(order.actions.encoded.startIndex > 1_000_000)
+        var table = TimerTable()
+        table.set(order, at: SequenceNumber(1), by: nil)
+        #expect(table[SequenceNumber(1)]?.order.actions == order.actions)
+        #expect(table[SequenceNumber(1)]?.order.actions.encoded.startIndex == 0)
+    }
+
+    @Test func `timers that can't fire are tried at a bounded rate`() {
+        var schedule = TimerSchedule()
+        let count: UInt64 = 10_000
+        for number in 1...count {
+            schedule.set(SequenceNumber(number), after: .zero, at: .zero)
+        }
+        var (now, tries) = (Duration.zero, 0)
+        while now < .seconds(20) {
+            while let number = schedule.due(at: now, Timestamp(0)) {
+                schedule.postpone(number, by: .milliseconds(100), at: now)
+                tries += 1
+            }
+            now = max(now, schedule.nextDeadline ?? now)
+        }
+        #expect(tries < 150_000)
+        // A few are tried often.
+        schedule.set(SequenceNumber(count + 1), after: .zero, at: now)
+        for number in 1...count { schedule.remove(SequenceNumber(number)) }
+        schedule.postpone(SequenceNumber(count + 1), by: .milliseconds(100), at: now)
+        #expect(schedule.nextDeadline == now + .milliseconds(100))
+    }
+
     @Test func `the timers of one batch find room together, or none of them is set`() throws {
         var cluster = Cluster.eager()
         let owner = cluster.principals[1]?.name

@@ -81,7 +81,8 @@ extension SequencerMachine {
             }
         }
         landTimers(through: landed.append.last, at: now.monotonic, landed.timestamp)
-        if leases.land(through: landed.append.last) { reviewClaims(into: &effects) }
+        claimQuestions.note(leases.land(through: landed.append.last))
+        reviewClaims(into: &effects)
         passFences(at: now, into: &effects)
         // All outcomes of a node are announced at once, so nothing is left for its further batches.
         for incarnation in receiptsDue { announce(to: incarnation, into: &effects) }

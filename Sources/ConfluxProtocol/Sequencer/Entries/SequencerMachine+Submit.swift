@@ -10,8 +10,8 @@ extension SequencerMachine {
         let outline = BatchOutline(
             firstCounter: batch.firstCounter, settled: batch.settled, kind: batch.kind,
             count: batch.count)
-        pace.hear(principal)
-        let isPaced = batch.isVoid || pace.allows(principal.name, at: now)
+        let limit = principal.rights.actionsPerSecondMax
+        let isPaced = batch.isVoid || pace.allows(principal.name, limit, at: now)
         submit(
             outline, bytes: batch.isVoid ? 0 : batch.encoded.count, by: incarnation, on: connection,
             as: principal, isPaced: isPaced,
@@ -22,7 +22,7 @@ extension SequencerMachine {
                         ?? $0.lockHoldingUp(batch, of: incarnation, at: now)
             }, at: now, into: &effects,
             judging: {
-                if !batch.isVoid { $0.pace.count(batch.count, of: principal.name, at: now) }
+                if !batch.isVoid { $0.pace.count(batch.count, of: principal.name, limit, at: now) }
                 $0.admit(batch, by: incarnation, as: principal)
             })
     }
@@ -160,6 +160,9 @@ extension SequencerMachine {
         if let fault = readRequests(of: batch, by: incarnation, as: principal, into: &requests) {
             judge(batch.count, as: fault, of: incarnation)
             return
+        }
+        sessions.endLockWaits(of: incarnation) { store in
+            zip(batch.targets, faults).contains { $1 == nil && $0.target.concerns(store) }
         }
         if oversized.isEmpty, faults.allSatisfy({ $0 == nil }), !batch.hasConditions {
             for row in batch.targets { directory.see(row.target, by: principal.name) }

@@ -18,21 +18,28 @@ struct ClaimQuestions: Sendable {
     }
 
     private var waiting: [SequenceNumber: Waiting] = [:]
+    /// The claims of which the answer may be known. *Use*: a question that waits costs nothing.
+    private var answered: Set<SequenceNumber> = []
     /// How many confirmations have begun. *Use*: the last one answers what came before it.
     private var confirmations: UInt64 = 0
 
     /// Keeps a question, in place of a former one about the same claim.
     mutating func keep(
-        _ claim: SequenceNumber, untilHeld: Bool, number: UInt64, from asker: ConnectionID
+        _ claim: SequenceNumber, untilHeld: Bool, number: UInt64, from asker: ConnectionID,
+        isAnswered: Bool
     ) {
+        if isAnswered { answered.insert(claim) }
         waiting[claim] = Waiting(
             asker: asker, number: number, untilHeld: untilHeld, confirmations: confirmations)
     }
 
-    /// Whether any question has an answer.
-    func haveAnswer(_ answer: (_ claim: SequenceNumber, _ untilHeld: Bool) -> LeaseState?) -> Bool {
-        waiting.contains { answer($0.key, $0.value.untilHeld) != nil }
+    /// It is decided how some claims stand.
+    mutating func note(_ decided: [SequenceNumber]) {
+        for claim in decided where waiting[claim] != nil { answered.insert(claim) }
     }
+
+    /// Whether any question may have an answer.
+    var haveAnswers: Bool { !answered.isEmpty }
 
     mutating func beginConfirmation() { confirmations += 1 }
 
@@ -43,8 +50,11 @@ struct ClaimQuestions: Sendable {
     mutating func endConfirmation(
         _ answer: (_ claim: SequenceNumber, _ untilHeld: Bool) -> LeaseState?
     ) -> [(Answer, ConnectionID)] {
-        let asked = waiting.filter { $0.value.confirmations < confirmations }
-        return asked.sorted { $0.key < $1.key }.compactMap { claim, question in
+        answered.sorted().compactMap { claim in
+            guard let question = waiting[claim], question.confirmations < confirmations else {
+                return nil
+            }
+            answered.remove(claim)
             guard let state = answer(claim, question.untilHeld) else { return nil }
             waiting[claim] = nil
             let answer = Answer(

@@ -86,13 +86,13 @@ struct LeaseTable: Sendable, Equatable {
 
     /// Entries are in the log up to a number.
     ///
-    /// - Returns: Whether any of them decided how a claim stands.
+    /// - Returns: The claims of which they decided how these stand.
     @discardableResult
-    mutating func land(through last: SequenceNumber) -> Bool {
-        guard !undecided.isEmpty else { return false }
-        let count = undecided.count
-        undecided = undecided.filter { $0.value > last }
-        return undecided.count < count
+    mutating func land(through last: SequenceNumber) -> [SequenceNumber] {
+        guard !undecided.isEmpty else { return [] }
+        let decided = undecided.filter { $0.value <= last }.map(\.key)
+        for claim in decided { undecided[claim] = nil }
+        return decided
     }
 
     /// Adds a claim behind the others for its lease.

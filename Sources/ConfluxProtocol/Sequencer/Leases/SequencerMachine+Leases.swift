@@ -34,7 +34,7 @@ extension SequencerMachine {
             return nil
         case .release(let version):
             guard !hasLost(version), let claim = leases[version.sequence] else {
-                return Fault(code: .leaseLost, message: "the claim is over")
+                return Fault(code: .leaseLost, message: "the claim is over: it was released, or its session has left")
             }
             guard
                 claim.session == session
@@ -85,12 +85,14 @@ extension SequencerMachine {
         _ batch: Batch, of session: Incarnation, at now: Duration
     ) -> String? {
         guard leases.hasLocks else { return nil }
-        for row in batch.targets[..<batch.entryRows] {
-            guard let lock = lock(on: row.target, for: batch, of: session) else { continue }
-            let since = sessions.wait(session, forLock: lock.number, at: now)
-            if now - since < settings.lockPatience { return fault(of: lock).message }
+        let locks = batch.targets[..<batch.entryRows].compactMap {
+            lock(on: $0.target, for: batch, of: session)
         }
-        return nil
+        // The waits for all of them begin now.
+        let waits = locks.map {
+            sessions.wait(session, for: $0.name, patience: settings.lockPatience, at: now)
+        }
+        return zip(locks, waits).first { $1 < settings.lockPatience }.map { fault(of: $0.0).message }
     }
 
     // MARK: Questions
@@ -109,13 +111,15 @@ extension SequencerMachine {
             let over = Answer(number: number, isLast: true, node: nil, body: .lease(.over))
             return reply(over, to: asker, into: &effects)
         }
-        claimQuestions.keep(claim.sequence, untilHeld: untilHeld, number: number, from: asker)
+        claimQuestions.keep(
+            claim.sequence, untilHeld: untilHeld, number: number, from: asker,
+            isAnswered: stateOfClaims(claim.sequence, untilHeld) != nil)
         reviewClaims(into: &effects)
     }
 
     /// Has the log confirm this term if there is something to tell about claims.
     mutating func reviewClaims(into effects: inout [SequencerEffect]) {
-        guard !confirmations.isUnderWay, claimQuestions.haveAnswer(stateOfClaims) else { return }
+        guard !confirmations.isUnderWay, claimQuestions.haveAnswers else { return }
         confirm(into: &effects)
     }
 

@@ -198,6 +198,8 @@ extension SequencerMachine {
     /// Nodes that were silent for too long have left. Sessions whose nodes were away for too long
     /// are forgotten.
     private mutating func sweep(at now: Duration, into effects: inout [SequencerEffect]) {
+        // This process was stopped, and has not read yet what nodes have sent.
+        if now - sweepAt > settings.silenceMax / 4 { sessions.measureSilence(from: now) }
         sweepAt = now + settings.silenceMax / 4
         reviewDamage(at: now)
         sourceFailures.keep { sessions[$0] != nil }

@@ -3,8 +3,10 @@ import ConfluxVocabulary
 /// What the sequencer remembers of one origin.
 struct Session: Sendable, Equatable {
     fileprivate struct LockWait: Sendable, Equatable {
-        var claim: SequenceNumber
+        var store: StoreName
         var since: Duration
+        /// When a batch was last held up.
+        var seen: Duration
     }
 
     /// Whether its node is present.
@@ -51,7 +53,7 @@ struct Session: Sendable, Equatable {
     fileprivate(set) var isCutOff = false
     /// The number of the last hello that took it up in this term; 0 if none did.
     var greeting: UInt64 = 0
-    /// The locks for which batches of it have waited, and since when: the last ones.
+    /// The locked stores for which batches of it have waited: the last ones.
     fileprivate var lockWaits: [LockWait] = []
     fileprivate static let lockWaitsMax = 256
     /// The number up to which its replicas have applied.
@@ -311,17 +313,27 @@ struct SessionTable: Sendable, Equatable {
 
     // MARK: Locks
 
-    /// A batch of the session waits for a lock.
+    /// A batch of the session waits for a locked store. Its wait goes on when the lock passes to another claim, and ends
+    /// once a batch for the store is taken, or nothing has waited for as long as a batch may wait.
     ///
-    /// - Returns: Since when batches of it have waited for that lock.
+    /// - Returns: For how long batches of it have waited for the store.
     mutating func wait(
-        _ incarnation: Incarnation, forLock claim: SequenceNumber, at now: Duration
+        _ incarnation: Incarnation, for store: StoreName, patience: Duration, at now: Duration
     ) -> Duration {
-        guard let waits = sessions[incarnation]?.lockWaits else { return now }
-        if let wait = waits.first(where: { $0.claim == claim }) { return wait.since }
-        sessions[incarnation]?.lockWaits =
-            waits.suffix(Session.lockWaitsMax - 1) + [Session.LockWait(claim: claim, since: now)]
-        return now
+        guard var waits = sessions[incarnation]?.lockWaits else { return .zero }
+        var wait = Session.LockWait(store: store, since: now, seen: now)
+        if let index = waits.firstIndex(where: { $0.store == store }) {
+            let former = waits.remove(at: index)
+            if now - former.seen < patience { wait.since = former.since }
+        }
+        sessions[incarnation]?.lockWaits = waits.suffix(Session.lockWaitsMax - 1) + [wait]
+        return now - wait.since
+    }
+
+    /// Entries of a session for some stores are taken.
+    mutating func endLockWaits(of incarnation: Incarnation, for isTaken: (StoreName) -> Bool) {
+        guard sessions[incarnation]?.lockWaits.isEmpty == false else { return }
+        sessions[incarnation]?.lockWaits.removeAll { isTaken($0.store) }
     }
 
     // MARK: Forgetting

@@ -108,7 +108,8 @@ extension SequencerMachine {
 
     /// Admits the firings that are due.
     mutating func fireTimers(at now: Moment, into effects: inout [SequencerEffect]) {
-        guard let next = timerSchedule.nextDeadline, next <= now.monotonic else { return }
+        guard !isLogNearlyFull, let next = timerSchedule.nextDeadline, next <= now.monotonic
+        else { return }
         let timestamp = stamp(at: now, into: &effects)
         for _ in 0..<Self.firingsPerTurnMax {
             guard let number = timerSchedule.due(at: now.monotonic, timestamp),
@@ -132,8 +133,9 @@ extension SequencerMachine {
             return
         }
         let batch = timer.order.actions
-        guard !isLogNearlyFull, fitsCommit(bytes: batch.encoded.count),
-            pace.allows(timer.owner, at: now)
+        let limit = timer.owner.flatMap { settings.rates[$0] }
+        guard fitsCommit(bytes: batch.encoded.count),
+            pace.allows(timer.owner, limit, within: Pace.timersSpan, at: now)
         else {
             timerSchedule.postpone(timer.number, by: settings.beatInterval, at: now)
             return
@@ -144,13 +146,14 @@ extension SequencerMachine {
             return
         }
         guard storeHoldingUp(batch) == nil,
-            batch.targets.allSatisfy({ leases.lock(on: $0.target, for: .none, under: []) == nil })
+            batch.targets.allSatisfy({ leases.lock(on: $0.target, for: .none, under: []) == nil }),
+            admission.admit(bytes: batch.encoded.count, by: settings)
         else {
             timerSchedule.postpone(timer.number, by: settings.beatInterval, at: now)
             return
         }
         let entry = pipeline.admit(batch.firing(timer.number), from: .none)
-        pace.count(batch.count, of: timer.owner, at: now)
+        pace.count(batch.count, of: timer.owner, limit, at: now)
         timers.fire(timer.number, at: entry)
         if let interval = timer.order.interval,
             timerSchedule.repeat(timer.number, every: interval, at: now)
@@ -175,7 +178,7 @@ extension SequencerMachine {
             guard list.count < Self.timersListedMax, bytes < Self.timersListedBytesMax else {
                 break
             }
-            guard timer.isDueKnown else { continue }
+            guard timer.isSet else { continue }
             let targets = timer.order.actions.targets
             guard
                 targets.allSatisfy({

@@ -17,6 +17,8 @@ struct TimerSchedule: Sendable {
 
     /// How often the log's time is compared with the next time of day.
     private static let reviewInterval = Duration.seconds(1)
+    /// The time between the tries of two timers that can't fire.
+    private static let postponement = Duration.microseconds(200)
     private static let reviewIntervalMin = Duration.milliseconds(1)
 
     private var passing = TreeMap<Place, Bool>()
@@ -48,9 +50,10 @@ struct TimerSchedule: Sendable {
         reviewAt = now
     }
 
-    /// A timer that is due can't fire now, and is tried again later.
+    /// A timer that is due can't fire now, and is tried again later. The more there are, the later: all of them together
+    /// are tried at a bounded rate.
     mutating func postpone(_ timer: SequenceNumber, by span: Duration, at now: Duration) {
-        set(timer, after: span, at: now)
+        set(timer, after: max(span, Self.postponement * postponed.count), at: now)
         postponed.insert(timer)
     }
 

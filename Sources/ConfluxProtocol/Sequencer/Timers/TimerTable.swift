@@ -31,6 +31,9 @@ struct TimerTable: Sendable, Equatable {
             self.due = due
         }
 
+        /// Whether its entry is in the log.
+        var isSet: Bool { isDueKnown || due != Timestamp(0) }
+
         /// The bytes for which it counts.
         var byteCount: Int { order.actions.encoded.count + (order.key?.utf8.count ?? 0) + 128 }
     }
@@ -154,6 +157,9 @@ struct TimerTable: Sendable, Equatable {
     }
 
     private mutating func insert(_ timer: Timer) {
+        var timer = timer
+        // A slice would keep the whole frame or commit in memory.
+        timer.order.actions = timer.order.actions.copied
         timers[timer.number] = timer
         if let key = timer.order.scopedKey { byKey[key] = timer.number }
         counts.add(of: timer.owner)
