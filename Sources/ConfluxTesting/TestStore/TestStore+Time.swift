@@ -17,7 +17,10 @@ extension TestStore {
     /// effect; nor has it in a `Transaction`.
     public var time: Timestamp {
         get { store.core.now }
-        set { store.core.givenTime.store(newValue.rawValue, ordering: .relaxed) }
+        set {
+            store.core.givenTime.store(newValue.rawValue, ordering: .relaxed)
+            store.core.timekeeper?.set(to: newValue)
+        }
     }
 
     /// Moves the time on. The next actions of the store have the new one.
