@@ -21,6 +21,8 @@ import ConfluxVocabulary
 /// - An item that repeats fires once for all the times that have passed since the last entry.
 /// - What is set while items fire waits for the next entry, even if it is due.
 ///
+/// Declare the conformance in the module of the model: elsewhere it comes too late, and nothing fires.
+///
 /// A process that has the store dispatches ``timePassed`` when an item is due, so that there is an entry. If a node hosts
 /// the store, it does so on condition that the store has not changed. Of several hosts, one succeeds.
 public protocol ScheduledModel: Model {

@@ -86,6 +86,7 @@ struct ScheduledModelTests {
 
     @Test func `what is set while items fire waits for the next entry`() {
         var log = HallLog()
+        log.append(.set(.note("later"), after: 99, every: nil, key: "later"), at: 0)
         log.append(.insist, at: 0)
         log.append(.timePassed, at: 0)
         #expect(log.hall.notes == ["insists", "insists"])
