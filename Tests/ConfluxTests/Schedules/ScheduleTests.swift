@@ -25,7 +25,9 @@ struct ScheduleTests {
         }
         // What has the key is replaced.
         isSet = schedule.set(-1, after: .zero, key: "7", in: now)
-        #expect(isSet && schedule.items.count == Schedule<Int>.countMax && schedule.items[0].action == -1)
+        #expect(
+            isSet && schedule.items.count == Schedule<Int>.countMax
+                && schedule.items[0].action == -1)
         let areCancelled = [schedule.cancel("7"), schedule.cancel("7")]
         #expect(areCancelled == [true, false])
         #expect(throws: Never.self) { try schedule.requireRoom() }

@@ -98,7 +98,8 @@ struct ScheduledModelTests {
         var all = HallLog()
         for second in 1...50 {
             let delay = second % 7
-            all.append(.set(.note("n\(second)"), after: delay, every: nil, key: "k\(second % 9)"), at: 0)
+            all.append(
+                .set(.note("n\(second)"), after: delay, every: nil, key: "k\(second % 9)"), at: 0)
         }
         all.append(.set(.roll, after: 1, every: 2, key: "roll"), at: 0)
         all.append(.set(.reset, after: 30, every: nil, key: "reset"), at: 0)
@@ -108,7 +109,9 @@ struct ScheduledModelTests {
         #expect(late.hall == all.hall)
         for second in 1...40 {
             for replica in [true, false] {
-                if replica { all.append(.timePassed, at: Int64(second)) } else {
+                if replica {
+                    all.append(.timePassed, at: Int64(second))
+                } else {
                     late.append(.timePassed, at: Int64(second))
                 }
             }
@@ -128,7 +131,8 @@ struct ScheduledModelTests {
         var witness = Witness()
         let origin = Origin(incarnation: Incarnation(1), counter: 1)
         try witness._commit(
-            .act, ActionContext(sequence: SequenceNumber(1), timestamp: Timestamp(0), origin: origin))
+            .act,
+            ActionContext(sequence: SequenceNumber(1), timestamp: Timestamp(0), origin: origin))
         let context = ActionContext(
             sequence: SequenceNumber(2), timestamp: Timestamp(9), origin: origin)
         try witness._commit(.act, context)

@@ -20,7 +20,8 @@ struct TickMachineTests {
 
         mutating func saw(due: Int64?, latest: Int64?) -> TickMachine.Effect? {
             machine.saw(
-                due: due.map { Timestamp(seconds: $0) }, latest: latest.map { Timestamp(seconds: $0) },
+                due: due.map { Timestamp(seconds: $0) },
+                latest: latest.map { Timestamp(seconds: $0) },
                 at: moment)
         }
 
