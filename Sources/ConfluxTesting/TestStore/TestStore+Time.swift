@@ -13,7 +13,7 @@ extension TestStore {
     /// await cart.send(.pay, failing: .refused)
     /// ```
     ///
-    /// If the state is a ``Conflux/ScheduledModel``, setting the time also fires what is due by then: the store commits one
+    /// If the state is a `ScheduledModel`, setting the time also fires what is due by then: the store commits one
     /// `timePassed`, which the test receives. From then on, nothing fires by the system's clock.
     ///
     /// Other stores have times of their own. If a node hosts the store, the sequencer gives the time, and this has no
