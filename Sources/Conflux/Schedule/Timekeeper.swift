@@ -29,6 +29,9 @@ package final class Timekeeper: Sendable {
     private let hasItems = Atomic(false)
     private let tick: Ticking
 
+    /// How long a tick may wait to be ordered. Then it is withdrawn, and tried again later. *Use*: one that waits, such as
+    /// for a lock, would hold up what this process dispatches to other stores.
+    private static var patience: Duration { .milliseconds(250) }
     /// The longest time that a host lets others tick first.
     private static var spreadMax: Int64 { 20_000_000 }
 
@@ -45,7 +48,8 @@ package final class Timekeeper: Sendable {
     /// The log's present time, as far as it is known.
     var logTime: Timestamp? { state.withLock { $0.content.machine.time(at: .present) } }
 
-    /// Has a function called when ticks are not taken: once for each kind of failure in a row. A conflict is none.
+    /// Has a function called when ticks are not taken: once for each kind of failure in a row. A conflict is none, and nor
+    /// is a tick that had to wait.
     package func reportFailures(to report: @escaping @Sendable (DispatchError) -> Void) {
         state.withLock { $0.content.report = report }
     }
@@ -110,6 +114,9 @@ package final class Timekeeper: Sendable {
 
     private func begin(_ source: TickMachine.Source) {
         guard let handle = tick(source) else { return end(.failed, of: source) }
+        if source == .log, !handle.hasEnded {
+            Self.patience.whenOver { if !handle.hasEnded { handle.requestWithdrawal() } }
+        }
         handle.whenEnded { [weak self] outcome in
             switch outcome {
             case .committed(let receipt), .ordered(let receipt, _):
@@ -121,7 +128,9 @@ package final class Timekeeper: Sendable {
 
     private func end(with error: DispatchError, of source: TickMachine.Source) {
         let report = state.withLock { state -> (@Sendable (DispatchError) -> Void)? in
-            guard error.code != .conflict, state.content.reported != error.code else { return nil }
+            guard ![.conflict, .withdrawn, state.content.reported].contains(error.code) else {
+                return nil
+            }
             state.content.reported = error.code
             return state.content.report
         }

@@ -180,6 +180,26 @@ struct ScheduleTests {
         }
     }
 
+    @Test func `a lock of the store lets time wait, and other actions of the host go on`()
+        async throws
+    {
+        try await withCinemas(2) { _, nodes, cinemas in
+            try await cinemas[0].dispatch(.hold(16, milliseconds: 150)).receipt()
+            let lock = try await nodes[0].lock(cinemas[0])
+            // Only the other node hosts it now.
+            nodes[0].close(cinemas[0])
+            let journal = try await nodes[1].store(Journal.self)
+            for _ in 0..<10 {
+                try await journal.dispatch(.write("line"), after: .milliseconds(20)).receipt(
+                    within: .seconds(8))
+                let count = journal.lines.count
+                try await wait(for: journal) { $0.lines.count > count }
+            }
+            try await lock.release()
+            try await wait(for: cinemas[1]) { $0.notes == ["expired 16"] }
+        }
+    }
+
     @Test func `a check that refuses to hear of time is reported, and other actions tell it`()
         async throws
     {
