@@ -181,6 +181,7 @@ extension NodeCore {
             stores.settle(.store(name), isOpen: false)
             throw error
         }
+        reportTicks(of: core, name)
         core.watch(isOver: false)
         stores.settle(
             .store(name), isOpen: true, store,

@@ -55,6 +55,10 @@ public enum NodeEvent: Sendable, Equatable {
     /// This program can't migrate a store's state to this schema version. The store keeps its version, here and
     /// everywhere.
     case upgradeFailed(StoreName, schemaVersion: Int, message: String)
+    /// This node can't tell a store that time has passed (`ScheduledModel.timePassed`), for the reason in the message:
+    /// for example, its key may not dispatch to the store, or the model's check refuses the action. It tries again. What is
+    /// due fires with the next entry, such as that of another host. Reported once for each kind of reason in a row.
+    case tickFailed(StoreName, message: String)
     /// Replicas of a store differ; this node's replica may be one of them (rule 22).
     case diverged(StateDivergence)
     /// A problem of the crash journal that the operator should know: a damaged one begins anew,

@@ -135,6 +135,10 @@ struct NodeReport {
                 this program can't migrate \(store) to schema version \(version), so nothing has changed: \
                 \(message)
                 """)
+        case .tickFailed(let store, let message):
+            NodeReport(
+                "tickFailed", ["message": message, "store": store],
+                "this program can't tell \(store) that time has passed: \(message)")
         case .diverged(let divergence):
             NodeReport(
                 "diverged",

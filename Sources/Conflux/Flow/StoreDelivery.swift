@@ -66,6 +66,9 @@ extension StoreCore {
         inspect { [self] state, _ in
             for hook in hooks.withLock({ $0.watch(isOver: isOver) }) { hook() }
             state?.watchSources(isOver: isOver)
+            if let timekeeper, let holder = state as? any ScheduleHolder {
+                holder.tell(timekeeper, isOver: isOver)
+            }
         }
     }
 }

@@ -10,7 +10,7 @@ public struct ActionContext: Sendable {
     public let sequence: SequenceNumber
     /// When the sequencer ordered the action; without a node, when the store came to it.
     public let timestamp: Timestamp
-    /// Who dispatched the action; nil without a node.
+    /// Who dispatched the action; nil without a node, and for what a ``Schedule`` fires.
     public let origin: Origin?
     /// The schema version by whose rules the action is judged: the version that the store has at the action's place in
     /// the log (``BridgedState/oldestSchemaVersion``). Without a node, the newest: `Int.max`.
@@ -39,6 +39,16 @@ public struct ActionContext: Sendable {
         self.origin = origin
         self.seed = seed
         self.schemaVersion = schemaVersion
+    }
+
+    /// The context of an action that fires with the action of this context.
+    ///
+    /// - Parameter count: The count of firings with this action, from 1 on.
+    func ofFiring(_ count: Int) -> ActionContext {
+        var mixer = SplitMix64(seed: UInt64(count))
+        return ActionContext(
+            sequence: sequence, timestamp: timestamp, origin: nil, seed: seed ^ mixer.next(),
+            schemaVersion: schemaVersion)
     }
 
     /// A generator of this action's random numbers, at its start.

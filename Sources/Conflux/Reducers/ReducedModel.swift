@@ -16,6 +16,10 @@ extension ReducedModel {
     /// Refuses an action without a reducer. Otherwise it checks the action, and applies it by its
     /// reducer, even if that is unregistered meanwhile.
     public mutating func _commit(_ action: TypedAction<Self>, _ context: ActionContext) throws {
+        try commitTyped(action, context)
+    }
+
+    mutating func commitTyped(_ action: TypedAction<Self>, _ context: ActionContext) throws {
         guard let entry = Self.reducers.entry(of: type(of: action.value)) else {
             throw StoreError.noReducer(Self.self, type(of: action.value))
         }

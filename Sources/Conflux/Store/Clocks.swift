@@ -12,6 +12,16 @@ enum WallClock {
     }
 }
 
+extension Moment {
+    /// The present readings of the system's clocks.
+    static var present: Moment {
+        var time = timespec()
+        clock_gettime(CLOCK_MONOTONIC, &time)
+        return Moment(
+            monotonic: .seconds(time.tv_sec) + .nanoseconds(time.tv_nsec), wall: WallClock.now)
+    }
+}
+
 extension Duration {
     /// Calls a function once this time is over. All deadlines of waits are kept by this.
     ///

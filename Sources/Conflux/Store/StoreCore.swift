@@ -38,6 +38,8 @@ package final class StoreCore<S: State>: Lane, @unchecked Sendable {
     /// Sees what a log gives to the store. Used only where `state` is.
     var follower: RunFollower<S>?
     package let scope: Scope
+    /// Ticks if the model has a schedule. Set before any other thread has the core.
+    package private(set) var timekeeper: Timekeeper?
     /// The route that dispatches take instead. Guarded by the lane's mutex. The machine's
     /// `isRouted` says whether there is one.
     var route: AnyKeptRoute?
@@ -70,8 +72,11 @@ package final class StoreCore<S: State>: Lane, @unchecked Sendable {
         { try mutations._perform(action: $0, state: $1, context: $2) }
     }
 
-    /// Lets global dispatches reach the core.
+    /// Lets global dispatches reach the core, and begins to keep its model's schedule.
     package func open() {
+        if let holder = state.takeUnretainedValue() as? any ScheduleHolder {
+            timekeeper = holder.makeTimekeeper(of: self)
+        }
         scope.channel(of: S.self).add(self)
     }
 

@@ -119,7 +119,7 @@ package final class NodeMeter: Sendable {
             case .closed: state.metrics.isConnected = false
             case .sequencerNotServing, .heldUp, .unreachable, .staleSequencer, .storeDropped,
                 .storeStopped, .crashJournal, .bridgeStopped, .unreadableFrame, .upgradeFailed,
-                .feedFellBack, .feedRestored:
+                .tickFailed, .feedFellBack, .feedRestored:
                 break
             }
         }

@@ -121,7 +121,12 @@ struct Work<State: ReplicatedState>: Codable {
 
     private func makeStore() -> Store<State> {
         // In a scope of its own, so that nothing else reaches it.
-        Scope().run { Store(state: State(), mutations: State.mutations, executor: .immediate) }
+        let store = Scope().run {
+            Store(state: State(), mutations: State.mutations, executor: .immediate)
+        }
+        // A schedule fires by the times of the actions alone.
+        store.core.watch(isOver: true)
+        return store
     }
 
     private func restore(

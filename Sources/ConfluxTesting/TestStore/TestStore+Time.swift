@@ -13,11 +13,17 @@ extension TestStore {
     /// await cart.send(.pay, failing: .refused)
     /// ```
     ///
+    /// If the state is a `ScheduledModel`, setting the time also fires what is due by then: the store commits one
+    /// `timePassed`, which the test receives. From then on, nothing fires by the system's clock.
+    ///
     /// Other stores have times of their own. If a node hosts the store, the sequencer gives the time, and this has no
     /// effect; nor has it in a `Transaction`.
     public var time: Timestamp {
         get { store.core.now }
-        set { store.core.givenTime.store(newValue.rawValue, ordering: .relaxed) }
+        set {
+            store.core.givenTime.store(newValue.rawValue, ordering: .relaxed)
+            store.core.timekeeper?.set(to: newValue)
+        }
     }
 
     /// Moves the time on. The next actions of the store have the new one.

@@ -46,7 +46,7 @@ package enum EventLevel: String, Sendable, CaseIterable, Comparable {
         "historyLost",
         "logNearlyFull", "missed", "omitted", "sequencerNotServing", "sessionForgotten", "slowed",
         "snapshotFailed", "sourcePassedOver", "staleSequencer", "subscriberDenied",
-        "truncateFailed", "unreachable",
+        "tickFailed", "truncateFailed", "unreachable",
         "unreadable", "unreadableFrame", "upgradeFailed",
     ]
 

@@ -286,7 +286,7 @@ struct KeyTests {
 }
 
 extension Result where Failure == any Error {
-    fileprivate init(_ body: () async throws -> Success) async {
+    init(_ body: () async throws -> Success) async {
         do {
             self = .success(try await body())
         } catch {

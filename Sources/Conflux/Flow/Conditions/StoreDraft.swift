@@ -27,7 +27,7 @@ package struct StoreDraft<S: ValueHolder & ReplicatedState> {
     /// - Throws: Why the state refuses it. Then the value has not changed.
     package mutating func apply(_ action: S.Action, by incarnation: Incarnation?) throws {
         let context = ActionContext(
-            sequence: sequence.next, timestamp: WallClock.now,
+            sequence: sequence.next, timestamp: core.timekeeper?.logTime ?? WallClock.now,
             origin: incarnation.map { Origin(incarnation: $0, counter: 0) }, seed: core.seed,
             schemaVersion: core.versionInForce.load(ordering: .acquiring))
         _ = try state.reduce(&value, action, context)

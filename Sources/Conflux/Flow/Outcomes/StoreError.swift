@@ -42,6 +42,8 @@ public struct StoreError: Error, Sendable, CustomStringConvertible {
         case formChanged
         /// The value was not as wanted in time.
         case timedOut
+        /// A model's schedule has no room for another item.
+        case scheduleFull
         /// The waiting task was cancelled.
         case cancelled
         /// Nothing changes the store any more: it was dropped, or closed, or its node was.
