@@ -54,8 +54,8 @@ package final class AsideRun: @unchecked Sendable {
         func add(_ target: Target) {
             switch target {
             case .store(let name): byStore[name].map { _ = concerned.insert($0) }
-            case .state(let state): concerned.formUnion(byState[state] ?? [])
-            case .event: break
+            case .state, .event:
+                for state in target.states { concerned.formUnion(byState[state] ?? []) }
             }
         }
         for block in commit.blocks {

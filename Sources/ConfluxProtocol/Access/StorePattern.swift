@@ -45,7 +45,7 @@ public struct StorePattern: Sendable, Hashable, CustomStringConvertible {
         return switch target {
         case .store(let store): covers(store)
         case .state(let name): covers(state: name)
-        case .event: false
+        case .event(_, let states): !states.isEmpty && states.allSatisfy(covers)
         }
     }
 
@@ -53,8 +53,7 @@ public struct StorePattern: Sendable, Hashable, CustomStringConvertible {
     func touches(_ target: Target) -> Bool {
         switch target {
         case .store(let store): covers(store)
-        case .state(let name): Self.matches(name, state)
-        case .event: false
+        case .state, .event: target.states.contains { Self.matches($0, state) }
         }
     }
 

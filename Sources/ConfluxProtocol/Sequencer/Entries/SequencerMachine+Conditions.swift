@@ -30,7 +30,7 @@ struct ConditionJudge {
             let own = max(changes[row.target] ?? .zero, changes[.state(name.state)] ?? .zero)
             if let fault = machine.conflict(of: row, behind: own) { return fault }
         }
-        changes[row.target] = next
+        for part in row.target.parts { changes[part] = next }
         next = next.next
         return nil
     }

@@ -7,6 +7,7 @@ extension SequencerMachine {
         _ batch: Batch, by incarnation: Incarnation, on connection: ConnectionID,
         as principal: Principal, at now: Duration, into effects: inout [SequencerEffect]
     ) {
+        let batch = directory.naming(batch)
         let outline = BatchOutline(
             firstCounter: batch.firstCounter, settled: batch.settled, kind: batch.kind,
             count: batch.count)
@@ -131,6 +132,11 @@ extension SequencerMachine {
         // is logged.
         guard !batch.isVoid else {
             judge(batch.count, as: .withdrawn, of: incarnation)
+            return
+        }
+        guard batch.encoded.count <= limits.batchBytesMax else {
+            let text = "the batch is too large with the names of the states that handle its events"
+            judge(batch.count, as: Fault(code: .payloadTooLarge, message: text), of: incarnation)
             return
         }
         let entryRows = batch.entryRows
@@ -305,6 +311,15 @@ extension SequencerMachine {
         let (rights, target) = (principal.rights, row.target)
         // What is asked of the log itself needs rights of its own.
         guard !LogRequest.isFor(target) else { return nil }
+        if case .event(let event, let states) = target {
+            if directory.states.handlers[event] == nil { return unknown(target) }
+            let forbidden = states.first { !rights.allow(.dispatch, .state($0)) }
+            if let forbidden {
+                let text = principal.denial(of: .dispatch, Target.state(forbidden))
+                return Fault(code: .notAllowed, message: "\(text), which handles the event \(event)")
+            }
+            return fault(of: row, upTo: 1)
+        }
         guard hasEntries ? rights.allow(.dispatch, target) : rights.allowReading(target) else {
             let missing = hasEntries ? Rights.Permission.dispatch : .observe
             return Fault(code: .notAllowed, message: principal.denial(of: missing, target))
@@ -314,8 +329,8 @@ extension SequencerMachine {
 
     mutating func fault(of row: BatchTarget, hasEntries: Bool) -> Fault? {
         switch row.target {
-        case .event:
-            return Fault(code: .unsupported, message: "this sequencer orders no events")
+        // A timer's actions are for stores and states.
+        case .event: return unknown(row.target)
         case .state(let state):
             guard let version = directory.states.schemaVersion(of: state) else {
                 return unknown(row.target)
@@ -354,10 +369,10 @@ extension SequencerMachine {
     func unknown(_ target: Target) -> Fault {
         // A state stays known once the log has seen it. A store may have been dropped.
         let what =
-            if case .store = target {
-                "there is no store \(target): it was never opened, or it was dropped"
-            } else {
-                "no node hosts \(target) and the log has never seen it"
+            switch target {
+            case .store: "there is no store \(target): it was never opened, or it was dropped"
+            case .state: "no node hosts \(target) and the log has never seen it"
+            case .event(let event, _): "no state in the log handles the event \(event)"
             }
         let text = "\(what); known are: \(directory.knownNames)"
         return Fault(code: .unknownTarget, message: text)

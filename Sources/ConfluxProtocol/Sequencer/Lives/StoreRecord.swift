@@ -22,11 +22,14 @@ struct TargetLoad: Sendable, Equatable {
     /// The place of the last of them in the batch, from 0.
     var last: UInt64
 
-    fileprivate init(_ row: BatchTarget, byteCount: UInt64, last: UInt64) {
-        target = row.target
-        schemaVersion = row.schemaVersion
-        self.byteCount = byteCount
-        self.last = last
+    /// The loads of the entries of a row: of an event, one for each state.
+    fileprivate static func of(
+        _ row: BatchTarget, byteCount: UInt64, last: UInt64
+    ) -> [TargetLoad] {
+        row.target.parts.map {
+            TargetLoad(
+                target: $0, schemaVersion: row.schemaVersion, byteCount: byteCount, last: last)
+        }
     }
 }
 
@@ -36,9 +39,8 @@ extension Batch {
     /// - Complexity: O(1) if there is one target, otherwise O(*n*) in the number of entries.
     func loads() -> [TargetLoad] {
         if targets.count == 1 {
-            return [
-                TargetLoad(targets[0], byteCount: UInt64(entries.count), last: UInt64(count) - 1)
-            ]
+            return TargetLoad.of(
+                targets[0], byteCount: UInt64(entries.count), last: UInt64(count) - 1)
         }
         var rows = [(bytes: UInt64, last: UInt64)](repeating: (0, 0), count: targets.count)
         var place: UInt64 = 0
@@ -46,8 +48,8 @@ extension Batch {
             rows[row] = (rows[row].bytes + UInt64(payload.count) + 2, place)
             place += 1
         }
-        return zip(targets, rows).compactMap { target, row in
-            row.bytes > 0 ? TargetLoad(target, byteCount: row.bytes, last: row.last) : nil
+        return zip(targets, rows).flatMap { target, row in
+            row.bytes > 0 ? TargetLoad.of(target, byteCount: row.bytes, last: row.last) : []
         }
     }
 }
