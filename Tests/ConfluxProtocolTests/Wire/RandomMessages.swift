@@ -127,7 +127,7 @@ struct RandomMessages {
         case 8: .digestPoint(storeName(), life: SequenceNumber(start()))
         case 9: .skipped(SequenceNumber(start()), target())
         case 10: .visited(nonce: identifier())
-        case 11: .handles(name(), events: list { $0.name() })
+        case 11: .handles(name(), events: [name()] + list { $0.name() })
         default: .created(storeName(), schemaVersion: word(), initial: state())
         }
     }

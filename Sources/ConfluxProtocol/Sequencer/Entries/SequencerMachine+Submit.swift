@@ -316,7 +316,7 @@ extension SequencerMachine {
             let forbidden = states.first { !rights.allow(.dispatch, .state($0)) }
             if let forbidden {
                 let text = principal.denial(of: .dispatch, Target.state(forbidden))
-                return Fault(code: .notAllowed, message: "\(text), which handles the event \(event)")
+                return Fault(code: .notAllowed, message: "\(forbidden) handles the event \(event), and \(text)")
             }
             return fault(of: row, upTo: 1)
         }

@@ -79,7 +79,11 @@ extension LogEvent: WireField {
                 SequenceNumber(try reader.positive("the number of an entry")), try reader.read())
         case .visited: self = .visited(nonce: try reader.read("a process's nonce"))
         case .handles:
-            self = .handles(try reader.read(), events: try reader.read("the handled events"))
+            let (state, events): (Name, [Name]) = (
+                try reader.read(), try reader.read("the handled events")
+            )
+            guard !events.isEmpty else { throw .malformed(at: at, expected: "the handled events") }
+            self = .handles(state, events: events)
         default: throw .unsupportedKind(number, at: at, expected: "an event")
         }
     }
