@@ -54,8 +54,9 @@ package final class AsideRun: @unchecked Sendable {
         func add(_ target: Target) {
             switch target {
             case .store(let name): byStore[name].map { _ = concerned.insert($0) }
-            case .state, .event:
-                for state in target.states { concerned.formUnion(byState[state] ?? []) }
+            case .state(let state): concerned.formUnion(byState[state] ?? [])
+            case .event(_, let states):
+                for state in states { concerned.formUnion(byState[state] ?? []) }
             }
         }
         for block in commit.blocks {

@@ -27,12 +27,11 @@ public enum Target: Hashable, Sendable, CustomStringConvertible {
 
     /// Whether an entry with this target is for a store.
     package func concerns(_ store: StoreName) -> Bool {
-        if case .store(let name) = self { name == store } else { states.contains(store.state) }
-    }
-
-    /// The target without an event: one for each state that handles it.
-    package var parts: [Target] {
-        if case .event(_, let states) = self { states.map { .state($0) } } else { [self] }
+        switch self {
+        case .store(let name): name == store
+        case .state(let state): store.state == state
+        case .event(_, let states): states.contains(store.state)
+        }
     }
 
     /// The states of which it concerns every store, or the state of the store.

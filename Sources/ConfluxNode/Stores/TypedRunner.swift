@@ -165,8 +165,9 @@ final class TypedRunner<S: BridgedState>: EntryRunner {
 
     private func runs(concernedBy target: Target, log: LogID) -> [StoreRun] {
         switch target {
+        case .state(let state) where state != stores.name: return []
+        case .event(_, let states) where !states.contains(stores.name): return []
         case .state, .event:
-            guard target.states.contains(stores.name) else { return [] }
             if !hasAll { addAll(log) }
             return runs
         case .store(let store): return run(of: stores.replicas[store]).map { [$0] } ?? []

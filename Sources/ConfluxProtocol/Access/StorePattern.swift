@@ -45,7 +45,8 @@ public struct StorePattern: Sendable, Hashable, CustomStringConvertible {
         return switch target {
         case .store(let store): covers(store)
         case .state(let name): covers(state: name)
-        case .event(_, let states): !states.isEmpty && states.allSatisfy(covers)
+        // A right may have several patterns: see `Rights.allow`.
+        case .event: false
         }
     }
 
@@ -53,7 +54,8 @@ public struct StorePattern: Sendable, Hashable, CustomStringConvertible {
     func touches(_ target: Target) -> Bool {
         switch target {
         case .store(let store): covers(store)
-        case .state, .event: target.states.contains { Self.matches($0, state) }
+        case .state(let name): Self.matches(name, state)
+        case .event(_, let states): states.contains { Self.matches($0, state) }
         }
     }
 

@@ -4,6 +4,7 @@ import ConfluxLog
 import ConfluxSequencer
 import ConfluxZeroMQ
 import Foundation
+import Synchronization
 import Testing
 
 /// Events whose sender does not know who handles them.
@@ -106,6 +107,9 @@ struct SharedEventTests {
             let (theirs, greeting) = (
                 try await node.store(Account.self), try await node.store(Greeting.self)
             )
+            let torn = Atomic(0)
+            theirs.observe { if $0.users != greeting.users { torn.add(1, ordering: .relaxed) } }
+            greeting.observe { if $0.users != theirs.users { torn.add(1, ordering: .relaxed) } }
             for number in 1...3 {
                 let first = try await scope.send(LoggedIn(user: "a\(number)")).receipt()
                 // Its entry stands behind that of the sender's own state.
@@ -116,6 +120,7 @@ struct SharedEventTests {
             for node in [sender, host, node] { try await node.barrier() }
             let users = ["a1", "b1", "a2", "b2", "a3", "b3"]
             #expect([account.users, theirs.users, stores[0].users] == [users, users, users])
+            #expect(torn.load(ordering: .relaxed) == 0)
             #expect(greeting.users == users && greeting.numbers == stores[0].numbers)
             for node in [sender, host, node] { await node.close() }
         }
@@ -215,7 +220,8 @@ struct SharedEventTests {
         }
     }
 
-    @Test func `a store that nobody hosts gets the event later, and after a restart`() async throws {
+    @Test func `a store that nobody hosts gets the event later, and after a restart`() async throws
+    {
         let scope = Scope()
         let folder = FileManager.default.temporaryDirectory
             .appendingPathComponent("conflux-\(Identifier.random())")
@@ -223,7 +229,9 @@ struct SharedEventTests {
         try await withAddress { address in
             let start = {
                 try Sequencer.start(
-                    SequencerConfiguration(bind: address, storage: .folder(folder.path, SQLiteLogSettings(durability: .os))))
+                    SequencerConfiguration(
+                        bind: address,
+                        storage: .folder(folder.path, SQLiteLogSettings(durability: .os))))
             }
             let connect = { (name: String, scope: Scope) in
                 try await Node.connect(
@@ -253,13 +261,19 @@ struct SharedEventTests {
     @Test func `a key needs the right to dispatch to every state that handles an event`()
         async throws
     {
-        let (own, key, other) = (CurveKeyPair.random(), CurveKeyPair.random(), CurveKeyPair.random())
+        let (own, key) = (CurveKeyPair.random(), CurveKeyPair.random())
+        let (more, other) = (CurveKeyPair.random(), CurveKeyPair.random())
         let scope = Scope()
         var configuration = SequencerConfiguration(bind: "tcp://127.0.0.1:0", storage: .memory)
         configuration.access = .keys(
             own,
             authorized: try AuthorizedKeys(
-                "limited \(key) dispatch=account/* host=account/*\nall \(other) all\n"))
+                """
+                limited \(key) dispatch=account/* host=account/*
+                both \(more) dispatch=account/*,greeting/*
+                all \(other) all
+
+                """))
         let sequencer = try Sequencer.start(configuration)
         let connect = { (key: CurveKeyPair, scope: Scope) in
             var settings = NodeSettings()
@@ -276,8 +290,16 @@ struct SharedEventTests {
             try await scope.send(LoggedIn(user: "bob")).receipt()
         }
         #expect(error?.code == .rejected)
-        #expect(error?.message.contains("greeting handles the event loggedin, and the key limited may not") == true)
+        #expect(
+            error?.message.contains(
+                "greeting handles the event loggedin, and the key limited may not") == true)
         #expect(account.users == ["ann"] && greeting.users == [])
+        let wide = Scope()
+        let allowed = try await connect(more, wide)
+        let receipt = try await wide.send(LoggedIn(user: "cid")).effect()
+        try await host.wait(for: receipt)
+        #expect(greeting.users == ["cid"])
+        await allowed.close()
         for node in [sender, host] { await node.close() }
         await sequencer.stop()
     }

@@ -121,9 +121,12 @@ package final class SharedEvents: State {
         package let others: [String]
     }
 
-    package struct Mutations: Conflux.Mutations {
-        package func commit(action: Action, state: SharedEvents) {}
-    }
+    package typealias Mutations = SharedEventMutations
+}
+
+/// No store takes these actions.
+package struct SharedEventMutations: Mutations {
+    package func commit(action: SharedEvents.Action, state: SharedEvents) {}
 }
 
 extension Scope {
@@ -248,7 +251,9 @@ extension GlobalChannel: EventChannel {
         of event: any Event, _ label: DispatchLabel, _ watch: ChangeWatch?,
         _ completion: @escaping @Sendable (Outcome) -> Void
     ) throws(DispatchError) -> (any DispatchPart)? {
-        guard let action = events?.action(for: event), registry.withLock({ !$0.isEmpty || $0.isRouted }) else {
+        guard let action = events?.action(for: event),
+            registry.withLock({ !$0.isEmpty || $0.isRouted })
+        else {
             return nil
         }
         guard let passing = scope.middleware.pass(action, to: nil as StoreCore<S>?, label: label)

@@ -20,13 +20,6 @@ enum LogRequest: Sendable, Equatable {
     }
 }
 
-extension BatchTarget {
-    /// Whether its entries are events for stores.
-    var isEvent: Bool {
-        if case .event = target { !LogRequest.isFor(target) } else { false }
-    }
-}
-
 /// A request, and the place of its entry in a batch, from 0.
 typealias PlacedRequest = (place: UInt64, request: LogRequest)
 

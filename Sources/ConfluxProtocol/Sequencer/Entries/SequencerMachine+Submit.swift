@@ -311,15 +311,7 @@ extension SequencerMachine {
         let (rights, target) = (principal.rights, row.target)
         // What is asked of the log itself needs rights of its own.
         guard !LogRequest.isFor(target) else { return nil }
-        if case .event(let event, let states) = target {
-            if directory.states.handlers[event] == nil { return unknown(target) }
-            let forbidden = states.first { !rights.allow(.dispatch, .state($0)) }
-            if let forbidden {
-                let text = principal.denial(of: .dispatch, Target.state(forbidden))
-                return Fault(code: .notAllowed, message: "\(forbidden) handles the event \(event), and \(text)")
-            }
-            return fault(of: row, upTo: 1)
-        }
+        if row.isEvent { return fault(ofEvent: row, for: principal) }
         guard hasEntries ? rights.allow(.dispatch, target) : rights.allowReading(target) else {
             let missing = hasEntries ? Rights.Permission.dispatch : .observe
             return Fault(code: .notAllowed, message: principal.denial(of: missing, target))
@@ -358,7 +350,7 @@ extension SequencerMachine {
         }
     }
 
-    private func fault(of row: BatchTarget, upTo present: UInt32) -> Fault? {
+    func fault(of row: BatchTarget, upTo present: UInt32) -> Fault? {
         guard row.schemaVersion < 1 || row.schemaVersion > present else { return nil }
         return Fault(
             code: .schemaVersion,

@@ -22,25 +22,33 @@ struct TargetLoad: Sendable, Equatable {
     /// The place of the last of them in the batch, from 0.
     var last: UInt64
 
-    /// The loads of the entries of a row: of an event, one for each state.
-    fileprivate static func of(
-        _ row: BatchTarget, byteCount: UInt64, last: UInt64
-    ) -> [TargetLoad] {
-        row.target.parts.map {
-            TargetLoad(
-                target: $0, schemaVersion: row.schemaVersion, byteCount: byteCount, last: last)
-        }
+    fileprivate init(_ row: BatchTarget, _ target: Target, byteCount: UInt64, last: UInt64) {
+        self.target = target
+        schemaVersion = row.schemaVersion
+        self.byteCount = byteCount
+        self.last = last
     }
 }
 
 extension Batch {
-    /// The load of its entries for each target. A target without an entry is left out.
+    /// The load of its entries for each target: of an event, for each state that handles it. A target without an entry
+    /// is left out.
     ///
     /// - Complexity: O(1) if there is one target, otherwise O(*n*) in the number of entries.
     func loads() -> [TargetLoad] {
+        var loads: [TargetLoad] = []
+        func add(_ row: BatchTarget, _ byteCount: UInt64, _ last: UInt64) {
+            guard case .event(_, let states) = row.target else {
+                return loads.append(
+                    TargetLoad(row, row.target, byteCount: byteCount, last: last))
+            }
+            loads += states.map {
+                TargetLoad(row, .state($0), byteCount: byteCount, last: last)
+            }
+        }
         if targets.count == 1 {
-            return TargetLoad.of(
-                targets[0], byteCount: UInt64(entries.count), last: UInt64(count) - 1)
+            add(targets[0], UInt64(entries.count), UInt64(count) - 1)
+            return loads
         }
         var rows = [(bytes: UInt64, last: UInt64)](repeating: (0, 0), count: targets.count)
         var place: UInt64 = 0
@@ -48,9 +56,10 @@ extension Batch {
             rows[row] = (rows[row].bytes + UInt64(payload.count) + 2, place)
             place += 1
         }
-        return zip(targets, rows).flatMap { target, row in
-            row.bytes > 0 ? TargetLoad.of(target, byteCount: row.bytes, last: row.last) : []
+        for (target, row) in zip(targets, rows) where row.bytes > 0 {
+            add(target, row.bytes, row.last)
         }
+        return loads
     }
 }
 

@@ -210,6 +210,12 @@ extension SequencerMachine {
         case .applied(let sequence, let target):
             endsWithFirst = true
             subject = directory.naming(target)
+            guard
+                principal.rights.allow(.dispatch, subject) || principal.rights.allowReading(subject)
+            else {
+                let text = principal.denial(of: .dispatch, subject)
+                return reply(.failed(.notAllowed, message: text), into: &effects)
+            }
             question.body = .applied(sequence, subject)
             asked = hosts(of: subject)
         }

@@ -25,7 +25,8 @@ extension StoreDirectory {
     /// The live nodes that an entry for a target concerns.
     func hosts(of target: Target) -> Set<Incarnation> {
         var hosts: Set<Incarnation> = []
-        if case .store = target {} else {
+        if case .store = target {
+        } else {
             for state in target.states { hosts.formUnion((states[state]?.bridges ?? [:]).keys) }
         }
         for name in names(concernedBy: target) {
@@ -71,29 +72,6 @@ extension StoreDirectory {
     func names(concernedBy target: Target) -> [StoreName] {
         if case .store(let name) = target { return lives[name] == nil ? [] : [name] }
         return lives.lives.keys.filter { target.concerns($0) }.sorted()
-    }
-
-    /// A target with the states that handle its event.
-    func naming(_ target: Target) -> Target {
-        guard case .event(let event, []) = target else { return target }
-        return .event(event, of: states.handlers[event] ?? [])
-    }
-
-    /// A batch whose events name the states that handle them. In an atomic batch these are not the states that have a row
-    /// of their own: its sender has made their actions of the event, or has stopped it.
-    func naming(_ batch: Batch) -> Batch {
-        guard batch.targets.contains(where: { $0.isEvent }) else { return batch }
-        var own: Set<Name> = []
-        if batch.isAtomic {
-            for case .state(let state) in batch.targets.lazy.map(\.target) { own.insert(state) }
-        }
-        var targets = batch.targets
-        for row in targets.indices where targets[row].isEvent {
-            guard case .event(let event, _) = targets[row].target else { continue }
-            targets[row].target = .event(
-                event, of: (states.handlers[event] ?? []).filter { !own.contains($0) })
-        }
-        return batch.with(targets, firstCounter: batch.firstCounter, settled: batch.settled)
     }
 
     /// The skipped entries above a store's snapshot that concern it.
