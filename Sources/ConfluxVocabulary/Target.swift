@@ -22,6 +22,17 @@ public enum Target: Hashable, Sendable, CustomStringConvertible {
         }
     }
 
+    /// Reads what a target's ``description`` says, if it is of an entry that stores take.
+    package init?(described text: String) {
+        let parts = text.split(separator: ":", omittingEmptySubsequences: false)
+        guard parts.count == 3, parts[0] == "event" else {
+            self.init(text)
+            return
+        }
+        guard let event = Name(String(parts[1])) else { return nil }
+        self = .event(event, of: parts[2].split(separator: ",").compactMap { Name(String($0)) })
+    }
+
     /// Follows a state's name in a text for every store of the state.
     private static let everyStore = "/*"
 

@@ -100,6 +100,14 @@ public struct EventHandlers<Action>: Sendable {
         guard let decode = byName[name.text] else { return nil }
         return try decode(payload, coding).get()
     }
+
+    /// The same for a payload that is an array.
+    package func action(
+        ofEvent name: Name, _ payload: Bytes, as coding: PayloadCoding
+    ) throws(CodingFailure) -> Action? {
+        guard let decode = byName[name.text] else { return nil }
+        return try payload.withUnsafeBufferPointer { decode($0, coding) }.get()
+    }
 }
 
 extension State {
