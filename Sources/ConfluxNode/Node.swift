@@ -32,6 +32,7 @@ public final class Node: Sendable {
     }
 
     deinit {
+        EventRoute.end(in: scope, to: core.outbox)
         core.leave(timeout: .zero)
     }
 
@@ -70,6 +71,7 @@ public final class Node: Sendable {
             address: address, settings: settings, role: .member, scope: scope, tap: tap)
         let node = Node(settings: settings, scope: scope, core: core)
         try await core.connected(within: settings.connectTimeout)
+        EventRoute.begin(in: scope, to: core.outbox)
         return node
     }
 

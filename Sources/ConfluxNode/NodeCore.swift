@@ -176,6 +176,7 @@ package final class NodeCore: Sendable {
             case .unreadable(let message): NodeError(code: .closed, message: message)
             }
         firstJoin.send(error)
+        EventRoute.end(in: scope, to: outbox)
         meter.take(.closed(message: error.message))
         events.send(.closed(message: error.message))
         events.finish()

@@ -55,7 +55,8 @@ package final class AsideRun: @unchecked Sendable {
             switch target {
             case .store(let name): byStore[name].map { _ = concerned.insert($0) }
             case .state(let state): concerned.formUnion(byState[state] ?? [])
-            case .event: break
+            case .event(_, let states):
+                for state in states { concerned.formUnion(byState[state] ?? []) }
             }
         }
         for block in commit.blocks {

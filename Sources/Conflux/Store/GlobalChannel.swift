@@ -52,24 +52,16 @@ package final class GlobalChannel<S: State>: @unchecked Sendable {
     private let watch: FlowWatch
     /// Guarded by the registry's mutex.
     private var route: AnyKeptRoute?
-    /// What the state makes of an event; nil if it handles none.
-    let events: (@Sendable (any Event) -> S.Action?)?
+    /// How the state handles events; nil if it handles none.
+    let events = S.eventHandlers
 
     init(scope: Scope) {
         self.scope = scope
         watch = scope.watch
-        if let handling = S.self as? any EventHandling.Type {
-            events = Self.handlers(of: handling)
-        } else {
-            events = nil
-        }
     }
 
-    private static func handlers<Handling: EventHandling>(
-        of state: Handling.Type
-    ) -> @Sendable (any Event) -> S.Action? {
-        { Handling.events.action(for: $0) as? S.Action }
-    }
+    /// Whether global dispatches take a route.
+    var isRouted: Bool { registry.withLock { $0.isRouted } }
 
     /// The live stores, oldest first: each is a `StoreCore` of the state.
     var lanes: [Lane] { registry.withLock { $0.lanes } }

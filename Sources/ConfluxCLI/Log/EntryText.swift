@@ -12,9 +12,9 @@ enum EntryText {
     static func concerns(_ wanted: Target?, _ target: Target) -> Bool {
         switch (wanted, target) {
         case (nil, _): true
-        case (.state(let wanted), _): target.state == wanted
+        case (.state(let wanted), _): target.states.contains(wanted)
         case (.store(let wanted), _): target.concerns(wanted)
-        case (.event(let wanted), _): target == .event(wanted)
+        case (.event, _): target == wanted
         }
     }
 
@@ -27,6 +27,7 @@ enum EntryText {
         case .event(let event, _):
             guard wanted != nil else { return true }
             if case .skipped(_, let target) = event { return concerns(wanted, target) }
+            if case .handles(let state, _) = event { return concerns(wanted, .state(state)) }
             let store = fields(event)["store"].flatMap(\.self) as? StoreName
             return store.map { concerns(wanted, .store($0)) } ?? false
         }
@@ -144,6 +145,8 @@ enum EntryText {
         case .frozen(let store, let life, let reason):
             ["life": life, "reason": "\(reason)", "store": store]
         case .skipped(let skipped, let target): ["skipped": skipped, "target": "\(target)"]
+        case .handles(let state, let events):
+            ["events": events.map(\.text).joined(separator: " "), "state": state]
         }
     }
 
@@ -176,6 +179,8 @@ enum EntryText {
         case .thawed(let store, _): "thawed: \(store)"
         case .digestPoint(let store, _): "digest point: \(store)"
         case .skipped(let skipped, let target): "skipped: entry \(skipped) for \(target)"
+        case .handles(let state, let events):
+            "handles: \(state)/* the events \(events.map(\.text).joined(separator: ", "))"
         }
     }
 }

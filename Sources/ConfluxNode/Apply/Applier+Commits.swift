@@ -91,16 +91,17 @@ extension Applier {
             log: commit.log, sequence: first, timestamp: commit.timestamp,
             origin: Origin(incarnation: incarnation, counter: batch.firstCounter))
         var former: [Name] = []
-        for row in batch.targets {
-            let state: Name
-            switch row.target {
-            case .store(let store): state = store.state
-            case .state(let name): state = name
-            case .event: continue
-            }
-            guard !former.contains(state) else { continue }
+        func add(_ state: Name) {
+            guard !former.contains(state) else { return }
             former.append(state)
             states[state]?.runner?.add(batch, at: place)
+        }
+        for row in batch.targets {
+            switch row.target {
+            case .store(let store): add(store.state)
+            case .state(let state): add(state)
+            case .event(_, let states): for state in states { add(state) }
+            }
         }
     }
 

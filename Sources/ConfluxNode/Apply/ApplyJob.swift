@@ -163,8 +163,8 @@ extension Registration {
         Registration(
             open: Open(
                 request: request, subject: .state(name),
-                versions: SupportedVersions(UInt32(clamping: S.schemaVersion)), events: [],
-                initial: .none,
+                versions: SupportedVersions(UInt32(clamping: S.schemaVersion)),
+                events: S.eventHandlers?.names ?? [], initial: .none,
                 shapes: ActionCatalog.derived(
                     of: S.Action.self, bytesMax: WireLimits.shapesBytesMax
                 ).map { $0.json[...] }),

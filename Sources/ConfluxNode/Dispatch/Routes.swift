@@ -140,18 +140,21 @@ extension Outbox {
     }
 }
 
-/// An action for the log, next to those of other states.
-private struct OutboxAction: PreparedAction {
+/// An action or an event for the log, next to those of other states.
+struct OutboxAction: PreparedAction {
     let outbox: Outbox
     let target: BatchTarget
     let payload: [UInt8]
+    /// Rows without an entry: of the states that don't take an event.
+    var others: [BatchTarget] = []
 
     var sender: ObjectIdentifier { ObjectIdentifier(outbox) }
 
     func send(_ all: [any PreparedAction], mayWait: Bool) -> [DispatchHandle] {
         let actions = all.compactMap { $0 as? OutboxAction }
         return outbox.submit(
-            actions.map { ($0.target, $0.payload) }, on: [], mayWait: mayWait)
+            actions.map { ($0.target, $0.payload) }, on: actions.flatMap(\.others),
+            mayWait: mayWait)
     }
 }
 
@@ -199,7 +202,7 @@ package final class ClosedRoute<S: State>: ActionRoute {
             reason: reason)
     }
 
-    fileprivate init(_ error: DispatchError) {
+    init(_ error: DispatchError) {
         (isStopped, self.error) = (false, error)
     }
 

@@ -26,7 +26,10 @@ extension Applier {
         switch target {
         case .store(let store): states[store.state]?.progresses(concernedBy: target)
         case .state(let state): states[state]?.progresses(concernedBy: target)
-        case .event: nil
+        // Who sends an event does not know yet which states the sequencer will name.
+        case .event(let event, []):
+            states.values.filter { $0.runner?.handles(event) == true }.flatMap(\.progresses)
+        case .event(_, let names): names.flatMap { states[$0]?.progresses ?? [] }
         }
     }
 

@@ -22,18 +22,19 @@ package enum HistoryActions {
             guard case .commit(let commit) = section else { continue }
             for case .batch(_, let batch) in commit.blocks {
                 let isWanted = batch.targets.map { row in
-                    switch row.target {
-                    case .store(let store): store.state.text == S.name
-                    case .state(let name): name.text == S.name
-                    case .event: false
-                    }
+                    row.target.states.contains { $0.text == S.name }
                 }
                 batch.forEachEntry { row, payload in
                     guard actions.count < countMax, isWanted[row] else { return }
-                    let coding = batch.targets[row].coding
+                    let (target, coding) = (batch.targets[row].target, batch.targets[row].coding)
                     // A replica refuses what it can't decode. Nobody can dispatch it again.
-                    guard let action = try? coder.decode(payload, as: coding) else { return }
-                    actions.append(action)
+                    let action =
+                        if case .event(let event, _) = target {
+                            try? S.eventHandlers?.action(ofEvent: event, payload, as: coding)
+                        } else {
+                            try? coder.decode(payload, as: coding)
+                        }
+                    if let action { actions.append(action) }
                 }
             }
         }

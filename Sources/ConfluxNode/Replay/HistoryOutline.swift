@@ -16,8 +16,7 @@ extension Target {
         switch (self, other) {
         case (.store(let store), _): other.concerns(store)
         case (_, .store(let store)): concerns(store)
-        case (.state, .state), (.event, .event): self == other
-        case (.state, .event), (.event, .state): false
+        case (.state, _), (.event, _): states.contains { other.states.contains($0) }
         }
     }
 }

@@ -255,8 +255,7 @@ final class Replayer {
     func stores(concernedBy target: Target) -> [StoreName] {
         switch target {
         case .store(let store): hosted[store] == nil ? [] : [store]
-        case .state(let state): stores.filter { $0.state == state }
-        case .event: []
+        case .state, .event: stores.filter { target.concerns($0) }
         }
     }
 

@@ -20,6 +20,9 @@ enum Recipients {
 
 /// Hands entries to the stores of one state. It knows the state's types.
 protocol EntryRunner: AnyObject {
+    /// Whether the state handles an event.
+    func handles(_ event: Name) -> Bool
+
     /// Removes a store that is no longer hosted.
     func remove(_ store: StoreName)
 
@@ -103,8 +106,7 @@ final class StateStores {
     func progresses(concernedBy target: Target) -> [StoreProgress] {
         switch target {
         case .store(let store): replicas[store].map { [$0.progress] } ?? []
-        case .state: progresses
-        case .event: []
+        case .state, .event: progresses
         }
     }
 }

@@ -7,6 +7,7 @@ final class TypedRunner<S: BridgedState>: EntryRunner {
     private unowned let stores: StateStores
     private let scope: Scope
     private let coder: ActionCoder<S.Action>
+    private let events = S.eventHandlers
     /// The cores of the replicated stores.
     private var cores: [StoreName: Lane] = [:]
     /// What each store gets of the present part of a commit, in the order in which entries concerned the stores. Each is a
@@ -40,6 +41,8 @@ final class TypedRunner<S: BridgedState>: EntryRunner {
     }
 
     func remove(_ store: StoreName) { cores[store] = nil }
+
+    func handles(_ event: Name) -> Bool { events?.names.contains(event) ?? false }
 
     func begin(at first: SequenceNumber, to recipients: Recipients) {
         self.first = first
@@ -128,8 +131,10 @@ final class TypedRunner<S: BridgedState>: EntryRunner {
                 row = head.target
                 runs = concerned[row]
                 let isOlder = Int(targets[row].schemaVersion) > S.schemaVersion
+                let isEvent = if case .event = targets[row].target { true } else { false }
                 only =
-                    runs.count == 1 && !isSelective && !isNoting && !isOlder ? typed(runs[0]) : nil
+                    runs.count == 1 && !isSelective && !isNoting && !isOlder && !isEvent
+                    ? typed(runs[0]) : nil
                 quick = targets[row].coding == .compact ? coder.quick : nil
                 // Once for the row, so that no entry is decoded again and again because a later one can't be.
                 if let only, quick == nil, only.isOpen {
@@ -160,12 +165,12 @@ final class TypedRunner<S: BridgedState>: EntryRunner {
 
     private func runs(concernedBy target: Target, log: LogID) -> [StoreRun] {
         switch target {
-        case .state(let state):
-            guard state == stores.name else { return [] }
+        case .state(let state) where state != stores.name: return []
+        case .event(_, let states) where !states.contains(stores.name): return []
+        case .state, .event:
             if !hasAll { addAll(log) }
             return runs
         case .store(let store): return run(of: stores.replicas[store]).map { [$0] } ?? []
-        case .event: return []
         }
     }
 
@@ -181,8 +186,18 @@ final class TypedRunner<S: BridgedState>: EntryRunner {
         if isSelective, !isWanted(runs, at: place) { return }
         if isNoting { for run in runs { run.decoding?.begin(place.sequence) } }
         do throws(CodingFailure) {
-            let action = try coder.decode(payload, as: row.coding)
+            let event: Name? = if case .event(let event, _) = row.target { event } else { nil }
+            let action =
+                if let event {
+                    try events?.action(ofEvent: event, payload, as: row.coding)
+                } else {
+                    Optional(try coder.decode(payload, as: row.coding))
+                }
             for run in runs where run.takes(place) {
+                // A store of a version that does not understand the action passes its event over, as the programs of
+                // that version do.
+                guard let action, event == nil || S.schemaVersion(of: action) <= run.version
+                else { continue }
                 typed(run).append(action, place, payloadBytes: payload.count)
             }
         } catch {

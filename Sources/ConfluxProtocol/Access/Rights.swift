@@ -58,7 +58,10 @@ public struct Rights: Sendable, Hashable {
 
     /// Whether a permission is granted for everything that a target concerns.
     public func allow(_ permission: Permission, _ target: Target) -> Bool {
-        patterns[permission]?.contains { $0.covers(target) } ?? false
+        if case .event(_, let states) = target, !states.isEmpty {
+            return states.allSatisfy { allow(permission, .state($0)) }
+        }
+        return patterns[permission]?.contains { $0.covers(target) } ?? false
     }
 
     /// Whether everything that a target concerns may be read.
@@ -129,6 +132,8 @@ public struct Principal: Sendable, Hashable {
         case .question(let question):
             switch question.body {
             case .observe(let store, _, _), .start(let store): deniedReading(.store(store))
+            // Which states that concerns is known only where it is answered.
+            case .applied(_, .event): nil
             case .applied(_, let target):
                 rights.allow(.dispatch, target) ? nil : deniedReading(target)
             case .reload, .handOver: deniedAdministration

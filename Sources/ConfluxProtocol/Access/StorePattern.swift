@@ -45,6 +45,7 @@ public struct StorePattern: Sendable, Hashable, CustomStringConvertible {
         return switch target {
         case .store(let store): covers(store)
         case .state(let name): covers(state: name)
+        // A right may have several patterns: see `Rights.allow`.
         case .event: false
         }
     }
@@ -54,7 +55,7 @@ public struct StorePattern: Sendable, Hashable, CustomStringConvertible {
         switch target {
         case .store(let store): covers(store)
         case .state(let name): Self.matches(name, state)
-        case .event: false
+        case .event(_, let states): states.contains { Self.matches($0, state) }
         }
     }
 

@@ -155,9 +155,11 @@ public enum LogEvent: Sendable, Equatable {
     case digestPoint(StoreName, life: SequenceNumber)
     /// The entry with this number has no effect on what the target concerns (rule 23).
     case skipped(SequenceNumber, Target)
+    /// From here on the stores of the state take these events, besides those that they took before.
+    case handles(Name, events: [Name])
 }
 
-/// The numbers of the events in the log. All of them have been reserved since the first version.
+/// The numbers of the events in the log.
 public enum LogEventKind: UInt8, Sendable, CaseIterable {
     case claim = 1
     case joined = 2
@@ -176,6 +178,7 @@ public enum LogEventKind: UInt8, Sendable, CaseIterable {
     case skipped = 15
     case restored = 16
     case visited = 17
+    case handles = 18
 }
 
 /// Why a store was frozen (rule 21).

@@ -321,6 +321,14 @@ extension Target: WireField {
         case 1: self = .store(try reader.read())
         case 2: self = .state(try reader.read())
         case 3: self = .event(try reader.read())
+        case 4:
+            let (event, states): (Name, [Name]) = (
+                try reader.read(), try reader.read("the states that handle an event")
+            )
+            guard !states.isEmpty else {
+                throw .malformed(at: at, expected: "the states that handle an event")
+            }
+            self = .event(event, of: states)
         default: throw .malformed(at: at, expected: "a target")
         }
     }
@@ -329,7 +337,8 @@ extension Target: WireField {
         switch self {
         case .store(let store): writer.alternative(1, store)
         case .state(let state): writer.alternative(2, state)
-        case .event(let event): writer.alternative(3, event)
+        case .event(let event, []): writer.alternative(3, event)
+        case .event(let event, let states): writer.alternative(4, event, states)
         }
     }
 }

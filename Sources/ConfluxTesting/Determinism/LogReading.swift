@@ -12,6 +12,14 @@ private struct LogLine: Decodable {
     var timestamp: Int64?
     /// The node's incarnation and the number of its action, as in `6:1`.
     var origin: String?
+    /// The event, if it is one: the state makes an action of it.
+    var event: Name? {
+        if case .event(let name, _)? = target.flatMap({ Target(described: $0) }) {
+            name
+        } else {
+            nil
+        }
+    }
     /// The number of the entry that this one declares to have no effect.
     var skipped: UInt64?
 }
@@ -38,7 +46,9 @@ extension Work {
             do {
                 let line = try CanonicalCoder().decode(LogLine.self, from: Array(text.utf8))
                 if let text = line.target {
-                    guard Target(text).map({ $0.concerns(name) }) ?? false else { continue }
+                    guard Target(described: text).map({ $0.concerns(name) }) ?? false else {
+                        continue
+                    }
                 }
                 if line.kind == "skipped", let number = line.skipped { skipped.insert(number) }
                 if line.kind ?? "action" == "action" { lines.append((index + 1, line)) }
@@ -53,8 +63,9 @@ extension Work {
                 throw CheckFailure(message: "line \(number): it has no member `action`")
             }
             do {
+                guard let action = try Self.action(json, of: line.event) else { continue }
                 try add(
-                    try Self.action(json), sequence: line.sequence, timestamp: line.timestamp,
+                    action, sequence: line.sequence, timestamp: line.timestamp,
                     origin: try line.origin.map { text throws(CheckFailure) in
                         try RecordedOrigin(text)
                     })
@@ -65,9 +76,15 @@ extension Work {
         }
     }
 
-    /// Decodes a printed action: JSON, or base 64 of its bytes in the compact coding if the tool does not know the
+    /// Decodes a printed action or event: JSON, or base 64 of its bytes in the compact coding if the tool does not know the
     /// state.
-    private static func action(_ json: JSONValue) throws(CodingFailure) -> State.Action {
+    private static func action(
+        _ json: JSONValue, of event: Name?
+    ) throws(CodingFailure) -> State.Action? {
+        if let event {
+            let payload = Array(json.description.utf8)[...]
+            return try State.eventHandlers?.action(ofEvent: event, payload, as: .json)
+        }
         let coder = ActionCoder<State.Action>()
         func read() throws(CodingFailure) -> State.Action {
             try coder.decode(Array(json.description.utf8)[...], as: .json)

@@ -95,6 +95,20 @@ struct GoldenSample: Sendable, CustomTestStringConvertible {
         return builder.finish(timestamp: Timestamp(1_700_000_000_000_000_000))
     }()
 
+    private static let eventCommit: Bytes = {
+        var builder = CommitBuilder(
+            log: log, epoch: Epoch(1), predecessor: Epoch(1), first: SequenceNumber(2))
+        builder.append(.handles(counter.state, events: [reset]))
+        var batch = BatchBuilder()
+        batch.append(
+            target: BatchTarget(
+                target: .event(reset, of: [counter.state, prefs.state]), schemaVersion: 1,
+                coding: .json), payload: utf8("{}"))
+        builder.append(
+            batch.finish(firstCounter: 1, settled: 0, isAtomic: true), from: Incarnation(1))
+        return builder.finish(timestamp: Timestamp(2))
+    }()
+
     private static let smallCommit: Bytes = {
         var builder = CommitBuilder(
             log: log, epoch: Epoch(1), predecessor: .none, first: SequenceNumber(1))
@@ -407,6 +421,7 @@ struct GoldenSample: Sendable, CustomTestStringConvertible {
 
     private static let feed: [GoldenSample] = [
         GoldenSample("commit", .feed(decoded(commitFrame))),
+        GoldenSample("commit, an event for stores", .feed(decoded(eventCommit))),
         GoldenSample(
             "beat",
             .feed(

@@ -209,6 +209,7 @@ struct Narration {
             case .event(.thawed(let store, _), _): "thawed \(store)"
             case .event(.digestPoint(let store, _), _): "digest point of \(store)"
             case .event(.skipped(let sequence, let target), _): "skipped \(sequence) for \(target)"
+            case .event(.handles(let state, let events), _): "\(state) handles \(events)"
             }
         }.joined(separator: "; ")
     }

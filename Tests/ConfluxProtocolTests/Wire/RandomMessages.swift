@@ -106,7 +106,7 @@ struct RandomMessages {
     }
 
     mutating func event() -> LogEvent {
-        switch below(12) {
+        switch below(13) {
         case 0: .claim(epoch: epoch(), nonce: identifier())
         case 1:
             .joined(
@@ -127,6 +127,7 @@ struct RandomMessages {
         case 8: .digestPoint(storeName(), life: SequenceNumber(start()))
         case 9: .skipped(SequenceNumber(start()), target())
         case 10: .visited(nonce: identifier())
+        case 11: .handles(name(), events: [name()] + list { $0.name() })
         default: .created(storeName(), schemaVersion: word(), initial: state())
         }
     }
@@ -319,7 +320,7 @@ struct RandomMessages {
         switch below(3) {
         case 0: .store(storeName())
         case 1: .state(name())
-        default: .event(name())
+        default: .event(name(), of: flag() ? list { $0.name() } : [])
         }
     }
 

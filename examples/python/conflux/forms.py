@@ -217,7 +217,8 @@ class Store(Form):
 
 
 class Target(Form):
-    """`counter/shared`, a store; `counter/*`, every store of a state; `event:reset`, an event."""
+    """`counter/shared`, a store; `counter/*`, every store of a state; `event:reset`, an event;
+    `event:reset:counter,document`, an event with the states that handle it."""
 
     least = 3
 
@@ -229,12 +230,19 @@ class Target(Form):
             return NAMED.read(reader) + "/*"
         if kind == 3:
             return "event:" + NAMED.read(reader)
+        if kind == 4:
+            event, states = NAMED.read(reader), List(NAMED).read(reader)
+            if states:
+                return f"event:{event}:{','.join(states)}"
         raise Malformed(f"{kind} is no kind of target")
 
     def write(self, value, out):
         if value.startswith("event:"):
-            out.append(3)
-            NAMED.write(value.removeprefix("event:"), out)
+            _, event, *states = value.split(":")
+            out.append(4 if states else 3)
+            NAMED.write(event, out)
+            if states:
+                List(NAMED).write(states[0].split(","), out)
         elif value.endswith("/*"):
             out.append(2)
             NAMED.write(value.removesuffix("/*"), out)

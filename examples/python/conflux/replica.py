@@ -86,7 +86,8 @@ class Replica:
 
     def is_meant(self, target):
         state, _, _ = self.store.partition("/")
-        return target in (self.store, state + "/*")
+        _, _, states = target.removeprefix("event:").partition(":")
+        return target in (self.store, state + "/*") or state in states.split(",")
 
     def take(self, entry):
         """Takes the next entry.
@@ -110,6 +111,12 @@ class Replica:
             return
         if entry.sequence in self.skips:
             self.refuse(entry.sequence, "it is skipped")
+        elif entry.target.startswith("event:"):
+            self.stopped = (
+                entry.sequence,
+                f"{self.store} stopped at {entry.sequence}: it is an event, and this program "
+                "handles none; run one that does")
+            return
         elif entry.version > self.state.version:
             # A replica never skips an entry that is newer than its program knows.
             self.stopped = (

@@ -174,6 +174,7 @@ EVENT = Event(
         10: ("digestPoint", Record(("0", STORE), life=POSITIVE)),
         15: ("skipped", Record(("0", POSITIVE), ("1", TARGET))),
         17: ("visited", Record(nonce=ID)),
+        18: ("handles", Record(("0", NAMED), events=List(NAMED))),
     }
 )
 

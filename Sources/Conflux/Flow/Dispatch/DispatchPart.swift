@@ -8,7 +8,7 @@ import Synchronization
 ///                      └ stopped    └ waits for a lock
 ///
 /// An action for one store and one for all stores of a state are one part. An event has a part for each state that
-/// handles it, and a chain one for each store. A dispatch that concerns neither middleware nor a lock, and no store that
+/// handles it, and one for the log; a chain has one for each store. A dispatch that concerns neither middleware nor a lock, and no store that
 /// waits for others, needs no parts: see ``StoreCore`` and ``GlobalChannel``.
 protocol DispatchPart: AnyObject, Sendable {
     /// The channel of its state. No dispatch to all stores keeps its places meanwhile.

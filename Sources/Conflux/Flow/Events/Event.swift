@@ -1,3 +1,6 @@
+import ConfluxCoding
+import ConfluxVocabulary
+
 /// Something that stores of different states handle, each in its own way.
 ///
 /// ```swift
@@ -13,7 +16,27 @@
 ///
 /// An event is handled as an action of each state: it is checked, committed, observed and recorded like
 /// one that was dispatched globally.
-public protocol Event: Codable, Sendable {}
+///
+/// If a node is connected in the scope, the event goes to the log, and reaches the stores of every process.
+public protocol Event: Codable, Sendable {
+    /// The event's name in the log: 1 to 64 characters of `a-z 0-9 . _ -`, the same in every process. Unless stated, it
+    /// is the name of the type, in lower case.
+    static var name: String { get }
+    /// Whether other processes get the event; true unless stated.
+    static var isShared: Bool { get }
+}
+
+extension Event {
+    /// The name of the type, in lower case.
+    public static var name: String {
+        String(
+            "\(Self.self)".lowercased().filter { Name(String($0)) != nil }
+                .prefix(Name.lengthMax))
+    }
+
+    /// They get it.
+    public static var isShared: Bool { true }
+}
 
 /// A state, a ``Model`` or the value of a ``Storage``, whose stores handle events.
 public protocol EventHandling: SendableMetatype {
@@ -25,23 +48,38 @@ public protocol EventHandling: SendableMetatype {
 
 /// How a state handles events: it makes an action of each type of event that it handles.
 public struct EventHandlers<Action>: Sendable {
+    private typealias Decode =
+        @Sendable (UnsafeBufferPointer<UInt8>, PayloadCoding) -> Result<Action?, CodingFailure>
+
     private var byType: [ObjectIdentifier: @Sendable (any Event) -> Action?] = [:]
+    private var byName: [String: Decode] = [:]
 
     /// Makes a table that handles nothing.
     public init() {}
 
     /// Handles a type of events, in place of what handled it before.
     ///
+    /// Its ``Event/name`` must keep the rule of names.
+    ///
     /// - Parameters:
     ///   - type: The type of the events.
     ///   - action: Makes the action of an event; nil if this one doesn't concern the state. It must depend
-    ///     on the event alone.
+    ///     on the event alone, and be the same in every process, like the rules of the state's actions.
     /// - Returns: The table with that.
     public func on<E: Event>(
         _ type: E.Type, _ action: @escaping @Sendable (E) -> Action?
     ) -> EventHandlers {
+        precondition(Name(E.name) != nil, "\(E.self).name is no name: \(E.name)")
         var table = self
         table.byType[ObjectIdentifier(type)] = { event in (event as? E).flatMap(action) }
+        let coder = ActionCoder<E>(sizeBytesMax: .max)
+        table.byName[E.name] = { payload, coding in
+            do throws(CodingFailure) {
+                return .success(action(try coder.decode(payload, as: coding)))
+            } catch {
+                return .failure(error)
+            }
+        }
         return table
     }
 
@@ -49,19 +87,72 @@ public struct EventHandlers<Action>: Sendable {
     func action(for event: any Event) -> Action? {
         byType[ObjectIdentifier(Swift.type(of: event))]?(event)
     }
+
+    /// The names of the events that the state handles, ascending.
+    package var names: [Name] { byName.keys.compactMap { Name($0) }.sorted() }
+
+    /// What the state makes of an event in the log; nil if it doesn't handle it.
+    ///
+    /// - Throws: Why the event can't be decoded.
+    package func action(
+        ofEvent name: Name, _ payload: UnsafeBufferPointer<UInt8>, as coding: PayloadCoding
+    ) throws(CodingFailure) -> Action? {
+        guard let decode = byName[name.text] else { return nil }
+        return try decode(payload, coding).get()
+    }
+
+    /// The same for a payload that is an array.
+    package func action(
+        ofEvent name: Name, _ payload: Bytes, as coding: PayloadCoding
+    ) throws(CodingFailure) -> Action? {
+        guard let decode = byName[name.text] else { return nil }
+        return try payload.withUnsafeBufferPointer { decode($0, coding) }.get()
+    }
+}
+
+extension State {
+    /// How the state handles events; nil if it handles none.
+    package static var eventHandlers: EventHandlers<Action>? {
+        func table<Handling: EventHandling>(of _: Handling.Type) -> EventHandlers<Action>? {
+            Handling.events as? EventHandlers<Action>
+        }
+        return (Self.self as? any EventHandling.Type).flatMap { table(of: $0) }
+    }
+}
+
+/// The events of a scope on their way to the log: the actions of a state without stores.
+package final class SharedEvents: State {
+    /// An event, and the names of the states that don't take it from the log: the scope sends their actions, or
+    /// middleware has stopped these.
+    package struct Action: Sendable {
+        package let event: any Event
+        package let others: [String]
+    }
+
+    package typealias Mutations = SharedEventMutations
+}
+
+/// No store takes these actions.
+package struct SharedEventMutations: Mutations {
+    package func commit(action: SharedEvents.Action, state: SharedEvents) {}
 }
 
 extension Scope {
-    /// Sends an event to every store of this scope whose state handles it.
+    /// Sends an event to every store whose state handles it: in this scope and, if a node is connected in it, in every
+    /// process.
     ///
     /// The states handle it in the order of their first use, except for stores that wait for others
     /// (``order(_:after:)``). Any two events, transactions or global actions reach all stores that
     /// they have in common in the same order. If a node bridges a state, or hosts a store of it,
     /// the state's action goes to the log instead. It then reaches all processes, in the order of
-    /// the log. The actions of several such states stand next to each other there, and are taken or rejected together;
+    /// the log. The event itself follows, for all states that this scope doesn't know or hosts no store of, and that
+    /// handle it in any other process. All of that stands at one place, and is taken or rejected together;
     /// one that can't be encoded, or whose bridge has stopped, fails alone. In a process that has stores of several of
     /// these states, all of these stores have changed before any of their observers is called. Stores of classes with
     /// executors of their own are excepted, and so are stores that are catching up.
+    ///
+    /// If a scope has several nodes, the event goes by the first of them. An event that is not ``Event/isShared`` does
+    /// not go to the log by itself.
     ///
     /// - Parameters:
     ///   - event: What happened.
@@ -70,7 +161,8 @@ extension Scope {
     ///   - function: The function of the call.
     ///   - line: The line of the call.
     /// - Returns: A handle, which ends when every store has handled the event, as that of a global
-    ///   action does. ``DispatchHandle/receipt(within:)`` throws `noStore` if no store handles the event.
+    ///   action does. ``DispatchHandle/receipt(within:)`` throws `noStore` if no store handles the event, and `rejected`
+    ///   if the log has no state that does.
     @discardableResult
     public func send(
         _ event: some Event, _ name: String = "", file: StaticString = #file,
@@ -94,18 +186,36 @@ extension Scope {
         let tally = Tally()
         var parts: [any DispatchPart] = []
         var failure = DispatchError.noHandler(of: type(of: event))
+        // The states with routes of their own, and whether any of them takes part.
+        var (others, isRouted) = ([String](), false)
         for (index, channel) in eventChannels.enumerated() {
+            let route = channel.nameOfRoute(for: event)
+            if let route { others.append(route) }
             do throws(DispatchError) {
                 let part = try channel.part(of: event, label, watch) {
                     tally.report($0, order: index)
                 }
-                if let part { parts.append(part) }
+                guard let part else { continue }
+                parts.append(part)
+                isRouted = isRouted || route != nil
             } catch {
                 failure = error
             }
         }
+        var count = parts.count
+        if watch == nil, type(of: event).isShared, channel(of: SharedEvents.self).isRouted {
+            // What becomes of the actions next to it becomes of it. Otherwise any store here counts more.
+            let isSilent = isRouted
+            if !isSilent { count += 1 }
+            parts.append(
+                ActionPart<SharedEvents>(
+                    MiddlewareTable.Passing(
+                        unseen: SharedEvents.Action(event: event, others: others), label),
+                    to: .all, in: self
+                ) { if !isSilent { tally.report($0, order: .max - 1) } })
+        }
         if parts.isEmpty { tally.report(.failed(failure), order: 0) }
-        tally.expect(max(parts.count, 1))
+        tally.expect(max(count, 1))
         take(parts) { watch?.end(isChanged: false) }
         return tally.handle
     }
@@ -115,6 +225,9 @@ extension Scope {
 protocol EventChannel: StateChannel {
     /// Throws if the state handles an event by an action that takes a route.
     func checkLock(sending event: any Event) throws(StoreError)
+
+    /// The name of the state, if it handles an event by an action that takes a route.
+    func nameOfRoute(for event: any Event) -> String?
 
     /// Makes the state's part of an event: its action, as the middleware has left it.
     ///
@@ -133,15 +246,22 @@ protocol EventChannel: StateChannel {
 
 extension GlobalChannel: EventChannel {
     func checkLock(sending event: any Event) throws(StoreError) {
-        guard registry.withLock({ $0.isRouted }), events?(event) != nil else { return }
+        guard isRouted, events?.action(for: event) != nil else { return }
         throw .noLock(over: S.self)
+    }
+
+    func nameOfRoute(for event: any Event) -> String? {
+        guard isRouted, events?.action(for: event) != nil else { return nil }
+        return (S.self as? any BridgedState.Type)?.name
     }
 
     func part(
         of event: any Event, _ label: DispatchLabel, _ watch: ChangeWatch?,
         _ completion: @escaping @Sendable (Outcome) -> Void
     ) throws(DispatchError) -> (any DispatchPart)? {
-        guard let action = events?(event), registry.withLock({ !$0.isEmpty || $0.isRouted }) else {
+        guard let action = events?.action(for: event),
+            registry.withLock({ !$0.isEmpty || $0.isRouted })
+        else {
             return nil
         }
         guard let passing = scope.middleware.pass(action, to: nil as StoreCore<S>?, label: label)

@@ -36,6 +36,8 @@ extension Scope {
     /// If a state is not a ``Model`` or ``Storage``, or its value is not `Equatable`, handling the event
     /// always counts as a change.
     ///
+    /// The event stays in this process, even if a node is connected in the scope.
+    ///
     /// - Parameters:
     ///   - event: What happened.
     ///   - name: A short name of the dispatch, for middleware.

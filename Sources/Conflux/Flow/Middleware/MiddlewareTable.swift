@@ -137,6 +137,19 @@ final class MiddlewareTable: Sendable {
         /// The middleware that saw the dispatch. It is notified of the end, even if its
         /// registration has ended by then, for example because its store was released.
         fileprivate let witnesses: [any Middleware]
+
+        fileprivate init(
+            _ dispatch: DispatchedAction<S>, _ label: DispatchLabel?, _ witnesses: [any Middleware]
+        ) {
+            self.dispatch = dispatch
+            self.witnesses = witnesses
+            ticket = DispatchTicket(id: dispatch.id, label: label, lock: FlowLock.held)
+        }
+
+        /// A dispatch that no middleware sees.
+        init(unseen action: S.Action, _ label: DispatchLabel?) {
+            self.init(DispatchedAction(id: 0, action: action, core: nil, label: label), label, [])
+        }
     }
 
     /// The number of the next dispatch.
@@ -168,10 +181,7 @@ final class MiddlewareTable: Sendable {
                 return nil
             }
         }
-        return Passing(
-            dispatch: dispatch,
-            ticket: DispatchTicket(id: dispatch.id, label: label, lock: FlowLock.held),
-            witnesses: witnesses)
+        return Passing(dispatch, label, witnesses)
     }
 
     /// Notifies the middleware that a dispatch has ended.

@@ -25,6 +25,8 @@ struct CommitPipeline: Sendable {
         case digestPoint(StoreName, life: SequenceNumber)
         /// The entry has no effect: tell those who asked for that.
         case skipped(SkippedEntry)
+        /// The state handles these events: go on with what the node has asked for.
+        case handles(LogEvent, by: Name?, Open, of: Incarnation)
         /// Report that the node is no longer present.
         case left(Incarnation)
         /// Forget the session.

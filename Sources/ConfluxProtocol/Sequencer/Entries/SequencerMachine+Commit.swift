@@ -73,6 +73,10 @@ extension SequencerMachine {
                     store, life: life, at: expectation.sequence, now: now, into: &effects)
             case .skipped(let skip):
                 skipped(skip, at: expectation.sequence, into: &effects)
+            case .handles(let event, let owner, let open, let incarnation):
+                directory.note(event, by: owner, at: expectation.sequence)
+                guard let connection = sessions[incarnation]?.connection else { break }
+                self.open(open, by: incarnation, on: connection, at: now, into: &effects)
             case .left(let incarnation):
                 let name = sessions[incarnation]?.name
                 effects.append(.note(.left(incarnation, name: name)))

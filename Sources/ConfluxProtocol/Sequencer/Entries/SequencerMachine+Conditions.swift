@@ -30,7 +30,11 @@ struct ConditionJudge {
             let own = max(changes[row.target] ?? .zero, changes[.state(name.state)] ?? .zero)
             if let fault = machine.conflict(of: row, behind: own) { return fault }
         }
-        changes[row.target] = next
+        if case .event(_, let states) = row.target {
+            for state in states { changes[.state(state)] = next }
+        } else {
+            changes[row.target] = next
+        }
         next = next.next
         return nil
     }

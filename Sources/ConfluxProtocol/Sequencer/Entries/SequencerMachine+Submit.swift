@@ -7,6 +7,7 @@ extension SequencerMachine {
         _ batch: Batch, by incarnation: Incarnation, on connection: ConnectionID,
         as principal: Principal, at now: Duration, into effects: inout [SequencerEffect]
     ) {
+        let batch = directory.naming(batch)
         let outline = BatchOutline(
             firstCounter: batch.firstCounter, settled: batch.settled, kind: batch.kind,
             count: batch.count)
@@ -132,6 +133,11 @@ extension SequencerMachine {
         // is logged.
         guard !batch.isVoid else {
             judge(batch.count, as: .withdrawn, of: incarnation)
+            return
+        }
+        guard batch.encoded.count <= limits.batchBytesMax else {
+            let text = "the batch is too large with the names of the states that handle its events"
+            judge(batch.count, as: Fault(code: .payloadTooLarge, message: text), of: incarnation)
             return
         }
         let entryRows = batch.entryRows
@@ -309,6 +315,7 @@ extension SequencerMachine {
         let (rights, target) = (principal.rights, row.target)
         // What is asked of the log itself needs rights of its own.
         guard !LogRequest.isFor(target) else { return nil }
+        if row.isEvent { return fault(ofEvent: row, for: principal) }
         guard hasEntries ? rights.allow(.dispatch, target) : rights.allowReading(target) else {
             let missing = hasEntries ? Rights.Permission.dispatch : .observe
             return Fault(code: .notAllowed, message: principal.denial(of: missing, target))
@@ -318,8 +325,8 @@ extension SequencerMachine {
 
     mutating func fault(of row: BatchTarget, hasEntries: Bool) -> Fault? {
         switch row.target {
-        case .event:
-            return Fault(code: .unsupported, message: "this sequencer orders no events")
+        // A timer's actions are for stores and states.
+        case .event: return unknown(row.target)
         case .state(let state):
             guard let version = directory.states.schemaVersion(of: state) else {
                 return unknown(row.target)
@@ -347,7 +354,7 @@ extension SequencerMachine {
         }
     }
 
-    private func fault(of row: BatchTarget, upTo present: UInt32) -> Fault? {
+    func fault(of row: BatchTarget, upTo present: UInt32) -> Fault? {
         guard row.schemaVersion < 1 || row.schemaVersion > present else { return nil }
         return Fault(
             code: .schemaVersion,
@@ -358,10 +365,10 @@ extension SequencerMachine {
     func unknown(_ target: Target) -> Fault {
         // A state stays known once the log has seen it. A store may have been dropped.
         let what =
-            if case .store = target {
-                "there is no store \(target): it was never opened, or it was dropped"
-            } else {
-                "no node hosts \(target) and the log has never seen it"
+            switch target {
+            case .store: "there is no store \(target): it was never opened, or it was dropped"
+            case .state: "no node hosts \(target) and the log has never seen it"
+            case .event(let event, _): "no state in the log handles the event \(event)"
             }
         let text = "\(what); known are: \(directory.knownNames)"
         return Fault(code: .unknownTarget, message: text)

@@ -22,8 +22,8 @@ struct TargetLoad: Sendable, Equatable {
     /// The place of the last of them in the batch, from 0.
     var last: UInt64
 
-    fileprivate init(_ row: BatchTarget, byteCount: UInt64, last: UInt64) {
-        target = row.target
+    fileprivate init(_ row: BatchTarget, _ target: Target, byteCount: UInt64, last: UInt64) {
+        self.target = target
         schemaVersion = row.schemaVersion
         self.byteCount = byteCount
         self.last = last
@@ -31,14 +31,24 @@ struct TargetLoad: Sendable, Equatable {
 }
 
 extension Batch {
-    /// The load of its entries for each target. A target without an entry is left out.
+    /// The load of its entries for each target: of an event, for each state that handles it. A target without an entry
+    /// is left out.
     ///
     /// - Complexity: O(1) if there is one target, otherwise O(*n*) in the number of entries.
     func loads() -> [TargetLoad] {
+        var loads: [TargetLoad] = []
+        func add(_ row: BatchTarget, _ byteCount: UInt64, _ last: UInt64) {
+            guard case .event(_, let states) = row.target else {
+                return loads.append(
+                    TargetLoad(row, row.target, byteCount: byteCount, last: last))
+            }
+            loads += states.map {
+                TargetLoad(row, .state($0), byteCount: byteCount, last: last)
+            }
+        }
         if targets.count == 1 {
-            return [
-                TargetLoad(targets[0], byteCount: UInt64(entries.count), last: UInt64(count) - 1)
-            ]
+            add(targets[0], UInt64(entries.count), UInt64(count) - 1)
+            return loads
         }
         var rows = [(bytes: UInt64, last: UInt64)](repeating: (0, 0), count: targets.count)
         var place: UInt64 = 0
@@ -46,9 +56,10 @@ extension Batch {
             rows[row] = (rows[row].bytes + UInt64(payload.count) + 2, place)
             place += 1
         }
-        return zip(targets, rows).compactMap { target, row in
-            row.bytes > 0 ? TargetLoad(target, byteCount: row.bytes, last: row.last) : nil
+        for (target, row) in zip(targets, rows) where row.bytes > 0 {
+            add(target, row.bytes, row.last)
         }
+        return loads
     }
 }
 

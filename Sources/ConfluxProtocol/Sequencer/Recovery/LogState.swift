@@ -101,7 +101,7 @@ package struct LogState: Sendable, Equatable {
         case .forgotten(let incarnation):
             sessions.remove(incarnation)
             leases.end(claimsOf: incarnation, at: sequence)
-        case .created, .dropped, .upgraded, .frozen, .thawed, .digestPoint, .skipped:
+        case .created, .dropped, .upgraded, .frozen, .thawed, .digestPoint, .skipped, .handles:
             if case .dropped(let name, let life) = event { timers.end(timersOf: name, life: life) }
             directory.note(event, by: owner, at: sequence)
         }

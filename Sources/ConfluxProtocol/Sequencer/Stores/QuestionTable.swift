@@ -145,6 +145,7 @@ extension SequencerMachine {
             let answer = Answer(number: question.number, isLast: true, node: nil, body: body)
             self.reply(answer, to: asker, into: &effects)
         }
+        var question = question
         let asked: [Session]
         let subject: Target
         var endsWithFirst = false
@@ -206,10 +207,17 @@ extension SequencerMachine {
                 return
             }
             asked = hosts.filter { $0.incarnation == holder }
-        case .applied(_, let target):
+        case .applied(let sequence, let target):
             endsWithFirst = true
-            subject = target
-            asked = hosts(of: target)
+            subject = directory.naming(target)
+            guard
+                principal.rights.allow(.dispatch, subject) || principal.rights.allowReading(subject)
+            else {
+                let text = principal.denial(of: .dispatch, subject)
+                return reply(.failed(.notAllowed, message: text), into: &effects)
+            }
+            question.body = .applied(sequence, subject)
+            asked = hosts(of: subject)
         }
         guard !asked.isEmpty else {
             let text = isThere(subject) ? "no live node hosts \(subject)" : unknown(subject).message
@@ -236,8 +244,7 @@ extension SequencerMachine {
     private func isThere(_ target: Target) -> Bool {
         switch target {
         case .store(let name): directory.life(of: name) != nil
-        case .state(let name): directory.states[name] != nil
-        case .event: false
+        case .state, .event: target.states.contains { directory.states[$0] != nil }
         }
     }
 

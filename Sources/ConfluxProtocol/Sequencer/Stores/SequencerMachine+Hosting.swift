@@ -20,6 +20,15 @@ extension SequencerMachine {
         }
         switch open.subject {
         case .state(let state):
+            // An event that is sent once the state is open reaches all of its stores, whatever happens in between.
+            let new = open.events.filter { !directory.states.handles($0, in: state) }
+            guard new.isEmpty else {
+                let event = LogEvent.handles(state, events: new)
+                pipeline.admit(
+                    event, by: session.owner,
+                    then: .handles(event, by: session.owner, open, of: incarnation))
+                return
+            }
             directory.bridge(
                 StateBridge(
                     state: state, schemaVersion: open.versions.newest, shapes: open.shapes),
@@ -104,6 +113,18 @@ extension SequencerMachine {
         if open.versions.oldest < 1 { return (.schemaVersion, "schema versions begin with 1") }
         switch open.subject {
         case .state(let state):
+            guard directory.states.hasRoom(for: open.events, in: state) else {
+                let text =
+                    "\(state) handles more than \(StateTable.eventsMax) events, or an event is handled by more than "
+                    + "\(StateTable.handlersMax) states; handle fewer"
+                return (.tableFull, text)
+            }
+            if open.events.contains(where: { !directory.states.handles($0, in: state) }) {
+                if isLogNearlyFull {
+                    return (.tableFull, "\(state) can't be bridged: \(nearlyFullWords)")
+                }
+                if !pipeline.hasRoom(bytes: open.events.count * Name.lengthMax) { return isFull }
+            }
             return hasRoom(forState: state, of: session.sharer) ? nil : isFull
         case .store(let name):
             if let present = directory.admittedLife(of: name) {

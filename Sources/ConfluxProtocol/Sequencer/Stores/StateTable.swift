@@ -9,6 +9,8 @@ struct StateRecord: Sendable, Equatable {
     /// Whether the log has, or will have, an entry of the state. *Invariant*: never becomes false
     /// again.
     fileprivate(set) var isSeen = false
+    /// The events that its stores handle. *Invariant*: none is ever removed.
+    fileprivate(set) var events: Set<Name> = []
     /// How many stores and bridges have each schema version. Stores about to be created count.
     private var counts: [UInt32: Int] = [:]
     /// The name of the key because of which the log has an entry of the state; nil if none did.
@@ -66,6 +68,7 @@ struct StateRecord: Sendable, Equatable {
     static func == (left: Self, right: Self) -> Bool {
         left.load == right.load && left.loggedVersion == right.loggedVersion
             && left.isSeen == right.isSeen && left.owner == right.owner
+            && left.events == right.events
     }
 }
 
@@ -73,6 +76,8 @@ struct StateRecord: Sendable, Equatable {
 struct StateTable: Sendable {
     private var records: [Name: StateRecord] = [:]
     private(set) var seenCount = 0
+    /// The states that handle each event, ascending. *Invariant*: it matches the records.
+    private(set) var handlers: [Name: [Name]] = [:]
     /// How many states are known, each counted once, and whose. *Use*: to bound them.
     private(set) var shares = Shares<Sharer>()
     /// The bytes of all shapes. *Use*: to bound them.
@@ -80,6 +85,10 @@ struct StateTable: Sendable {
     /// The most bytes of all shapes, which the keys share. Above that, further shapes are not kept, so
     /// actions of these versions can't be checked before they are sent.
     static let shapesBytesMax = 4 << 20
+
+    /// The most events that a state handles, and the most states that handle an event.
+    static let eventsMax = 256
+    static let handlersMax = 64
 
     /// How many states are known.
     var count: Int { records.count }
@@ -102,6 +111,9 @@ struct StateTable: Sendable {
         try hold(
             shapesBytes.total == bytes,
             "\(bytes) bytes of shapes, and \(shapesBytes.total) are counted")
+        let handled = records.values.reduce(0) { $0 + $1.events.count }
+        let indexed = handlers.values.reduce(0) { $0 + $1.count }
+        try hold(handled == indexed, "\(handled) events are handled, and \(indexed) are indexed")
         for (name, record) in records {
             try hold(record.isSeen || !record.bridges.isEmpty, "nobody knows \(name)")
         }
@@ -129,6 +141,25 @@ struct StateTable: Sendable {
         }
         seenCount += 1
         return true
+    }
+
+    /// From now on the stores of a state, which was seen, handle these events, too.
+    mutating func handle(_ events: [Name], in state: Name) {
+        for event in events where records[state]?.events.insert(event).inserted == true {
+            handlers[event] = ((handlers[event] ?? []) + [state]).sorted()
+        }
+    }
+
+    func handles(_ event: Name, in state: Name) -> Bool {
+        records[state]?.events.contains(event) == true
+    }
+
+    /// Whether a state may handle these events, too.
+    func hasRoom(for events: [Name], in state: Name) -> Bool {
+        (records[state]?.events ?? []).union(events).count <= Self.eventsMax
+            && events.allSatisfy {
+                handles($0, in: state) || handlers[$0]?.count ?? 0 < Self.handlersMax
+            }
     }
 
     /// A store has this version, or will have it.

@@ -25,7 +25,10 @@ extension StoreDirectory {
     /// The live nodes that an entry for a target concerns.
     func hosts(of target: Target) -> Set<Incarnation> {
         var hosts: Set<Incarnation> = []
-        if case .state(let state) = target { hosts.formUnion((states[state]?.bridges ?? [:]).keys) }
+        if case .store = target {
+        } else {
+            for state in target.states { hosts.formUnion((states[state]?.bridges ?? [:]).keys) }
+        }
         for name in names(concernedBy: target) {
             hosts.formUnion((lives[name]?.work.hosts ?? [:]).keys)
         }

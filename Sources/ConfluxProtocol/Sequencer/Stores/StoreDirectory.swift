@@ -315,6 +315,9 @@ struct StoreDirectory: Sendable {
                 StoreRecord(
                     life: sequence, schemaVersion: schemaVersion, initial: initial, creator: owner),
                 named: name)
+        case .handles(let state, let events):
+            see(state, by: owner)
+            states.handle(events, in: state)
         case .claim, .joined, .visited, .left, .forgotten: break
         }
     }
@@ -323,8 +326,7 @@ struct StoreDirectory: Sendable {
     mutating func pass(_ target: Target, at sequence: SequenceNumber) {
         switch target {
         case .store(let name): lives.record(name) { $0.own.add(0, at: sequence) }
-        case .state(let state): states.pass(state, at: sequence)
-        case .event: break
+        case .state, .event: for state in target.states { states.pass(state, at: sequence) }
         }
     }
 
@@ -347,6 +349,11 @@ struct StoreDirectory: Sendable {
     /// Inserts the load of entries for a whole state from a checkpoint.
     mutating func restore(_ load: StoreLoad, version: UInt32, of state: Name) {
         states.restore(load, version: version, of: state)
+    }
+
+    /// Inserts the events that a state handles from a checkpoint.
+    mutating func restore(_ handled: HandledEvents) {
+        states.handle(handled.events, in: handled.state)
     }
 
     /// A confirmed snapshot is saved.

@@ -231,9 +231,11 @@ extension Batch {
         with(targets, firstCounter: timer.rawValue)
     }
 
-    fileprivate func with(_ targets: [BatchTarget], firstCounter: UInt64) -> Batch {
+    func with(
+        _ targets: [BatchTarget], firstCounter: UInt64, settled: UInt64 = 0
+    ) -> Batch {
         let outline = BatchOutline(
-            firstCounter: firstCounter, settled: 0, kind: kind, count: count)
+            firstCounter: firstCounter, settled: settled, kind: kind, count: count)
         return Batch(outline, targets, entries: entries)
     }
 }

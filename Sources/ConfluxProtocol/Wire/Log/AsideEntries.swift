@@ -12,7 +12,7 @@ package struct AsideEntries: Sendable {
     static let headBytesMax = UInt64(
         4 + CommitLayout.blocksOffset - Frame.size + CommitLayout.batchPrefixBytes
             + BatchLayout.fixedBytes
-            + BatchLayout.rowBytesMax + 4)
+            + max(BatchLayout.rowBytesMax, BatchLayout.eventRowBytesMax) + 4)
 
     /// The store.
     package let store: StoreName
@@ -98,7 +98,7 @@ package struct AsideEntries: Sendable {
         case .skipped(_, let target): target.concerns(store)
         // A replica counts the entries without effect from one digest point to the next.
         case .digestPoint(let name, let life): name == store && life == self.life
-        case .claim, .joined, .visited, .left, .forgotten, .created, .dropped: false
+        case .claim, .joined, .visited, .left, .forgotten, .created, .dropped, .handles: false
         }
     }
 

@@ -19,6 +19,9 @@ enum BatchLayout {
     static let rowBytesMin = 1 + 2 + 8 + 4 + 1
     /// A row with two names of 64 bytes.
     static let rowBytesMax = 1 + 2 * (1 + Name.lengthMax) + 8 + 4 + 1
+    /// A row of an event in the log, with the names of all its states.
+    static let eventRowBytesMax =
+        1 + 4 + (1 + StateTable.handlersMax) * (1 + Name.lengthMax) + 8 + 4 + 1
     /// A condition: the number of its row, the sequence number and the epoch.
     static let conditionBytes = 2 + 8 + 8
     /// The tag and the length of the conditions.

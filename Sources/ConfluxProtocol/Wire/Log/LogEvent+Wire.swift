@@ -16,13 +16,17 @@ extension LogEvent {
         case .digestPoint: .digestPoint
         case .skipped: .skipped
         case .visited: .visited
+        case .handles: .handles
         }
     }
 
     /// The most bytes that the event takes, without the fields of its block.
     var byteCountMax: Int {
-        guard case .created(_, _, let initial) = self else { return 320 }
-        return 320 + initial.bytes.count
+        switch self {
+        case .created(_, _, let initial): 320 + initial.bytes.count
+        case .handles(_, let events): 320 + events.count * (1 + Name.lengthMax)
+        default: 320
+        }
     }
 
     /// The tag of the extension that names a key: the one that caused an event, or opened a session.
@@ -74,6 +78,12 @@ extension LogEvent: WireField {
             self = .skipped(
                 SequenceNumber(try reader.positive("the number of an entry")), try reader.read())
         case .visited: self = .visited(nonce: try reader.read("a process's nonce"))
+        case .handles:
+            let (state, events): (Name, [Name]) = (
+                try reader.read(), try reader.read("the handled events")
+            )
+            guard !events.isEmpty else { throw .malformed(at: at, expected: "the handled events") }
+            self = .handles(state, events: events)
         default: throw .unsupportedKind(number, at: at, expected: "an event")
         }
     }
@@ -95,6 +105,7 @@ extension LogEvent: WireField {
         case .frozen(let store, let life, let reason): writer.put(store, life, reason)
         case .skipped(let sequence, let target): writer.put(sequence, target)
         case .visited(let nonce): writer.put(nonce)
+        case .handles(let state, let events): writer.put(state, events)
         }
     }
 }

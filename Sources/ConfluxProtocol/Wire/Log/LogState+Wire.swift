@@ -20,6 +20,7 @@ import ConfluxVocabulary
 //     globals    = u32 *( name sequence bytes version )  ; ascending; the highest schema version
 //     skips      = u32 *( sequence target optional-name ); ascending; who had it skipped
 //     claim      = sequence store incarnation optional-name       ; an extension; for a lease
+//     handled    = name u32 *name                 ; an extension; a state, and the events that it handles
 //     timer      = sequence optional-name timer-order timestamp   ; an extension; when it fires next
 //
 // `presence` is 0 for live, and 1 for left. A session with 2 is of a former program, and is forgotten. The extension 1
@@ -32,6 +33,8 @@ extension LogState {
     private static let timerTag: UInt16 = 0x8001
     /// A claim for a lease: an extension for each, ascending.
     private static let claimTag: UInt16 = 0x8002
+    /// The events of a state: an extension for each state that handles some, ascending.
+    private static let eventsTag: UInt16 = 0x8003
     /// The presence of a session that began with a `visited` entry.
     private static let formerPresence: UInt8 = 2
     /// A checkpoint is no frame, so the remaining bytes alone bound its counts.
@@ -62,6 +65,12 @@ extension LogState {
         }
         for (_, claim) in leases.claims.sorted(by: { $0.key < $1.key }) {
             writer.extension(Self.claimTag, claim, "a claim")
+        }
+        for (name, state) in directory.states.seen.sorted(by: { $0.key < $1.key })
+        where !state.events.isEmpty {
+            writer.extension(
+                Self.eventsTag, HandledEvents(state: name, events: state.events.sorted()),
+                "the handled events")
         }
         return writer.take()
     }
@@ -95,7 +104,7 @@ extension LogState {
         try readLoads(&reader)
         let at = reader.offset
         while let (tag, content) = try reader.nextExtension(
-            knowing: Self.timerTag, Self.claimTag)
+            knowing: Self.timerTag, Self.claimTag, Self.eventsTag)
         {
             var content = content
             switch tag {
@@ -109,6 +118,12 @@ extension LogState {
                 guard claim.number <= last, leases.restore(claim) else {
                     throw .malformed(at: at, expected: "claims, each once")
                 }
+            case Self.eventsTag:
+                let handled: HandledEvents = try content.read()
+                guard directory.states[handled.state]?.events.isEmpty == true else {
+                    throw .malformed(at: at, expected: "events of states that were seen, each once")
+                }
+                directory.restore(handled)
             default: break
             }
         }
@@ -159,6 +174,20 @@ extension LogState {
         guard sessions.restore(session, isHolder: isHolder) else {
             throw .malformed(at: at, expected: "a session whose name no other one holds")
         }
+    }
+}
+
+/// The events that a state handles.
+struct HandledEvents {
+    var state: Name
+    var events: [Name]
+}
+
+extension HandledEvents: WireRecord {
+    init<Coder: FieldCoder>(_ value: Self?, _ coder: inout Coder) throws(Coder.Failure) {
+        self.init(
+            state: try coder.field(value?.state),
+            events: try coder.field(value?.events, "the handled events"))
     }
 }
 
