@@ -70,7 +70,9 @@ import Testing
             #expect(try await next.value.token > lease.token)
             let failure = try await Run.failure(of: release, LeasesCommand.run)
             #expect(failure?.exitCode == .rejected && failure?.code == "leaseLost")
-            #expect(failure?.message.hasPrefix("the claim is over") == true, "\(failure?.message ?? "")")
+            #expect(
+                failure?.message.hasPrefix("the claim is over") == true, "\(failure?.message ?? "")"
+            )
             let log = try await Run.tool(["log"] + connect).lines
             #expect(log.contains { $0.contains("lease claimed: cashier/shared  by ") }, "\(log)")
             #expect(log.contains { $0.contains("lease released: the claim \(lease.token)") })

@@ -292,9 +292,10 @@ struct LeaseScenarios {
             submit(.claim(list, locks: true), from: 1, in: &cluster)
             cluster.pass(.milliseconds(2_900))
             #expect(cluster.nodes[2]?.outcomes.isEmpty == (counter < 4))
-            let present = try #require(cluster.sequencer?.leases.claims.values.first {
-                $0.name == list && isHeld(StoreVersion(sequence: $0.number), in: cluster)
-            })
+            let present = try #require(
+                cluster.sequencer?.leases.claims.values.first {
+                    $0.name == list && isHeld(StoreVersion(sequence: $0.number), in: cluster)
+                })
             submit(.release(StoreVersion(sequence: present.number)), from: 1, in: &cluster)
         }
         #expect(rejection(1, of: 2, in: cluster) == .locked)

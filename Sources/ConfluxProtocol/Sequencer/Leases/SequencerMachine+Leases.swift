@@ -34,7 +34,9 @@ extension SequencerMachine {
             return nil
         case .release(let version):
             guard !hasLost(version), let claim = leases[version.sequence] else {
-                return Fault(code: .leaseLost, message: "the claim is over: it was released, or its session has left")
+                return Fault(
+                    code: .leaseLost,
+                    message: "the claim is over: it was released, or its session has left")
             }
             guard
                 claim.session == session
@@ -92,7 +94,9 @@ extension SequencerMachine {
         let waits = locks.map {
             sessions.wait(session, for: $0.name, patience: settings.lockPatience, at: now)
         }
-        return zip(locks, waits).first { $1 < settings.lockPatience }.map { fault(of: $0.0).message }
+        return zip(locks, waits).first { $1 < settings.lockPatience }.map {
+            fault(of: $0.0).message
+        }
     }
 
     // MARK: Questions
