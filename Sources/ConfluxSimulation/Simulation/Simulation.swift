@@ -29,6 +29,8 @@ public struct Simulation: Sendable {
     public var plan: SimulationPlan
     /// The states that nodes host.
     public var states: [SimulatedState]
+    /// Makes the program of a process; nil if there is none.
+    public var program: (@Sendable (_ place: Int) -> any SimulatedProgram)?
     /// Whether the report has a trace of what happened, one line for each event.
     public var isTracing = false
     /// The most steps. More are a violation, since something does not end.
@@ -44,10 +46,14 @@ public struct Simulation: Sendable {
     ///   - world: The shape of the world; drawn from the seed by default.
     ///   - plan: How hostile the world is; drawn from the seed, for that shape, by default.
     ///   - duration: How long faults last at least, in simulated time: for a rule of 30 seconds, a few minutes.
+    ///   - program: Makes the program of a process that starts at a place: 0, 1, 2 … If there is one, the drawn plan leaves
+    ///     out what takes back entries that were acknowledged: logs that lose their end, dropped stores, skipped entries.
     public init(
         seed: UInt64, states: [SimulatedState] = [.journal], world: SimulationWorld? = nil,
-        plan: SimulationPlan? = nil, lasting duration: Duration = .zero
+        plan: SimulationPlan? = nil, lasting duration: Duration = .zero,
+        program: (@Sendable (_ place: Int) -> any SimulatedProgram)? = nil
     ) {
+        self.program = program
         self.seed = seed
         self.states = states
         random = SimulationRandom(seed: seed)
@@ -56,6 +62,7 @@ public struct Simulation: Sendable {
         drawn.drawDamage(of: seed)
         drawn.drawDispatchers(of: seed)
         drawn.drawPrograms(of: seed)
+        if program != nil { drawn.keepEntries() }
         self.plan = plan ?? drawn
         self.plan.last(for: duration)
     }
@@ -65,7 +72,8 @@ public struct Simulation: Sendable {
     /// - Returns: The report.
     public func run() -> SimulationReport {
         let cluster = SimulatedCluster(
-            plan: plan, states: states, random: random, isTracing: isTracing)
+            plan: plan, states: states, makeProgram: program, random: random,
+            isTracing: isTracing)
         cluster.begin()
         run(cluster, for: plan.faultsFor, stepsMax: plan.hostileStepsMax)
         if cluster.violation == nil { recover(cluster) }

@@ -99,6 +99,8 @@ public struct SimulationPlan: Sendable, Hashable {
     public var nameClash = 0.0
     /// How often stores are closed and opened again.
     public var reopenEvery: Duration?
+    /// How likely a store is dropped for everybody instead.
+    var dropping = 0.2
     /// How likely a node first starts after the others have run for a while.
     var lateStart = 0.0
     /// How long after one another such nodes first start.
@@ -158,6 +160,14 @@ public struct SimulationPlan: Sendable, Hashable {
         dispatchEvery = max(dispatchEvery, dispatchEvery * (duration / .seconds(10)))
         faultsFor = duration
         hostileStepsMax = .max
+    }
+
+    /// Leaves out what takes back entries that were acknowledged: a log that loses its end or is damaged, stores that are
+    /// dropped, and entries that are skipped. A program can't rely on a receipt then.
+    mutating func keepEntries() {
+        durability = .fsync
+        (oldCopyEvery, damageEvery, poisonEvery) = (nil, nil, nil)
+        dropping = 0
     }
 
     /// Bounds the log, unless it is on other machines' disks. A damaged log is not bounded: it may need what can't be
