@@ -162,14 +162,6 @@ public struct SimulationPlan: Sendable, Hashable {
         hostileStepsMax = .max
     }
 
-    /// Leaves out what takes back entries that were acknowledged: a log that loses its end or is damaged, stores that are
-    /// dropped, and entries that are skipped. A program can't rely on a receipt then.
-    mutating func keepEntries() {
-        durability = .fsync
-        (oldCopyEvery, damageEvery, poisonEvery) = (nil, nil, nil)
-        dropping = 0
-    }
-
     /// Bounds the log, unless it is on other machines' disks. A damaged log is not bounded: it may need what can't be
     /// read for as long as nobody drops the store, and so may have no room.
     ///
@@ -182,7 +174,7 @@ public struct SimulationPlan: Sendable, Hashable {
     /// The mean time between two occurrences of a fault; nil if it does not happen.
     func interval(of fault: ClusterFault) -> Duration? { self[keyPath: Self.path(of: fault)] }
 
-    private static func path(
+    static func path(
         of fault: ClusterFault
     ) -> WritableKeyPath<SimulationPlan, Duration?> {
         switch fault {

@@ -25,24 +25,36 @@ struct LeaseHolderTests {
 
     final class MostHolders: Sendable { let count = Mutex(0) }
 
-    /// Acts while it holds the lease, and passes it on now and then.
+    /// Works for a while when it has the lease, and acts when the work is done. It does not look whether it still has the
+    /// lease then, which would help only now and then.
     struct Cashier: SimulatedProgram {
         let isFenced: Bool
         /// How many processes have held it one after the other, at most.
         let mostHolders: MostHolders
+        private var work: (lease: SimulatedLease, doneAt: Duration)?
+
+        init(isFenced: Bool, _ mostHolders: MostHolders) {
+            (self.isFenced, self.mostHolders) = (isFenced, mostHolders)
+        }
 
         mutating func run(on process: inout SimulatedProcess) {
             if let holders = process.read(Till.self)?.value.holders {
                 mostHolders.count.withLock { $0 = max($0, holders) }
             }
-            guard let lease = process.lease("cashier") else { return }
+            guard let (lease, doneAt) = work else {
+                let time = process.random.duration(in: .milliseconds(100)...(.seconds(2)))
+                work = process.lease("cashier").map { ($0, process.time + time) }
+                return
+            }
+            guard process.time >= doneAt else { return }
+            work = nil
             let action = Till.Action.act(token: lease.token.rawValue)
             if isFenced {
                 process.dispatch(action, to: Till.self, under: lease)
             } else {
                 process.dispatch(action, to: Till.self)
             }
-            if process.random.chance(0.05) { process.release("cashier") }
+            if process.random.chance(0.2) { process.release("cashier") }
         }
     }
 
@@ -51,7 +63,7 @@ struct LeaseHolderTests {
     ) -> SimulationReport {
         let till = SimulatedState.model(Till.self) { $0.fault }
         return Simulation(seed: seed, states: [till], lasting: .seconds(60)) { _ in
-            Cashier(isFenced: isFenced, mostHolders: mostHolders)
+            Cashier(isFenced: isFenced, mostHolders)
         }.run()
     }
 
