@@ -195,7 +195,8 @@ final class SimulatedCluster {
             .doubted(let process), .say(let process, _), .said(let process, _):
             if let sequencer = running(sequencer: process, event) { try happen(event, sequencer) }
         case .nodeTick(let process), .apply(let process), .tell(let process),
-            .dispatch(let process), .runProgram(let process), .background(let process), .migrate(let process),
+            .dispatch(let process), .runProgram(let process), .background(let process),
+            .migrate(let process),
             .workStore(let process):
             if let node = running(node: process, event) { try happen(event, node) }
         case .connect(let process): try connect(process)

@@ -10,14 +10,16 @@ extension SimulatedCluster {
         callProgram(of: node, after: .zero)
     }
 
-    /// Something may have changed for the program. A process reacts at once, or as late as others dispatch.
+    /// Something may have changed for the program. A process reacts at once, or as late as others dispatch. What changes until
+    /// then changes nothing about that: a program that always dispatches must not take all of the time.
     func wakeProgram(of node: SimulatedNode) {
-        guard node.run != nil else { return }
-        let slowest = min(max(plan.dispatchEvery, .milliseconds(20)), Self.programPause)
+        guard let run = node.run, !run.isWoken else { return }
+        run.isWoken = true
+        let latest = min(max(plan.dispatchEvery, .milliseconds(100)), Self.programPause)
         callProgram(
             of: node,
             after: random.duration(
-                in: .zero...(random.chance(0.25) ? .milliseconds(2) : slowest)))
+                in: .zero...(random.chance(0.25) ? .milliseconds(2) : latest)))
     }
 
     private func callProgram(of node: SimulatedNode, after delay: Duration) {
@@ -32,7 +34,7 @@ extension SimulatedCluster {
     func runProgram(_ node: SimulatedNode) throws(Violation) {
         // It may have been called earlier instead.
         guard let run = node.run, let at = run.nextAt, at <= now else { return }
-        run.nextAt = nil
+        (run.nextAt, run.isWoken) = (nil, false)
         let pause = run.claims.isEmpty ? Self.programPause : settings.silenceMax / 8
         callProgram(of: node, after: min(Self.programPause, pause))
         guard isBusy, !node.isLeaving else { return }

@@ -37,7 +37,9 @@ extension SimulatedProcess {
     ///
     /// - Parameter name: The name of the lease.
     public mutating func release(_ name: String) {
-        if let claim = own.claims.removeValue(forKey: name) { own.abandoned.append(claim) }
+        guard let claim = own.claims.removeValue(forKey: name) else { return }
+        own.abandoned.append(claim)
+        cluster.endClaims(own, node)
     }
 }
 
@@ -129,6 +131,11 @@ extension SimulatedCluster {
                 schedule(.tell(process: node.process), after: .zero)
             }
         }
+        endClaims(own, node)
+    }
+
+    /// Gives up the claims that are not wanted any more, once they are in the log.
+    func endClaims(_ own: ProgramRun, _ node: SimulatedNode) {
         own.abandoned.removeAll { claim in
             guard let place = claim.settle() else { return claim.isOver }
             note(node.outbox.submit(.release(place)), node)

@@ -35,6 +35,8 @@ final class ProgramRun {
     var abandoned: [ProgramClaim] = []
     /// When the program is called next; nil while it is called.
     var nextAt: Duration?
+    /// Whether something has changed since it was called.
+    var isWoken = false
 
     init(_ program: any SimulatedProgram, random: SimulationRandom) {
         (self.program, self.random) = (program, random)

@@ -70,7 +70,9 @@ struct SagaTests {
                 goOn(with: transfer, number, on: &process)
             }
             sent = sent.filter { checking.underWay[$0.key] != nil }
-            if !checking.underWay.values.contains(where: { $0.place == process.place }) {
+            if process.random.chance(0.3),
+                !checking.underWay.values.contains(where: { $0.place == process.place })
+            {
                 let transfer = Checking.Transfer(
                     coins: process.random.int(in: 1...3), place: process.place)
                 process.dispatch(.send(transfer), to: Checking.self)

@@ -34,7 +34,8 @@ struct SimulatedProcessTests {
         let body: @Sendable (inout Memory, inout SimulatedProcess) -> Void
 
         init(
-            _ memory: Memory, _ body: @escaping @Sendable (inout Memory, inout SimulatedProcess) -> Void
+            _ memory: Memory,
+            _ body: @escaping @Sendable (inout Memory, inout SimulatedProcess) -> Void
         ) {
             (self.memory, self.body) = (memory, body)
         }
@@ -117,7 +118,9 @@ struct SimulatedProcessTests {
             }
         }.run()
         #expect(report.violation == nil, "\(report)")
-        let all: Set<Outcome> = [.receipt, .error(.conflict), .error(.refused)]
+        let all: Set<Outcome> = [
+            .receipt, .error(.conflict), .error(.refused), .error(.leaseLost),
+        ]
         #expect(heard.withLock { $0 }.isSuperset(of: all))
     }
 
