@@ -85,7 +85,10 @@ public final class NodeTransaction {
     /// Makes the transaction depend on a lease: if it is lost before the transaction's turn, nothing is taken.
     ///
     /// - Parameter lease: The lease.
-    public func require(_ lease: Lease) { leases.append(.lease(lease.claim)) }
+    public func require(_ lease: Lease) { require(lease.claim) }
+
+    /// The same with the claim of a lease.
+    package func require(_ claim: StoreVersion) { leases.append(.lease(claim)) }
 
     /// Runs a step, unless an earlier one has failed, and notes whether it fails.
     private func failing<Value>(_ step: () throws -> Value) throws -> Value {

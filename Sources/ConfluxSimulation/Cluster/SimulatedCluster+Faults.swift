@@ -169,7 +169,7 @@ extension SimulatedCluster {
         guard let node = pick(nodes.keys).flatMap({ nodes[$0] }), node.kind == .worker,
             !node.isPaused
         else { return }
-        if !node.stores.isEmpty, random.chance(0.2) {
+        if !node.stores.isEmpty, random.chance(plan.dropping) {
             drop(random.pick(node.stores).name, on: node)
         } else if !node.stores.isEmpty, random.chance(0.5) {
             let store = random.pick(node.stores)

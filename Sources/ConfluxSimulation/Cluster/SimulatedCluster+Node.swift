@@ -33,6 +33,7 @@ extension SimulatedCluster {
         if kind != .observer {
             schedule(.dispatch(process: node.process), after: plan.dispatchEvery)
         }
+        if kind == .worker { beginProgram(on: node) }
         try turn(node)
     }
 
@@ -131,6 +132,8 @@ extension SimulatedCluster {
         case .loaded: break  // No simulated process reads the log for itself.
         case .answered(let answer):
             try hearEffect(answer, node)
+            hearLease(answer, node)
+            wakeProgram(of: node)
             if case .failed = answer.body {
                 marks.hit(.questionFailed)
             } else {
@@ -211,6 +214,7 @@ extension SimulatedCluster {
         }
         if !node.jobs.isEmpty { scheduleApply(node) }
         try hearOutcomes(node)
+        wakeProgram(of: node)
         try gather(node)
     }
 
@@ -285,6 +289,7 @@ extension SimulatedCluster {
         run(node) { node.scope.run { node.late.runFirst() } }
         try compare(node)
         try hearOutcomes(node)
+        wakeProgram(of: node)
         try gather(node)
     }
 

@@ -28,8 +28,8 @@ extension SimulatedCluster {
         guard node.opening.isEmpty else { return }
         let burst = isHostile && random.chance(0.1) ? random.int(in: 2...40) : 1
         for _ in 0..<burst { dispatchOne(node) }
-        if !node.stores.isEmpty, random.chance(0.15) { try transact(node) }
-        if !node.stores.isEmpty, random.chance(0.2) { request(node) }
+        if !driven(on: node).isEmpty, random.chance(0.15) { try transact(node) }
+        if !driven(on: node).isEmpty, random.chance(0.2) { request(node) }
         if random.chance(0.05) { ask(node) }
         if random.chance(0.1) { askEffect(node) }
         if random.chance(0.05) { askBarrier(node) }
@@ -91,15 +91,17 @@ extension SimulatedCluster {
         if isBad {
             handle = dispatchBadly(node)
         } else if node.kind == .dispatcher {
-            let state = random.pick(node.states)
+            let states = node.states.filter(\.isDriven)
+            guard !states.isEmpty else { return }
+            let state = random.pick(states)
             let store = random.chance(0.7) ? random.pick(state.stores) : nil
             handle = state.submit(store, node.outbox, place, &random)
-        } else if !node.stores.isEmpty, random.chance(0.7) {
-            let store = random.pick(node.stores)
+        } else if case let stores = driven(on: node), !stores.isEmpty, random.chance(0.7) {
+            let store = random.pick(stores)
             if random.chance(0.2) { condition = look(at: store, on: node) }
             handle = node.scope.run { store.dispatch(place, condition?.version, &random) }
-        } else if !node.bridges.isEmpty {
-            handle = node.scope.run { random.pick(node.bridges).dispatch(place, &random) }
+        } else if case let bridges = node.bridges.filter({ isDriven($0.name) }), !bridges.isEmpty {
+            handle = node.scope.run { random.pick(bridges).dispatch(place, &random) }
         } else {
             return
         }
@@ -117,6 +119,17 @@ extension SimulatedCluster {
         } else {
             node.unplaced.append(record)
         }
+    }
+
+    /// Whether the simulator dispatches actions to a state. Otherwise only programs do.
+    func isDriven(_ name: Name) -> Bool {
+        states.contains { $0.name == name && $0.isDriven }
+    }
+
+    /// The stores of a process to which the simulator dispatches.
+    func driven(on node: SimulatedNode) -> [any SimulatedStore] {
+        states.allSatisfy(\.isDriven)
+            ? node.stores : node.stores.filter { isDriven($0.name.state) }
     }
 
     /// The program looks at a store, and dispatches on condition that it stays as it is; or that it is still as it was.

@@ -16,7 +16,8 @@ extension SimulatedCluster {
                 node.bridges.append(bridge)
                 // A program that is brought back for a store opens all.
                 let isBrought = !isHostile && node.program.release != release
-                for store in state.stores where random.chance(0.8) || isBrought {
+                for store in state.stores
+                where random.chance(0.8) || isBrought || node.run != nil {
                     open(store, state, on: node)
                 }
             },

@@ -14,6 +14,8 @@ import ConfluxProtocol
 final class SimulatedCluster {
     let plan: SimulationPlan
     let states: [SimulatedState]
+    /// Makes the user's program in a process.
+    let makeProgram: (@Sendable (Int) -> any SimulatedProgram)?
     let settings: SequencerSettings
     var random: SimulationRandom
     /// The random source for damage.
@@ -87,9 +89,12 @@ final class SimulatedCluster {
     private var nextProcess = 1
 
     init(
-        plan: SimulationPlan, states: [SimulatedState], random: SimulationRandom, isTracing: Bool
+        plan: SimulationPlan, states: [SimulatedState],
+        makeProgram: (@Sendable (Int) -> any SimulatedProgram)? = nil, random: SimulationRandom,
+        isTracing: Bool
     ) {
         self.plan = plan
+        self.makeProgram = makeProgram
         self.states = states
         self.random = random
         trace = Trace(isOn: isTracing)
@@ -190,7 +195,8 @@ final class SimulatedCluster {
             .doubted(let process), .say(let process, _), .said(let process, _):
             if let sequencer = running(sequencer: process, event) { try happen(event, sequencer) }
         case .nodeTick(let process), .apply(let process), .tell(let process),
-            .dispatch(let process), .background(let process), .migrate(let process),
+            .dispatch(let process), .runProgram(let process), .background(let process),
+            .migrate(let process),
             .workStore(let process):
             if let node = running(node: process, event) { try happen(event, node) }
         case .connect(let process): try connect(process)
@@ -245,6 +251,7 @@ final class SimulatedCluster {
         case .migrate: try migrate(node)
         case .workStore: try workStore(node)
         case .dispatch: try dispatch(node)
+        case .runProgram: try runProgram(node)
         default: preconditionFailure("\(event) is no node's")
         }
     }

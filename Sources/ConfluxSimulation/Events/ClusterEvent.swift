@@ -39,6 +39,8 @@ enum ClusterEvent {
 
     // People and faults.
     case dispatch(process: Int)
+    /// The user's program has its turn.
+    case runProgram(process: Int)
     case startSequencer
     case startStandby(slot: Int)
     /// A request arrives at the etcd after its sender has stopped waiting.

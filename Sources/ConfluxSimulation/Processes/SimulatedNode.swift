@@ -102,6 +102,8 @@ final class SimulatedNode {
     var sessionCount = 0
     /// What this process runs.
     let program: Program
+    /// The user's program in this process; nil if there is none.
+    var run: ProgramRun?
     /// The stores that it could not open.
     var unopened: Set<StoreName> = []
     /// When it said that it is about to leave.

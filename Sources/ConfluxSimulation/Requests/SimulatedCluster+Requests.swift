@@ -7,7 +7,7 @@ import ConfluxVocabulary
 extension SimulatedCluster {
     /// The program asks something of the log itself, or dispatches under a lease.
     func request(_ node: SimulatedNode) {
-        let store = random.pick(node.stores)
+        let store = random.pick(driven(on: node))
         switch random.int(in: 0...6) {
         case 0, 1: setTimer(for: store, node)
         case 2:
@@ -36,8 +36,9 @@ extension SimulatedCluster {
 
     private func setTimer(for store: any SimulatedStore, _ node: SimulatedNode) {
         var builder = BatchBuilder()
-        let count = random.chance(0.2) && node.stores.count > 1 ? 2 : 1
-        for store in [store] + node.stores.filter({ $0 !== store }).prefix(count - 1) {
+        let stores = driven(on: node)
+        let count = random.chance(0.2) && stores.count > 1 ? 2 : 1
+        for store in [store] + stores.filter({ $0 !== store }).prefix(count - 1) {
             let (row, payload) = store.entry(place(in: node), &random)
             builder.append(target: row, payload: payload)
         }
@@ -60,12 +61,15 @@ extension SimulatedCluster {
         SimulatedState.Place(process: node.process, index: node.dispatchCount)
     }
 
+    /// Notes what was dispatched.
     @discardableResult
-    private func note(_ handle: DispatchHandle, _ node: SimulatedNode) -> DispatchRecord {
+    func note(_ handle: DispatchHandle, _ node: SimulatedNode) -> DispatchRecord {
         let record = DispatchRecord(
             process: node.process, index: node.dispatchCount, handle: handle)
-        if handle.outcome != nil {
+        if let outcome = handle.outcome {
+            // It was never sent.
             marks.hit(.outboxFull)
+            record.outcome = outcome
             return record
         }
         node.dispatchCount += 1

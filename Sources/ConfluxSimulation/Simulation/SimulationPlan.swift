@@ -99,6 +99,8 @@ public struct SimulationPlan: Sendable, Hashable {
     public var nameClash = 0.0
     /// How often stores are closed and opened again.
     public var reopenEvery: Duration?
+    /// How likely a store is dropped for everybody instead.
+    var dropping = 0.2
     /// How likely a node first starts after the others have run for a while.
     var lateStart = 0.0
     /// How long after one another such nodes first start.
@@ -172,7 +174,7 @@ public struct SimulationPlan: Sendable, Hashable {
     /// The mean time between two occurrences of a fault; nil if it does not happen.
     func interval(of fault: ClusterFault) -> Duration? { self[keyPath: Self.path(of: fault)] }
 
-    private static func path(
+    static func path(
         of fault: ClusterFault
     ) -> WritableKeyPath<SimulationPlan, Duration?> {
         switch fault {

@@ -9,7 +9,7 @@ extension SimulatedCluster {
     func transact(_ node: SimulatedNode) throws(Violation) {
         var stores: [any SimulatedStore] = []
         for _ in 0..<random.int(in: 1...3) {
-            let store = random.pick(node.stores)
+            let store = random.pick(driven(on: node))
             if !stores.contains(where: { $0 === store }) { stores.append(store) }
         }
         let isReading = random.chance(0.3)
@@ -30,43 +30,55 @@ extension SimulatedCluster {
                     targets.append(store.name)
                     index += 1
                 }
-                var condition = DispatchCondition(store: store.name, version: store.version)
-                condition.life = node.applier.place(of: store.name)?.life ?? .zero
-                if !node.spoilt.contains(store.name) {
-                    condition.seen = (Digest(of: encoded), store.schemaVersion)
-                }
-                seen.append(condition)
+                seen.append(condition(of: store, seen: encoded, node))
             }
         }
         switch attempt {
         case .torn: marks.hit(.transactionTorn)
         case .failed: marks.hit(.transactionFailed)
         case .done(_, let handles):
-            guard truth.branches.contains(where: { $0.hasCut(seen) }) else {
-                throw Violation(
-                    promise: "P11",
-                    message: "\(node.text) read "
-                        + seen.map { "\($0.store) at \($0.version.sequence)" }
-                        .joined(separator: ", ") + ", and they were never so at one number")
-            }
+            try checkCut(seen, node)
             guard !handles.isEmpty else { return marks.hit(.transactionRead) }
             note(handles, TransactionRecord(seen), for: targets, node)
         }
     }
 
-    private func note(
+    /// What a transaction has read of a store.
+    func condition(
+        of store: any SimulatedStore, seen encoded: [UInt8], _ node: SimulatedNode
+    ) -> DispatchCondition {
+        var condition = DispatchCondition(store: store.name, version: store.version)
+        condition.life = node.applier.place(of: store.name)?.life ?? .zero
+        if !node.spoilt.contains(store.name) {
+            condition.seen = (Digest(of: encoded), store.schemaVersion)
+        }
+        return condition
+    }
+
+    /// Checks that the stores of a transaction were as it has read them, at one number.
+    func checkCut(_ seen: [DispatchCondition], _ node: SimulatedNode) throws(Violation) {
+        guard !truth.branches.contains(where: { $0.hasCut(seen) }) else { return }
+        throw Violation(
+            promise: "P11",
+            message: "\(node.text) read "
+                + seen.map { "\($0.store) at \($0.version.sequence)" }
+                .joined(separator: ", ") + ", and they were never so at one number")
+    }
+
+    /// Notes the actions of a transaction.
+    ///
+    /// - Returns: A record of each.
+    @discardableResult
+    func note(
         _ handles: [DispatchHandle], _ transaction: TransactionRecord, for targets: [StoreName],
         _ node: SimulatedNode
-    ) {
-        guard handles[0].outcome == nil else { return marks.hit(.outboxFull) }
-        for (handle, target) in zip(handles, targets) {
-            let record = DispatchRecord(
-                process: node.process, index: node.dispatchCount, handle: handle)
+    ) -> [DispatchRecord] {
+        zip(handles, targets).map { handle, target in
+            let record = note(handle, node)
             record.condition = transaction.seen.first { $0.store == target }
             record.transaction = transaction
             transaction.records.append(record)
-            node.dispatchCount += 1
-            node.unplaced.append(record)
+            return record
         }
     }
 }

@@ -27,6 +27,8 @@ public struct SimulatedState: Sendable {
     let makeReference: @Sendable (StoreName) -> any ReferenceStore
     let schemaVersion: UInt32
     let oldestVersion: UInt32
+    /// Whether the simulator draws actions for it. Otherwise only programs dispatch to it.
+    let isDriven: Bool
     /// The same state in the newer programs, in the order in which they are released.
     var newer: [SimulatedState] = []
     /// Changes an encoding the way a nondeterministic reducer might; nil for a state that is never corrupted.
@@ -88,17 +90,37 @@ public struct SimulatedState: Sendable {
         _ model: M.Type, instances: Int = 2, invariant: (@Sendable (M) -> String?)? = nil,
         action: @escaping @Sendable (inout SimulationRandom, M) -> M.Action
     ) -> SimulatedState {
-        var judge: (@Sendable (ModelState<M>) -> String?)?
-        if let invariant { judge = { invariant($0.snapshot) } }
-        return make(ModelState<M>.self, instances: instances, invariant: judge) {
+        make(ModelState<M>.self, instances: instances, invariant: judge(by: invariant)) {
             _, store, random in action(&random, store?.value ?? M())
         }
     }
 
+    /// A state that is a value, to which only a ``SimulatedProgram`` dispatches.
+    ///
+    /// - Parameters:
+    ///   - model: The model.
+    ///   - instances: How many stores of it there are.
+    ///   - invariant: Says what is wrong with a model, and nil if nothing is.
+    /// - Returns: The state for a ``Simulation``.
+    public static func model<M: Model>(
+        _ model: M.Type, instances: Int = 1, invariant: (@Sendable (M) -> String?)? = nil
+    ) -> SimulatedState {
+        make(
+            ModelState<M>.self, instances: instances, invariant: judge(by: invariant), action: nil)
+    }
+
+    private static func judge<M: Model>(
+        by invariant: (@Sendable (M) -> String?)?
+    ) -> (@Sendable (ModelState<M>) -> String?)? {
+        guard let invariant else { return nil }
+        return { invariant($0.snapshot) }
+    }
+
     private static func make<S: ReplicatedState>(
         _ state: S.Type, instances: Int, invariant: (@Sendable (S) -> String?)?,
-        action: @escaping TypedSimulatedStore<S>.Draw
+        action draw: TypedSimulatedStore<S>.Draw?
     ) -> SimulatedState {
+        let action = draw ?? { _, _, _ in preconditionFailure("\(S.self) has no actions to draw") }
         guard let name = Name(S.name) else {
             preconditionFailure("\(S.self).name must match [a-z0-9._-]{1,64}, and is \(S.name)")
         }
@@ -117,6 +139,7 @@ public struct SimulatedState: Sendable {
                 ).submit(action(place, nil, &random), mayWait: false)
             },
             makeReference: { TypedReferenceStore<S>($0, invariant: invariant) },
-            schemaVersion: UInt32(S.schemaVersion), oldestVersion: UInt32(S.oldestSchemaVersion))
+            schemaVersion: UInt32(S.schemaVersion), oldestVersion: UInt32(S.oldestSchemaVersion),
+            isDriven: draw != nil)
     }
 }
