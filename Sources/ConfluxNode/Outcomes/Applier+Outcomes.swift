@@ -46,7 +46,7 @@ extension Applier {
                 DispatchError(
                     code: .leaseLost,
                     message:
-                        "The action was not taken: \(message).",
+                        "The action was not taken: \(message). See with conflux leases who holds it.",
                     reason: RejectionReason(code: .leaseLost, message: message)))
         case .rejected(let code, let message):
             .failed(
