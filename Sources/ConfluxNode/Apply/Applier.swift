@@ -354,7 +354,9 @@ package final class Applier {
             ReplicaPlace(
                 life: $0.life, position: $0.lastChange,
                 isAttached: $0.isAttached || $0.progress.stop != nil,
-                hasCaughtUp: $0.hasCaughtUp || $0.progress.stop != nil,
+                hasCaughtUp: $0.hasCaughtUp
+                    || $0.progress.stop.map { [replica = $0] in $0.at == nil || replica.hasEntered }
+                        ?? false,
                 hasBegun: $0.progress.phase != .empty && !$0.progress.awaitsState,
                 stopped: $0.progress.stop?.message,
                 lacksState: $0.progress.stop.map { $0.at == nil } ?? false)

@@ -111,7 +111,9 @@ final class Replica {
     var migrate: @Sendable (Snapshot, UInt32) throws -> Digest { lane.migrate }
     var isAttached: Bool { progress.phase == .attached }
     /// Whether it gets the feed's commits, and its lane has everything before.
-    var hasCaughtUp: Bool { isAttached && !progress.awaitsState && held.isEmpty }
+    var hasCaughtUp: Bool { isAttached && hasEntered }
+    /// Whether its lane got its state, and all work that was there before.
+    var hasEntered: Bool { !progress.awaitsState && held.isEmpty }
     /// Whether it is frozen, so that no entry reaches it (rule 37).
     var isFrozen: Bool { progress.isAway }
 

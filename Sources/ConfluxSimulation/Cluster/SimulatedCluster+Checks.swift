@@ -168,9 +168,8 @@ extension SimulatedCluster {
             if let message = place.stopped { try checkStopped(store, message, node) }
             guard !place.lacksState else { continue }
             guard isFinal || node.compared[store.name] != place.position else { continue }
-            // While it still has work to do, its state is not that of its position. A store that stopped may have some that
-            // waits for another store.
-            if store.isLate || place.stopped != nil, !node.late.isIdle { continue }
+            // While it still has work to do, its state is not that of its position.
+            if store.isLate, !node.late.isIdle { continue }
             node.compared[store.name] = place.position
             if node.spoilt.contains(store.name) {
                 // The other replicas may have taken over its state meanwhile.
