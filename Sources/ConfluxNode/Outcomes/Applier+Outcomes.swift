@@ -93,7 +93,8 @@ extension Applier {
     /// Gives an outcome that all stores here that it concerns have reached.
     private func tell(_ pending: PendingOutcome, _ stores: [StoreProgress]) {
         guard case .committed(let receipt) = pending.outcome else { return end(pending, stores) }
-        guard !stores.isEmpty else {
+        // All at once: a program that only dispatches has a bridge without stores.
+        guard stores.contains(where: { !$0.isAway(from: receipt.sequence) }) else {
             pending.block.settle(
                 from: pending.index, count: pending.count, with: elsewhere(receipt, pending.target))
             return end(pending, stores)

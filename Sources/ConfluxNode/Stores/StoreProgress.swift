@@ -134,6 +134,11 @@ final class StoreProgress {
     /// Whether no entry is for it now.
     var isAway: Bool { awaySince != nil }
 
+    /// Whether no entry from a number on is for it, as far as it knows: it is a bridge without stores, or it is frozen.
+    func isAway(from first: SequenceNumber) -> Bool {
+        phase != .ended && awaySince.map { $0 <= first } ?? false
+    }
+
     /// Whether one of these entries was not for it.
     private func wasAway(_ first: SequenceNumber, _ last: SequenceNumber) -> Bool {
         if let awaySince, last >= awaySince { return true }
