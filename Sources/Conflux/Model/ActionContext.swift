@@ -44,6 +44,7 @@ public struct ActionContext: Sendable {
     /// The context of an action that fires with the action of this context.
     ///
     /// - Parameter count: The count of firings with this action, from 1 on.
+    /// - Returns: The context.
     func ofFiring(_ count: Int) -> ActionContext {
         var mixer = SplitMix64(seed: UInt64(count))
         return ActionContext(

@@ -91,6 +91,7 @@ struct TickMachine {
     ///   - due: When the first item is due.
     ///   - latest: The timestamp of the last entry. It may be old.
     ///   - moment: The present time.
+    /// - Returns: What to do now; nil for nothing.
     mutating func hosted(
         isOver: Bool, due: Timestamp?, latest: Timestamp?, at moment: Moment
     ) -> Effect? {

@@ -157,6 +157,7 @@ protocol ScheduleHolder: AnyObject {
     /// Makes what keeps the time of a store.
     ///
     /// - Parameter lane: The store's core.
+    /// - Returns: What keeps it; nil if the state schedules nothing.
     func makeTimekeeper(of lane: Lane) -> Timekeeper?
     /// Tells it that a log orders the store's actions, or that nothing changes the store any more. Called in the lane.
     func tell(_ timekeeper: Timekeeper, isOver: Bool)

@@ -19,6 +19,7 @@ struct Pace: Sendable, Equatable {
     ///   - limit: How many actions a second it may dispatch; nil for any number.
     ///   - span: How much of what it has taken may be left.
     ///   - now: The present time.
+    /// - Returns: Whether it may.
     func allows(
         _ name: Name?, _ limit: UInt32?, within span: Duration = span, at now: Duration
     ) -> Bool {
