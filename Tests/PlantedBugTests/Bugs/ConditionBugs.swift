@@ -56,10 +56,10 @@ extension PlantedBug {
             name: "a condition is compared before deduplication", rule: 24,
             file: "ConfluxProtocol/Sequencer/Entries/SequencerMachine+Submit.swift",
             original: """
-                let isPaced = batch.isVoid || pace.allows(principal, at: now)
+                let isPaced = batch.isVoid || pace.allows(principal.name, limit, at: now)
                 """,
             planted: """
-                let isPaced = batch.isVoid || pace.allows(principal, at: now)
+                let isPaced = batch.isVoid || pace.allows(principal.name, limit, at: now)
                 if PLANTED, batch.hasConditions {
                     var judge = ConditionJudge(behind: pipeline.lastAdmitted)
                     var fault: Fault?
