@@ -228,7 +228,7 @@ struct WrittenLog {
         batch.forEachEntry { index, _ in
             let row = batch.targets[index]
             for name in lives.keys where row.target.concerns(name) {
-                if case .state = row.target, frozen.contains(name) { continue }
+                if case .store = row.target {} else if frozen.contains(name) { continue }
                 stamps[name] = sequence.advanced(by: UInt64(batch.count) - 1)
             }
             guard case .store(let name) = row.target, row.life != .zero else { return }
@@ -247,6 +247,8 @@ struct WrittenLog {
         case .joined(_, _, let former, _):
             require(counters[former] != nil, "\(former) is back, and was forgotten")
         case .visited: require(false, "an entry of former programs")
+        case .handles(let state, let events):
+            require(!events.isEmpty, "\(state) handles no events")
         case .left(let incarnation):
             require(counters[incarnation] != nil, "\(incarnation) left, and was forgotten")
         case .forgotten(let incarnation):
