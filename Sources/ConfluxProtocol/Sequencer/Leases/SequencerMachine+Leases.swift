@@ -90,8 +90,6 @@ extension SequencerMachine {
         let locks = batch.targets[..<batch.entryRows].compactMap {
             lock(on: $0.target, for: batch, of: session)
         }
-        // It would never have waited for all of them.
-        guard locks.count <= Session.lockWaitsMax else { return nil }
         // The waits for all of them begin now.
         let waits = locks.map {
             sessions.wait(session, for: $0.name, patience: settings.lockPatience, at: now)

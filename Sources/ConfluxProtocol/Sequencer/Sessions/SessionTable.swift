@@ -55,7 +55,7 @@ struct Session: Sendable, Equatable {
     var greeting: UInt64 = 0
     /// The locked stores for which batches of it have waited: the last ones.
     fileprivate var lockWaits: [LockWait] = []
-    static let lockWaitsMax = 256
+    fileprivate static let lockWaitsMax = 256
     /// The number up to which its replicas have applied.
     var applied = SequenceNumber.zero
 
