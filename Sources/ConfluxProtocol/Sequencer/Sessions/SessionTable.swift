@@ -53,7 +53,7 @@ struct Session: Sendable, Equatable {
     fileprivate(set) var isCutOff = false
     /// The number of the last hello that took it up in this term; 0 if none did.
     var greeting: UInt64 = 0
-    /// The locked stores for which batches of it have waited: the last ones.
+    /// The locked stores for which batches of it have waited: the last ones, and all of one batch.
     fileprivate var lockWaits: [LockWait] = []
     fileprivate static let lockWaitsMax = 256
     /// The number up to which its replicas have applied.
