@@ -9,7 +9,7 @@ enum GatewayOptions {
         summary: """
             Where subscribers connect: tcp://HOST:PORT or ipc://PATH. Port 0 is a free port. With a pattern, as in \
             'document/*=tcp://127.0.0.1:0', only the stores that it covers are published there, and a key may \
-            subscribe there if it may observe those. Give it as often as you like.
+            subscribe there if it may observe those.
             """)
     static let ask = Option<Endpoint?>(
         "--ask", parse: .endpoint,

@@ -200,7 +200,7 @@ extension LibraryFailure: CommandError {
                 .cannotCreate, code: "addressInUse",
                 "Another program uses the address: \(message). End that program, or choose another address."
             )
-        case EINVAL, EPROTONOSUPPORT, ENODEV, EADDRNOTAVAIL:
+        case EINVAL, EPROTONOSUPPORT, ENODEV, EADDRNOTAVAIL, ENOENT:
             CommandFailure(
                 .usage, code: "invalidAddress",
                 "The address can't be used: \(message). Give tcp://HOST:PORT with an address of this machine, or ipc://PATH."
