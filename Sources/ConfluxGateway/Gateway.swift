@@ -17,7 +17,8 @@ import ConfluxZeroMQ
 /// ```
 ///
 /// It takes the options of `conflux gateway`. With `--publish`, subscribers get the state of a store and then each change,
-/// at one address or, for keys that may observe different stores, at several; with `--ask`, requests read stores and dispatch actions. Its exit codes are those of `conflux help`.
+/// at one address or, for keys that may observe different stores, at several. With `--ask`, requests read stores and
+/// dispatch actions. Its exit codes are those of `conflux help`.
 public enum Gateway {
     /// Runs a gateway with this process's command line, and ends the process.
     ///

@@ -75,7 +75,7 @@ final class GatewayThread: @unchecked Sendable {
     private func authenticate(_ keys: GatewayKeys) {
         authenticator?.work(
             keys,
-            mayRead: { publishers.indices.contains($1) && publishers[$1].mayRead($0) },
+            mayRead: { publishers[$1].mayRead($0) },
             report: { report(.denied($0, at: publishers[$1].address)) })
     }
 
