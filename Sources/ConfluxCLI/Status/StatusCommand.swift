@@ -35,11 +35,10 @@ enum StatusCommand {
     static func run(_ environment: CommandEnvironment) async throws(CommandFailure) -> ExitCode {
         let isWatching = environment.arguments[watch]
         try await Connection.use(environment) { connection async throws(CommandFailure) in
+            var place = isWatching ? Redrawing(environment.output) : nil
             while true {
                 let status = try await connection.status()
-                show(
-                    status, of: try await connection.sequencers(), environment,
-                    replacing: isWatching)
+                show(status, of: try await connection.sequencers(), environment, &place)
                 guard isWatching, !Task.isCancelled else { return }
                 await Pause.wait(for: watchInterval)
             }
@@ -47,10 +46,10 @@ enum StatusCommand {
         return .success
     }
 
-    /// Prints a status. With `replacing`, a terminal shows it in place of the previous one.
+    /// Prints a status, in the place of the former one if there is one.
     private static func show(
         _ status: SequencerStatus, of sequencers: [SequencerPlace],
-        _ environment: CommandEnvironment, replacing: Bool
+        _ environment: CommandEnvironment, _ place: inout Redrawing?
     ) {
         let address = environment.arguments[WorkerOptions.connect]
         guard !environment.isJSON else {
@@ -58,11 +57,10 @@ enum StatusCommand {
             return
         }
         let look = environment.output.appearance
-        var lines = StatusText.lines(status, of: sequencers, at: address, look)
-        if replacing, look.canRedraw {
-            // Goes to the top, and clears the rest of each line and everything below.
-            lines = lines.enumerated().map { ($0 == 0 ? "\u{1B}[H" : "") + "\($1)\u{1B}[K" }
-            lines[lines.count - 1] += "\u{1B}[J"
+        let lines = StatusText.lines(status, of: sequencers, at: address, look)
+        guard place == nil else {
+            place?.show(lines)
+            return
         }
         for line in lines { environment.output.add(line) }
         environment.output.flush()
@@ -71,7 +69,6 @@ enum StatusCommand {
     static func json(
         _ status: SequencerStatus, of sequencers: [SequencerPlace] = [], at address: String
     ) -> JSONValue {
-        let names = status.names
         let places = sequencers.map { place in
             JSONObject(["address": place.address, "last": place.last, "serving": place.isServing])
         }
@@ -79,10 +76,18 @@ enum StatusCommand {
             "address": address, "checkpoint": status.checkpoint, "epoch": status.epoch,
             "floor": status.floor, "last": status.last, "log": status.log,
             "sequencers": places.isEmpty ? nil : places,
-            "sessions": status.sessions.map { json($0, last: status.last) },
-            "stores": status.stores.map { json($0, names: names) },
+            "sessions": sessions(status), "stores": stores(status),
         ]
         return JSONObject(fields).json
+    }
+
+    static func sessions(_ status: SequencerStatus) -> [JSONObject] {
+        status.sessions.map { json($0, last: status.last) }
+    }
+
+    static func stores(_ status: SequencerStatus) -> [JSONObject] {
+        let names = status.names
+        return status.stores.map { json($0, names: names) }
     }
 
     private static func json(_ session: SessionStatus, last: SequenceNumber) -> JSONObject {

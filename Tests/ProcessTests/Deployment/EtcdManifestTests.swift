@@ -11,7 +11,7 @@
             Deployment.has("kubectl", "openssl", "python3", "ip") && EtcdCluster.isInstalled
             && Deployment.isFile("/usr/lib/python3/dist-packages/yaml/__init__.py")
 
-        /// The environment variables of a StatefulSet's container.
+        /// The environment variables of a StatefulSet's container, and its arguments of the form `--name=value`.
         private func variables(of name: String) async throws -> [String: String] {
             let script = """
                 import json, sys, yaml
@@ -19,7 +19,8 @@
                     if item["kind"] == "StatefulSet" and item["metadata"]["name"] == sys.argv[1]:
                         container = item["spec"]["template"]["spec"]["containers"][0]
                         pairs = {each["name"]: each.get("value", "") for each in container["env"]}
-                        print(json.dumps(pairs))
+                        words = [word for word in container.get("args", []) if "=" in word]
+                        print(json.dumps(pairs | dict(word.split("=", 1) for word in words)))
                 """
             let outcome = try await Deployment.run(
                 "sh", "-c", "kubectl kustomize \"$1\" | python3 -c \"$2\" \"$3\"", "sh",
@@ -84,24 +85,23 @@
             }
 
             let sequencer = try await variables(of: "conflux-sequencer")
-            let log = try #require(sequencer["CONFLUX_LOG"])
+            let log = try #require(sequencer["--log"])
             #expect(names.allSatisfy { log.contains("\($0).conflux-etcd:2379") }, "\(log)")
-            #expect(sequencer["CONFLUX_LOG_LIMIT"] == "2GiB")
-            let own = sequencer.filter { $0.key.hasPrefix("CONFLUX_LOG") }.mapValues {
-                $0.replacing("/etc/conflux/etcd/", with: "\(site.folder)/")
+            #expect(sequencer["--log-limit"] == "2GiB")
+            let own = sequencer.filter { $0.key.hasPrefix("--log") }.map {
+                "\($0)=\($1.replacing("/etc/conflux/etcd/", with: "\(site.folder)/"))"
             }
+            let words = ["sequencer", "--json", "--bind", "tcp://127.0.0.1:0"]
             let serving = try site.start(
-                ["sequencer", "--json", "--bind", "tcp://127.0.0.1:0"],
-                behind: try pod(hosts[0], "\"$0\" \"$@\""), variables: own)
+                words + own, behind: try pod(hosts[0], "\"$0\" \"$@\""))
             _ = try await serving.output.first { try object($0)[key: "event"] == "ready" }
 
             // A client without a certificate is refused.
+            let anonymous = own.filter {
+                !$0.hasPrefix("--log-cert=") && !$0.hasPrefix("--log-key=")
+            }
             let denied = try site.start(
-                ["sequencer", "--json", "--bind", "tcp://127.0.0.1:0"],
-                behind: try pod(hosts[1], "\"$0\" \"$@\""),
-                variables: own.filter {
-                    $0.key != "CONFLUX_LOG_CERT" && $0.key != "CONFLUX_LOG_KEY"
-                })
+                words + anonymous, behind: try pod(hosts[1], "\"$0\" \"$@\""))
             let outcome = try await Tool.outcome(of: denied)
             #expect(outcome.message.contains("Check that the certificates"), "\(outcome)")
         }

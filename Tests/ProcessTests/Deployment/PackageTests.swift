@@ -65,6 +65,9 @@ struct PackageTests {
             let page = try await Deployment.run(
                 "gzip", "-dc", "\(root)/usr/share/man/man1/conflux.1.gz")
             #expect(page.output.first?.hasPrefix(".TH \"CONFLUX\" 1") == true)
+            for name in ["conflux-dispatch", "conflux-log-skip"] {
+                #expect(Deployment.isFile("\(root)/usr/share/man/man1/\(name).1.gz"), "\(name)")
+            }
             #expect(Deployment.isFile("\(root)/etc/conflux/sequencer.env"))
             try await verifyUnits(root)
 

@@ -36,7 +36,7 @@ struct UnitTests {
             for line in try Deployment.text(file).split(separator: "\n") {
                 let variables = line.matches(of: /CONFLUX_[A-Z_]*[A-Z]/).map { String($0.0) }
                 let isCommand = line.contains(
-                    /ExecStart=.+|^ +(command|args): \[(sequencer|worker)/)
+                    /ExecStart=.+|^#?OPTIONS=|^ +(command|args): \[(sequencer|worker)|^ +- --/)
                 let options =
                     isCommand ? line.matches(of: /--[a-z][a-z-]+/).map { String($0.0) } : []
                 for name in variables + options {

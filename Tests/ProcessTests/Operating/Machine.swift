@@ -75,10 +75,12 @@ struct Machine: Sendable {
             guard let match = setting.wholeMatch(of: /ExecStart=\/usr\/bin\/conflux (.+)/) else {
                 continue
             }
-            arguments = match.1.split(separator: " ").map { word in
+            let options = (variables["OPTIONS"] ?? "").split(separator: " ").map(String.init)
+            arguments = match.1.split(separator: " ").flatMap { word in
                 let word = String(word)
-                if let file = credentials[word] { return file }
-                return local(word.replacing("%S", with: "/var/lib"))
+                if word == "$OPTIONS" { return options }
+                if let file = credentials[word] { return [file] }
+                return [local(word.replacing("%S", with: "/var/lib"))]
             }
         }
         try #require(!arguments.isEmpty, "\(unit) starts nothing")

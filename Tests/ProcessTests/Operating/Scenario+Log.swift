@@ -129,7 +129,7 @@
 
         func keepLess(_ cluster: Operated) async throws {
             try await cluster.run(
-                "echo 'CONFLUX_KEEP_BYTES=64MiB' | sudo tee -a /etc/conflux/sequencer.env")
+                "sudo sed -i 's/^OPTIONS=.*/& --keep-bytes 64MiB/' /etc/conflux/sequencer.env")
             try await cluster.run("sudo systemctl restart conflux-sequencer")
             let status = try await cluster.run(
                 "conflux status", until: areLive(["alpha", "beta"]))
