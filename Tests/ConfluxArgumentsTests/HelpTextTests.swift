@@ -47,8 +47,7 @@ struct HelpTextTests {
 
                 Options:
                   -b, --bind ENDPOINT        Where nodes connect. [default:
-                                             tcp://127.0.0.1:7400; environment:
-                                             CONFLUX_BIND]
+                                             tcp://127.0.0.1:7400; environment: CONFLUX_BIND]
                       --data DIR             The folder that holds the log.
                   -m, --memory               Keep the log in memory, and lose it when the
                                              process ends.

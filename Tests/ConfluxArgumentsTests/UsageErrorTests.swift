@@ -56,6 +56,9 @@ struct UsageErrorTests {
         #expect(
             try mistake("--connect", "a", "worker").message
                 == "'--connect' belongs after the command: conflux worker --connect")
+        #expect(
+            try mistake("--json", "log").message
+                == "'--json' belongs after the command: conflux log --json")
     }
 
     @Test func `a subcommand after options is reported with the place where it belongs`() throws {

@@ -42,7 +42,7 @@ struct Collector {
         let cut = word.firstIndex(of: "=")
         let name = String(cut.map { word[..<$0] } ?? word[...])
         guard let option = command.options.first(where: { $0.name == name }) else {
-            throw unknown(name)
+            throw unknown(name, meaning: name)
         }
         let attached = cut.map { String(word[word.index(after: $0)...]) }
         if let text = attached ?? (option.kind == .flag ? "true" : nil) {
@@ -57,15 +57,17 @@ struct Collector {
         _ word: String, _ rest: inout ArraySlice<String>
     ) throws(Mistake) {
         // Somebody who forgets a dash means no letters.
-        let name = "-" + word.prefix { $0 != "=" }
-        guard !command.options.contains(where: { $0.name == name }) else { throw unknown(word) }
+        let long = "-" + word.prefix { $0 != "=" }
+        guard !command.options.contains(where: { $0.name == long }) else {
+            throw unknown(word, meaning: long)
+        }
         var letters = word.dropFirst()
         while let letter = letters.popFirst() {
             guard
                 let option = command.options.first(where: {
                     conventions.letters[$0.name] == letter
                 })
-            else { throw unknown(letters.isEmpty && word.count == 2 ? word : name) }
+            else { throw unknown(word, meaning: long) }
             if option.kind == .flag {
                 try take(option, "true")
             } else if letters.isEmpty {
@@ -104,7 +106,7 @@ struct Collector {
     }
 
     /// The mistake of an option that the command does not have.
-    private func unknown(_ word: String) -> Mistake {
+    private func unknown(_ word: String, meaning name: String) -> Mistake {
         let names = command.options.map(\.name) + Command.builtIn
         // Each letter is one edit away from every other, so only its case may be wrong.
         let meant =
@@ -112,7 +114,7 @@ struct Collector {
             ? conventions.letters.first { letter in
                 names.contains(letter.key) && "-\(letter.value)".lowercased() == word.lowercased()
             }.map { "-\($0.value)" }
-            : nearest(to: word, in: names)
+            : nearest(to: name, in: names)
         return Mistake(
             code: .unknownOption, message: "there is no option '\(word)'", suggestion: meant)
     }
@@ -160,8 +162,11 @@ struct Collector {
                         """)
             }
             if given.isEmpty, group.isRequired {
-                let forms = group.members.map(\.form).joined(separator: " or ")
-                throw Mistake(code: .missingParameter, message: "\(forms) is missing")
+                let forms = group.members.map(\.form)
+                let last = forms[forms.count - 1]
+                throw Mistake(
+                    code: .missingParameter,
+                    message: "\(forms.dropLast().joined(separator: ", ")) or \(last) is missing")
             }
         }
         for parameter in command.parameters

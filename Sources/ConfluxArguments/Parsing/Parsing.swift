@@ -40,7 +40,7 @@ extension Program {
         if options.contains("--version") || options.contains("-V") {
             return .show("\(root.name) \(version)")
         }
-        guard place.command.runsAlone else { throw place.needsCommand(before: rest.first) }
+        guard place.command.runsAlone else { throw place.needsCommand(before: rest) }
 
         var collector = Collector(command: place.command, conventions: conventions)
         try collector.read(rest)
@@ -120,11 +120,12 @@ struct Place {
     }
 
     /// The mistake of a line that ends, or continues with an option, where a command must stand.
-    func needsCommand(before word: String?) -> Mistake {
-        if let word, word.hasPrefix("-"), word != "--" {
+    func needsCommand(before rest: ArraySlice<String>) -> Mistake {
+        if let word = rest.first, word.hasPrefix("-"), word != "--" {
             let name = String(word.prefix { $0 != "=" })
             let takers = command.subcommands.filter { $0.options.contains { $0.name == name } }
-            guard let taker = takers.first else {
+            // The command that was typed behind the option, or else any that takes it.
+            guard let taker = takers.first(where: { rest.contains($0.name) }) ?? takers.first else {
                 return Mistake(
                     code: .unknownOption, message: "there is no option '\(name)'",
                     suggestion: nearest(to: name, in: Command.builtIn))

@@ -105,12 +105,17 @@ struct ActionEncoder: Sendable {
             do throws(CodingFailure) {
                 return try builtin.payload(words)
             } catch {
-                // The shapes may know what was meant.
-                try check(ActionText.json(commandLine: words))
+                // The shapes know which word was meant.
+                if [.unknownAction, .unknownField, .missingField].contains(error.code) {
+                    try check(ActionText.json(commandLine: words))
+                }
                 throw error
             }
         } catch {
             var message = "The action is not valid: \(error)"
+            if text.first == UInt8(ascii: "{"), text.count > 2, !text.contains(UInt8(ascii: "\"")) {
+                message += ". A shell takes quotation marks away: put the action into single quotes."
+            }
             if let catalog {
                 message += "\nThe actions are:\n  " + catalog.lines.joined(separator: "\n  ")
             }

@@ -191,7 +191,7 @@ package struct ActionCatalog: Hashable, Sendable {
         }
         for (key, field) in fields.sorted(by: { $0.key < $1.key })
         where !field.isOptional && content[key] == nil {
-            throw CodingFailure(.missingField, "at /\(name): expected \"\(key)\"")
+            throw CodingFailure(.missingField, "at /\(name): the field \"\(key)\" is missing")
         }
     }
 }
