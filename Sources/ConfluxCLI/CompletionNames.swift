@@ -16,10 +16,7 @@ enum CompletionNames {
         return (try? await find(kind, offer.operands, variables)) ?? []
     }
 
-    /// - Parameters:
-    ///   - kind: The kind of names.
-    ///   - operands: The operands before the word.
-    ///   - variables: The environment.
+    // The operands are those before the word.
     private static func find(
         _ kind: String, _ operands: [String], _ variables: [String: String]
     ) async throws -> [String] {

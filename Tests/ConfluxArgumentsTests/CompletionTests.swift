@@ -133,7 +133,9 @@ struct CompletionTests {
         let asking = Program(
             Command(
                 "tool", summary: "S.",
-                parameters: [operand("TARGET", "targets"), operand("ACTION", "actions"), Sample.json]),
+                parameters: [
+                    operand("TARGET", "targets"), operand("ACTION", "actions"), Sample.json,
+                ]),
             version: "1")
         #expect(asking.completions(of: [""]).asked == "targets")
         let second = asking.completions(of: ["--json", "counter", "a"])

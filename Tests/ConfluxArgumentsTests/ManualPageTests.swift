@@ -86,7 +86,8 @@ struct ManualPageTests {
                 conflux-sequencer(1), conflux-worker(1), conflux-dispatch(1), conflux-log(1), \
                 conflux-log-skip(1), conflux-echo(1), conflux-help(1), conflux-completions(1)
                 """))
-        #expect(try show("help", "--man", "log", "skip").hasPrefix(".TH \"CONFLUX\\-LOG\\-SKIP\" 1 "))
+        #expect(
+            try show("help", "--man", "log", "skip").hasPrefix(".TH \"CONFLUX\\-LOG\\-SKIP\" 1 "))
         #expect(try mistake("help", "--man", "lgo").suggestion == "log")
     }
 }

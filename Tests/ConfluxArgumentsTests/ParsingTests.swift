@@ -44,14 +44,17 @@ struct ParsingTests {
         #expect(echo[Sample.words] == ["a", "--help", "-x", "--", "b"])
     }
 
-    @Test func `a letter stands for an option, with its value behind it or in the same word`() throws {
+    @Test func `a letter stands for an option, with its value behind it or in the same word`()
+        throws
+    {
         #expect(try invoke("log", "-n", "17")[Sample.from] == 17)
         #expect(try invoke("log", "-n17")[Sample.from] == 17)
         #expect(try invoke("log", "-n=17")[Sample.from] == 17)
         let log = try invoke("log", "-jn", "17")
         #expect(log[Sample.json] && log[Sample.from] == 17)
         #expect(log.source(of: Sample.from) == .commandLine)
-        #expect(try invoke("worker", "-s", "a", "--connect", "x", "-sb")[Sample.stores] == ["a", "b"])
+        #expect(
+            try invoke("worker", "-s", "a", "--connect", "x", "-sb")[Sample.stores] == ["a", "b"])
         #expect(try invoke("echo", "--", "-j")[Sample.words] == ["-j"])
     }
 

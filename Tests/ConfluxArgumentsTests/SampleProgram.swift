@@ -74,7 +74,9 @@ enum Sample {
 
     private static let conventions = {
         var all = Conventions()
-        all.letters = ["--bind": "b", "--from": "n", "--json": "j", "--memory": "m", "--store": "s"]
+        all.letters = [
+            "--bind": "b", "--from": "n", "--json": "j", "--memory": "m", "--store": "s",
+        ]
         all.variables = [
             "--bind": "CONFLUX_BIND", "--connect": "CONFLUX_CONNECT", "--json": "CONFLUX_JSON",
             "--beat-interval": "CONFLUX_BEAT",

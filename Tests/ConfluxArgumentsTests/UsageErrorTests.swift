@@ -41,7 +41,8 @@ struct UsageErrorTests {
                 """)
     }
 
-    @Test func `an unknown letter is answered with the one of the other case, and no other`() throws {
+    @Test func `an unknown letter is answered with the one of the other case, and no other`() throws
+    {
         #expect(try mistake("log", "-J").suggestion == "-j")
         let error = try mistake("log", "-x")
         #expect(error.message == "there is no option '-x'")

@@ -133,7 +133,9 @@ import Testing
             try await Run.tool(["version", "-j"]).lines == [#"{"version":"\#(version)"}"#])
     }
 
-    @Test func `actions lists the actions of a state, each with an example that is valid`() async throws {
+    @Test func `actions lists the actions of a state, each with an example that is valid`()
+        async throws
+    {
         let run = try await Run.tool(["actions", "counter"])
         #expect(
             run.lines == [

@@ -55,7 +55,8 @@ public struct Command: Sendable {
     public init(
         _ name: String, summary: String, discussion: String = "",
         parameters: [any ParameterKey] = [], groups: [ExclusiveGroup] = [],
-        files: [Conventions.Note] = [], examples: [Example] = [], subcommands: [Command] = [], runsAlone: Bool = false
+        files: [Conventions.Note] = [], examples: [Example] = [], subcommands: [Command] = [],
+        runsAlone: Bool = false
     ) {
         precondition(
             !name.isEmpty && !name.hasPrefix("-") && !name.contains(" "),

@@ -38,7 +38,8 @@ public struct Program: Sendable {
         self.version = version
         self.conventions = conventions
         for place in places {
-            let letters = place.command.options.compactMap { conventions.letters[$0.name] } + ["h", "V"]
+            let letters =
+                place.command.options.compactMap { conventions.letters[$0.name] } + ["h", "V"]
             precondition(
                 Set(letters).count == letters.count, "\(place.words) has two options of one letter")
         }

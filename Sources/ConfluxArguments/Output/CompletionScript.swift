@@ -37,7 +37,8 @@ extension Program {
         }
         let command = place.command
         let (operands, option) = read(rest, of: command)
-        let operand = command.operands.dropFirst(operands.count).first
+        let operand =
+            command.operands.dropFirst(operands.count).first
             ?? command.operands.last.flatMap { $0.presence.isRepeatable ? $0 : nil }
         var lines: [String] = []
         var asked: String?

@@ -6,7 +6,8 @@ extension Program {
         var lines = [
             #".TH "\#(roff(page(of: place).uppercased()))" 1 "" "\#(roff("\(root.name) \(version)"))""#,
             // Names of options and kinds are not broken.
-            ".nh", ".ad l", ".SH NAME", "\(roff(page(of: place))) \\- \(roff(phrase(command.summary)))",
+            ".nh", ".ad l", ".SH NAME",
+            "\(roff(page(of: place))) \\- \(roff(phrase(command.summary)))",
             ".SH SYNOPSIS",
             ".B " + roff(([place.words] + synopsis(of: command)).joined(separator: " ")),
             ".SH DESCRIPTION", paragraph(command.summary),

@@ -143,6 +143,7 @@ struct Place {
             message: examples.isEmpty
                 ? "a command is missing: \(command.subcommands.map(\.name).joined(separator: ", "))"
                 : "a command is missing. To begin with:\(examples.joined())\n"
-                    + "'\(words) help' lists all commands, and '\(words) COMMAND --help' describes one")
+                    + "'\(words) help' lists all commands, and '\(words) COMMAND --help' describes one"
+        )
     }
 }

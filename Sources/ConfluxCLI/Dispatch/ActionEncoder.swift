@@ -114,7 +114,8 @@ struct ActionEncoder: Sendable {
         } catch {
             var message = "The action is not valid: \(error)"
             if text.first == UInt8(ascii: "{"), text.count > 2, !text.contains(UInt8(ascii: "\"")) {
-                message += ". A shell takes quotation marks away: put the action into single quotes."
+                message +=
+                    ". A shell takes quotation marks away: put the action into single quotes."
             }
             if let catalog {
                 message += "\nThe actions are:\n  " + catalog.lines.joined(separator: "\n  ")

@@ -9,7 +9,8 @@ extension Conventions {
         var all = Conventions()
         all.letters = [
             "--bind": "b", "--connect": "c", "--count": "n", "--data": "d", "--file": "F",
-            "--follow": "f", "--json": "j", "--store": "s", "--tail": "n", "--watch": "w", "--yes": "y",
+            "--follow": "f", "--json": "j", "--store": "s", "--tail": "n", "--watch": "w",
+            "--yes": "y",
         ]
         all.variables = [
             "--connect": "CONFLUX_CONNECT", "--context": "CONFLUX_CONTEXT",
@@ -20,7 +21,9 @@ extension Conventions {
         all.exitCodes = ExitCode.allCases.map { .init("\($0.rawValue)", $0.summary) }
         all.environment = [
             .init("NO_COLOR", "If it is not empty, text has no colours."),
-            .init("TERM", "If it is missing or dumb, text has no colours, and no line is overwritten."),
+            .init(
+                "TERM", "If it is missing or dumb, text has no colours, and no line is overwritten."
+            ),
             .init(
                 "NOTIFY_SOCKET, WATCHDOG_USEC",
                 "How a sequencer or a worker tells systemd that it is ready and makes progress."),

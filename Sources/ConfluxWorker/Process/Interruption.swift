@@ -47,7 +47,7 @@ package final class Interruption: Sendable {
     /// timers would never fire, and whoever waits with a limit would wait for ever.
     private static func startTimers() {
         let hasFired = Latch()
-        DispatchQueue.global().asyncAfter(deadline: .now() + .microseconds(50)) { hasFired.open() }
+        DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(1)) { hasFired.open() }
         hasFired.wait(for: .seconds(1))
     }
 

@@ -12,7 +12,9 @@ extension ProcessTests {
         private static let file = URL(filePath: #filePath).deletingLastPathComponent()
             .appending(path: "FirstHour.txt")
 
-        @Test func `each mistake of the first hour is answered as the transcript says`() async throws {
+        @Test func `each mistake of the first hour is answered as the transcript says`()
+            async throws
+        {
             let golden = try String(contentsOf: Self.file, encoding: .utf8)
             let sections = golden.components(separatedBy: "\n\n").map {
                 $0.split(separator: "\n").map(String.init)

@@ -7,10 +7,7 @@ final class Terminal {
     private let master: FileHandle
     private var seen = ""
 
-    /// - Parameters:
-    ///   - arguments: The tool's arguments.
-    ///   - rows: The height of the terminal; nil if it does not say.
-    ///   - variables: What the environment has besides.
+    /// Starts the tool on a terminal of this height; nil if the terminal does not say.
     init(_ arguments: [String], rows: UInt16? = nil, variables: [String: String] = [:]) throws {
         let (descriptor, path) = try Self.open()
         master = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)

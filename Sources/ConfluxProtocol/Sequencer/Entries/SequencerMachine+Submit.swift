@@ -366,13 +366,11 @@ extension SequencerMachine {
         // A state stays known once the log has seen it. A store may have been dropped.
         let what =
             switch target {
-            case .store:
-                "there is no store \(target): it was never opened, or it was dropped. Start a worker that hosts it"
-            case .state:
-                "no node hosts \(target) and the log has never seen it. Start a worker that hosts it"
+            case .store: "there is no store \(target): it was never opened, or it was dropped"
+            case .state: "no node hosts \(target) and the log has never seen it"
             case .event(let event, _): "no state in the log handles the event \(event)"
             }
-        let text = "\(what). The log knows the states: \(directory.knownNames)"
+        let text = "\(what). Start a worker for it, or name one of: \(directory.knownNames)"
         return Fault(code: .unknownTarget, message: text)
     }
 
