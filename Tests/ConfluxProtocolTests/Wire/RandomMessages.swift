@@ -243,7 +243,14 @@ struct RandomMessages {
         switch below(13) {
         case 0: body = .status(status())
         case 11: body = .timers(list { $0.timerStatus() })
-        case 10: body = .start(storeName(), opened().outcome)
+        case 10:
+            return Answer(
+                number: random.next(), isLast: flag(), node: optional { $0.name() },
+                deliveryTag: random.next(), body: .start(storeName(), opened().outcome),
+                earlier: optional {
+                    EarlierStart(
+                        snapshot: $0.optional { $0.reference() }, skipped: $0.list { $0.sequence() })
+                })
         case 8:
             body = .sequencers(
                 list {
