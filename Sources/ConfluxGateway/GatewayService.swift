@@ -28,6 +28,7 @@ final class GatewayService: WorkerService {
         var publishing: (socket: LibrarySocket, address: String)?
         var asking: (socket: LibrarySocket, address: String)?
         var stores: [any AnyServedStore] = []
+        var past: PastDesk?
         var isFollowing = false
         /// Whether all stores are open.
         var isServing = false
@@ -51,6 +52,7 @@ final class GatewayService: WorkerService {
                 token: token, hasKeys: arguments[GatewayOptions.authorized] != nil,
                 payloadBytesMax: arguments[WorkerOptions.payloadMax], epochs: epochs,
                 streams: streams,
+                past: { [self] in state.withLock { $0.past } },
                 stores: { [self] in state.withLock { $0.isServing ? $0.stores : nil } },
                 ask: { [self] inquiry in
                     state.withLock { $0.isServing } && mailbox.post(.inquiry(inquiry)) == .accepted
@@ -180,6 +182,7 @@ final class GatewayService: WorkerService {
                     authenticator: state.authenticator, keys: keys,
                     stores: state.stores.map(\.name),
                     report: { Self.tell($0, environment) })
+                state.past = PastDesk(PastReader(of: node.core.address, node.settings))
                 state.thread = try NamedThread("conflux-gateway") { thread.run() }
                 state.isServing = true
             } catch {
@@ -210,6 +213,9 @@ final class GatewayService: WorkerService {
                 // At an entry, it continues once that is skipped.
                 case .storeStopped(let store, let sequence, let message):
                     (name, reason, isOver) = (store, message, sequence == nil)
+                case .historyLost, .joined:
+                    self.state.withLock { $0.past }?.forget()
+                    continue
                 default: continue
                 }
                 let served = self.state.withLock { $0.stores }.first { $0.name == name }

@@ -1,3 +1,4 @@
+import Conflux
 import ConfluxProtocol
 import ConfluxVocabulary
 
@@ -146,7 +147,13 @@ public struct PastError: Error, Sendable, Hashable, CustomStringConvertible {
             """)
     }
 
+    /// The error of a state that is no JSON of which a difference can be made.
+    package static func unreadable(
+        _ sequence: SequenceNumber, _ failure: CodingFailure
+    ) -> PastError {
+        PastError(
+            .stopped, "The state at \(sequence) can't be compared: \(failure.message). See both states.")
+    }
+
     static let cancelled = PastError(.cancelled, "The task was cancelled. Ask again.")
-    static let unreachable = PastError(
-        .unreachable, "The connection to the sequencer ended. Ask again once it serves.")
 }

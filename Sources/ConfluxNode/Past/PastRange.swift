@@ -12,6 +12,8 @@ struct PastRange: Sendable {
             case newest(ReadStart)
             /// The snapshot before that.
             case earlier(SnapshotReference)
+            /// A state that was made before.
+            case made(PastState)
         }
 
         fileprivate let base: Base
@@ -19,6 +21,9 @@ struct PastRange: Sendable {
         let known: SequenceNumber
         /// The first number to read.
         let first: SequenceNumber
+
+        /// The term of the last entry in it, if that is known.
+        var epoch: Epoch? { if case .made(let state) = base { state.epoch } else { nil } }
     }
 
     let log: LogID
@@ -34,6 +39,22 @@ struct PastRange: Sendable {
 
     /// The lowest number at which the state can be shown.
     var floor: SequenceNumber { starts[0].known }
+
+    /// The nearest of some states that were made before, if what they were made of is as it was.
+    func start(
+        in made: [PastState], upTo first: SequenceNumber, without: SequenceNumber?
+    ) -> Start? {
+        let usable = made.filter { state in
+            state.log == log && state.life == life && state.skipped == skipped
+                && state.at <= first && state.at >= floor && state.at <= newest
+                // Before the action that is left out, there is no difference.
+                && (state.without == without
+                    || (state.without == nil && without.map { state.at < $0 } == true))
+        }
+        return usable.max { $0.at < $1.at }.map {
+            Start(base: .made($0), known: $0.at, first: $0.at.next)
+        }
+    }
 
     /// Asks the sequencer.
     ///
@@ -96,6 +117,14 @@ extension PastRange.Start {
         switch base {
         case .created: return nil
         case .newest(let start): return try await start.loaded(bytes)
+        case .made(let state):
+            return HistoryStart(
+                store: store, life: life,
+                snapshot: Snapshot(
+                    sequence: state.sequence, schemaVersion: state.version,
+                    state: EncodedState(coding: .json, bytes: state.json[...])),
+                version: VersionInForce(state.version), aside: nil, skipped: [],
+                through: state.at)
         case .earlier(let reference):
             return HistoryStart(
                 store: store, life: life, snapshot: Snapshot(of: reference, try await bytes(reference)),

@@ -28,12 +28,13 @@ package struct PastReader: Sendable {
     ///   - store: The store.
     ///   - marks: The numbers, ascending.
     ///   - without: An action that is left out: the states are as if it had never been ordered.
+    ///   - made: States that were made before. What is nearest to the first number spares reading.
     ///   - limit: How long it may take; nil for no limit.
     /// - Returns: The states, in the order of the numbers.
     /// - Throws: ``PastError``.
     package func states(
         of state: ReplayedState, _ store: StoreName, at marks: [SequenceNumber],
-        without: SequenceNumber? = nil, within limit: Duration? = nil
+        without: SequenceNumber? = nil, near made: [PastState] = [], within limit: Duration? = nil
     ) async throws(PastError) -> [PastState] {
         guard let first = marks.first, let last = marks.last else { return [] }
         let wanted = without.map { min(first, SequenceNumber(max(1, $0.rawValue) - 1)) } ?? first
@@ -43,8 +44,9 @@ package struct PastReader: Sendable {
             guard let start = range.starts.last(where: { $0.known <= wanted }) else {
                 throw .belowFloor(wanted, range.floor, of: store)
             }
+            let nearest = range.start(in: made, upTo: first, without: without)
             return (
-                start,
+                nearest.flatMap { $0.known > start.known ? $0 : nil } ?? start,
                 PastRun.Goal(
                     store: store, life: range.life, log: range.log, marks: marks, without: without)
             )
@@ -179,7 +181,7 @@ package struct PastReader: Sendable {
         let (start, goal) = try choose(range)
         // Sendable: the thread that applies has it alone from `begin` to the end of the run.
         nonisolated(unsafe) let run = try PastRun(
-            goal, of: state, from: try await start.load(store, range.life, on: reader),
+            goal, of: state, from: try await start.load(store, range.life, on: reader), start.epoch,
             first: start.first, skipping: range.skipped, rises)
         if !run.isDone {
             sink.begin(run, through: goal.last)

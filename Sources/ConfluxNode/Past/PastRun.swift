@@ -4,8 +4,15 @@ import ConfluxVocabulary
 
 /// The state that a store had at a number.
 package struct PastState: Sendable {
+    /// The store, and its life.
+    package let store: StoreName
+    let life: SequenceNumber
     /// The log.
     package let log: LogID
+    /// The action that was left out.
+    package let without: SequenceNumber?
+    /// The entries that had no effect.
+    let skipped: [SequenceNumber]
     /// The number that was asked for.
     package let at: SequenceNumber
     /// The number of the last entry of the store that is in the state.
@@ -41,6 +48,7 @@ final class PastRun {
 
     private let goal: Goal
     private let state: ReplayedState
+    private let skipped: [SequenceNumber]
     private let replayer: Replayer
     private let rises: [HistoryRise]
     /// The first number that has to be read.
@@ -61,18 +69,21 @@ final class PastRun {
     ///   - goal: What is wanted.
     ///   - state: The store's state.
     ///   - start: What the store begins with; nil if its `created` entry is read.
+    ///   - epoch: The term of the last entry in that, if it is known.
     ///   - first: The first number that has to be read.
     ///   - skipped: The entries that have no effect.
     ///   - rises: The rises that are known.
     /// - Throws: ``PastError`` if the store can't begin.
     init(
-        _ goal: Goal, of state: ReplayedState, from start: HistoryStart?, first: SequenceNumber,
-        skipping skipped: [SequenceNumber], _ rises: [HistoryRise]
+        _ goal: Goal, of state: ReplayedState, from start: HistoryStart?, _ epoch: Epoch?,
+        first: SequenceNumber, skipping skipped: [SequenceNumber], _ rises: [HistoryRise]
     ) throws(PastError) {
         self.goal = goal
         self.state = state
         self.first = first
         self.rises = rises
+        self.epoch = epoch
+        self.skipped = skipped
         rest = goal.marks[...]
         entries = goal.entries.map { PastEntries.Gathered($0) }
         let outline = HistoryOutline(
@@ -80,6 +91,7 @@ final class PastRun {
             rises)
         replayer = Replayer(of: outline, [state.name: state])
         guard let start else { return }
+        hasLeftOut = goal.without.map { $0 <= start.through } ?? false
         try check(start.version.version, at: start.snapshot.sequence)
         try failing { () throws(HistoryError) in try replayer.begin(start) }
         try show(through: start.through)
@@ -149,8 +161,9 @@ final class PastRun {
             rest.removeFirst()
             states.append(
                 PastState(
-                    log: goal.log, at: mark, sequence: position, epoch: epoch, version: version,
-                    json: json))
+                    store: goal.store, life: goal.life, log: goal.log, without: goal.without,
+                    skipped: skipped, at: mark, sequence: position, epoch: epoch,
+                    version: version, json: json))
         }
     }
 

@@ -63,7 +63,7 @@ extension Store where State: ReplicatedState {
             }
             return values[0].changes(to: values[1])
         } catch {
-            throw PastError(.stopped, "A state can't be read as JSON: \(error)")
+            throw .unreadable(later, error)
         }
     }
 

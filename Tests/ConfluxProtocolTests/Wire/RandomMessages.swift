@@ -106,7 +106,7 @@ struct RandomMessages {
     }
 
     mutating func event() -> LogEvent {
-        switch below(13) {
+        switch below(14) {
         case 0: .claim(epoch: epoch(), nonce: identifier())
         case 1:
             .joined(
@@ -128,6 +128,7 @@ struct RandomMessages {
         case 9: .skipped(SequenceNumber(start()), target())
         case 10: .visited(nonce: identifier())
         case 11: .handles(name(), events: [name()] + list { $0.name() })
+        case 12: .forked(from: identifier())
         default: .created(storeName(), schemaVersion: word(), initial: state())
         }
     }

@@ -318,7 +318,7 @@ struct StoreDirectory: Sendable {
         case .handles(let state, let events):
             see(state, by: owner)
             states.handle(events, in: state)
-        case .claim, .joined, .visited, .left, .forgotten: break
+        case .claim, .joined, .visited, .left, .forgotten, .forked: break
         }
     }
 
