@@ -35,7 +35,7 @@ enum Tool {
                 LogCommand.description,
                 LeasesCommand.description, LockCommand.description,
                 StatusCommand.description, TopCommand.description, BackupCommand.description,
-            ForkCommand.description,
+                ForkCommand.description,
                 RestoreCommand.description, MigrateCommand.description,
                 KeygenCommand.description, ContextCommand.description, ReloadCommand.description,
                 HandoverCommand.description,
