@@ -36,6 +36,7 @@ enum Tool {
                 LeasesCommand.description, LockCommand.description,
                 StatusCommand.description, ListCommands.nodes, ListCommands.stores,
                 PingCommand.description, TopCommand.description, BackupCommand.description,
+                ForkCommand.description,
                 RestoreCommand.description, MigrateCommand.description,
                 KeygenCommand.description, ContextCommand.description, ReloadCommand.description,
                 HandoverCommand.description,
@@ -150,13 +151,16 @@ enum Tool {
         case "timers":
             try TimersCommand.validate(invocation)
             command = TimersCommand.run
-        case "observe": command = ObserveCommand.run
+        case "observe":
+            try ObserveCommand.validate(invocation)
+            command = ObserveCommand.run
         case "drop": command = DropCommand.run
         case "reload": command = ReloadCommand.run
         case "handover": command = HandoverCommand.run
         case "outcome": command = OutcomeCommand.run
         case "keygen": command = KeygenCommand.run
         case "backup": command = BackupCommand.run
+        case "fork": command = ForkCommand.run
         case "bench":
             try BenchCommand.validate(invocation)
             command = BenchCommand.run

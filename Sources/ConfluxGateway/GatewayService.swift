@@ -31,6 +31,7 @@ final class GatewayService: WorkerService {
         var publishing: [Bound] = []
         var asking: Bound?
         var stores: [any AnyServedStore] = []
+        var past: PastDesk?
         var isFollowing = false
         /// Whether all stores are open.
         var isServing = false
@@ -57,6 +58,7 @@ final class GatewayService: WorkerService {
                 token: token, hasKeys: arguments[GatewayOptions.authorized] != nil,
                 payloadBytesMax: arguments[WorkerOptions.payloadMax], epochs: epochs,
                 streams: streams,
+                past: { [self] in state.withLock { $0.past } },
                 stores: { [self] in state.withLock { $0.isServing ? $0.stores : nil } },
                 ask: { [self] inquiry in
                     state.withLock { $0.isServing } && mailbox.post(.inquiry(inquiry)) == .accepted
@@ -188,6 +190,7 @@ final class GatewayService: WorkerService {
                     mailbox: mailbox, waker: waker, publishers: publishers(state), desk: desk,
                     authenticator: state.authenticator, keys: state.keys,
                     report: { Self.tell($0, environment) })
+                state.past = PastDesk(PastReader(of: node.core.address, node.settings))
                 state.thread = try NamedThread("conflux-gateway") { thread.run() }
                 state.isServing = true
             } catch {
@@ -222,6 +225,9 @@ final class GatewayService: WorkerService {
                 // At an entry, it continues once that is skipped.
                 case .storeStopped(let store, let sequence, let message):
                     (name, reason, isOver) = (store, message, sequence == nil)
+                case .historyLost, .joined:
+                    self.state.withLock { $0.past }?.forget()
+                    continue
                 default: continue
                 }
                 let served = self.state.withLock { $0.stores }.first { $0.name == name }

@@ -147,6 +147,7 @@ enum EntryText {
         case .skipped(let skipped, let target): ["skipped": skipped, "target": "\(target)"]
         case .handles(let state, let events):
             ["events": events.map(\.text).joined(separator: " "), "state": state]
+        case .forked(let log): ["from": log]
         }
     }
 
@@ -181,6 +182,7 @@ enum EntryText {
         case .skipped(let skipped, let target): "skipped: entry \(skipped) for \(target)"
         case .handles(let state, let events):
             "handles: \(state)/* the events \(events.map(\.text).joined(separator: ", "))"
+        case .forked(let log): "forked: the entries before this term are those of log \(log)"
         }
     }
 }

@@ -21,6 +21,8 @@ enum OpenAPI {
         for store in stores {
             let path = "/api/v1/stores/\(store.name)"
             paths[path] = ["get": state(store.name)]
+            paths["\(path)/difference"] = ["get": difference(store.name)]
+            paths["\(path)/entries"] = ["get": entries(store.name)]
             paths["\(path)/events"] = ["get": events(store.name)]
             paths["\(path)/actions"] = ["get": actions(store.name), "post": dispatch(store)]
         }
@@ -46,14 +48,20 @@ enum OpenAPI {
                 parameter(
                     "atLeast", in: "query",
                     "The number of a receipt: the state has that action, too.", sequence),
-                timeout,
+                parameter(
+                    "at", in: "query",
+                    "The number of an entry: the state as it was behind it. Not with 'atLeast'.",
+                    sequence),
+                without, timeout,
             ],
             answer(
                 "The state.",
-                object([
-                    "epoch": ["type": ["integer", "null"]], "log": ["type": ["string", "null"]],
-                    "sequence": sequence, "state": [:], "store": text, "version": version,
-                ]),
+                object(
+                    [
+                        "at": sequence, "epoch": ["type": ["integer", "null"]],
+                        "log": ["type": ["string", "null"]], "sequence": sequence, "state": [:],
+                        "store": text, "version": version,
+                    ], optional: ["at", "version"]),
                 headers: ["ETag": ["description": "The version, for If-Match.", "schema": text]]))
     }
 
@@ -116,10 +124,10 @@ enum OpenAPI {
 
     // MARK: The parts
 
-    private static let text: JSONValue = ["type": "string"]
-    private static let sequence = schema("sequence")
+    static let text: JSONValue = ["type": "string"]
+    static let sequence = schema("sequence")
     private static let version = schema("version")
-    private static let timeout: JSONValue = ["$ref": "#/components/parameters/timeout"]
+    static let timeout: JSONValue = ["$ref": "#/components/parameters/timeout"]
 
     private static let listing: JSONValue = [
         "type": "array",
@@ -176,7 +184,7 @@ enum OpenAPI {
         ],
     ]
 
-    private static func operation(
+    static func operation(
         _ id: String, _ summary: String, _ description: String? = nil, parameters: [JSONValue],
         body: JSONValue? = nil, _ answer: JSONValue
     ) -> JSONValue {
@@ -192,7 +200,7 @@ enum OpenAPI {
         return .object(operation)
     }
 
-    private static func parameter(
+    static func parameter(
         _ name: String, in place: String, _ description: String, _ schema: JSONValue
     ) -> JSONValue {
         [
@@ -201,7 +209,7 @@ enum OpenAPI {
         ]
     }
 
-    private static func answer(
+    static func answer(
         _ description: String, _ schema: JSONValue, as type: String = "application/json",
         headers: JSONValue? = nil
     ) -> JSONValue {
@@ -223,7 +231,7 @@ enum OpenAPI {
     }
 
     /// The schema of an object that has all of these members, besides optional ones, and no others.
-    private static func object(_ members: JSONObject, optional: Set<String> = []) -> JSONValue {
+    static func object(_ members: JSONObject, optional: Set<String> = []) -> JSONValue {
         [
             "type": "object", "additionalProperties": false, "properties": .object(members),
             "required": .array(

@@ -109,6 +109,14 @@ struct GoldenSample: Sendable, CustomTestStringConvertible {
         return builder.finish(timestamp: Timestamp(2))
     }()
 
+    private static let forkedCommit: Bytes = {
+        var builder = CommitBuilder(
+            log: log, epoch: Epoch(9), predecessor: Epoch(1), first: SequenceNumber(5))
+        builder.append(.claim(epoch: Epoch(9), nonce: nonce))
+        builder.append(.forked(from: log))
+        return builder.finish(timestamp: Timestamp(3))
+    }()
+
     private static let smallCommit: Bytes = {
         var builder = CommitBuilder(
             log: log, epoch: Epoch(1), predecessor: .none, first: SequenceNumber(1))
@@ -422,6 +430,7 @@ struct GoldenSample: Sendable, CustomTestStringConvertible {
     private static let feed: [GoldenSample] = [
         GoldenSample("commit", .feed(decoded(commitFrame))),
         GoldenSample("commit, an event for stores", .feed(decoded(eventCommit))),
+        GoldenSample("commit, the end of a fork", .feed(decoded(forkedCommit))),
         GoldenSample(
             "beat",
             .feed(
