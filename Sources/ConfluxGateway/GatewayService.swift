@@ -15,6 +15,7 @@ final class GatewayService: WorkerService {
     private let arguments: Invocation
     private let epochs = EpochTable()
     private let streams = StreamHub()
+    private let ring = CommitRing()
     private let mailbox: Mailbox<GatewayThread.Message>
     private let waker: Waker
     private let state = Mutex(State())
@@ -28,6 +29,7 @@ final class GatewayService: WorkerService {
         var publishing: (socket: LibrarySocket, address: String)?
         var asking: (socket: LibrarySocket, address: String)?
         var stores: [any AnyServedStore] = []
+        var overview: (node: Node, overview: Overview)?
         var isFollowing = false
         /// Whether all stores are open.
         var isServing = false
@@ -43,7 +45,12 @@ final class GatewayService: WorkerService {
         mailbox = Mailbox(capacity: Self.mailboxMax, waker: waker)
     }
 
-    var tap: (@Sendable (Commit) -> Void)? { { [epochs] in epochs.note($0) } }
+    var tap: (@Sendable (Commit) -> Void)? {
+        { [epochs, ring] commit in
+            epochs.note(commit)
+            ring.note(commit)
+        }
+    }
 
     var api: WorkerAPI? {
         WorkerAPI(connectionsMax: GatewayBounds.connectionsMax) { [self] token in
@@ -54,7 +61,9 @@ final class GatewayService: WorkerService {
                 stores: { [self] in state.withLock { $0.isServing ? $0.stores : nil } },
                 ask: { [self] inquiry in
                     state.withLock { $0.isServing } && mailbox.post(.inquiry(inquiry)) == .accepted
-                })
+                },
+                feed: EntryFeed(ring) { [self] in state.withLock { $0.isServing ? $0.stores : nil } },
+                overview: { [self] in state.withLock { $0.isServing ? $0.overview : nil } })
         }
     }
 
@@ -180,6 +189,13 @@ final class GatewayService: WorkerService {
                     authenticator: state.authenticator, keys: keys,
                     stores: state.stores.map(\.name),
                     report: { Self.tell($0, environment) })
+                let stores = state.stores
+                state.overview = (
+                    node,
+                    Overview(
+                        of: node, at: arguments[WorkerOptions.connect], ring,
+                        mayChange: arguments[MonitoringOptions.httpToken] != nil, stores: { stores })
+                )
                 state.thread = try NamedThread("conflux-gateway") { thread.run() }
                 state.isServing = true
             } catch {
@@ -244,7 +260,11 @@ final class GatewayService: WorkerService {
     }
 
     func end() {
-        state.withLock { $0.isServing = false }
+        state.withLock { state in
+            state.isServing = false
+            // It has the node, which is to end.
+            state.overview = nil
+        }
         mailbox.post(.stop)
         state.withLock { $0.thread }?.join()
     }

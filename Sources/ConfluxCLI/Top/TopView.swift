@@ -76,7 +76,7 @@ struct TopView {
 
     private func style(of session: SessionStatus) -> Appearance.Style? {
         guard session.isLive else { return .faint }
-        guard let former, let lag = StatusCommand.lag(of: session, last: look.status.last) else {
+        guard let former, let lag = StatusFields.lag(of: session, last: look.status.last) else {
             return nil
         }
         // Under load a node is always a little behind. It lags if it lacks what was there at the look before.
@@ -92,7 +92,7 @@ struct TopView {
             cells: [
                 session.name?.text ?? "-", session.incarnation.description,
                 session.isLive ? "live" : "left",
-                StatusCommand.lag(of: session, last: look.status.last).map { "\($0)" } ?? "-",
+                StatusFields.lag(of: session, last: look.status.last).map { "\($0)" } ?? "-",
                 rate(session.lastCounter, counter) + "/s",
             ], list: session.hosted.map(\.description))
     }
