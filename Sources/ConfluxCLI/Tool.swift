@@ -34,7 +34,8 @@ enum Tool {
                 FreezeCommand.freeze, FreezeCommand.thaw, UpgradeCommand.description,
                 LogCommand.description,
                 LeasesCommand.description, LockCommand.description,
-                StatusCommand.description, TopCommand.description, BackupCommand.description,
+                StatusCommand.description, TopCommand.description, ConsoleCommand.description,
+                BackupCommand.description,
                 RestoreCommand.description, MigrateCommand.description,
                 KeygenCommand.description, ContextCommand.description, ReloadCommand.description,
                 HandoverCommand.description,
@@ -124,6 +125,7 @@ enum Tool {
             return try await Gateway.run(
                 invocation, version: ConfluxRelease.version, states: BuiltinStates.hosted,
                 interruption: interruption)
+        case "console": return try await ConsoleCommand.run(invocation, interruption: interruption)
         case "relay":
             return try await Relay.run(
                 invocation, version: ConfluxRelease.version, interruption: interruption)

@@ -69,12 +69,13 @@ public enum Gateway {
     ///   - arguments: The command and its values.
     ///   - version: The program's version, for metrics.
     ///   - states: The states it can serve.
+    ///   - stores: The stores, possibly none; nil for those that the command line names.
     ///   - interruption: Ends the gateway.
     /// - Returns: How the process ends.
     /// - Throws: A usage error if a store's state is unknown, or an address is missing or too open.
     package static func run(
         _ arguments: Invocation, version: String, states: [HostedState],
-        interruption: Interruption
+        stores: [StoreName]? = nil, interruption: Interruption
     ) async throws(UsageError) -> ExitCode {
         try check(arguments)
         let service: GatewayService
@@ -84,7 +85,7 @@ public enum Gateway {
             throw arguments.usageError("\(error)")
         }
         return try await Worker.run(
-            arguments, version: version, states: states, service: service,
+            arguments, version: version, states: states, stores: stores, service: service,
             interruption: interruption)
     }
 

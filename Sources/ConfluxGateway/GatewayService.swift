@@ -159,6 +159,13 @@ final class GatewayService: WorkerService {
     ) async throws(CommandFailure) -> (fields: JSONFields, text: String) {
         let (mailbox, waker, epochs) = (mailbox, waker, epochs)
         if let log = await node.status.log { epochs.begin(log) }
+        if state.withLock(\.stores.isEmpty) {
+            // A node that hosts nothing is given no entries, and the console shows them.
+            let last = try await failing { () async throws(NodeError) in
+                try await node.sequencerStatus().last
+            }
+            node.core.follow(from: last.next)
+        }
         // Used under the lock, and by the thread after it.
         nonisolated(unsafe) var failure: CommandFailure?
         let addresses = state.withLock { state -> (publish: String?, ask: String?) in

@@ -19,7 +19,7 @@ struct WorkerSession: Sendable {
 
     init(
         _ environment: CommandEnvironment, version: String, states: [HostedState],
-        service: any WorkerService, code: OwnCode?
+        stores chosen: [StoreName]?, service: any WorkerService, code: OwnCode?
     ) throws(UsageError) {
         let arguments = environment.arguments
         self.environment = environment
@@ -30,11 +30,11 @@ struct WorkerSession: Sendable {
         address = arguments[WorkerOptions.connect]
         name = arguments[WorkerOptions.name]
         var stores: [StoreName] = []
-        for store in arguments[WorkerOptions.stores] where !stores.contains(store) {
+        for store in chosen ?? arguments[WorkerOptions.stores] where !stores.contains(store) {
             stores.append(store)
         }
         for store in stores { try arguments.check(store, isOf: states) }
-        if stores.isEmpty { stores = states.compactMap { StoreName($0.name) } }
+        if stores.isEmpty, chosen == nil { stores = states.compactMap { StoreName($0.name) } }
         self.stores = stores
     }
 
@@ -154,13 +154,14 @@ struct WorkerSession: Sendable {
         ]
         let title = name.map { "\($0) is ready" } ?? "ready"
         let api = { (address: String) in
-            service.api == nil ? "" : ", API at http://\(address)/api/v1"
+            service.api == nil
+                ? "" : ", API at http://\(address)/api/v1, console at http://\(address)/"
         }
         environment.announce(
             "ready", fields.merging(served.fields) { $1 },
             text: """
                 \(title): node \(status.incarnation) of \(address) hosts \
-                \(stores.map(\.description).joined(separator: ", "))\
+                \(stores.isEmpty ? "nothing" : stores.map(\.description).joined(separator: ", "))\
                 \(served.text)\(http.map { "; metrics at http://\($0)/metrics\(api($0))" } ?? "")
                 """)
     }

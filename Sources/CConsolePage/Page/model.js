@@ -74,7 +74,8 @@ export class Model {
 
   series(name) {
     const list = this.#series.get(name) ?? [];
-    return [...Array(SAMPLES - list.length).fill(null), ...list];
+    // A young page does not draw two minutes of nothing.
+    return [...Array(Math.max(0, 30 - list.length)).fill(null), ...list];
   }
 
   newest(name) { return this.#series.get(name)?.at(-1) ?? null; }
@@ -85,6 +86,9 @@ export class Model {
     const node = this.overview?.sequencer?.sessions.find((other) => String(other.incarnation) === String(incarnation));
     return node?.name ?? `node ${incarnation}`;
   }
+
+  /** Whether a node lacks what was there a look before: under load, everybody is always a little behind. */
+  isBehind(incarnation) { return (this.#behind.get(incarnation) ?? 0) > 0; }
 
   get mayChange() { return this.overview?.mayChange === true; }
 

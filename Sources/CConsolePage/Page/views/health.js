@@ -3,9 +3,11 @@
 import { Stream } from "../api.js";
 import { chip, count, data, duration, h, icon, morph, plural, rate, replace, spark, time } from "../dom.js";
 import { offer } from "../form.js";
-import { eventWords } from "./entries.js";
+import { actionParts, eventWords } from "./entries.js";
 
 const EVENTS_MAX = 8;
+const ACTIONS_MAX = 10;
+const BOUNDS_MAX = 4;
 
 export class HealthView {
   #page; #stream; #events = [];
@@ -14,12 +16,14 @@ export class HealthView {
   #sequencer = h("section", { class: "card", "aria-label": "Sequencer" });
   #bounds = h("section", { class: "card", "aria-label": "Bounds" });
   #recent = h("section", { class: "card", "aria-label": "What just happened" });
+  #newest = h("section", { class: "card", "aria-label": "Newest actions" });
+  #actions = [];
   #shown = "";
 
   constructor(main, page) {
     this.#page = page;
     replace(main, h("div", { class: "head" }, h("h1", {}, "Health")), this.#verdict, this.#tiles,
-      h("div", { class: "columns" }, this.#sequencer, this.#recent, this.#bounds));
+      h("div", { class: "columns" }, h("div", { class: "stack" }, this.#sequencer, this.#bounds), h("div", { class: "stack" }, this.#recent, this.#newest)));
     this.#stream = new Stream("/entries", { entries: (batch) => this.#take(batch) });
     this.#showEvents();
   }
@@ -68,7 +72,7 @@ export class HealthView {
     const latency = percentiles(model.overview.gateway.latencies);
     morph(this.#tiles,
       tile("Entries a second", rate(model.newest("entries")), `newest ${count(last)}`, spark(entries, `Entries a second in the last ${entries.length} seconds`)),
-      tile("Largest lag", count(lag), lag === 0 ? "everybody has everything" : "entries behind", spark(model.series("lag"), "Largest lag in the last two minutes", { tone: "amber" })),
+      tile("Largest lag", count(lag), lag === 0 ? "everybody has everything" : lag === 1 ? "entry behind" : "entries behind", spark(model.series("lag"), "Largest lag in the last two minutes", { tone: "amber" })),
       tile("Nodes", count(live.length), `${count(hosts.length)} with replicas`),
       tile("Stores", count(model.overview.storeCount ?? null), `${count(model.overview.gateway.stores.length)} served here`),
       tile("Receipts here", latency ? duration(latency.median) : "–", latency ? `99 % within ${duration(latency.high)}` : "this gateway has dispatched nothing"));
@@ -113,7 +117,7 @@ export class HealthView {
 
   #showBounds(gateway) {
     const rows = gateway.bounds.filter((bound) => bound.limit > 0)
-      .sort((one, other) => other.level / other.limit - one.level / one.limit).slice(0, 6);
+      .sort((one, other) => other.level / other.limit - one.level / one.limit).slice(0, BOUNDS_MAX);
     morph(this.#bounds, h("h2", {}, "Bounds of this gateway"), h("ul", { class: "meters" }, rows.map((bound) => {
       const part = Math.min(1, bound.level / bound.limit);
       return h("li", {}, h("span", { class: "mono" }, data(bound.name)), h("span", { class: "faint" }, `${count(bound.level)} of ${count(bound.limit)}`),
@@ -124,15 +128,25 @@ export class HealthView {
   // MARK: Events
 
   #take(batch) {
-    const news = batch.entries.filter((entry) => entry.kind !== "action" && entry.kind !== "digestPoint");
-    if (news.length === 0) return;
-    this.#events = [...news.reverse(), ...this.#events].slice(0, EVENTS_MAX);
+    // After a new connection the newest ones come again.
+    const add = (list, max, isWanted) => {
+      const known = new Set(list.map((entry) => entry.sequence));
+      return [...batch.entries.filter((entry) => isWanted(entry) && !known.has(entry.sequence)).reverse(), ...list].slice(0, max);
+    };
+    this.#events = add(this.#events, EVENTS_MAX, (entry) => entry.kind !== "action" && entry.kind !== "digestPoint");
+    this.#actions = add(this.#actions, ACTIONS_MAX, (entry) => entry.kind === "action");
     this.#showEvents();
   }
 
   #showEvents() {
+    morph(this.#newest, h("h2", {}, "Newest actions"), this.#actions.length === 0 ? h("p", { class: "faint" }, "Nobody has dispatched anything since.")
+      : h("ol", { class: "happenings" }, this.#actions.map((entry) => {
+        const [name, text] = actionParts(entry);
+        return h("li", {}, time(entry.timestamp), h("a", { href: `#/entries/${entry.sequence}${entry.target.endsWith("*") ? "" : `?store=${encodeURIComponent(entry.target)}`}` },
+          data(entry.target, { class: "mono" }), " ", data(name, { class: "action-name" }, 40), " ", data(text, { class: "mono faint" }, 100)), entry.outcome === "refused" ? chip("refused", "critical") : null);
+      })));
     morph(this.#recent, h("h2", {}, "What just happened"),
-      this.#events.length === 0 ? h("p", { class: "faint" }, "Nothing since this page was opened: no node came or left, no store was created or frozen. ", h("a", { href: "#/entries" }, "Actions"), " are in the entries.")
+      this.#events.length === 0 ? h("p", { class: "faint" }, "Nothing since this page was opened: no node came or left, no store was created or frozen.")
         : h("ol", { class: "happenings" }, this.#events.map((entry) => h("li", {}, time(entry.timestamp), h("a", { href: `#/entries/${entry.sequence}` }, data(eventWords(entry)))))));
   }
 }

@@ -37,7 +37,7 @@ export class NodesView {
     const stopped = status.stores.filter((store) => store.stopped?.some((replica) => replica.incarnation === id));
     const hasReplicas = node.hosted.length + node.bridged.length > 0;
     const state = !node.live ? ["left", ""] : differs.length > 0 ? ["differs", "critical"] : stopped.length > 0 ? ["stopped", "critical"]
-      : node.lag === undefined ? [hasReplicas ? "not reported" : "no replicas", ""] : node.lag === 0 ? ["current", "good"] : ["behind", "warning"];
+      : node.lag === undefined ? [hasReplicas ? "not reported" : "no replicas", ""] : model.isBehind(id) ? ["behind", "warning"] : ["current", "good"];
     const part = node.applied === undefined ? 0 : Math.max(0, Math.min(1, node.applied / Math.max(1, status.last)));
     const name = node.name ?? `node ${id}`;
     return h("article", { class: `card node ${node.live ? "" : "gone"}`, "aria-label": name },
