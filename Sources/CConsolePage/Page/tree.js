@@ -97,12 +97,6 @@ export function changeList(changes, max = 100) {
   return h("ul", { class: "changes" }, rows);
 }
 
-/** The old values of changes, from the value before them. */
-export function withOld(changes, before) {
-  const copy = structuredClone(before);
-  return applyPatch(copy, changes).changes;
-}
-
 export class Tree {
   element = h("div", { class: "tree mono", role: "tree", "aria-label": "State" });
   #value = undefined;

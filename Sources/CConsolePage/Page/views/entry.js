@@ -2,7 +2,7 @@
 
 import { get, storePath } from "../api.js";
 import { chip, count, data, duration, empty, h, morph, replace, storeLink, time, visible } from "../dom.js";
-import { brief, changeList, withOld } from "../tree.js";
+import { applyPatch, brief, changeList } from "../tree.js";
 import { actionParts, eventWords, recall } from "./entries.js";
 
 export class EntryView {
@@ -38,9 +38,9 @@ export class EntryView {
       const found = page.entries.find((entry) => entry.sequence === this.#sequence);
       if (found) this.#entry = { ...this.#entry, kind: "action", target: this.#store, ...found };
       else if (this.#sequence < page.floor) this.#error = `It is older than what is kept of ${this.#store}, which begins at ${count(page.floor)}.`;
-      const difference = await get(`${path}/difference?from=${this.#sequence - 1}&to=${this.#sequence}`);
       const before = await get(`${path}?at=${this.#sequence - 1}`);
-      this.#changes = withOld(difference.changes, before.state);
+      const difference = await get(`${path}/difference?from=${this.#sequence - 1}&to=${this.#sequence}`);
+      this.#changes = applyPatch(before.state, difference.changes).changes;
     } catch (problem) {
       this.#error ??= problem.message;
     }

@@ -60,7 +60,7 @@ export function render(source) {
       const rows = [];
       while (lines[index]?.startsWith("|")) rows.push(lines[index++].replace(/^\||\|\s*$/g, "").split(/(?<!\\)\|/).map((cell) => cell.trim()));
       const [head, , ...body] = rows;
-      blocks.push(h("div", { class: "scroller", tabindex: "0", role: "region", "aria-label": "Table" }, h("table", {}, h("thead", {}, h("tr", {}, head.map((cell) => h("th", { scope: "col" }, inline(cell))))),
+      blocks.push(h("div", { class: "scroller", tabindex: "0", role: "region", "aria-label": `Table: ${head.filter(Boolean).join(", ")} (${rows.length - 2} rows, line ${index})` }, h("table", {}, h("thead", {}, h("tr", {}, head.map((cell) => h("th", { scope: "col" }, inline(cell))))),
         h("tbody", {}, body.map((row) => h("tr", {}, row.map((cell) => h("td", {}, inline(cell)))))))));
     } else if (/^(- |\d+\. )/.test(line)) {
       const isOrdered = /^\d/.test(line);

@@ -3,7 +3,7 @@
 import { Problem, Stream, get, storePath } from "../api.js";
 import { announce, chip, count, data, duration, empty, h, icon, morph, put, replace, size, time, visible } from "../dom.js";
 import { ActionForm, offer } from "../form.js";
-import { Tree, applyPatch, changeList, withOld } from "../tree.js";
+import { Tree, applyPatch, changeList } from "../tree.js";
 import { actionParts } from "./entries.js";
 
 const HISTORY_MAX = 60;
@@ -211,16 +211,23 @@ export class StoreView {
   }
 
   async #travel(at) {
+    // The gateway makes the past, so it is asked for one state, and for the difference to the next one.
     const found = await this.#go(at, null, async () => {
-      const [now, before, difference] = await Promise.all([get(`${this.#path}?at=${at}`), at > 0 ? get(`${this.#path}?at=${at - 1}`).catch(() => null) : null,
-        at > 0 ? get(`${this.#path}/difference?from=${at - 1}&to=${at}`).catch((problem) => problem) : null]);
-      return { now, before, difference };
+      try {
+        const before = await get(`${this.#path}?at=${at - 1}`);
+        const difference = await get(`${this.#path}/difference?from=${at - 1}&to=${at}`);
+        const { root, changes } = applyPatch(before.state, difference.changes);
+        return { state: root, changes };
+      } catch (problem) {
+        if (problem.code !== "belowFloor" && at > 0) throw problem;
+        return { state: (await get(`${this.#path}?at=${at}`)).state, changes: null };
+      }
     });
     if (!found) return;
-    const known = Array.isArray(found.difference?.changes) && found.before;
-    const changes = known ? withOld(found.difference.changes, found.before.state) : [];
+    const known = found.changes !== null;
+    const changes = found.changes ?? [];
     this.#tree.clearMarks();
-    this.#show(found.now.state, changes);
+    this.#show(found.state, changes);
     await this.#nearby(at);
     const entry = this.#history.find((other) => other.sequence === at);
     this.#effect.hidden = false;
@@ -238,11 +245,10 @@ export class StoreView {
   async #imagine(without, at) {
     const to = at ?? this.#newest;
     const found = await this.#go(to, without, async () => {
-      const [real, difference] = await Promise.all([get(`${this.#path}?at=${to}`), get(`${this.#path}/difference?to=${to}&without=${without}`)]);
-      return { real, difference };
+      return { real: await get(`${this.#path}?at=${to}`), difference: await get(`${this.#path}/difference?to=${to}&without=${without}`) };
     });
     if (!found) return;
-    const { root, changes } = applyPatch(structuredClone(found.real.state), found.difference.changes);
+    const { root, changes } = applyPatch(found.real.state, found.difference.changes);
     this.#tree.clearMarks();
     this.#show(root, changes);
     this.#effect.hidden = false;
