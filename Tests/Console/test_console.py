@@ -1,7 +1,6 @@
 """The console in a real browser, on a real cluster."""
 
 import json
-import re
 import threading
 import unittest
 
@@ -166,6 +165,26 @@ class Reading(ConsoleTest):
         cluster.dispatch(PREFS, {"set": {"at": "/after-load", "value": 1}})
         expect(page.locator(".entry").filter(has_text="/after-load")).to_have_count(1)
         self.assertEqual(page.faults, [])
+
+
+class Command(unittest.TestCase):
+    def test_it_shows_what_there_is_and_creates_nothing(self):
+        fresh = Cluster()
+        self.addCleanup(fresh.close)
+        console = fresh.start("console", "--connect", fresh.address)
+        self.assertEqual(console["stores"], [])
+        status = ask(console["http"], "/status")[1]
+        self.assertEqual(status["sequencer"]["stores"], [])
+        page = browser.page(console["http"], "#/entries")
+        self.addCleanup(page.context.close)
+        # It is given the entries, although it hosts nothing.
+        fresh.worker("alpha", PREFS)
+        fresh.dispatch(PREFS, {"set": {"at": "/theme", "value": "dark"}})
+        expect(page.locator(".entry").filter(has_text="/theme")).to_have_count(1)
+        fresh.stop(console)
+        again = fresh.start("console", "--connect", fresh.address)
+        self.assertEqual(again["stores"], [PREFS])
+        self.assertRegex(again["http"], r"^127\.0\.0\.1:\d+$")
 
 
 class Changing(ConsoleTest):

@@ -111,29 +111,60 @@ export class Tree {
     this.element.addEventListener("keydown", (event) => this.#key(event));
   }
 
-  /** Shows a value, with marks at what has changed. */
-  show(value, changes = []) {
+  /**
+   * Shows a value, with marks at what has changed.
+   *
+   * @param reveal Whether to open the branches of the first change, and to scroll there.
+   * @param word What the old value is called.
+   * @param keep Whether the marks stay, until they are cleared.
+   */
+  show(value, changes = [], { reveal = false, word = "was", keep = false } = {}) {
     const isFirst = this.#value === undefined;
     this.#value = value;
     if (isFirst) this.#openSome();
     const now = performance.now();
     for (const change of changes.slice(-MARKS_MAX)) {
       this.#marks.delete(change.path);
-      this.#marks.set(change.path, { ...change, at: now });
+      this.#marks.set(change.path, { ...change, at: now, word, until: keep ? Infinity : now + MARK_TIME });
     }
     while (this.#marks.size > MARKS_MAX) this.#marks.delete(this.#marks.keys().next().value);
+    const first = reveal ? changes.find((change) => change.op !== "remove") : null;
+    if (first) this.#openTo(first.path);
     this.render();
+    if (first) this.#scrollTo(first.path);
+  }
+
+  #openTo(path) {
+    const tokens = path.split("/").slice(1);
+    let place = this.#value;
+    tokens.forEach((token, depth) => {
+      if (!isBranch(place)) return;
+      const parent = tokens.slice(0, depth).map((part) => `/${part}`).join("");
+      this.#open.add(parent);
+      const key = unescape(token);
+      const index = Array.isArray(place) ? Number(key) : Object.keys(place).indexOf(key);
+      if (index >= (this.#more.get(parent) ?? MEMBERS_MAX)) this.#more.set(parent, Math.min(index + 1, ROWS_MAX - 100));
+      place = place[key];
+    });
+  }
+
+  #scrollTo(path) {
+    const row = this.#rows.get(path);
+    if (!row) return;
+    const { offsetTop: top, offsetHeight: height } = row;
+    const { scrollTop, clientHeight } = this.element;
+    if (top < scrollTop || top + height > scrollTop + clientHeight) this.element.scrollTop = top - clientHeight / 3;
   }
 
   clearMarks() { this.#marks.clear(); }
 
   /** At first, small values are open, two levels deep. */
   #openSome() {
-    let room = 60;
+    let room = 40;
     const walk = (value, path, depth) => {
       if (!isBranch(value) || depth > 2) return;
       room -= keysOf(value);
-      if (room < 0 && path !== "") return;
+      if (path !== "" && (room < 0 || keysOf(value) > 12)) return;
       this.#open.add(path);
       if (keysOf(value) > MEMBERS_MAX) return;
       for (const [key, member] of Object.entries(value)) walk(member, `${path}/${escape(key)}`, depth + 1);
@@ -144,7 +175,7 @@ export class Tree {
   render() {
     clearTimeout(this.#timer);
     const now = performance.now();
-    for (const [path, mark] of this.#marks) if (now - mark.at > MARK_TIME) this.#marks.delete(path);
+    for (const [path, mark] of this.#marks) if (now > mark.until) this.#marks.delete(path);
     // A change in a closed branch is shown at the branch.
     const closed = new Map();
     for (const mark of this.#marks.values()) {
@@ -169,7 +200,7 @@ export class Tree {
     const hadFocus = this.element.contains(focused);
     this.element.replaceChildren(...elements);
     if (hadFocus) this.#rows.get(this.#focus)?.focus({ preventScroll: true });
-    if (this.#marks.size > 0) this.#timer = setTimeout(() => this.render(), MARK_TIME);
+    if ([...this.#marks.values()].some((mark) => mark.until !== Infinity)) this.#timer = setTimeout(() => this.render(), MARK_TIME);
   }
 
   #collect(value, path, key, depth, rows) {
@@ -241,9 +272,9 @@ export class Tree {
   }
 
   #change(row, mark) {
-    if (!mark || row.path !== mark.path) return mark ? [h("span", { class: "was" }, "changed inside")] : [];
+    if (!mark || row.path !== mark.path) return mark ? [h("span", { class: "was" }, mark.word === "was" ? "changed inside" : "differs inside")] : [];
     if (mark.old === undefined) return [h("span", { class: "was" }, "new")];
-    return [h("span", { class: "was" }, "was ", h("del", {}, h("bdi", { dir: "ltr" }, visible(brief(mark.old, 60), 80))))];
+    return [h("span", { class: "was" }, `${mark.word} `, h("del", {}, h("bdi", { dir: "ltr" }, visible(brief(mark.old, 60), 80))))];
   }
 
   toggle(path) {

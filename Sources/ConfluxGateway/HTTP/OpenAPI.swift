@@ -18,6 +18,7 @@ enum OpenAPI {
                     answer("The stores, with their newest numbers.", object(["stores": listing])))
             ],
         ]
+        for path in consolePaths { paths[path.key] = path.value }
         for store in stores {
             let path = "/api/v1/stores/\(store.name)"
             paths[path] = ["get": state(store.name)]
@@ -119,7 +120,7 @@ enum OpenAPI {
     private static let text: JSONValue = ["type": "string"]
     private static let sequence = schema("sequence")
     private static let version = schema("version")
-    private static let timeout: JSONValue = ["$ref": "#/components/parameters/timeout"]
+    static let timeout: JSONValue = ["$ref": "#/components/parameters/timeout"]
 
     private static let listing: JSONValue = [
         "type": "array",
@@ -176,7 +177,7 @@ enum OpenAPI {
         ],
     ]
 
-    private static func operation(
+    static func operation(
         _ id: String, _ summary: String, _ description: String? = nil, parameters: [JSONValue],
         body: JSONValue? = nil, _ answer: JSONValue
     ) -> JSONValue {
@@ -192,7 +193,7 @@ enum OpenAPI {
         return .object(operation)
     }
 
-    private static func parameter(
+    static func parameter(
         _ name: String, in place: String, _ description: String, _ schema: JSONValue
     ) -> JSONValue {
         [
@@ -201,7 +202,7 @@ enum OpenAPI {
         ]
     }
 
-    private static func answer(
+    static func answer(
         _ description: String, _ schema: JSONValue, as type: String = "application/json",
         headers: JSONValue? = nil
     ) -> JSONValue {
@@ -212,7 +213,7 @@ enum OpenAPI {
         return .object(answer)
     }
 
-    private static func content(
+    static func content(
         _ schema: JSONValue, as type: String = "application/json"
     ) -> JSONValue {
         .object([type: ["schema": schema]])

@@ -152,8 +152,9 @@ export class StoreView {
     }, 100);
   }
 
-  #show(state, changes = []) {
-    this.#tree.show(state, changes);
+  #show(state, changes = [], options = {}) {
+    this.#tree.element.hidden = false;
+    this.#tree.show(state, changes, options);
     const bytes = this.#page.model.hosted(this.#name)?.bytes;
     put(this.#stateNote, this.#isLive && bytes ? size(bytes) : "");
   }
@@ -203,6 +204,9 @@ export class StoreView {
     } catch (problem) {
       if (run !== this.#run || this.#closed) return null;
       this.#effect.hidden = true;
+      // Another state would look like that of this entry.
+      this.#tree.element.hidden = true;
+      put(this.#stateNote, "not known");
       if (!(problem instanceof Problem)) throw problem;
       const hint = problem.code === "unknownPath" || problem.code === "invalidRequest" && !this.#hasPast ? "This gateway has no time travel." : problem.message;
       this.#say("bad", hint);
@@ -227,7 +231,7 @@ export class StoreView {
     const known = found.changes !== null;
     const changes = found.changes ?? [];
     this.#tree.clearMarks();
-    this.#show(found.state, changes);
+    this.#show(found.state, changes, { reveal: true, keep: true });
     await this.#nearby(at);
     const entry = this.#history.find((other) => other.sequence === at);
     this.#effect.hidden = false;
@@ -250,7 +254,7 @@ export class StoreView {
     if (!found) return;
     const { root, changes } = applyPatch(found.real.state, found.difference.changes);
     this.#tree.clearMarks();
-    this.#show(root, changes);
+    this.#show(root, changes, { reveal: true, keep: true, word: "is" });
     this.#effect.hidden = false;
     replace(this.#effect, h("h2", {}, `Without entry ${count(without)}`),
       h("p", {}, changes.length === 0 ? `The state at entry ${count(to)} would be the same.` : `At entry ${count(to)}, the state would differ at ${changes.length === 1 ? "one place" : `${count(changes.length)} places`}. What is, is struck through; what would be, stands beside it.`),
@@ -340,6 +344,10 @@ export class StoreView {
     }
     this.#rows = rows;
     morph(this.#list, [...rows.values()]);
+    const here = this.#isLive ? null : rows.get(this.#without ?? this.#at);
+    if (here && (here.offsetTop < this.#list.scrollTop || here.offsetTop + here.offsetHeight > this.#list.scrollTop + this.#list.clientHeight)) {
+      this.#list.scrollTop = here.offsetTop - this.#list.clientHeight / 3;
+    }
   }
 
   #row(entry) {
