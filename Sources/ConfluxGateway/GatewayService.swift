@@ -62,7 +62,8 @@ final class GatewayService: WorkerService {
                 ask: { [self] inquiry in
                     state.withLock { $0.isServing } && mailbox.post(.inquiry(inquiry)) == .accepted
                 },
-                feed: EntryFeed(ring) { [self] in state.withLock { $0.isServing ? $0.stores : nil } },
+                feed: EntryFeed(ring) { [self] in state.withLock { $0.isServing ? $0.stores : nil }
+                },
                 overview: { [self] in state.withLock { $0.isServing ? $0.overview : nil } })
         }
     }
@@ -201,7 +202,8 @@ final class GatewayService: WorkerService {
                     node,
                     Overview(
                         of: node, at: arguments[WorkerOptions.connect], ring,
-                        mayChange: arguments[MonitoringOptions.httpToken] != nil, stores: { stores })
+                        mayChange: arguments[MonitoringOptions.httpToken] != nil, stores: { stores }
+                    )
                 )
                 state.thread = try NamedThread("conflux-gateway") { thread.run() }
                 state.isServing = true

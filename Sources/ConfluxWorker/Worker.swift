@@ -184,7 +184,8 @@ public enum Worker {
     /// - Throws: A usage error if a store's state is unknown.
     package static func run(
         _ arguments: Invocation, version: String, states: [HostedState],
-        stores: [StoreName]? = nil, service: any WorkerService, code: OwnCode? = nil, interruption: Interruption
+        stores: [StoreName]? = nil, service: any WorkerService, code: OwnCode? = nil,
+        interruption: Interruption
     ) async throws(UsageError) -> ExitCode {
         let environment = CommandEnvironment(
             arguments, isJSON: arguments[WorkerOptions.json], lifetime: .service,

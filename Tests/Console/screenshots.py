@@ -1,4 +1,4 @@
-"""Makes pictures of the console: script/screenshots FOLDER."""
+"""Makes pictures of the console: Tests/Console/screenshots FOLDER."""
 
 import json
 import os

@@ -167,6 +167,79 @@ class Reading(ConsoleTest):
         self.assertEqual(page.faults, [])
 
 
+class Past(ConsoleTest):
+    """A store whose every state is known: entry by entry, the count is 0, 1, 11, 111, and then an action is refused."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.numbers = [cluster.dispatch(PREFS, {"set": {"at": "/past", "value": {"count": 0}}})]
+        for amount in (1, 10, 100):
+            cls.numbers.append(cluster.dispatch(PREFS, {"increment": {"at": "/past/count", "by": amount}}))
+
+    def count(self, page):
+        return page.get_by_role("treeitem").filter(has_text="count")
+
+    def test_the_address_has_the_place_in_time(self):
+        for number, value in zip(self.numbers, (0, 1, 11, 111)):
+            page = self.open(f"#/stores/{PREFS}?at={number}")
+            expect(self.count(page)).to_contain_text(f"count: {value}")
+            expect(page.locator(".where[role]")).to_contain_text(f"At entry {number:,}")
+            self.assertEqual(page.faults, [])
+
+    def test_steps_go_from_entry_to_entry(self):
+        page = self.open(f"#/stores/{PREFS}?at={self.numbers[2]}")
+        expect(self.count(page)).to_contain_text("count: 11")
+        expect(self.count(page)).to_contain_text("was 1")
+        page.get_by_role("button", name="One entry back").click()
+        expect(self.count(page)).to_contain_text("count: 1was 0")
+        self.assertIn(f"at={self.numbers[1]}", page.url)
+        page.keyboard.press("ArrowRight")
+        expect(self.count(page)).to_contain_text("count: 11")
+        page.get_by_role("button", name="One entry forward").click()
+        expect(self.count(page)).to_contain_text("count: 111")
+        expect(page.locator(".changes")).to_contain_text("/past/count")
+        # A number between, and the end: the state is that of the entry before.
+        page.keyboard.press("l")
+        expect(page.locator(".where[role]")).to_contain_text("Live")
+        self.assertNotIn("at=", page.url)
+        cluster.dispatch(PREFS, {"set": {"at": "/other", "value": 1}})
+        expect(page.get_by_role("tree")).to_contain_text("other")
+
+    def test_the_slider_goes_to_any_entry(self):
+        page = self.open(f"#/stores/{PREFS}")
+        expect(page.locator(".moment").first).to_be_visible()
+        page.get_by_label("Entry", exact=True).evaluate(
+            "(slider, number) => { slider.value = number; slider.dispatchEvent(new Event('input')); }", self.numbers[1])
+        expect(self.count(page)).to_contain_text("count: 1")
+        expect(page.locator(".moment[aria-current=step]")).to_contain_text("increment")
+
+    def test_without_an_entry_the_state_would_be_another(self):
+        page = self.open(f"#/stores/{PREFS}?at={self.numbers[2]}")
+        page.get_by_role("button", name="What would it be without this entry?").click()
+        expect(page.get_by_role("heading", name="Without entry")).to_be_visible()
+        expect(self.count(page)).to_contain_text("count: 101is 111")
+        expect(page.locator(".effect")).to_contain_text("differ at one place")
+        self.assertIn(f"without={self.numbers[2]}", page.url)
+        self.assertEqual(page.faults, [])
+
+    def test_an_entry_has_what_it_changed(self):
+        page = self.open(f"#/entries/{self.numbers[2]}?store={PREFS}")
+        expect(page.get_by_label("What it changed")).to_contain_text("/past/count")
+        expect(page.get_by_label("What it changed")).to_contain_text("1")
+        page.get_by_role("link", name="The state then").click()
+        expect(self.count(page)).to_contain_text("count: 11")
+
+    def test_a_place_that_is_not_there_is_said(self):
+        page = self.open(f"#/stores/{PREFS}?at=999999999")
+        expect(page.get_by_role("alert")).to_be_visible()
+        expect(page.get_by_role("tree")).not_to_be_visible()
+        page.get_by_role("button", name="Live").click()
+        expect(page.get_by_role("tree")).to_contain_text("past")
+        expect(page.get_by_role("alert")).to_have_count(0)
+        page = self.open(f"#/stores/{PREFS}?without=999999999")
+        expect(page.get_by_role("alert")).to_be_visible()
+
+
 class Command(unittest.TestCase):
     def test_it_shows_what_there_is_and_creates_nothing(self):
         fresh = Cluster()

@@ -122,7 +122,8 @@ export class Model {
     const alarms = [];
     const add = (level, title, text, chapter, more = {}) => alarms.push({ level, title, text, chapter, ...more });
     if (this.problem) {
-      add("critical", "The gateway does not answer", this.problem.message + " The page tries again by itself, and shows what it knew last.", "no-sequencer");
+      const title = this.problem.status === 0 ? "The gateway does not answer" : this.problem.status === 503 ? "The gateway does not serve yet" : "The gateway refuses";
+      add("critical", title, `${this.problem.message} The page tries again by itself${this.overview ? ", and shows what it knew last" : ""}.`, "no-sequencer");
       return alarms;
     }
     const overview = this.overview;

@@ -12,9 +12,6 @@ final class CommitRing: Sendable {
     static let commitsMax = 512
     /// The most bytes of their actions. *At the bound* the oldest commits are discarded.
     static let bytesMax = 8 << 20
-    /// The most targets whose actions are counted, each by itself. *At the bound* further ones are not.
-    static let targetsMax = 10_000
-
     private struct Content {
         /// A circle: the oldest commit is at `start`.
         var commits: [(commit: Commit, byteCount: Int)?] = Array(
@@ -22,10 +19,6 @@ final class CommitRing: Sendable {
         var start = 0
         var count = 0
         var byteCount = 0
-        var counts: [Target: UInt64] = [:]
-        var total: UInt64 = 0
-        /// The newest entry that was counted, and its epoch.
-        var highest = (epoch: Epoch.none, sequence: SequenceNumber.zero)
 
         mutating func removeOldest() {
             byteCount -= commits[start]?.byteCount ?? 0
@@ -36,22 +29,15 @@ final class CommitRing: Sendable {
     }
 
     private let content = Mutex(Content())
+    let counts = ActionCounts()
 
     func note(_ commit: Commit) {
-        let (counts, byteCount) = Self.weigh(commit)
+        counts.note(commit)
+        let byteCount = commit.blocks.reduce(0) { sum, block in
+            guard case .batch(_, let batch) = block else { return sum }
+            return sum + batch.encoded.count
+        }
         content.withLock { content in
-            // A store that catches up is given entries that others were given before.
-            let isNew =
-                commit.epoch > content.highest.epoch || commit.last > content.highest.sequence
-            if isNew {
-                content.highest = (commit.epoch, commit.last)
-                content.total += UInt64(commit.count)
-            }
-            for (target, count) in counts where isNew {
-                guard content.counts[target] != nil || content.counts.count < Self.targetsMax
-                else { continue }
-                content.counts[target, default: 0] += count
-            }
             while content.count > 0,
                 content.count == Self.commitsMax || content.byteCount + byteCount > Self.bytesMax
             { content.removeOldest() }
@@ -64,22 +50,6 @@ final class CommitRing: Sendable {
         }
     }
 
-    private static func weigh(_ commit: Commit) -> (counts: [(Target, UInt64)], byteCount: Int) {
-        var counts: [(Target, UInt64)] = []
-        var byteCount = 0
-        for case .batch(_, let batch) in commit.blocks {
-            byteCount += batch.encoded.count
-            if batch.targets.count == 1 {
-                counts.append((batch.targets[0].target, UInt64(batch.count)))
-            } else {
-                for entry in batch.parsedEntries {
-                    counts.append((batch.targets[entry.target].target, 1))
-                }
-            }
-        }
-        return (counts, byteCount)
-    }
-
     /// The commits with entries behind a number, oldest first. After the log has lost its end, numbers go back: then all
     /// that are kept.
     func commits(behind number: SequenceNumber) -> [Commit] {
@@ -90,10 +60,5 @@ final class CommitRing: Sendable {
             guard let newest = all.last, newest.last >= number else { return all }
             return all.filter { $0.last > number }
         }
-    }
-
-    /// How many entries the node was given, and how many actions each target received.
-    var counts: (total: UInt64, targets: [Target: UInt64]) {
-        content.withLock { ($0.total, $0.counts) }
     }
 }

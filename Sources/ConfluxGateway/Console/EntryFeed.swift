@@ -119,7 +119,8 @@ final class EntryFeed: @unchecked Sendable {
         }
         // Entries with which stores caught up come out of order, and more than once.
         found.sort { $0.sequence < $1.sequence }
-        found = zip(found, [nil] + found.map { Optional($0.sequence) }).compactMap { found, before in
+        found = zip(found, [nil] + found.map { Optional($0.sequence) }).compactMap {
+            found, before in
             found.sequence == before ? nil : found
         }
         guard let first = found.first?.sequence, let last = found.last?.sequence else {

@@ -95,7 +95,9 @@ final class Overview: Sendable {
         var status = status
         status.sessions.removeAll { $0.name == nil && !$0.isLive }
         if status.sessions.count > rowsMax {
-            status.sessions.sort { ($0.isLive ? 0 : 1, $0.applied) < ($1.isLive ? 0 : 1, $1.applied) }
+            status.sessions.sort {
+                ($0.isLive ? 0 : 1, $0.applied) < ($1.isLive ? 0 : 1, $1.applied)
+            }
             status.sessions = Array(status.sessions.prefix(rowsMax))
         }
         status.stores = Array(status.stores.prefix(rowsMax))
@@ -104,7 +106,7 @@ final class Overview: Sendable {
 
     private func gateway() -> JSONObject {
         let metrics = node.metrics()
-        let counts = ring.counts
+        let counts = ring.counts.present
         let stores = stores().map { store -> JSONObject in
             let (state, ending) = store.records.present
             return JSONObject([

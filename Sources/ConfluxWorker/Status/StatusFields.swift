@@ -67,7 +67,9 @@ package enum StatusFields {
     ///   - status: Where they differ.
     ///   - names: The names of nodes.
     /// - Returns: The members.
-    package static func divergence(_ status: DivergenceStatus, _ names: [Incarnation: Name]) -> JSONFields {
+    package static func divergence(_ status: DivergenceStatus, _ names: [Incarnation: Name])
+        -> JSONFields
+    {
         [
             "firstUnequal": status.firstUnequal, "lastEqual": status.lastEqual,
             "majority": status.isMajority,
