@@ -3,7 +3,7 @@
 import json
 import unittest
 
-from cluster import Browser, Cluster, ask
+from cluster import SECONDS, Browser, Cluster, ask
 from playwright.sync_api import expect
 
 STORE = "document/hostile"
@@ -72,7 +72,8 @@ class Hostile(unittest.TestCase):
             cluster.pour("document/large", [{"set": {"at": f"/part{part}", "value": {f"k{index}": "v" * 80 for index in range(9_000)}}}])
         page = self.open("#/stores/document/large")
         tree = page.get_by_role("tree")
-        expect(tree).to_contain_text("part11")
+        # The gateway compares 10 MB for each change.
+        expect(tree).to_contain_text("part11", timeout=6 * SECONDS * 1000)
         for part in range(12):
             page.get_by_role("treeitem").filter(has_text=f"part{part}:").first.click()
         expect(tree).to_contain_text("8,900 more: show 500")

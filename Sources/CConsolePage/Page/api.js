@@ -52,6 +52,8 @@ export async function post(path, body, headers) {
 
 export const storePath = (name) => `/stores/${name.split("/").map(encodeURIComponent).join("/")}`;
 
+/** A gateway says something each 30 seconds. After a longer silence the connection is dead, as when a computer slept. */
+const SILENCE_MAX = 45000;
 /** The most bytes of one event. More than that is no event of a gateway. */
 const EVENT_BYTES_MAX = 1.2 * 2 ** 30;
 
@@ -91,7 +93,7 @@ export class Stream {
       const response = await request(this.#path, { signal: abort.signal, headers });
       this.#delay = 0;
       this.#handlers.open?.();
-      await this.#read(response.body.getReader());
+      await this.#read(response.body.getReader(), abort);
     } catch (error) {
       problem = error;
     }
@@ -104,12 +106,13 @@ export class Stream {
     this.#timer = setTimeout(() => this.#run(), this.#delay * (0.75 + Math.random() / 2));
   }
 
-  async #read(reader) {
+  async #read(reader, abort) {
     const decoder = new TextDecoder();
     let parts = [];
     let length = 0;
     for (;;) {
-      const { done, value } = await reader.read();
+      const silence = setTimeout(() => abort.abort(), SILENCE_MAX);
+      const { done, value } = await reader.read().finally(() => clearTimeout(silence));
       if (done) return;
       const text = decoder.decode(value, { stream: true });
       // A state may come in many parts: only the new part is searched, and its end may be at the seam.

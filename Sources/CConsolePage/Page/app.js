@@ -200,5 +200,6 @@ replace(document.getElementById("nav"), VIEWS.map((item) =>
 replace(document.getElementById("foot"), pulse, h("div", { class: "tools" }, access,
   h("button", { class: "quiet square", type: "button", "aria-label": "Keys", onclick: help }, icon("help")), themeButton));
 setTheme(localStorage.getItem(THEME));
-addEventListener("hashchange", open);
-poll().then(open);
+addEventListener("hashchange", () => asking || open());
+// Without a token nothing would answer a view.
+poll().then(() => asking || open());

@@ -54,7 +54,7 @@ struct TopView {
         ]
         if choice.isHelping {
             let help = TopChoice.help.map { Line(text: "  \($0): \($1)") }
-            return paint((head + [Line(text: "")] + help), columns, rows, paint)
+            return painted(head + [Line(text: "")] + help, columns, rows, paint)
         }
         let sessions = scrolled(sessions)
         let nodes = Self.table(
@@ -74,10 +74,10 @@ struct TopView {
             left > 0 && !entries.isEmpty
             ? [Line(text: ""), Line(text: "LAST ENTRIES", style: .bold)]
                 + entries.suffix(left).map { Line(text: $0) } : []
-        return paint(head + nodeLines + storeLines + newest, columns, rows, paint)
+        return painted(head + nodeLines + storeLines + newest, columns, rows, paint)
     }
 
-    private func paint(
+    private func painted(
         _ lines: [Line], _ columns: Int, _ rows: Int,
         _ paint: (_ text: String, _ style: Appearance.Style) -> String
     ) -> [String] {
@@ -89,6 +89,7 @@ struct TopView {
 
     // MARK: What the keys have chosen
 
+    /// What was chosen, for the title.
     private var chosen: String {
         var words = choice.order == .number ? "" : ", by \(choice.order.rawValue)"
         if choice.isTyping || !choice.filter.isEmpty {

@@ -35,7 +35,8 @@ final class EntryFeed: @unchecked Sendable {
 
     private struct State {
         var channels: [Filter: Channel] = [:]
-        var isTicking = false
+        /// When all readers were woken last, whether there was something for them or not.
+        var beatAt = ContinuousClock.now
     }
 
     private let ring: CommitRing
@@ -84,6 +85,12 @@ final class EntryFeed: @unchecked Sendable {
     }
 
     private func tick() {
+        let idle = state.withLock { state -> [HTTPExchange] in
+            guard ContinuousClock.now - state.beatAt >= StreamHub.beatInterval else { return [] }
+            state.beatAt = .now
+            return state.channels.values.flatMap { Array($0.readers.values) }
+        }
+        for reader in idle { reader.wake() }
         let wanted = state.withLock { $0.channels.mapValues(\.through) }
         for (filter, through) in wanted {
             let commits = ring.commits(behind: through)
@@ -147,6 +154,7 @@ final class EntryStream: HTTPStream, @unchecked Sendable {
     private let filter: EntryFeed.Filter
     private var beginning: [UInt8]?
     private var place: UInt64
+    private var lastAt = ContinuousClock.now
 
     fileprivate init(
         of feed: EntryFeed, _ filter: EntryFeed.Filter, beginning: [UInt8]?, from place: UInt64
@@ -161,6 +169,13 @@ final class EntryStream: HTTPStream, @unchecked Sendable {
         }
         let (batches, end) = feed.batches(filter, from: place)
         place = end
-        return batches.isEmpty ? .none : .bytes(batches)
+        if !batches.isEmpty {
+            lastAt = .now
+            return .bytes(batches)
+        }
+        guard ContinuousClock.now - lastAt >= StreamHub.beatInterval else { return .none }
+        lastAt = .now
+        // A comment shows that the connection stands, here and there.
+        return .bytes([Array(": \n\n".utf8)])
     }
 }
