@@ -8,6 +8,14 @@ enum BuiltinStates {
     /// The states for a worker that hosts them.
     static let hosted = [HostedState(CounterState.self), HostedState(Document.self)]
 
+    /// Their names, for a sentence.
+    static let names = hosted.map(\.name).joined(separator: " and ")
+
+    /// A state, to make the past of its stores; nil if the tool does not know it.
+    static func replayed(_ state: Name) -> ReplayedState? {
+        hosted.first { $0.name == state.text }?.replayed
+    }
+
     /// Reads and writes the actions of one of them.
     struct Codec: Sendable {
         /// Checks a typed action, and encodes it.

@@ -35,7 +35,7 @@ enum Tool {
                 LogCommand.description,
                 LeasesCommand.description, LockCommand.description,
                 StatusCommand.description, TopCommand.description, ConsoleCommand.description,
-                BackupCommand.description,
+                BackupCommand.description, ForkCommand.description,
                 RestoreCommand.description, MigrateCommand.description,
                 KeygenCommand.description, ContextCommand.description, ReloadCommand.description,
                 HandoverCommand.description,
@@ -136,13 +136,16 @@ enum Tool {
         case "timers":
             try TimersCommand.validate(invocation)
             command = TimersCommand.run
-        case "observe": command = ObserveCommand.run
+        case "observe":
+            try ObserveCommand.validate(invocation)
+            command = ObserveCommand.run
         case "drop": command = DropCommand.run
         case "reload": command = ReloadCommand.run
         case "handover": command = HandoverCommand.run
         case "outcome": command = OutcomeCommand.run
         case "keygen": command = KeygenCommand.run
         case "backup": command = BackupCommand.run
+        case "fork": command = ForkCommand.run
         case "bench": command = BenchCommand.run
         case "leases": command = LeasesCommand.run
         case "freeze", "thaw": command = FreezeCommand.run

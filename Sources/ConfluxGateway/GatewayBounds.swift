@@ -37,6 +37,21 @@ enum GatewayBounds {
     static let timeout = Duration.seconds(10)
     /// The longest time that a request may ask for.
     static let timeoutMax = Duration.seconds(3_600)
+    /// Pasts of stores that are made at the same time. *At the bound* others wait for their turn.
+    static let pastsMax = 2
+    /// Requests for a past that wait for their turn. *At the bound* a further one is refused.
+    static let pastsWaitingMax = 32
+    /// The longest time that the past of a store may take, whatever time the request has.
+    static let pastTimeMax = Duration.seconds(60)
+    /// States of the past that are kept, so that whoever goes on from one need not wait. *At the bound* the oldest is
+    /// forgotten.
+    static let pastsKept = 16
+    /// Bytes of these states. *At the bound* the oldest is forgotten.
+    static let pastBytesKept = 32 << 20
+    /// Entries in one answer. A request for more is refused.
+    static let pastEntriesMax = 1_000
+    /// The same, unless the request says how many.
+    static let pastEntries = 100
     /// How long after the end of its time a dispatch waits to learn whether it could be withdrawn.
     static let withdrawalTime = Duration.milliseconds(750)
 }

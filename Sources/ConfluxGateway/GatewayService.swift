@@ -30,6 +30,7 @@ final class GatewayService: WorkerService {
         var asking: (socket: LibrarySocket, address: String)?
         var stores: [any AnyServedStore] = []
         var overview: (node: Node, overview: Overview)?
+        var past: PastDesk?
         var isFollowing = false
         /// Whether all stores are open.
         var isServing = false
@@ -58,6 +59,7 @@ final class GatewayService: WorkerService {
                 token: token, hasKeys: arguments[GatewayOptions.authorized] != nil,
                 payloadBytesMax: arguments[WorkerOptions.payloadMax], epochs: epochs,
                 streams: streams,
+                past: { [self] in state.withLock { $0.past } },
                 stores: { [self] in state.withLock { $0.isServing ? $0.stores : nil } },
                 ask: { [self] inquiry in
                     state.withLock { $0.isServing } && mailbox.post(.inquiry(inquiry)) == .accepted
@@ -205,6 +207,7 @@ final class GatewayService: WorkerService {
                         mayChange: arguments[MonitoringOptions.httpToken] != nil, stores: { stores }
                     )
                 )
+                state.past = PastDesk(PastReader(of: node.core.address, node.settings))
                 state.thread = try NamedThread("conflux-gateway") { thread.run() }
                 state.isServing = true
             } catch {
@@ -235,6 +238,9 @@ final class GatewayService: WorkerService {
                 // At an entry, it continues once that is skipped.
                 case .storeStopped(let store, let sequence, let message):
                     (name, reason, isOver) = (store, message, sequence == nil)
+                case .historyLost, .joined:
+                    self.state.withLock { $0.past }?.forget()
+                    continue
                 default: continue
                 }
                 let served = self.state.withLock { $0.stores }.first { $0.name == name }

@@ -114,12 +114,7 @@ public final class Node: Sendable {
     ) async throws(NodeError) -> SequencerStatus {
         let answer = try await core.ask(.status, patience: patience)
         guard case .status(let status) = answer.body else {
-            throw NodeError(
-                code: .unanswered,
-                message: """
-                    The sequencer's answer does not match the question. Run the same version of \
-                    Conflux on both sides.
-                    """)
+            throw .unfit
         }
         return status
     }

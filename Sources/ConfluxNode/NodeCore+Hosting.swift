@@ -156,7 +156,9 @@ extension NodeCore {
             isBridged = true
             // From here on, dispatches are ordered. Earlier dispatches are in the state that the
             // snapshot below takes.
-            let route = OutboxRoute<S>(outbox: outbox, target: .store(name))
+            let route = OutboxRoute<S>(
+                outbox: outbox, target: .store(name),
+                past: PastReader(of: address, settings))
             core.setRoute(route)
             let initial = try await encodedState(of: core, time)
             try await open(.store(name), time) {

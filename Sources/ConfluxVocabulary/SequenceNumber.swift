@@ -3,7 +3,7 @@
 /// `zero` stands before the first entry: "nothing yet". It is encoded as a number, in JSON `42`. This form is
 /// stable.
 public struct SequenceNumber: RawRepresentable, Hashable, Comparable, Codable, Sendable,
-    CustomStringConvertible
+    CustomStringConvertible, ExpressibleByIntegerLiteral
 {
     /// The number itself.
     public let rawValue: UInt64
@@ -17,6 +17,12 @@ public struct SequenceNumber: RawRepresentable, Hashable, Comparable, Codable, S
     /// Makes the sequence number with this value; 0 is `zero`.
     @inlinable
     public init(_ value: UInt64) {
+        self.rawValue = value
+    }
+
+    /// Makes a sequence number of a literal: `store.state(at: 4711)`.
+    @inlinable
+    public init(integerLiteral value: UInt64) {
         self.rawValue = value
     }
 

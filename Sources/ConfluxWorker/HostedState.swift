@@ -8,6 +8,8 @@ public struct HostedState: Sendable {
     public let name: String
     /// The state's type.
     package let type: any ReplicatedState.Type
+    /// The state, to make the past of its stores.
+    package let replayed: ReplayedState
     /// Opens a store of the state. The returned handle hosts the store as long as it is kept.
     let open: @Sendable (Node, Name, Duration) async throws(NodeError) -> HostedHandle
     /// The state's version in this program.
@@ -23,6 +25,7 @@ public struct HostedState: Sendable {
     public init<S: ReplicatedState>(_ state: S.Type) {
         name = S.name
         type = S.self
+        replayed = .replicated(S.self)
         schemaVersion = S.schemaVersion
         changesByMigration = { (bytes, version, inForce) throws(StoreError) in
             let changes = try S.changesByMigration(of: bytes, from: version)

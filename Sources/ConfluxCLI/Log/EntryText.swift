@@ -159,6 +159,7 @@ enum EntryText {
         case .skipped(let skipped, let target): "skipped: entry \(skipped) for \(target)"
         case .handles(let state, let events):
             "handles: \(state)/* the events \(events.map(\.text).joined(separator: ", "))"
+        case .forked(let log): "forked: the entries before this term are those of log \(log)"
         }
     }
 }

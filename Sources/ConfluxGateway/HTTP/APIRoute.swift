@@ -12,6 +12,8 @@ enum APIRoute {
     case dispatch(
         StoreName, key: String?, ifUnchangedSince: StoreVersion?, timeout: Duration)
     case events(StoreName, EventPosition?, isActions: Bool)
+    /// What a store was, and how it came to be that.
+    case past(PastRequest)
     /// What the sequencer and the gateway say of themselves.
     case status
     /// The entries of the log as they are ordered; all, or those that concern something.
@@ -74,10 +76,17 @@ enum APIRoute {
         switch part {
         case nil:
             try allow(["GET", "HEAD"], head)
+            if let past = try PastRequest.state(of: store, &query) { return .past(past) }
             let atLeast = try query.number("atLeast").map { SequenceNumber($0) }
             return .ask(
                 Request(
                     .get(store, atLeast: atLeast, mayWait: false), timeout: try query.timeout()))
+        case "difference":
+            try allow(["GET", "HEAD"], head)
+            return .past(try PastRequest.difference(of: store, &query))
+        case "entries":
+            try allow(["GET", "HEAD"], head)
+            return .past(try PastRequest.entries(of: store, &query))
         case "events":
             try allow(["GET", "HEAD"], head)
             let form = try query.take("as") ?? "changes"
@@ -161,7 +170,7 @@ extension Problem {
 }
 
 /// Takes the parameters of a request one by one.
-private struct Query {
+struct Query {
     private static let timeoutMin = Duration.milliseconds(100)
 
     private var values: [String: String] = [:]

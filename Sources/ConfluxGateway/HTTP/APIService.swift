@@ -14,6 +14,8 @@ struct APIService: HTTPService {
     let payloadBytesMax: Int
     let epochs: EpochTable
     let streams: StreamHub
+    /// Makes the past of stores; nil before they are open.
+    let past: @Sendable () -> PastDesk?
     /// The stores; nil before they are open.
     let stores: @Sendable () -> [any AnyServedStore]?
     /// Gives a request to the desk. False if that takes no requests.
@@ -59,6 +61,18 @@ struct APIService: HTTPService {
                     // A large one takes longer than the server's thread, which others need, may be away.
                     DispatchQueue.global().async {
                         dispatch(body, to: store, ifUnchangedSince: version, key, timeout, exchange)
+                    }
+                }
+            case .past(let request):
+                return take { _, exchange in
+                    do throws(CommandFailure) {
+                        guard let stores = stores(), let past = past() else { throw Self.starting }
+                        let store = try Desk.find(
+                            request.store, stores.first { $0.name == request.store },
+                            among: stores.map(\.name))
+                        past.answer(request, of: store, exchange)
+                    } catch {
+                        exchange.answer(Problem(error).answer)
                     }
                 }
             case .events(let name, let position, let isActions):

@@ -22,6 +22,8 @@ enum OpenAPI {
         for store in stores {
             let path = "/api/v1/stores/\(store.name)"
             paths[path] = ["get": state(store.name)]
+            paths["\(path)/difference"] = ["get": difference(store.name)]
+            paths["\(path)/entries"] = ["get": entries(store.name)]
             paths["\(path)/events"] = ["get": events(store.name)]
             paths["\(path)/actions"] = ["get": actions(store.name), "post": dispatch(store)]
         }
@@ -47,14 +49,19 @@ enum OpenAPI {
                 parameter(
                     "atLeast", in: "query",
                     "The number of a receipt: the state has that action, too.", sequence),
-                timeout,
+                parameter(
+                    "at", in: "query",
+                    "The number of an entry: the state as it was behind it. Not with 'atLeast'.",
+                    sequence),
+                without, timeout,
             ],
             answer(
                 "The state.",
                 object([
-                    "epoch": ["type": ["integer", "null"]], "log": ["type": ["string", "null"]],
-                    "sequence": sequence, "state": [:], "store": text, "version": version,
-                ]),
+                    "at": sequence, "epoch": ["type": ["integer", "null"]],
+                    "log": ["type": ["string", "null"]], "sequence": sequence, "state": [:],
+                    "store": text, "version": version,
+                ], optional: ["at", "version"]),
                 headers: ["ETag": ["description": "The version, for If-Match.", "schema": text]]))
     }
 
@@ -117,8 +124,8 @@ enum OpenAPI {
 
     // MARK: The parts
 
-    private static let text: JSONValue = ["type": "string"]
-    private static let sequence = schema("sequence")
+    static let text: JSONValue = ["type": "string"]
+    static let sequence = schema("sequence")
     private static let version = schema("version")
     static let timeout: JSONValue = ["$ref": "#/components/parameters/timeout"]
 
@@ -224,7 +231,7 @@ enum OpenAPI {
     }
 
     /// The schema of an object that has all of these members, besides optional ones, and no others.
-    private static func object(_ members: JSONObject, optional: Set<String> = []) -> JSONValue {
+    static func object(_ members: JSONObject, optional: Set<String> = []) -> JSONValue {
         [
             "type": "object", "additionalProperties": false, "properties": .object(members),
             "required": .array(

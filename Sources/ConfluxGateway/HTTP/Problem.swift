@@ -27,7 +27,7 @@ struct Problem: Error {
 
     private static func status(of failure: CommandFailure) -> UInt32 {
         switch failure.code {
-        case "storeEnded": return 410
+        case "storeEnded", "belowFloor": return 410
         case "conflict": return 412
         case "payloadTooLarge": return 413
         case "tooManyRequests", "tableFull": return 429

@@ -10,6 +10,8 @@ protocol AnyServedStore: AnyObject, Sendable {
     var records: ServedRecords { get }
     /// The shapes of the state's actions; nil if they are not known.
     var catalog: ActionCatalog? { get }
+    /// The state, to make its past.
+    var replayed: ReplayedState { get }
 
     /// Checks and encodes an action.
     ///

@@ -309,6 +309,8 @@ final class ServedStore<S: ReplicatedState>: AnyServedStore {
 
     // MARK: For requests
 
+    var replayed: ReplayedState { .replicated(S.self) }
+
     func submission(of json: [UInt8]) throws(CodingFailure) -> (BatchTarget, [UInt8]) {
         let action = try actionCoder.decode(json[...], as: .json)
         let target = BatchTarget(

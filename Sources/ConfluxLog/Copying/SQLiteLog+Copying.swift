@@ -1,5 +1,11 @@
 import ConfluxVocabulary
 
+#if canImport(Darwin)
+    import Darwin
+#else
+    import Glibc
+#endif
+
 extension SQLiteLog {
     /// Begins a copy of a log in a folder. Until ``adopt(after:)`` it does not have the name of a log.
     ///
@@ -43,6 +49,37 @@ extension SQLiteLog {
         try folder.makeCopyDurable()
         try confirm()
         try folder.adoptCopy()
+    }
+
+    /// Checks the copy as a log on disk. If it is whole, gives it the name of a log, and closes it; otherwise removes it.
+    ///
+    /// - Parameter isWhole: Checks the copy.
+    /// - Throws: As ``adopt(after:)``, and whatever opening the copy throws. Then nothing is left of it.
+    package func adopt(if isWhole: (SQLiteLogFile) -> Bool) throws(LogError) {
+        let folder = try gatherDatabase()
+        disconnect()
+        let copy = try SQLiteLogFile(path: folder.databasePath, in: folder.path)
+        let isAdopted = isWhole(copy)
+        copy.close()
+        guard isAdopted else { return try Self.remove(folder) }
+        try folder.makeCopyDurable()
+        try folder.adoptCopy()
+    }
+
+    /// Removes the copy.
+    ///
+    /// - Throws: `unusableFolder` if something of it is left. It is not a log, and the next copy removes it.
+    package func abandon() throws(LogError) {
+        guard let folder = files?.folder else { return }
+        disconnect()
+        try Self.remove(folder)
+    }
+
+    private static func remove(_ folder: LogFolder) throws(LogError) {
+        try folder.removeEntries()
+        for path in [folder.databasePath, folder.writeAheadPath, folder.journalPath, folder.databasePath + "-shm"] {
+            unlink(path)
+        }
     }
 
     private func gatherDatabase() throws(LogError) -> LogFolder {

@@ -34,7 +34,7 @@ public final class SQLiteLogFile: LogReader {
         try self.init(path: LogFolder.databasePath(in: directory), in: directory)
     }
 
-    private init(path: String, in directory: String) throws(LogError) {
+    init(path: String, in directory: String) throws(LogError) {
         try LogFolder.refuseCutDatabase(path, in: directory)
         guard try LogFolder.size(path) != nil else {
             throw LogError(.notALog, "There is no log in \(directory). Name the folder of one.")

@@ -49,7 +49,7 @@ extension Applier {
                 stopped.append(replica)
             }
             pass(replica, at: sequence)
-        case .claim, .joined, .visited, .left, .forgotten, .created, .handles: break
+        case .claim, .joined, .visited, .left, .forgotten, .created, .handles, .forked: break
         }
     }
 

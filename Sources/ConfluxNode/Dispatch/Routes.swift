@@ -18,10 +18,13 @@ package final class OutboxRoute<S: BridgedState>: ActionRoute {
     private let quick: QuickCoding<S.Action>
 
     let target: Target
+    /// Reads the past of the store; nil for a route that is not a node's.
+    let past: PastReader?
 
-    package init(outbox: Outbox, target: Target) {
+    package init(outbox: Outbox, target: Target, past: PastReader? = nil) {
         self.outbox = outbox
         self.target = target
+        self.past = past
         // The store's life is not known yet. Zero means its life when the action is admitted.
         let destinations = { (version: UInt32) in
             Outbox.Destination(

@@ -36,6 +36,16 @@ extension Node {
     }
 }
 
+extension NodeSettings {
+    /// The settings of another node of this process, which only reads the log.
+    var ofReader: NodeSettings {
+        var settings = self
+        // This node has these.
+        (settings.name, settings.crashJournal) = (nil, nil)
+        return settings
+    }
+}
+
 extension NodeCore {
     /// See ``Node/outcome(of:within:)``.
     package func outcome(
@@ -43,15 +53,12 @@ extension NodeCore {
     ) async throws(DispatchError) -> Receipt {
         let begun = Moment.now.monotonic
         func left() -> Duration? { limit.map { max(.zero, $0 - (Moment.now.monotonic - begun)) } }
-        var settings = settings
-        // This node has these.
-        (settings.name, settings.crashJournal) = (nil, nil)
         let search = Mutex(OutcomeSearch(for: token))
         let found = OneShot<Result<Receipt, DispatchError>?>()
         let reader: NodeCore
         do throws(NodeError) {
             reader = try NodeCore(
-                address: address, settings: settings, role: .observer, scope: Scope(),
+                address: address, settings: settings.ofReader, role: .observer, scope: Scope(),
                 tap: { commit in
                     if let result = search.withLock({ $0.take(commit) }) { found.send(result) }
                 })

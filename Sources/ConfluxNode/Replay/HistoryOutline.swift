@@ -35,6 +35,22 @@ struct HistoryOutline {
     /// The number of the last entry.
     private(set) var last = SequenceNumber.zero
 
+    /// What is known of the entries of one store before they are read from a log.
+    ///
+    /// - Parameters:
+    ///   - store: The store.
+    ///   - log: The log.
+    ///   - skips: The entries that have no effect on the store.
+    ///   - rises: The rises of its schema version, in the order of the log.
+    init(
+        of store: StoreName, in log: LogID, skipping skips: [SequenceNumber], _ rises: [HistoryRise]
+    ) {
+        self.log = log
+        target = .store(store)
+        self.skips = skips.map { ($0, .store(store)) }
+        self.rises = rises
+    }
+
     /// Reads and checks a history.
     ///
     /// - Throws: ``HistoryError``.

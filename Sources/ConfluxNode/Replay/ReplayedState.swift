@@ -9,7 +9,7 @@ import ConfluxVocabulary
 /// ```
 public struct ReplayedState: Sendable {
     /// Its name in the log.
-    let name: Name
+    package let name: Name
     /// The schema versions that this program understands.
     let versions: SupportedVersions
     /// Makes a store of it in an applier.
@@ -18,6 +18,8 @@ public struct ReplayedState: Sendable {
     let canonical: @Sendable (Snapshot, UInt32) throws -> [UInt8]
     /// Decodes an action.
     let action: @Sendable (Bytes, PayloadCoding) throws -> any Sendable
+    /// An action, or what the state makes of an event, in canonical JSON; nil for an event that it does not handle.
+    let json: @Sendable (Bytes, BatchTarget) throws -> [UInt8]?
 
     /// A state that is a value.
     public static func model<Model: Conflux.Model>(_ model: Model.Type) -> ReplayedState {
@@ -48,6 +50,14 @@ public struct ReplayedState: Sendable {
         }
         action = { payload, coding in
             try ActionCoder<S.Action>(sizeBytesMax: .max).decode(payload, as: coding)
+        }
+        json = { payload, row in
+            let coder = ActionCoder<S.Action>(sizeBytesMax: .max)
+            guard case .event(let event, _) = row.target else {
+                return try coder.encode(coder.decode(payload, as: row.coding), as: .json)
+            }
+            let action = try S.eventHandlers?.action(ofEvent: event, payload, as: row.coding)
+            return try action.map { try coder.encode($0, as: .json) }
         }
     }
 }

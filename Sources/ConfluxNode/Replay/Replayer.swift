@@ -61,6 +61,9 @@ final class Replayer {
 
     func life(of store: StoreName) -> SequenceNumber? { hosted[store]?.life }
 
+    /// The number of the last entry that concerned a store.
+    func position(of store: StoreName) -> SequenceNumber? { applier.replica(store)?.lastChange }
+
     /// The schema version by whose rules a store's actions are judged at present.
     func version(of store: StoreName) -> UInt32? { hosted[store]?.version }
 

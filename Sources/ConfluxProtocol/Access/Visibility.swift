@@ -35,6 +35,8 @@ extension Rights {
             return .entries(entries)
         case .answer(var answer):
             answer.body = visible(answer.body)
+            // Of a start that is hidden, nothing is shown.
+            if case .failed = answer.body { answer.earlier = nil }
             return .answer(answer)
         case .snapshotServed(var served):
             // As if the snapshot were gone.

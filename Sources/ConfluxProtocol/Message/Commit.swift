@@ -36,6 +36,13 @@ public struct Commit: Sendable, Equatable {
     /// The last entry's number.
     public var last: SequenceNumber { first.advanced(by: UInt64(count) - 1) }
 
+    /// The same entries, as a commit of another log.
+    package func of(_ log: LogID) -> Commit {
+        Commit(
+            log: log, epoch: epoch, predecessor: predecessor, first: first, count: count,
+            timestamp: timestamp, blocks: blocks)
+    }
+
     /// The same entries, in the same order, in commits of about a given size.
     ///
     /// - Parameter bytesMax: A commit ends as soon as it has this many bytes of entries. An atomic batch is never
@@ -157,6 +164,8 @@ public enum LogEvent: Sendable, Equatable {
     case skipped(SequenceNumber, Target)
     /// From here on the stores of the state take these events, besides those that they took before.
     case handles(Name, events: [Name])
+    /// The entries before this term are those of another log (`conflux fork`).
+    case forked(from: LogID)
 }
 
 /// The numbers of the events in the log.
@@ -179,6 +188,7 @@ public enum LogEventKind: UInt8, Sendable, CaseIterable {
     case restored = 16
     case visited = 17
     case handles = 18
+    case forked = 19
 }
 
 /// Why a store was frozen (rule 21).

@@ -68,6 +68,8 @@ public struct Answer: Sendable, Equatable {
     public var deliveryTag: UInt64
     /// What is answered.
     public var body: Body
+    /// What a reader of the log may begin with earlier than `start` says; nil in other answers.
+    public var earlier: EarlierStart?
 
     /// What is answered.
     public enum Body: Sendable, Equatable {
@@ -106,13 +108,29 @@ public struct Answer: Sendable, Equatable {
 
     /// Makes an answer.
     public init(
-        number: UInt64, isLast: Bool, node: Name?, deliveryTag: UInt64 = 0, body: Body
+        number: UInt64, isLast: Bool, node: Name?, deliveryTag: UInt64 = 0, body: Body,
+        earlier: EarlierStart? = nil
     ) {
         self.number = number
         self.isLast = isLast
         self.node = node
         self.deliveryTag = deliveryTag
         self.body = body
+        self.earlier = earlier
+    }
+}
+
+/// What a reader needs that begins with a store earlier than an opener does.
+public struct EarlierStart: Sendable, Equatable {
+    /// The confirmed snapshot before the newest one; nil if the sequencer knows of none.
+    public var snapshot: SnapshotReference?
+    /// The entries for the store in the log that have no effect (rule 23), ascending.
+    public var skipped: [SequenceNumber]
+
+    /// Makes a start.
+    public init(snapshot: SnapshotReference?, skipped: [SequenceNumber]) {
+        self.snapshot = snapshot
+        self.skipped = skipped
     }
 }
 

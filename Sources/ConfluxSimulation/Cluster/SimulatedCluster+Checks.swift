@@ -92,7 +92,7 @@ extension SimulatedCluster {
                 try checkUpgrade(of: name, life: life, from: base)
                 let entries = truth.branch.history(of: name, life: life)?.entries
                 if let last = entries?.last?.context.sequence, last > base { marks.hit(.replayed) }
-            case .claim, .joined, .visited, .frozen, .thawed, .skipped, .handles: break
+            case .claim, .joined, .visited, .frozen, .thawed, .skipped, .handles, .forked: break
             }
         }
     }

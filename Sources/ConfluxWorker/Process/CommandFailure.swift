@@ -127,6 +127,24 @@ extension KeyFileError: CommandError {
     package var failure: CommandFailure { CommandFailure(self) }
 }
 
+extension PastError: CommandError {
+    package var failure: CommandFailure {
+        let exitCode: ExitCode =
+            switch code {
+            case .aboveNewest, .belowFloor, .unknownStore: .notFound
+            case .notAnAction: .invalidInput
+            case .discarded: .logFailed
+            case .unreadableVersion: .rejected
+            case .stopped: .storeStopped
+            case .notAllowed: .notPermitted
+            case .unreachable: .unreachable
+            case .timedOut: .timedOut
+            case .cancelled: .interrupted
+            }
+        return CommandFailure(exitCode, code: code.rawValue, message)
+    }
+}
+
 extension DispatchError: CommandError {
     package var failure: CommandFailure { CommandFailure(self) }
 }

@@ -59,6 +59,7 @@ extension LogEvent {
         case .skipped(let skipped, let target): ["skipped": skipped, "target": "\(target)"]
         case .handles(let state, let events):
             ["events": events.map(\.text).joined(separator: " "), "state": state]
+        case .forked(let log): ["from": log]
         }
     }
 }

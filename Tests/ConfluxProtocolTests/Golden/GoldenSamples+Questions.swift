@@ -144,6 +144,25 @@ extension GoldenSample {
                                     coding: .json, bytes: utf8(#"{"count":5}"#)))))))
         ),
         (
+            "start of a store with an earlier snapshot",
+            Answer(
+                number: 11, isLast: true, node: nil,
+                body: .start(
+                    counter,
+                    .opened(
+                        life: SequenceNumber(12), schemaVersion: 1, last: SequenceNumber(117),
+                        floor: SequenceNumber(3),
+                        snapshot: .saved(
+                            SnapshotReference(
+                                sequence: SequenceNumber(90), schemaVersion: 1,
+                                digest: Digest(of: utf8("later")), byteCount: 11)))),
+                earlier: EarlierStart(
+                    snapshot: SnapshotReference(
+                        sequence: SequenceNumber(40), schemaVersion: 1,
+                        digest: Digest(of: utf8("earlier")), byteCount: 10),
+                    skipped: [SequenceNumber(50)]))
+        ),
+        (
             "timers",
             Answer(
                 number: 9, isLast: true, node: nil,

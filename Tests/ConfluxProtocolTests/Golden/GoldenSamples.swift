@@ -109,6 +109,14 @@ struct GoldenSample: Sendable, CustomTestStringConvertible {
         return builder.finish(timestamp: Timestamp(2))
     }()
 
+    private static let forkedCommit: Bytes = {
+        var builder = CommitBuilder(
+            log: log, epoch: Epoch(9), predecessor: Epoch(1), first: SequenceNumber(5))
+        builder.append(.claim(epoch: Epoch(9), nonce: nonce))
+        builder.append(.forked(from: log))
+        return builder.finish(timestamp: Timestamp(3))
+    }()
+
     private static let smallCommit: Bytes = {
         var builder = CommitBuilder(
             log: log, epoch: Epoch(1), predecessor: .none, first: SequenceNumber(1))
@@ -414,6 +422,7 @@ struct GoldenSample: Sendable, CustomTestStringConvertible {
                 "redirect",
                 .sequencer(.redirect(Redirect(request: 2, address: "tcp://10.0.0.6:7400")))),
             GoldenSample(
+        GoldenSample("commit, the end of a fork", .feed(decoded(forkedCommit))),
                 "farewell, to a hello",
                 .sequencer(
                     .bye(Bye(code: .forgotten, message: "join anew", answering: 2)))),

@@ -210,6 +210,7 @@ struct Narration {
             case .event(.digestPoint(let store, _), _): "digest point of \(store)"
             case .event(.skipped(let sequence, let target), _): "skipped \(sequence) for \(target)"
             case .event(.handles(let state, let events), _): "\(state) handles \(events)"
+            case .event(.forked(let log), _): "forked from \(log)"
             }
         }.joined(separator: "; ")
     }

@@ -106,7 +106,7 @@ struct RandomMessages {
     }
 
     mutating func event() -> LogEvent {
-        switch below(13) {
+        switch below(14) {
         case 0: .claim(epoch: epoch(), nonce: identifier())
         case 1:
             .joined(
@@ -128,6 +128,7 @@ struct RandomMessages {
         case 9: .skipped(SequenceNumber(start()), target())
         case 10: .visited(nonce: identifier())
         case 11: .handles(name(), events: [name()] + list { $0.name() })
+        case 12: .forked(from: identifier())
         default: .created(storeName(), schemaVersion: word(), initial: state())
         }
     }
@@ -243,7 +244,14 @@ struct RandomMessages {
         switch below(13) {
         case 0: body = .status(status())
         case 11: body = .timers(list { $0.timerStatus() })
-        case 10: body = .start(storeName(), opened().outcome)
+        case 10:
+            return Answer(
+                number: random.next(), isLast: flag(), node: optional { $0.name() },
+                deliveryTag: random.next(), body: .start(storeName(), opened().outcome),
+                earlier: optional {
+                    EarlierStart(
+                        snapshot: $0.optional { $0.reference() }, skipped: $0.list { $0.sequence() })
+                })
         case 8:
             body = .sequencers(
                 list {

@@ -247,6 +247,7 @@ struct WrittenLog {
         case .joined(_, _, let former, _):
             require(counters[former] != nil, "\(former) is back, and was forgotten")
         case .visited: require(false, "an entry of former programs")
+        case .forked: require(false, "an entry that no sequencer makes")
         case .handles(let state, let events):
             require(!events.isEmpty, "\(state) handles no events")
         case .left(let incarnation):

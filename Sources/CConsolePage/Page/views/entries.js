@@ -15,7 +15,7 @@ export function eventWords(entry) {
     left: () => `Node ${entry.incarnation} left`, forgotten: () => `Node ${entry.incarnation} is forgotten`, created: () => `${entry.store} was created`,
     dropped: () => `${entry.store} was dropped`, upgraded: () => `${entry.store} has schema version ${entry.schemaVersion}`, frozen: () => `${entry.store} was frozen (${entry.reason})`,
     thawed: () => `${entry.store} was thawed`, digestPoint: () => `${entry.store}: replicas compare their states`, skipped: () => `Entry ${entry.skipped} was skipped for ${entry.target}`,
-    handles: () => `${entry.state}/* takes the events ${entry.events}`, visited: () => "A program came for one dispatch",
+    forked: () => `This log began as a copy of ${String(entry.from).slice(0, 8)}…`, handles: () => `${entry.state}/* takes the events ${entry.events}`, visited: () => "A program came for one dispatch",
   }[entry.kind];
   return (words?.() ?? entry.kind) + by;
 }

@@ -89,6 +89,9 @@ struct StoreRecord: Sendable, Equatable {
     var creator: Name?
     var schemaVersion: UInt32
     var base: Base
+    /// The confirmed snapshot before that, which the log keeps, too: the past begins there. *Invariant*: nil in a state
+    /// of the log. A log with little room may have given it up.
+    var former: SnapshotReference?
     /// What is kept aside of the entries that the log may discard (rule 21). *Invariant*: nil in a
     /// state of the log.
     var aside: Aside?

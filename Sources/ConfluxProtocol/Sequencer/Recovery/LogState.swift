@@ -9,14 +9,14 @@ import ConfluxVocabulary
 /// measured anew in each term (silence, connections, hosting) is not part of it.
 package struct LogState: Sendable, Equatable {
     /// The log that is replayed.
-    package let log: LogID
+    package private(set) var log: LogID
     /// The number of the last entry that is replayed. *Invariant*: a commit ends there, or it is
     /// zero.
     package var last = SequenceNumber.zero
     /// The epoch of the commit that ends there. *Use*: the next commit names it.
-    var lastEpoch = Epoch.none
+    package internal(set) var lastEpoch = Epoch.none
     /// The timestamp of that commit. *Invariant*: never decreases (rule 15).
-    var lastTimestamp = Timestamp(0)
+    package internal(set) var lastTimestamp = Timestamp(0)
     var claims = ClaimTable()
     /// *Use*: to find which entries are too old to keep.
     var marks = LogMarks()
@@ -32,6 +32,18 @@ package struct LogState: Sendable, Equatable {
     /// Makes the state of a log from which nothing has been read.
     package init(log: LogID) {
         self.log = log
+    }
+
+    /// The same state of another log, which has the same entries.
+    package func of(_ log: LogID) -> LogState {
+        var other = self
+        other.log = log
+        return other
+    }
+
+    /// The stores that live, and their lives.
+    package var lives: [(store: StoreName, life: SequenceNumber)] {
+        directory.lives.lives.map { ($0.key, $0.value.record.life) }.sorted { $0.0 < $1.0 }
     }
 
     /// Adds the next commit.
@@ -83,7 +95,7 @@ package struct LogState: Sendable, Equatable {
         _ event: LogEvent, by owner: Name?, at sequence: SequenceNumber
     ) {
         switch event {
-        case .visited: break
+        case .visited, .forked: break
         case .claim(let epoch, let nonce):
             claims.remember(ClaimTable.Claim(epoch: epoch, nonce: nonce, first: sequence))
         case .joined(let nonce, let name, let rejoining, let isKeyed):

@@ -186,10 +186,14 @@ extension SequencerMachine {
                 claim, untilHeld: untilHeld, number: question.number, from: asker, into: &effects)
             return
         case .start(let store):
-            let start = opening(of: store).map { Answer.Body.start(store, $0) }
-            reply(
-                start ?? .failed(.notHosted, message: unknown(.store(store)).message),
-                into: &effects)
+            guard let start = opening(of: store) else {
+                reply(.failed(.notHosted, message: unknown(.store(store)).message), into: &effects)
+                return
+            }
+            let answer = Answer(
+                number: question.number, isLast: true, node: nil, body: .start(store, start),
+                earlier: directory.earlierStart(of: store))
+            self.reply(answer, to: asker, into: &effects)
             return
         case .observe(let store, let node, _):
             subject = .store(store)

@@ -76,9 +76,21 @@ extension StoreDirectory {
 
     /// The skipped entries above a store's snapshot that concern it.
     func skips(of name: StoreName) -> [SequenceNumber] {
-        guard !skips.entries.isEmpty, let base = lives[name]?.record.baseSequence else { return [] }
-        return skips.entries.lazy.filter { $0.sequence > base && $0.target.concerns(name) }
+        guard let base = lives[name]?.record.baseSequence else { return [] }
+        return skips(of: name, behind: base)
+    }
+
+    private func skips(of name: StoreName, behind sequence: SequenceNumber) -> [SequenceNumber] {
+        skips.entries.lazy.filter { $0.sequence > sequence && $0.target.concerns(name) }
             .map(\.sequence)
+    }
+
+    /// What a reader needs that begins with a store earlier than an opener.
+    func earlierStart(of name: StoreName) -> EarlierStart? {
+        lives[name].map {
+            EarlierStart(
+                snapshot: $0.record.former, skipped: skips(of: name, behind: $0.record.life))
+        }
     }
 }
 

@@ -318,7 +318,7 @@ struct StoreDirectory: Sendable {
         case .handles(let state, let events):
             see(state, by: owner)
             states.handle(events, in: state)
-        case .claim, .joined, .visited, .left, .forgotten: break
+        case .claim, .joined, .visited, .left, .forgotten, .forked: break
         }
     }
 
@@ -362,6 +362,7 @@ struct StoreDirectory: Sendable {
     mutating func take(_ reference: SnapshotReference, of place: SnapshotPlace) -> Bool {
         guard let store = life(place)?.record, store.takes(reference) else { return false }
         lives.record(place.store) { store in
+            if case .saved(let former) = store.base { store.former = former }
             store.base = .saved(reference)
             if let aside = store.aside, aside.through <= reference.sequence { store.aside = nil }
         }

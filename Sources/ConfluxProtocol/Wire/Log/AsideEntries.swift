@@ -98,7 +98,8 @@ package struct AsideEntries: Sendable {
         case .skipped(_, let target): target.concerns(store)
         // A replica counts the entries without effect from one digest point to the next.
         case .digestPoint(let name, let life): name == store && life == self.life
-        case .claim, .joined, .visited, .left, .forgotten, .created, .dropped, .handles: false
+        case .claim, .joined, .visited, .left, .forgotten, .created, .dropped, .handles, .forked:
+            false
         }
     }
 

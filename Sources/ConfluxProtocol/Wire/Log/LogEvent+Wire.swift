@@ -17,6 +17,7 @@ extension LogEvent {
         case .skipped: .skipped
         case .visited: .visited
         case .handles: .handles
+        case .forked: .forked
         }
     }
 
@@ -84,6 +85,7 @@ extension LogEvent: WireField {
             )
             guard !events.isEmpty else { throw .malformed(at: at, expected: "the handled events") }
             self = .handles(state, events: events)
+        case .forked: self = .forked(from: try reader.read("a log's id"))
         default: throw .unsupportedKind(number, at: at, expected: "an event")
         }
     }
@@ -106,6 +108,7 @@ extension LogEvent: WireField {
         case .skipped(let sequence, let target): writer.put(sequence, target)
         case .visited(let nonce): writer.put(nonce)
         case .handles(let state, let events): writer.put(state, events)
+        case .forked(let log): writer.put(log)
         }
     }
 }

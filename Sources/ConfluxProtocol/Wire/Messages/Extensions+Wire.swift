@@ -15,6 +15,8 @@ extension Frame {
     static let migratedTag: UInt16 = 5
     /// The tag of the extension of a rejection that has the version of the store.
     static let versionTag: UInt16 = 6
+    /// The tag of the extension of an answer that has what an earlier start of a store needs.
+    static let earlierTag: UInt16 = 7
     /// The tag of the extension that has the conditions of a batch.
     static let conditionsTag: UInt16 = 0x8001
 }

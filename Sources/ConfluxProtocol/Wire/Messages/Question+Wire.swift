@@ -64,6 +64,15 @@ extension Answer: WireRecord {
             node: try coder.optional(value?.node, "a node's name"),
             deliveryTag: try coder.field(value?.deliveryTag, "a delivery tag"),
             body: try coder.field(value?.body))
+        earlier = try coder.extension(Frame.earlierTag, value?.earlier)
+    }
+}
+
+extension EarlierStart: WireRecord {
+    init<Coder: FieldCoder>(_ value: Self?, _ coder: inout Coder) throws(Coder.Failure) {
+        self.init(
+            snapshot: try coder.optional(value?.snapshot, "an earlier snapshot"),
+            skipped: try coder.field(value?.skipped, "what is skipped"))
     }
 }
 

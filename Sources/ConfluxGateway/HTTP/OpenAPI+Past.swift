@@ -1,0 +1,58 @@
+import Conflux
+import ConfluxVocabulary
+
+/// The description of what is asked of the past.
+extension OpenAPI {
+    static let without = parameter(
+        "without", in: "query",
+        "The number of an action for the store: the state as if it had never been ordered.", sequence)
+
+    static func difference(_ store: StoreName) -> JSONValue {
+        operation(
+            "difference \(store)", "The difference between two states of a store.",
+            "With 'without' and no 'from', between the state at 'to' and that without the action.",
+            parameters: [
+                parameter("from", in: "query", "The number of the former state.", sequence),
+                parameter("to", in: "query", "The number of the later state.", sequence),
+                without, timeout,
+            ],
+            answer(
+                "A JSON Patch (RFC 6902) that makes the later state of the former.",
+                object([
+                    "changes": ["type": "array", "items": ["type": "object"]], "from": sequence,
+                    "store": text, "to": sequence,
+                ])))
+    }
+
+    static func entries(_ store: StoreName) -> JSONValue {
+        operation(
+            "entries \(store)", "Actions for a store that are in the log.",
+            "In the order of the log, with what the store made of each. Without 'after' and 'before', the last ones.",
+            parameters: [
+                parameter("after", in: "query", "The first ones behind this number.", sequence),
+                parameter("before", in: "query", "The last ones before this number.", sequence),
+                parameter(
+                    "limit", in: "query", "How many at most.",
+                    [
+                        "type": "integer", "minimum": 1,
+                        "maximum": .integer(JSONInteger(GatewayBounds.pastEntriesMax)),
+                        "default": .integer(JSONInteger(GatewayBounds.pastEntries)),
+                    ]),
+                timeout,
+            ],
+            answer(
+                "The actions, the lowest number at which the state can be shown, and the log's last number.",
+                object([
+                    "entries": ["type": "array", "items": entry], "floor": sequence,
+                    "newest": sequence, "store": text,
+                ])))
+    }
+
+    private static let entry = object(
+        [
+            "action": ["description": "null if the gateway can't decode it."], "origin": text,
+            "outcome": ["type": "string", "enum": ["applied", "refused"]], "principal": text,
+            "reason": text, "sequence": sequence,
+            "timestamp": ["type": "string", "format": "date-time"],
+        ], optional: ["principal", "reason"])
+}

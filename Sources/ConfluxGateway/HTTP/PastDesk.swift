@@ -1,0 +1,194 @@
+import Conflux
+import ConfluxMonitoring
+import ConfluxNode
+import ConfluxVocabulary
+import ConfluxWorker
+import Synchronization
+
+/// Makes the past of stores for requests over HTTP: a few at a time.
+///
+/// The last states that were made are kept. So whoever steps from one number to the next gets the entries between the
+/// two applied, and no more.
+final class PastDesk: Sendable {
+    private struct Content {
+        /// How many are being made.
+        var count = 0
+        var waiting: [(ticket: UInt64, turn: CheckedContinuation<Bool, Never>)] = []
+        var lastTicket: UInt64 = 0
+        /// The newest last.
+        var made: [PastState] = []
+    }
+
+    private let reader: PastReader
+    private let state = Mutex(Content())
+
+    init(_ reader: PastReader) { self.reader = reader }
+
+    /// The history is another one: nothing that was made counts any more.
+    func forget() { state.withLock { $0.made = [] } }
+
+    /// Answers a request, unless its connection ends first.
+    func answer(_ request: PastRequest, of store: any AnyServedStore, _ exchange: HTTPExchange) {
+        let replayed = store.replayed
+        let work = Task {
+            do throws(CommandFailure) {
+                let answer = try await inTurn { () async throws(PastError) in
+                    try await self.answer(request, replayed)
+                }
+                exchange.answer(
+                    HTTPAnswer(status: 200, type: "application/json", body: .bytes(answer.bytes())))
+            } catch {
+                exchange.answer(Problem(error).answer)
+            }
+        }
+        exchange.whenOver { work.cancel() }
+    }
+
+    // MARK: Turns
+
+    private func inTurn(
+        _ body: () async throws(PastError) -> Answer
+    ) async throws(CommandFailure) -> Answer {
+        guard await begin() else {
+            throw CommandFailure(
+                .rejected, code: "tooManyRequests",
+                "\(GatewayBounds.pastsWaitingMax) requests for the past of stores wait for their turn. Ask again later."
+            )
+        }
+        defer { end() }
+        return try await failing { () async throws(PastError) in try await body() }
+    }
+
+    /// Waits for a turn.
+    ///
+    /// - Returns: Whether it has come. If it was cancelled, it comes at once, and its work ends at once.
+    private func begin() async -> Bool {
+        let ticket = state.withLock { state in
+            state.lastTicket += 1
+            return state.lastTicket
+        }
+        return await withTaskCancellationHandler {
+            await withCheckedContinuation { turn in
+                let now: Bool? = state.withLock { state in
+                    if state.count < GatewayBounds.pastsMax {
+                        state.count += 1
+                        return true
+                    }
+                    guard state.waiting.count < GatewayBounds.pastsWaitingMax, !Task.isCancelled
+                    else { return false }
+                    state.waiting.append((ticket, turn))
+                    return nil
+                }
+                if let now { turn.resume(returning: now) }
+            }
+        } onCancel: {
+            let turn = state.withLock { state in
+                state.waiting.firstIndex { $0.ticket == ticket }.map {
+                    state.waiting.remove(at: $0).turn
+                }
+            }
+            turn?.resume(returning: false)
+        }
+    }
+
+    private func end() {
+        let next = state.withLock { state -> CheckedContinuation<Bool, Never>? in
+            guard !state.waiting.isEmpty else {
+                state.count -= 1
+                return nil
+            }
+            return state.waiting.removeFirst().turn
+        }
+        next?.resume(returning: true)
+    }
+
+    // MARK: Answers
+
+    private func answer(
+        _ request: PastRequest, _ state: ReplayedState
+    ) async throws(PastError) -> Answer {
+        let store = Answer.Member("store", "\"\(request.store)\"")
+        switch request.verb {
+        case .state(let at, let without):
+            let past = try await states(request, state, at: [at], without)[0]
+            return .success([
+                .init("at", "\(at)"), .init("epoch", past.epoch.map { "\($0)" } ?? "null"),
+                .init("log", "\"\(past.log)\""), .init("sequence", "\(past.sequence)"),
+                .init("state", past.json), store,
+            ])
+        case .difference(let from, let to, let without):
+            let pair: [PastState]
+            if let from {
+                pair = try await states(request, state, at: [from, to], without)
+            } else {
+                // Without the action first: if there is none, nothing else need be made.
+                let other = try await states(request, state, at: [to], without)
+                pair = try await states(request, state, at: [to], nil) + other
+            }
+            return .success([
+                .init("changes", try Self.patch(pair[0], pair[1])),
+                .init("from", "\(from ?? to)"), store, .init("to", "\(to)"),
+            ])
+        case .entries(let after, let before, let limit):
+            let past = try await reader.entries(
+                of: state, request.store, after: after, before: before, limit: limit,
+                within: request.timeout)
+            return .success([
+                .init("entries", Self.list(past.entries)), .init("floor", "\(past.floor)"),
+                .init("newest", "\(past.newest)"), store,
+            ])
+        }
+    }
+
+    private func states(
+        _ request: PastRequest, _ replayed: ReplayedState, at marks: [SequenceNumber],
+        _ without: SequenceNumber?
+    ) async throws(PastError) -> [PastState] {
+        let made = state.withLock { $0.made.filter { $0.store == request.store } }
+        let states = try await reader.states(
+            of: replayed, request.store, at: marks, without: without, near: made,
+            within: request.timeout)
+        state.withLock { state in
+            for new in states {
+                state.made.removeAll {
+                    $0.store == new.store && $0.at == new.at && $0.without == new.without
+                }
+                state.made.append(new)
+            }
+            while state.made.count > GatewayBounds.pastsKept
+                || state.made.reduce(0, { $0 + $1.json.count }) > GatewayBounds.pastBytesKept
+            { state.made.removeFirst() }
+        }
+        return states
+    }
+
+    private static func patch(
+        _ former: PastState, _ later: PastState
+    ) throws(PastError) -> [UInt8] {
+        do throws(CodingFailure) {
+            return try JSONPatch.bytes(
+                from: JSONValue(json: former.json), to: JSONValue(json: later.json))
+        } catch {
+            throw PastError.unreadable(later.at, error)
+        }
+    }
+
+    private static func list(_ entries: [PastEntries.Entry]) -> [UInt8] {
+        var bytes: [UInt8] = [UInt8(ascii: "[")]
+        for entry in entries {
+            if bytes.count > 1 { bytes.append(UInt8(ascii: ",")) }
+            bytes += #"{"action":"#.utf8
+            bytes += entry.action ?? Array("null".utf8)
+            bytes += #","origin":"\#(entry.origin)","outcome":"#.utf8
+            bytes += (entry.refusal == nil ? #""applied""# : #""refused""#).utf8
+            if let key = entry.principal { bytes += #","principal":"\#(key)""#.utf8 }
+            if let reason = entry.refusal {
+                bytes += #","reason":\#(JSONValue.string(reason))"#.utf8
+            }
+            bytes += #","sequence":\#(entry.sequence),"timestamp":"\#(entry.timestamp.iso8601)"}"#
+                .utf8
+        }
+        bytes.append(UInt8(ascii: "]"))
+        return bytes
+    }
+}
