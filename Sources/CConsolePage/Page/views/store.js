@@ -128,10 +128,11 @@ export class StoreView {
     this.#sequence = head.sequence;
     this.#newest = Math.max(this.#newest, head.sequence);
     if (this.#isLive) this.#later(changes);
+    // The gateway reads the log for it, so the more that takes, the more seldom it is asked.
     this.#historyTimer ||= setTimeout(() => {
       this.#historyTimer = 0;
       if (!document.hidden && !this.#closed) this.#loadHistory();
-    }, 700);
+    }, Math.max(700, 5 * this.#historyTime));
   }
 
   #waiting = [];
@@ -299,6 +300,7 @@ export class StoreView {
   // MARK: The history
 
   async #loadHistory() {
+    const began = performance.now();
     try {
       const page = await get(`${this.#path}/entries?before=${Number.MAX_SAFE_INTEGER}&limit=${HISTORY_MAX}`);
       if (this.#closed) return;
@@ -310,7 +312,11 @@ export class StoreView {
     } catch (problem) {
       if (this.#closed) return;
       this.#hasPast = !["unknownPath", "invalidRequest"].includes(problem.code);
+      // What is there is still true.
+      if (this.#history.length > 0) return;
       replace(this.#list, h("li", { class: "empty" }, this.#hasPast ? visible(problem.message, 400) : "This gateway keeps no history."));
+    } finally {
+      this.#historyTime = performance.now() - began;
     }
   }
 
@@ -328,6 +334,7 @@ export class StoreView {
     }
   }
 
+  #historyTime = 0;
   #rows = new Map();
   #showHistory() {
     if (this.#history.length === 0) {
