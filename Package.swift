@@ -274,8 +274,8 @@ let package = Package(
         .testTarget(
             name: "ConfluxGatewayTests",
             dependencies: [
-                "Conflux", "ConfluxGateway", "ConfluxMonitoring", "ConfluxProtocol",
-                "ConfluxVocabulary", "ConfluxWorker",
+                "Conflux", "ConfluxArguments", "ConfluxGateway", "ConfluxMonitoring",
+                "ConfluxProtocol", "ConfluxVocabulary", "ConfluxWorker",
             ],
             swiftSettings: strict),
         .testTarget(

@@ -16,8 +16,9 @@ import ConfluxZeroMQ
 /// await Gateway.main("stock-gateway", version: "2.1.0", states: [HostedState(Stock.self)])
 /// ```
 ///
-/// It takes the options of `conflux gateway`. With `--publish`, subscribers get the state of a store and then each change;
-/// with `--ask`, requests read stores and dispatch actions. Its exit codes are those of `conflux help`.
+/// It takes the options of `conflux gateway`. With `--publish`, subscribers get the state of a store and then each change,
+/// at one address or, for keys that may observe different stores, at several. With `--ask`, requests read stores and
+/// dispatch actions. Its exit codes are those of `conflux help`.
 public enum Gateway {
     /// Runs a gateway with this process's command line, and ends the process.
     ///
@@ -72,34 +73,60 @@ public enum Gateway {
     ///   - stores: The stores, possibly none; nil for those that the command line names.
     ///   - interruption: Ends the gateway.
     /// - Returns: How the process ends.
-    /// - Throws: A usage error if a store's state is unknown, or an address is missing or too open.
+    /// - Throws: A usage error if a store's state is unknown, or an address is missing, too open, there twice, or for
+    ///   none of the stores.
     package static func run(
         _ arguments: Invocation, version: String, states: [HostedState],
         stores: [StoreName]? = nil, interruption: Interruption
     ) async throws(UsageError) -> ExitCode {
-        try check(arguments)
+        let served: [StoreName]
+        if let stores {
+            served = stores
+        } else {
+            served = try arguments.stores(of: states)
+        }
+        try check(arguments, served)
         let service: GatewayService
         do throws(ZeroMQError) {
-            service = try GatewayService(arguments)
+            service = try GatewayService(arguments, served)
         } catch {
             throw arguments.usageError("\(error)")
         }
         return try await Worker.run(
-            arguments, version: version, states: states, stores: stores, service: service,
+            arguments, version: version, states: states, stores: served, service: service,
             interruption: interruption)
     }
 
-    private static func check(_ arguments: Invocation) throws(UsageError) {
-        let options = [GatewayOptions.publish, GatewayOptions.ask]
-        guard (options + [MonitoringOptions.http]).contains(where: { arguments[$0] != nil }) else {
+    private static func check(
+        _ arguments: Invocation, _ stores: [StoreName]
+    ) throws(UsageError) {
+        let publications = arguments[GatewayOptions.publish]
+        let asked = arguments[GatewayOptions.ask]
+        guard !publications.isEmpty || asked != nil || arguments[MonitoringOptions.http] != nil
+        else {
             throw arguments.usageError(
                 "give --publish, --ask, --http, or several of them: without an address there is nothing to serve"
             )
         }
-        for option in options {
-            if let address = arguments[option] {
-                try arguments.checkReach(
-                    of: address, hasKeys: arguments[GatewayOptions.authorized] != nil)
+        guard publications.count <= GatewayBounds.publicationsMax else {
+            throw arguments.usageError(
+                "--publish is given \(publications.count) times; give it \(GatewayBounds.publicationsMax) times at "
+                    + "most, or start several gateways")
+        }
+        for publication in publications where !stores.contains(where: publication.covers) {
+            let names = stores.map(\.description).joined(separator: ", ")
+            throw arguments.usageError(
+                "--publish \(publication) has a pattern for none of the stores that the gateway serves, which are: "
+                    + "\(names); correct the pattern, or add a store with --store")
+        }
+        var taken: Set<Endpoint> = []
+        for endpoint in publications.map(\.endpoint) + [asked].compactMap(\.self) {
+            try arguments.checkReach(
+                of: endpoint, hasKeys: arguments[GatewayOptions.authorized] != nil)
+            guard endpoint.port == 0 || taken.insert(endpoint).inserted else {
+                throw arguments.usageError(
+                    "\(endpoint) is given twice; give each --publish and --ask an address of its own"
+                )
             }
         }
     }
@@ -112,15 +139,8 @@ extension Invocation {
     ///   - address: The address.
     ///   - hasKeys: Whether only keys may connect.
     /// - Throws: A usage error if it is too open.
-    func checkReach(of address: String, hasKeys: Bool) throws(UsageError) {
-        guard !hasKeys, !self[GatewayOptions.insecure] else { return }
-        let endpoint: Endpoint
-        do throws(ZeroMQError) {
-            endpoint = try Endpoint(address)
-        } catch {
-            throw usageError("\(address) is no address: \(error)")
-        }
-        guard !endpoint.isLocal else { return }
+    func checkReach(of address: Endpoint, hasKeys: Bool) throws(UsageError) {
+        guard !hasKeys, !self[GatewayOptions.insecure], !address.isLocal else { return }
         throw usageError(
             "\(address) can be reached from elsewhere; give --curve-secret and --authorized, or let everybody use "
                 + "it with --insecure")

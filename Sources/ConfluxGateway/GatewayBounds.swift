@@ -24,6 +24,8 @@ enum GatewayBounds {
     /// Messages that wait for one subscriber, or for one asker. *At the bound* libzmq discards further ones: a subscriber
     /// finds its gap by the numbers, and an asker gets no answer. A message that waits for several takes its memory once.
     static let waitingMax: Int32 = 10_000
+    /// Sockets that publish. *At the bound* the gateway does not start.
+    static let publicationsMax = 64
     /// Connections over HTTP. *At the bound* a new one ends another, as everywhere (`HTTPServer.connectionsMax`).
     static let connectionsMax = 512
     /// Bytes of a subscription. *At the bound* libzmq ends the connection.

@@ -1,13 +1,18 @@
 import ConfluxArguments
 import ConfluxWorker
+import ConfluxZeroMQ
 
 /// The options of a gateway, besides those of a worker.
 enum GatewayOptions {
-    static let publish = Option<String?>(
-        "--publish", valueName: "ADDRESS", parse: .text,
-        summary: "Where subscribers connect: tcp://HOST:PORT or ipc://PATH. Port 0 is a free port.")
-    static let ask = Option<String?>(
-        "--ask", valueName: "ADDRESS", parse: .text,
+    static let publish = Option<[Publication]>(
+        repeated: "--publish", parse: .publication,
+        summary: """
+            Where subscribers connect: tcp://HOST:PORT or ipc://PATH. Port 0 is a free port. With a pattern, as in \
+            'document/*=tcp://127.0.0.1:0', only the stores that it covers are published there, and a key may \
+            subscribe there if it may observe those.
+            """)
+    static let ask = Option<Endpoint?>(
+        "--ask", parse: .endpoint,
         summary: "Where requests come: tcp://HOST:PORT or ipc://PATH. Port 0 is a free port.")
     static let authorized = Option<String?>(
         "--authorized", valueName: "FILE", parse: .text,

@@ -13,6 +13,8 @@ import Synchronization
 /// A worker that serves its stores to every ZeroMQ socket.
 final class GatewayService: WorkerService {
     private let arguments: Invocation
+    /// The stores that it is to serve.
+    private let stores: [StoreName]
     private let epochs = EpochTable()
     private let streams = StreamHub()
     private let ring = CommitRing()
@@ -26,8 +28,9 @@ final class GatewayService: WorkerService {
         var settings = NodeSettings()
         var context: LibraryContext?
         var authenticator: Authenticator?
-        var publishing: (socket: LibrarySocket, address: String)?
-        var asking: (socket: LibrarySocket, address: String)?
+        /// In the order of the command line.
+        var publishing: [Bound] = []
+        var asking: Bound?
         var stores: [any AnyServedStore] = []
         var overview: (node: Node, overview: Overview)?
         var past: PastDesk?
@@ -37,11 +40,14 @@ final class GatewayService: WorkerService {
         var thread: NamedThread?
     }
 
+    private typealias Bound = (socket: LibrarySocket, address: String)
+
     /// Every open request has an outcome, and some more messages are on their way at times.
     private static let mailboxMax = 1 << 20
 
-    init(_ arguments: Invocation) throws(ZeroMQError) {
+    init(_ arguments: Invocation, _ stores: [StoreName]) throws(ZeroMQError) {
         self.arguments = arguments
+        self.stores = stores
         waker = try Waker()
         mailbox = Mailbox(capacity: Self.mailboxMax, waker: waker)
     }
@@ -89,10 +95,17 @@ final class GatewayService: WorkerService {
             let authenticator = try keys.map { _ throws(LibraryFailure) in
                 try Authenticator(in: context)
             }
-            let publishing = try bind(
-                GatewayOptions.publish, ZMQ_XPUB, in: context, keys, settings)
-            let asking = try bind(GatewayOptions.ask, ZMQ_ROUTER, in: context, keys, settings)
-            state.withLock { [settings] state in
+            var publishing: [Bound] = []
+            for (index, publication) in arguments[GatewayOptions.publish].enumerated() {
+                publishing.append(
+                    try Self.bind(
+                        for: .publish(index), to: "\(publication.endpoint)", in: context, keys,
+                        settings))
+            }
+            let asking = try arguments[GatewayOptions.ask].map { address throws(LibraryFailure) in
+                try Self.bind(for: .ask, to: "\(address)", in: context, keys, settings)
+            }
+            state.withLock { [settings, publishing] state in
                 state.settings = settings
                 state.keys = keys
                 state.context = context
@@ -106,33 +119,44 @@ final class GatewayService: WorkerService {
         }
     }
 
-    private func bind(
-        _ option: Option<String?>, _ kind: Int32, in context: LibraryContext,
-        _ keys: GatewayKeys?, _ settings: NodeSettings
-    ) throws(LibraryFailure) -> (socket: LibrarySocket, address: String)? {
-        guard let address = arguments[option] else { return nil }
-        return try Self.bind(kind, to: address, in: context, keys, settings: settings)
-    }
-
     private static func bind(
-        _ kind: Int32, to address: String, in context: LibraryContext, _ keys: GatewayKeys?,
-        settings: NodeSettings
-    ) throws(LibraryFailure) -> (socket: LibrarySocket, address: String) {
-        let socket = try LibrarySocket(kind, in: context)
-        try socket.set(ZMQ_SNDHWM, GatewayBounds.waitingMax)
-        try socket.keepAlive()
-        if kind == ZMQ_XPUB {
+        for domain: Authenticator.Domain, to address: String, in context: LibraryContext,
+        _ keys: GatewayKeys?, _ settings: NodeSettings
+    ) throws(LibraryFailure) -> Bound {
+        let socket: LibrarySocket
+        switch domain {
+        case .publish:
+            socket = try LibrarySocket(ZMQ_XPUB, in: context)
             try socket.set(ZMQ_XPUB_VERBOSE, Int32(1))
             try socket.set(ZMQ_MAXMSGSIZE, GatewayBounds.subscriptionBytesMax)
-        } else {
+        case .ask:
+            socket = try LibrarySocket(ZMQ_ROUTER, in: context)
             try socket.set(
                 ZMQ_MAXMSGSIZE, Int64(settings.payloadBytesMax + GatewayBounds.requestBytesMax))
         }
-        if let keys {
-            try Authenticator.secure(
-                socket, for: kind == ZMQ_XPUB ? .publish : .ask, with: keys)
-        }
+        try socket.set(ZMQ_SNDHWM, GatewayBounds.waitingMax)
+        try socket.keepAlive()
+        if let keys { try Authenticator.secure(socket, for: domain, with: keys) }
         return (socket, try socket.bind(address))
+    }
+
+    /// Makes the publishers of the sockets that were bound, in their order.
+    private func publishers(_ state: State) -> [Publisher] {
+        guard let context = state.context else { preconditionFailure("it is prepared") }
+        let (keys, settings, epochs) = (state.keys, state.settings, epochs)
+        return zip(arguments[GatewayOptions.publish], state.publishing).enumerated().map {
+            (index, part) in
+            let (publication, bound) = part
+            return Publisher(
+                of: stores.filter(publication.covers),
+                state.stores.filter { publication.covers($0.name) }, epochs, on: bound.socket,
+                at: bound.address
+            ) { () throws(LibraryFailure) in
+                try Self.bind(
+                    for: .publish(index), to: bound.address, in: context, keys, settings
+                ).socket
+            }
+        }
     }
 
     // MARK: With the node
@@ -171,33 +195,17 @@ final class GatewayService: WorkerService {
         }
         // Used under the lock, and by the thread after it.
         nonisolated(unsafe) var failure: CommandFailure?
-        let addresses = state.withLock { state -> (publish: String?, ask: String?) in
+        let addresses = state.withLock { state -> (publish: [String], ask: String?) in
             do {
-                let (keys, settings) = (state.keys, state.settings)
-                let publisher = try state.publishing.map { publishing in
-                    guard let context = state.context else { preconditionFailure("it is prepared") }
-                    var first: LibrarySocket? = publishing.socket
-                    return try Publisher(state.stores, epochs) { () throws(LibraryFailure) in
-                        if let socket = first {
-                            first = nil
-                            return socket
-                        }
-                        return try Self.bind(
-                            ZMQ_XPUB, to: publishing.address, in: context, keys,
-                            settings: settings
-                        ).socket
-                    }
-                }
                 let isAsked = state.asking != nil || arguments[MonitoringOptions.http] != nil
                 let desk =
                     isAsked
-                    ? Desk(state.asking?.socket, state.stores, node, epochs, settings) {
+                    ? Desk(state.asking?.socket, state.stores, node, epochs, state.settings) {
                         mailbox.post(.outcome($0))
                     } : nil
                 let thread = GatewayThread(
-                    mailbox: mailbox, waker: waker, publisher: publisher, desk: desk,
-                    authenticator: state.authenticator, keys: keys,
-                    stores: state.stores.map(\.name),
+                    mailbox: mailbox, waker: waker, publishers: publishers(state), desk: desk,
+                    authenticator: state.authenticator, keys: state.keys,
                     report: { Self.tell($0, environment) })
                 let stores = state.stores
                 state.overview = (
@@ -213,15 +221,19 @@ final class GatewayService: WorkerService {
             } catch {
                 failure = CommandFailure(.failed, "\(error)")
             }
-            return (state.publishing?.address, state.asking?.address)
+            return (state.publishing.map(\.address), state.asking?.address)
         }
         if let failure { throw failure }
-        let words = [
-            addresses.publish.map { "publishes at \($0)" },
-            addresses.ask.map { "answers at \($0)" },
-        ].compactMap(\.self)
+        let places = zip(arguments[GatewayOptions.publish], addresses.publish).map {
+            (publication: $0, address: $1)
+        }
+        let words =
+            places.map { publication, address in
+                let part = publication.pattern.map { "\($0) " } ?? ""
+                return "publishes \(part)at \(address)"
+            } + [addresses.ask.map { "answers at \($0)" }].compactMap(\.self)
         return (
-            ["ask": addresses.ask, "publish": addresses.publish],
+            ["ask": addresses.ask, "publish": Publication.field(places)],
             words.map { "; \($0)" }.joined()
         )
     }
@@ -253,13 +265,14 @@ final class GatewayService: WorkerService {
     private static func tell(_ report: GatewayThread.Report, _ environment: CommandEnvironment) {
         switch report {
         case .unbound(let failure): environment.diagnostics.report(failure.failure)
-        case .denied(let principal):
+        case .denied(let principal, let address):
             let name = principal.name?.text ?? ""
             environment.announce(
-                "subscriberDenied", ["name": name],
+                "subscriberDenied", ["address": address, "name": name],
                 text: """
-                    the key \(name) may not subscribe, since it may not observe all stores of this gateway; let it ask, \
-                    or start another gateway for the stores that it may observe
+                    the key \(name) may not subscribe at \(address), since it may not observe all stores that are \
+                    published there; let it ask, or publish the stores that it may observe at another address, with \
+                    --publish PATTERN=ADDRESS
                     """)
         }
     }

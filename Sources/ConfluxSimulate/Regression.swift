@@ -138,6 +138,10 @@ struct Regression: Sendable {
             [84_491_990_600_681], of: .service,
             "a replica missed a digest point that the log had discarded, and its vote counted what others had counted before it"
         )
+        + found(
+            [19_187_432_867_343],
+            "a batch that its node sent again more rarely than a batch may wait for a lock waited for ever"
+        )
 
     private static func found(
         _ seeds: [UInt64], of states: SampleStates = .journal, in world: SimulationWorld? = nil,

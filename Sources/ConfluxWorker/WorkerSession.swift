@@ -29,13 +29,11 @@ struct WorkerSession: Sendable {
         self.code = code
         address = arguments[WorkerOptions.connect]
         name = arguments[WorkerOptions.name]
-        var stores: [StoreName] = []
-        for store in chosen ?? arguments[WorkerOptions.stores] where !stores.contains(store) {
-            stores.append(store)
+        if let chosen {
+            stores = chosen
+        } else {
+            stores = try arguments.stores(of: states)
         }
-        for store in stores { try arguments.check(store, isOf: states) }
-        if stores.isEmpty, chosen == nil { stores = states.compactMap { StoreName($0.name) } }
-        self.stores = stores
     }
 
     func run() async throws(CommandFailure) -> ExitCode {
@@ -189,6 +187,20 @@ struct WorkerSession: Sendable {
 }
 
 extension Invocation {
+    /// The stores that a worker hosts.
+    ///
+    /// - Parameter states: The states that its program has.
+    /// - Returns: Each store once; without `--store` the shared store of each state.
+    /// - Throws: A usage error if a store's state is unknown.
+    package func stores(of states: [HostedState]) throws(UsageError) -> [StoreName] {
+        var stores: [StoreName] = []
+        for store in self[WorkerOptions.stores] where !stores.contains(store) {
+            stores.append(store)
+        }
+        for store in stores { try check(store, isOf: states) }
+        return stores.isEmpty ? states.compactMap { StoreName($0.name) } : stores
+    }
+
     /// Checks that the program has the state of a store.
     ///
     /// - Throws: A usage error that names its states.

@@ -61,21 +61,23 @@ def main(folder):
                     page.screenshot(path=os.path.join(folder, f"{name}-{theme}-{width}.png"))
                 page.goto(f"http://{gateway['http']}/#/stores/{SHOP}")
                 moments = page.locator(".moment")
-                if moments.count() > 4:
-                    moments.filter(has_text="append").nth(2).click()
-                    expect(page.locator(".changes")).to_be_visible()
-                    page.wait_for_timeout(500)
-                    page.screenshot(path=os.path.join(folder, f"past-{theme}-{width}.png"))
-                    page.get_by_role("link", name="Its way").click()
-                    page.wait_for_timeout(2_500)
-                    page.screenshot(path=os.path.join(folder, f"entry-{theme}-{width}.png"))
-                    page.go_back()
-                    page.get_by_role("button", name="What would it be without").click()
-                    expect(page.get_by_role("heading", name="Without entry")).to_be_visible()
-                    page.wait_for_timeout(500)
-                    page.screenshot(path=os.path.join(folder, f"without-{theme}-{width}.png"))
-                if page.faults:
-                    print(f"{theme} {width}: {page.faults}", file=sys.stderr)
+                expect(moments.nth(12)).to_be_visible()
+                moments.filter(has_text="customers").nth(4).click()
+                expect(page.locator(".changes")).to_be_visible()
+                page.wait_for_timeout(500)
+                page.screenshot(path=os.path.join(folder, f"past-{theme}-{width}.png"))
+                page.get_by_role("link", name="Its way").click()
+                page.wait_for_timeout(2_500)
+                page.screenshot(path=os.path.join(folder, f"entry-{theme}-{width}.png"))
+                page.go_back()
+                page.get_by_role("button", name="What would it be without").click()
+                expect(page.get_by_role("heading", name="Without entry")).to_be_visible()
+                page.wait_for_timeout(500)
+                page.screenshot(path=os.path.join(folder, f"without-{theme}-{width}.png"))
+                # The browser notes that there was no token at first.
+                faults = [fault for fault in page.faults if "401" not in fault]
+                if faults:
+                    print(f"{theme} {width}: {faults}", file=sys.stderr)
                 page.context.close()
         browser.close()
     finally:

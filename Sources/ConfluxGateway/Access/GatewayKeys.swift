@@ -44,18 +44,47 @@ struct GatewayKeys: Sendable {
 /// connection. It admits authorised keys, and names them by their text.
 struct Authenticator {
     /// What a connection is for.
-    enum Domain: String {
-        /// To subscribe. libzmq applies subscriptions itself, so a key must be allowed to read everything that is published.
-        case publish
+    enum Domain: Hashable {
+        /// To subscribe at one of the publishers. libzmq applies subscriptions itself, so a key must be allowed to read
+        /// everything that is published there.
+        case publish(Int)
         /// To ask. Each request is examined.
         case ask
+
+        private static let publishPrefix = "publish-"
+
+        /// What libzmq has of it.
+        var text: String {
+            switch self {
+            case .publish(let index): "\(Self.publishPrefix)\(index)"
+            case .ask: "ask"
+            }
+        }
+
+        /// - Parameter text: What libzmq has of it; nil is returned for anything else.
+        init?(_ text: String) {
+            if text == Domain.ask.text {
+                self = .ask
+            } else if text.hasPrefix(Self.publishPrefix),
+                let index = Int(text.dropFirst(Self.publishPrefix.count))
+            {
+                self = .publish(index)
+            } else {
+                return nil
+            }
+        }
     }
 
     private let socket: LibrarySocket
     /// Whether who has the own secret key may subscribe: another relay.
     private let admitsOwnKey: Bool
-    /// The keys whose denials were reported.
-    private var reported: Set<CurvePublicKey> = []
+    /// The keys whose denials were reported, and where they were denied.
+    private var reported: Set<Denial> = []
+
+    private struct Denial: Hashable {
+        let key: CurvePublicKey
+        let publisher: Int
+    }
 
     /// - Throws: If another part of this process authenticates in this context already.
     init(in context: LibraryContext, admitsOwnKey: Bool = false) throws(LibraryFailure) {
@@ -70,10 +99,10 @@ struct Authenticator {
     ///
     /// - Parameters:
     ///   - keys: The keys.
-    ///   - mayRead: Whether these rights allow to read everything that is published.
-    ///   - report: Gets the principal whose key is authorised, and may not subscribe; once for each.
+    ///   - mayRead: Whether rights allow to read everything that a publisher publishes.
+    ///   - report: Gets the principal whose key is authorised, and may not subscribe at a publisher; once for each.
     mutating func work(
-        _ keys: GatewayKeys, mayRead: (Rights) -> Bool, report: (Principal) -> Void
+        _ keys: GatewayKeys, mayRead: (Rights, Int) -> Bool, report: (Principal, Int) -> Void
     ) {
         while let request = socket.receive(partsMax: 16, bytesMax: 4_096) {
             let parts = request.parts
@@ -82,10 +111,20 @@ struct Authenticator {
                 parts.count == 7 && parts[5] == Array("CURVE".utf8) && parts[6].count == 32
             let key = isCurve ? CurvePublicKey(bytes: parts[6]) : nil
             let principal = key.flatMap { keys.authorized[$0] }
-            let isPublishing = parts.count > 2 && parts[2] == Array(Domain.publish.rawValue.utf8)
+            let domain = parts.count > 2 ? Domain(String(shown: parts[2])) : nil
             let isOwn = admitsOwnKey && key == keys.own.publicKey
-            let isKnown = isOwn || principal.map { !isPublishing || mayRead($0.rights) } == true
-            if let key, let principal, !isKnown, reported.insert(key).inserted { report(principal) }
+            let isKnown =
+                switch domain {
+                case .publish(let index):
+                    isOwn || principal.map { mayRead($0.rights, index) } == true
+                case .ask: principal != nil
+                case nil: false
+                }
+            if !isKnown, let key, let principal, case .publish(let index) = domain,
+                reported.insert(Denial(key: key, publisher: index)).inserted
+            {
+                report(principal, index)
+            }
             socket.send([
                 Array("1.0".utf8), parts.count > 1 ? parts[1] : [],
                 Array((isKnown ? "200" : "400").utf8), [],
@@ -99,7 +138,7 @@ struct Authenticator {
         _ socket: LibrarySocket, for domain: Domain, with keys: GatewayKeys
     ) throws(LibraryFailure) {
         try socket.set(ZMQ_CURVE_SERVER, Int32(1))
-        try socket.set(ZMQ_ZAP_DOMAIN, Array(domain.rawValue.utf8))
+        try socket.set(ZMQ_ZAP_DOMAIN, Array(domain.text.utf8))
         try socket.set(secretOf: keys.own)
     }
 }
@@ -161,7 +200,7 @@ extension LibraryFailure: CommandError {
                 .cannotCreate, code: "addressInUse",
                 "Another program uses the address: \(message). End that program, or choose another address."
             )
-        case EINVAL, EPROTONOSUPPORT, ENODEV, EADDRNOTAVAIL:
+        case EINVAL, EPROTONOSUPPORT, ENODEV, EADDRNOTAVAIL, ENOENT:
             CommandFailure(
                 .usage, code: "invalidAddress",
                 "The address can't be used: \(message). Give tcp://HOST:PORT with an address of this machine, or ipc://PATH."

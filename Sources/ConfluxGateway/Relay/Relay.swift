@@ -60,14 +60,16 @@ package enum Relay {
     package static func run(
         _ arguments: Invocation, version: String, interruption: Interruption
     ) async throws(UsageError) -> ExitCode {
-        try arguments.checkReach(of: arguments[bind], hasKeys: arguments[authorized] != nil)
+        let place: Endpoint
         var feeds: [Endpoint] = []
         do throws(ZeroMQError) {
+            place = try Endpoint(arguments[bind])
             feeds = try Endpoint.list(arguments[feed].joined(separator: ","))
             for feed in feeds { try feed.requireConnectable() }
         } catch {
             throw arguments.usageError("\(error.message)")
         }
+        try arguments.checkReach(of: place, hasKeys: arguments[authorized] != nil)
         let environment = CommandEnvironment(
             arguments, isJSON: arguments[WorkerOptions.json], lifetime: .service,
             interruption: interruption)

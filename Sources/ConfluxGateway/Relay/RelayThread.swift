@@ -98,7 +98,7 @@ final class RelayThread: @unchecked Sendable {
         try socket.set(ZMQ_MAXMSGSIZE, RelayBounds.subscriptionBytesMax)
         try socket.set(ZMQ_TCP_MAXRT, Int32(RelayBounds.unreadMax / .milliseconds(1)))
         try socket.keepAlive()
-        if let keys { try Authenticator.secure(socket, for: .publish, with: keys) }
+        if let keys { try Authenticator.secure(socket, for: .publish(0), with: keys) }
         return (socket, try socket.bind(address))
     }
 
@@ -215,7 +215,8 @@ final class RelayThread: @unchecked Sendable {
         batch.removeAll(keepingCapacity: true)
         if let keys {
             authenticator?.work(
-                keys, mayRead: \.allowReadingAll, report: { report(.denied($0)) })
+                keys, mayRead: { rights, _ in rights.allowReadingAll },
+                report: { principal, _ in report(.denied(principal)) })
         }
     }
 }

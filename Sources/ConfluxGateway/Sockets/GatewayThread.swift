@@ -10,8 +10,8 @@ final class GatewayThread: @unchecked Sendable {
     enum Report {
         /// The address can't be bound again.
         case unbound(LibraryFailure)
-        /// An authorised key may not read all that is published, and tries to subscribe.
-        case denied(Principal)
+        /// An authorised key may not read all that is published at an address, and tries to subscribe there.
+        case denied(Principal, at: String)
     }
 
     enum Message: Sendable {
@@ -23,29 +23,23 @@ final class GatewayThread: @unchecked Sendable {
 
     private let mailbox: Mailbox<Message>
     private let waker: Waker
-    private let publisher: Publisher?
+    private let publishers: [Publisher]
     private let desk: Desk?
     private var authenticator: Authenticator?
-    private let stores: [StoreName]
     private var keys: GatewayKeys?
     private let report: (Report) -> Void
-    /// How often the publisher's socket was to be made anew, and could not; 0 if that is not due.
-    private var renewals = 0
-    private static let renewalPause = Duration.milliseconds(10)
-    private static let renewalsReported = 300
 
+    /// - Parameter publishers: In the order of their indices in ``Authenticator/Domain/publish(_:)``.
     init(
-        mailbox: Mailbox<Message>, waker: Waker, publisher: Publisher?, desk: Desk?,
-        authenticator: Authenticator?, keys: GatewayKeys?, stores: [StoreName],
-        report: @escaping (Report) -> Void
+        mailbox: Mailbox<Message>, waker: Waker, publishers: [Publisher], desk: Desk?,
+        authenticator: Authenticator?, keys: GatewayKeys?, report: @escaping (Report) -> Void
     ) {
         self.mailbox = mailbox
         self.waker = waker
-        self.publisher = publisher
+        self.publishers = publishers
         self.desk = desk
         self.authenticator = authenticator
         self.keys = keys
-        self.stores = stores
         self.report = report
     }
 
@@ -64,14 +58,15 @@ final class GatewayThread: @unchecked Sendable {
                 case .keys(let keys):
                     self.keys = keys
                     desk?.revoke(keys)
-                    if publisher != nil { renewals = max(renewals, 1) }
+                    for publisher in publishers { publisher.endConnections() }
                 case .stop: return
                 }
             }
-            renew()
+            for publisher in publishers {
+                if let failure = publisher.renew() { report(.unbound(failure)) }
+            }
             if let keys { authenticate(keys) }
-            publisher?.work(at: now)
-            if publisher?.mustRenew == true { renewals = max(renewals, 1) }
+            for publisher in publishers { publisher.work(at: now) }
             isBusy = desk?.work(keys, at: now) ?? false
             desk?.review(at: now)
         }
@@ -80,30 +75,18 @@ final class GatewayThread: @unchecked Sendable {
     private func authenticate(_ keys: GatewayKeys) {
         authenticator?.work(
             keys,
-            mayRead: { rights in stores.allSatisfy { rights.allowReading(.store($0)) } },
-            report: { report(.denied($0)) })
-    }
-
-    /// Makes the publisher's socket anew, if that is due. It is tried until it succeeds, and reported if it takes long.
-    private func renew() {
-        guard renewals > 0, let publisher else { return }
-        do throws(LibraryFailure) {
-            try publisher.renew()
-            renewals = 0
-        } catch {
-            renewals += 1
-            if renewals.isMultiple(of: Self.renewalsReported) { report(.unbound(error)) }
-        }
+            mayRead: { publishers[$1].mayRead($0) },
+            report: { report(.denied($0, at: publishers[$1].address)) })
     }
 
     /// Sleeps until there is something to do. New records of a store wake it, too.
     private func poll(_ isBusy: Bool) {
         let now = Moment.now.monotonic
-        let deadline =
-            [publisher?.deadline, desk?.deadline].compactMap(\.self).min() ?? now + .seconds(1)
+        let deadlines =
+            publishers.map { $0.deadline(at: now) } + [desk?.deadline].compactMap(\.self)
+        let sockets = publishers.map(\.pointer) + [desk?.pointer, authenticator?.pointer]
         waker.poll(
-            for: [publisher?.pointer, desk?.pointer, authenticator?.pointer].compactMap(\.self),
-            until: renewals > 0 ? min(deadline, now + Self.renewalPause) : deadline,
+            for: sockets.compactMap(\.self), until: deadlines.min() ?? now + .seconds(1),
             mayWait: !isBusy)
     }
 }

@@ -4,7 +4,9 @@ import ConfluxProtocol
 import ConfluxVocabulary
 import ConfluxZeroMQ
 
-/// Publishes what happens to the stores. Confined to the gateway's thread.
+/// Publishes what happens to some of the stores at one address. Confined to the gateway's thread.
+///
+/// What happens is encoded once for all publishers (``ServedRecords``): each writes its own heads alone.
 ///
 /// libzmq applies subscriptions when they arrive, and tells of each. In each turn this first sends what has happened, then
 /// takes the subscriptions, and then sends the state to those topics. So the state that a new subscriber gets is the one
@@ -16,6 +18,9 @@ import ConfluxZeroMQ
 /// *Invariants*: what is sent of a topic has rising numbers, and each message has the number of the one before. If numbers
 /// go back, all connections end. A topic of which new subscribers await the state gets nothing else before that.
 final class Publisher {
+    /// Where it listens, with the port that the system chose if it was 0.
+    let address: String
+    private let names: [StoreName]
     private let stores: [any AnyServedStore]
     private let epochs: EpochTable
     private var feeds: [Feed]
@@ -23,8 +28,8 @@ final class Publisher {
     private var socket: LibrarySocket?
     private let makeSocket: () throws(LibraryFailure) -> LibrarySocket
     private var heads = HeadWriter()
-    /// Whether all connections have to end: see ``renew()``.
-    private(set) var mustRenew = false
+    /// How often the socket was to be made anew, and could not; 0 if that is not due.
+    private var renewals = 0
     /// How many subscribers may still be told, until the next beat, that nothing matches what they want.
     private var errorsLeft = errorsMax
     private var nextBeat = Duration.zero
@@ -53,20 +58,27 @@ final class Publisher {
     private static let beatInterval = Duration.seconds(1)
     /// Each of so many beats names every store.
     private static let fullBeat = 10
+    private static let renewalPause = Duration.milliseconds(10)
+    private static let renewalsReported = 300
 
     /// - Parameters:
-    ///   - stores: The stores.
+    ///   - names: The stores that it is for: whoever may read all of them may subscribe.
+    ///   - stores: Those of them that are open.
     ///   - epochs: Knows the log.
-    ///   - makeSocket: Makes the socket, and binds it to the same address each time.
-    /// - Throws: What `makeSocket` throws.
+    ///   - socket: Its socket.
+    ///   - address: Where that is bound.
+    ///   - makeSocket: Makes another socket, and binds it to the same address.
     init(
-        _ stores: [any AnyServedStore], _ epochs: EpochTable,
+        of names: [StoreName], _ stores: [any AnyServedStore], _ epochs: EpochTable,
+        on socket: LibrarySocket, at address: String,
         makeSocket: @escaping () throws(LibraryFailure) -> LibrarySocket
-    ) throws(LibraryFailure) {
+    ) {
+        self.names = names
         self.stores = stores
         self.epochs = epochs
+        self.socket = socket
+        self.address = address
         self.makeSocket = makeSocket
-        socket = try makeSocket()
         feeds = stores.map { store in
             Feed(
                 topics: Dictionary(
@@ -76,15 +88,31 @@ final class Publisher {
 
     var pointer: UnsafeMutableRawPointer? { socket?.pointer }
 
-    /// Ends all connections, since the keys have changed, or numbers have gone back. Subscribers whose keys are authorised
-    /// connect and subscribe again, and get the state.
-    /// The address is free only some time after the former socket was closed: until then this fails, and has to be called
-    /// again.
-    func renew() throws(LibraryFailure) {
+    /// Whether these rights allow to read everything that is published here.
+    func mayRead(_ rights: Rights) -> Bool {
+        names.allSatisfy { rights.allowReading(.store($0)) }
+    }
+
+    /// Ends all connections soon, since the keys have changed, or numbers have gone back: see ``renew()``. Subscribers
+    /// whose keys may read everything that is published here connect and subscribe again, and get the state.
+    func endConnections() { renewals = max(renewals, 1) }
+
+    /// Makes the socket anew, if that is due. The address is free only some time after the former socket was closed: so
+    /// this is tried in each turn until it succeeds.
+    ///
+    /// - Returns: Why it does not succeed, if that takes long.
+    func renew() -> LibraryFailure? {
+        guard renewals > 0 else { return nil }
         socket?.close()
         socket = nil
-        socket = try makeSocket()
-        mustRenew = false
+        do throws(LibraryFailure) {
+            socket = try makeSocket()
+            renewals = 0
+            return nil
+        } catch {
+            renewals += 1
+            return renewals.isMultiple(of: Self.renewalsReported) ? error : nil
+        }
     }
 
     // MARK: A turn
@@ -109,8 +137,9 @@ final class Publisher {
     }
 
     /// When it has something to do, though nothing happens.
-    var deadline: Duration {
-        feeds.reduce(nextBeat) { $1.awaited.isEmpty ? $0 : min($0, $1.nextState) }
+    func deadline(at now: Duration) -> Duration {
+        let turn = renewals > 0 ? min(nextBeat, now + Self.renewalPause) : nextBeat
+        return feeds.reduce(turn) { $1.awaited.isEmpty ? $0 : min($0, $1.nextState) }
     }
 
     private func sendNews(of index: Int) {
@@ -121,7 +150,9 @@ final class Publisher {
         feeds[index].state = news.state
         if let state = news.state, feeds[index].ending == nil || news.ending == nil {
             let last = feeds[index].last[.changes] ?? .zero
-            if news.changes == nil, former != nil, state.place.sequence <= last { mustRenew = true }
+            if news.changes == nil, former != nil, state.place.sequence <= last {
+                endConnections()
+            }
             send(news.changes, of: index, .changes, state)
             send(news.actions, of: index, .actions, state)
             if feeds[index].last[.states] != state.place.sequence || news.changes == nil {

@@ -27,11 +27,25 @@ final class EventRoute: ActionRoute {
     }
 
     private func entry(of action: SharedEvents.Action) throws(DispatchError) -> OutboxAction {
-        let (name, payload) = try action.event.encoded(outbox.limits.payloadBytesMax)
-        let row = { BatchTarget(target: $0, schemaVersion: 1, coding: .json) }
+        let (target, payload) = try action.event.encoded(outbox.limits.payloadBytesMax)
         return OutboxAction(
-            outbox: outbox, target: row(.event(name)), payload: payload,
-            others: action.others.compactMap { Name($0) }.map { row(.state($0)) })
+            outbox: outbox, target: target, payload: payload,
+            others: action.others.compactMap { Name($0) }.map { .json(.state($0)) })
+    }
+
+    /// Sends an event to every replicated store whose state handles it.
+    ///
+    /// - Parameters:
+    ///   - event: What happened.
+    ///   - outbox: The node's outbox.
+    ///   - conditions: What must hold when the event has its turn.
+    /// - Returns: Its handle.
+    /// - Throws: `DispatchError`: `invalidAction` if the event can't be encoded.
+    static func send(
+        _ event: some Event, to outbox: Outbox, on conditions: [BatchTarget]
+    ) throws(DispatchError) -> DispatchHandle {
+        outbox.submit(
+            [try event.encoded(outbox.limits.payloadBytesMax)], on: conditions, mayWait: false)[0]
     }
 
     /// Sends the events of a scope to an outbox, unless another node does that.
@@ -53,10 +67,10 @@ final class EventRoute: ActionRoute {
 
 extension Event {
     /// The event as an entry of the log has it.
-    fileprivate func encoded(_ sizeBytesMax: Int) throws(DispatchError) -> (Name, [UInt8]) {
+    fileprivate func encoded(_ sizeBytesMax: Int) throws(DispatchError) -> (BatchTarget, [UInt8]) {
         do throws(CodingFailure) {
             let payload = try ActionCoder<Self>(sizeBytesMax: sizeBytesMax).encode(self, as: .json)
-            return (try Name(eventOf: Self.self), payload)
+            return (.json(.event(try Name(eventOf: Self.self))), payload)
         } catch {
             throw DispatchError(
                 code: .invalidAction,
@@ -65,6 +79,12 @@ extension Event {
                     (isShared): \(error)
                     """, reason: error)
         }
+    }
+}
+
+extension BatchTarget {
+    fileprivate static func json(_ target: Target) -> BatchTarget {
+        BatchTarget(target: target, schemaVersion: 1, coding: .json)
     }
 }
 

@@ -28,10 +28,7 @@ extension Node {
     public func lock<S: ReplicatedState>(
         _ store: Store<S>, within limit: Duration? = nil
     ) async throws(DispatchError) -> Lease {
-        guard let route = store.core.orderedRoute as? OutboxRoute<S>,
-            case .store(let name) = route.target
-        else { throw .notReplicated(S.self) }
-        return try await core.lease(name.description, locks: true, within: limit)
+        return try await core.lease(try name(of: store).description, locks: true, within: limit)
     }
 
     /// Waits until this process has locked a store, and dispatches an action as the holder. If the action changes nothing,
@@ -60,5 +57,54 @@ extension Node {
         }
         if store.value == former { try await lock.release(within: limit) }
         return lock
+    }
+
+    /// Waits until this process has locked some stores, and sends an event under the locks. If the event changes none of
+    /// the stores, the locks are released.
+    ///
+    /// It is what `Scope.lock(sending:)` is for the stores of one process. Everything that was in the log before the
+    /// locks is applied here before the event is sent. The log takes the event only while all the locks are held. It
+    /// reaches every replicated store whose state handles it, and no store that a process has for itself.
+    ///
+    /// Locks are taken one after another in the order of the stores' names. So two of these calls don't block each other.
+    ///
+    /// - Parameters:
+    ///   - event: What happened.
+    ///   - stores: The stores to lock, which this node replicates.
+    ///   - limit: How long to wait for all the locks, and then for the event; nil to wait as long as it takes.
+    /// - Returns: The locks, in the order of the stores' names. Keep them: a lock is released when you drop it. Empty if
+    ///   the event has changed none of the stores.
+    /// - Throws: As ``lock(dispatching:to:within:)``; `rejected` if no state in the log handles the event.
+    public func lock<each S: ReplicatedState & ValueHolder>(
+        sending event: some Event, over stores: repeat Store<each S>, within limit: Duration? = nil
+    ) async throws -> [Lease] where repeat (each S).Value: Equatable {
+        let begun = Moment.now.monotonic
+        var names: Set<StoreName> = []
+        for store in repeat each stores { names.insert(try name(of: store)) }
+        var locks: [Lease] = []
+        for name in names.sorted() {
+            let left = limit.map { max(.zero, $0 - (Moment.now.monotonic - begun)) }
+            locks.append(try await core.lease(name.description, locks: true, within: left))
+        }
+        try await barrier(patience: limit ?? .seconds(10))
+        let former = (repeat (each stores).value)
+        let receipt = try await EventRoute.send(
+            event, to: core.outbox, on: locks.map { .lease($0.claim) }
+        ).receipt(within: limit)
+        try await wait(for: receipt, patience: limit ?? .seconds(10))
+        var isChanged = false
+        for (store, former) in repeat (each stores, each former) {
+            isChanged = isChanged || store.value != former
+        }
+        if isChanged { return locks }
+        for lock in locks { try await lock.release(within: limit) }
+        return []
+    }
+
+    private func name<S: ReplicatedState>(of store: Store<S>) throws(DispatchError) -> StoreName {
+        guard let route = store.core.orderedRoute as? OutboxRoute<S>,
+            case .store(let name) = route.target
+        else { throw .notReplicated(S.self) }
+        return name
     }
 }

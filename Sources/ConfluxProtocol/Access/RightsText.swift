@@ -95,14 +95,7 @@ public enum RightsText {
         }
         var patterns: [StorePattern] = []
         for part in text.split(separator: ",", omittingEmptySubsequences: false) {
-            guard let pattern = StorePattern(part) else {
-                throw InvalidText(
-                    """
-                    \(InvalidText.quoted(part)) is not a pattern of stores: write \
-                    STATE/INSTANCE with * for any characters, as in orders/*, or STATE for STATE/shared
-                    """)
-            }
-            patterns.append(pattern)
+            patterns.append(try StorePattern(reading: part))
         }
         guard patterns.count <= patternsMax else {
             throw InvalidText(
@@ -121,6 +114,23 @@ public enum RightsText {
             return bytes > 0 && !isTooLarge ? bytes : nil
         }
         return UInt32(text).flatMap { $0 > 0 ? $0 : nil }
+    }
+}
+
+extension StorePattern {
+    /// Reads a pattern.
+    ///
+    /// - Parameter text: The text, as ``init(_:)`` takes it.
+    /// - Throws: ``InvalidText`` for any other text.
+    package init(reading text: some StringProtocol) throws(InvalidText) {
+        guard let pattern = StorePattern(text) else {
+            throw InvalidText(
+                """
+                \(InvalidText.quoted(text)) is not a pattern of stores: write \
+                STATE/INSTANCE with * for any characters, as in orders/*, or STATE for STATE/shared
+                """)
+        }
+        self = pattern
     }
 }
 

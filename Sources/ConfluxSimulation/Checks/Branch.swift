@@ -213,7 +213,7 @@ final class Branch {
             present[incarnation] = nil
             requests.left(incarnation)
             forgotten.insert(incarnation)
-        case .claim, .visited, .handles: break
+        case .claim, .visited, .handles, .forked: break
         case .upgraded(let name, let life, let version, let base, let digest):
             try upgrade(name, life: life, to: version, from: base, digest, at: sequence)
         case .frozen(let name, let life, _):

@@ -27,7 +27,7 @@ struct SharedEventTests {
         }
     }
 
-    struct Account: Model, EventHandling {
+    struct Account: Model, Equatable, EventHandling {
         static let name = "account"
         static let events = EventHandlers<Action>().on(LoggedIn.self) { .enter($0.user) }
         var users: [String] = []
@@ -38,7 +38,7 @@ struct SharedEventTests {
         }
     }
 
-    struct Greeting: Model, EventHandling {
+    struct Greeting: Model, Equatable, EventHandling {
         static let name = "greeting"
         static let events = EventHandlers<Action>()
             .on(LoggedIn.self) { $0.user == "guest" ? nil : .greet($0.user) }
@@ -94,6 +94,72 @@ struct SharedEventTests {
             let (late, theirs) = try await greetings(world, "late")
             #expect(theirs[0].users == ["ann", "bob"])
             for node in [sender, host, late] { await node.close() }
+        }
+    }
+
+    @Test func `an event is sent under locks, which stay if it changes something`() async throws {
+        try await withWorld { world in
+            let (host, greetings) = try await greetings(world, "host", 2)
+            let account = try await host.store(Account.self)
+            let (other, theirs) = try await self.greetings(world, "other")
+            let locks = try await host.lock(
+                sending: LoggedIn(user: "ann"), over: greetings[0], account)
+            #expect(locks.map(\.name) == ["account/shared", "greeting/shared"])
+            #expect(account.users == ["ann"] && greetings.map(\.users) == [["ann"], ["ann"]])
+            let handle = theirs[0].dispatch(.greet("bob"))
+            _ = try await first(of: other.events) { if case .heldUp = $0 { true } else { false } }
+            try await greetings[0].dispatch(.greet("carl"), under: locks[1]).receipt()
+            for lock in locks { try await lock.release() }
+            _ = try await withDeadline { try await handle.receipt() }
+            #expect(theirs[0].users == ["ann", "carl", "bob"])
+            // It changes this store of the two, or none, or nobody handles it.
+            let some = try await host.lock(
+                sending: LoggedIn(user: "guest"), over: account, greetings[0])
+            #expect(some.count == 2)
+            for lock in some { try await lock.release() }
+            let none = try await host.lock(sending: LoggedIn(user: "guest"), over: greetings[0])
+            #expect(none.isEmpty)
+            let error = await #expect(throws: DispatchError.self) {
+                try await host.lock(sending: Unheard(), over: greetings[0], account)
+            }
+            #expect(error?.code == .rejected)
+            _ = try await withDeadline { try await theirs[0].dispatch(.greet("dora")).receipt() }
+            for node in [host, other] { await node.close() }
+        }
+    }
+
+    @Test func `an event is not taken once one of its locks is lost`() async throws {
+        try await withWorld { world in
+            let (host, greetings) = try await greetings(world, "host")
+            let account = try await host.store(Account.self)
+            let other = try await world.node("other")
+            let theirs = try await other.store(Greeting.self)
+            let second = try await other.lock(theirs)
+            let sending = Task {
+                try await host.lock(sending: LoggedIn(user: "ann"), over: account, greetings[0])
+            }
+            // The host has its first lock once it claims the second one. The claims have the numbers that no action has.
+            let free = try await other.store(Account.self, named: "free")
+            var (last, claims) = (second.token, [SequenceNumber]())
+            while claims.count < 2 {
+                let receipt = try await withDeadline {
+                    try await free.dispatch(.enter("")).receipt()
+                }
+                while last.next < receipt.sequence {
+                    last = last.next
+                    claims.append(last)
+                }
+                last = receipt.sequence
+            }
+            _ = try await other.core.release(claims[0], within: .seconds(5))
+            try await second.release()
+            let error = await #expect(throws: DispatchError.self) {
+                try await withDeadline { try await sending.value }
+            }
+            #expect(error?.code == .leaseLost)
+            try await host.barrier()
+            #expect(account.users.isEmpty && greetings[0].users.isEmpty)
+            for node in [host, other] { await node.close() }
         }
     }
 

@@ -301,6 +301,19 @@ struct LeaseScenarios {
         #expect(rejection(1, of: 2, in: cluster) == .locked)
     }
 
+    @Test func `a batch that rarely comes again does not wait for a lock for ever`() throws {
+        var cluster = Cluster()
+        // Shorter than the pause after which a node sends a batch again.
+        cluster.settings.lockPatience = .milliseconds(10)
+        cluster.startSequencer()
+        cluster.addNode(1, named: "alpha", store: "list")
+        cluster.addNode(2, named: "beta", store: "list")
+        submit(.claim(StoreName("list")!, locks: true), from: 1, in: &cluster)
+        cluster.dispatch(["late"], to: "list/shared", from: 2)
+        cluster.pass(.seconds(5))
+        #expect(rejection(1, of: 2, in: cluster) == .locked)
+    }
+
     @Test func `a sequencer that was stopped takes nobody's lease`() throws {
         var cluster = Cluster.twoNodes()
         submit(.claim(name, locks: false), from: 1, in: &cluster)

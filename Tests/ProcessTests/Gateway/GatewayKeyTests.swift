@@ -7,48 +7,18 @@ import Testing
 extension ProcessTests {
     /// A gateway that admits only keys, by libzmq's authentication.
     struct GatewayKeyTests {
-        private func key(_ name: String, _ half: String, _ site: Site) throws -> String {
-            let file = try String(contentsOfFile: site.path("\(name).\(half)"), encoding: .utf8)
-            return String(try #require(file.split(separator: "\n").last))
-        }
-
-        private func keys(_ name: String, _ site: Site) throws -> ClientKeys {
-            ClientKeys(
-                secret: try key(name, "secret", site), own: try key(name, "public", site),
-                server: try key("gateway", "public", site))
-        }
-
-        private func authorize(_ rights: [String: String], _ site: Site) throws {
-            let lines = try rights.map { "\($0) \(try key($0, "public", site)) \($1)\n" }
-            _ = try site.write(lines.joined(), to: "authorized")
-        }
-
-        private func gateway(
-            _ rights: [String: String], _ site: Site, _ sequencer: RunningSequencer
-        ) async throws -> RunningGateway {
-            for name in ["gateway", "reader", "writer", "stranger"] {
-                #expect(try await site.run("keygen", site.path(name)).end == .exited(0))
-            }
-            try authorize(rights, site)
-            return try await site.gateway(
-                of: sequencer,
-                options: [
-                    "--curve-secret", site.path("gateway.secret"), "--authorized",
-                    site.path("authorized"),
-                ])
-        }
-
         @Test func `each key has its own rights, and what it lacks is said`() async throws {
             try await withSite { site in
                 let sequencer = try await site.sequencer()
-                let gateway = try await gateway(
-                    ["reader": "observe=document/*", "writer": "observe=*/* dispatch=counter"],
-                    site,
-                    sequencer)
+                let gateway = try await site.gateway(
+                    of: sequencer,
+                    admitting: [
+                        "reader": "observe=document/*", "writer": "observe=*/* dispatch=counter",
+                    ])
                 let writer = try LibraryPeer(
-                    ZMQ_DEALER, gateway.ask, keys: try keys("writer", site))
+                    ZMQ_DEALER, gateway.ask, keys: try site.keys("writer"))
                 let reader = try LibraryPeer(
-                    ZMQ_DEALER, gateway.ask, keys: try keys("reader", site))
+                    ZMQ_DEALER, gateway.ask, keys: try site.keys("reader"))
                 let increment = #"{"store":"counter","dispatch":{"increment":{}}}"#
                 #expect(try await writer.ask(increment)[key: "receipt"] != nil)
                 #expect(try await reader.failure(increment) == "notPermitted")
@@ -60,13 +30,14 @@ extension ProcessTests {
                 #expect(!unknown.description.contains("counter"))
                 // Whoever subscribes must be allowed to read everything that is published.
                 let all = try LibraryPeer(
-                    ZMQ_SUB, gateway.publish, keys: try keys("writer", site), topics: [""])
+                    ZMQ_SUB, gateway.publish, keys: try site.keys("writer"), topics: [""])
                 #expect(try await all.news().kind == "state")
                 let some = try LibraryPeer(
-                    ZMQ_SUB, gateway.publish, keys: try keys("reader", site),
+                    ZMQ_SUB, gateway.publish, keys: try site.keys("reader"),
                     topics: ["document/prefs\0"])
                 let denied = try await site.event("subscriberDenied", of: gateway.child)
                 #expect(denied[key: "name"] == "reader")
+                #expect(denied[key: "address"]?.string == gateway.publish)
                 await #expect(throws: Failure.self) {
                     _ = try await some.news(within: .milliseconds(300))
                 }
@@ -78,36 +49,34 @@ extension ProcessTests {
         {
             try await withSite { site in
                 let sequencer = try await site.sequencer()
-                let gateway = try await gateway(
-                    ["reader": "observe=*/*", "writer": "observe=*/*"], site, sequencer)
-                for keys in [nil, try keys("stranger", site)] {
+                let gateway = try await site.gateway(
+                    of: sequencer, admitting: ["reader": "observe=*/*", "writer": "observe=*/*"])
+                for keys in [nil, try site.keys("stranger")] {
                     let peer = try LibraryPeer(ZMQ_DEALER, gateway.ask, keys: keys)
                     await #expect(throws: Failure.self) {
                         _ = try await peer.ask(#"{"stores":true}"#, within: .milliseconds(500))
                     }
                 }
                 let reader = try LibraryPeer(
-                    ZMQ_SUB, gateway.publish, keys: try keys("reader", site),
+                    ZMQ_SUB, gateway.publish, keys: try site.keys("reader"),
                     topics: ["counter/shared\0"])
                 let asking = try LibraryPeer(
-                    ZMQ_DEALER, gateway.ask, keys: try keys("reader", site))
+                    ZMQ_DEALER, gateway.ask, keys: try site.keys("reader"))
                 let writer = try LibraryPeer(
-                    ZMQ_SUB, gateway.publish, keys: try keys("writer", site),
+                    ZMQ_SUB, gateway.publish, keys: try site.keys("writer"),
                     topics: ["counter/shared\0"])
                 _ = try await reader.news()
                 #expect(try await asking.ask(#"{"stores":true}"#)[key: "stores"] != nil)
                 _ = try await writer.news()
                 // It would be answered when its time is over, long after the test.
                 let waiting = try LibraryPeer(
-                    ZMQ_DEALER, gateway.ask, keys: try keys("reader", site))
+                    ZMQ_DEALER, gateway.ask, keys: try site.keys("reader"))
                 waiting.send([
                     [], Array(#"{"get":"counter","atLeast":9999,"timeout":300000}"#.utf8),
                 ])
                 // Requests of one connection are taken in their order.
                 #expect(try await waiting.ask(#"{"stores":true}"#)[key: "stores"] != nil)
-                try authorize(["writer": "observe=*/*"], site)
-                gateway.child.signal(SIGHUP)
-                _ = try await site.event("authorized", of: gateway.child)
+                try await site.reload(["writer": "observe=*/*"], at: gateway)
                 #expect(try await asking.failure(#"{"stores":true}"#) == "notPermitted")
                 await #expect(throws: Failure.self) {
                     _ = try await waiting.receive(within: .milliseconds(300))

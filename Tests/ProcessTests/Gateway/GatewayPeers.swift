@@ -9,27 +9,41 @@ import Testing
 /// A gateway that was ready.
 struct RunningGateway: Sendable {
     let child: Child
-    let publish: String
+    /// Where it publishes, by the pattern of the stores.
+    let places: [String: String]
     let ask: String
     let http: HTTPPeer
+
+    /// Where it publishes all stores.
+    var publish: String { places["*/*"] ?? "" }
 }
 
 extension Site {
     /// Starts a gateway, and waits until it is ready. It has free ports, or those of an earlier gateway.
     func gateway(
         of sequencer: RunningSequencer, stores: [String] = ["document/prefs", "counter"],
-        at place: RunningGateway? = nil, options: [String] = []
+        at place: RunningGateway? = nil, publishing: [String]? = nil, options: [String] = []
     ) async throws -> RunningGateway {
+        let publishing = publishing ?? [place?.publish ?? "tcp://127.0.0.1:0"]
         let child = try start(
             [
                 "gateway", "--json", "--connect", sequencer.address,
-                "--publish", place?.publish ?? "tcp://127.0.0.1:0",
                 "--ask", place?.ask ?? "tcp://127.0.0.1:0",
                 "--http", place?.http.address ?? "127.0.0.1:0",
-            ] + options + stores.flatMap { ["--store", $0] })
+            ] + publishing.flatMap { ["--publish", $0] } + options
+                + stores.flatMap { ["--store", $0] })
         let ready = try await event("ready", of: child)
+        var places: [String: String] = [:]
+        if let address = ready[key: "publish"]?.string {
+            places = ["*/*": address]
+        } else {
+            for place in try #require(ready[key: "publish"]?.array) {
+                places[try #require(place[key: "stores"]?.string)] = place[key: "address"]?.string
+            }
+        }
+        #expect(places.count == publishing.count)
         return RunningGateway(
-            child: child, publish: try #require(ready[key: "publish"]?.string),
+            child: child, places: places,
             ask: try #require(ready[key: "ask"]?.string),
             http: HTTPPeer(address: try #require(ready[key: "http"]?.string)))
     }
@@ -40,6 +54,49 @@ struct ClientKeys {
     let secret: String
     let own: String
     let server: String
+}
+
+extension Site {
+    private func key(_ name: String, _ half: String) throws -> String {
+        let file = try String(contentsOfFile: path("\(name).\(half)"), encoding: .utf8)
+        return String(try #require(file.split(separator: "\n").last))
+    }
+
+    /// The keys of a client of the gateway.
+    func keys(_ name: String) throws -> ClientKeys {
+        ClientKeys(
+            secret: try key(name, "secret"), own: try key(name, "public"),
+            server: try key("gateway", "public"))
+    }
+
+    /// Writes the file of the keys that the gateway admits.
+    func authorize(_ rights: [String: String]) throws {
+        let lines = try rights.map { "\($0) \(try key($0, "public")) \($1)\n" }
+        _ = try write(lines.joined(), to: "authorized")
+    }
+
+    /// Starts a gateway that admits only keys. There is a key of each name that has rights, and of a stranger.
+    func gateway(
+        of sequencer: RunningSequencer, admitting rights: [String: String],
+        publishing: [String]? = nil
+    ) async throws -> RunningGateway {
+        for name in ["gateway", "stranger"] + rights.keys {
+            #expect(try await run("keygen", path(name)).end == .exited(0))
+        }
+        try authorize(rights)
+        return try await gateway(
+            of: sequencer, publishing: publishing,
+            options: [
+                "--curve-secret", path("gateway.secret"), "--authorized", path("authorized"),
+            ])
+    }
+
+    /// Has the gateway read the keys again that it admits.
+    func reload(_ rights: [String: String], at gateway: RunningGateway) async throws {
+        try authorize(rights)
+        gateway.child.signal(SIGHUP)
+        _ = try await event("authorized", of: gateway.child)
+    }
 }
 
 /// A socket of libzmq on a queue of its own, on which it may block for some seconds.

@@ -285,9 +285,9 @@ extension ProcessTests {
                 let gateway = try await site.gateway(of: sequencer)
                 let cases: [([String], Int32, String)] = [
                     ([], 64, "--publish"), (["--publish", "tcp://0.0.0.0:0"], 64, "--insecure"),
-                    (["--publish", "tipc://{5555,0,0}"], 64, "no address"),
+                    (["--publish", "tipc://{5555,0,0}"], 64, "not an endpoint"),
                     (["--publish", gateway.publish], 73, "in use"),
-                    (["--ask", "127.0.0.1:7411"], 64, "no address"),
+                    (["--ask", "127.0.0.1:7411"], 64, "not an endpoint"),
                     (["--ask", "tcp://192.0.2.1:7411", "--insecure"], 64, "tcp://HOST:PORT"),
                     (["--ask", "tcp://127.0.0.1:0", "--authorized", "none"], 64, "--curve-secret"),
                 ]

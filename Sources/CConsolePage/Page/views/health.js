@@ -127,13 +127,29 @@ export class HealthView {
 
   // MARK: Events
 
+  /** Nodes without a name come and go with each command: nobody wants to know. */
+  #isNews(entry) {
+    const isNamed = (incarnation) => this.#page.model.overview?.sequencer?.sessions.some((node) => node.incarnation === incarnation && node.name);
+    switch (entry.kind) {
+      case "action": case "digestPoint": case "forgotten": case "visited": return false;
+      case "joined": return entry.name !== undefined || isNamed(entry.rejoining);
+      case "left": return isNamed(entry.incarnation);
+      default: return true;
+    }
+  }
+
+  #words(entry) {
+    const node = entry.kind === "left" ? entry.incarnation : entry.kind === "joined" ? entry.rejoining : undefined;
+    return node === undefined ? eventWords(entry) : `${this.#page.model.nodeName(node)} ${entry.kind === "left" ? "left" : "is back"}`;
+  }
+
   #take(batch) {
     // After a new connection the newest ones come again.
     const add = (list, max, isWanted) => {
       const known = new Set(list.map((entry) => entry.sequence));
       return [...batch.entries.filter((entry) => isWanted(entry) && !known.has(entry.sequence)).reverse(), ...list].slice(0, max);
     };
-    this.#events = add(this.#events, EVENTS_MAX, (entry) => entry.kind !== "action" && entry.kind !== "digestPoint");
+    this.#events = add(this.#events, EVENTS_MAX, (entry) => this.#isNews(entry));
     this.#actions = add(this.#actions, ACTIONS_MAX, (entry) => entry.kind === "action");
     this.#showEvents();
   }
@@ -147,7 +163,7 @@ export class HealthView {
       })));
     morph(this.#recent, h("h2", {}, "What just happened"),
       this.#events.length === 0 ? h("p", { class: "faint" }, "Nothing since this page was opened: no node came or left, no store was created or frozen.")
-        : h("ol", { class: "happenings" }, this.#events.map((entry) => h("li", {}, time(entry.timestamp), h("a", { href: `#/entries/${entry.sequence}` }, data(eventWords(entry)))))));
+        : h("ol", { class: "happenings" }, this.#events.map((entry) => h("li", {}, time(entry.timestamp), h("a", { href: `#/entries/${entry.sequence}` }, data(this.#words(entry)))))));
   }
 }
 

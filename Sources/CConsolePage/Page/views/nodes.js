@@ -24,7 +24,7 @@ export class NodesView {
       return;
     }
     const nodes = status.sessions.toSorted((one, other) =>
-      Number(other.live) - Number(one.live) || (other.lag ?? -1) - (one.lag ?? -1) || (one.name ?? "~").localeCompare(other.name ?? "~"));
+      Number(other.live) - Number(one.live) || Number(model.isBehind(other.incarnation)) - Number(model.isBehind(one.incarnation)) || (one.name ?? "~").localeCompare(other.name ?? "~"));
     const shown = nodes.slice(0, NODES_MAX);
     this.#note.textContent = `Position, lag and dispatches, each second. Newest entry: ${count(status.last)}.`
       + (nodes.length > shown.length ? ` The ${count(shown.length)} that lag most of ${count(model.overview.sessionCount)} are shown.` : "");

@@ -47,7 +47,7 @@ extension Scope {
     /// - Returns: The lock. You may drop it: the lock is held until the event has been observed, and then by
     ///   the code that took it from ``lockInForce``.
     /// - Throws: ``StoreError``: `replicated` if a node replicates or bridges a state that handles the event,
-    ///   since a scope's lock stops no other process. Then nothing was sent.
+    ///   since a scope's lock stops no other process: `Node.lock(sending:over:within:)` does. Then nothing was sent.
     @discardableResult
     public func lock(
         sending event: some Event, _ name: String = "", file: StaticString = #file,
@@ -68,8 +68,8 @@ extension StoreError {
             .replicated,
             """
             A scope's lock stops no other process, and a node sends the actions of \(state.title) to the log. So \
-            nothing was dispatched. Lock the store for all processes by Node.lock(dispatching:to:within:) or \
-            Node.lock(_:within:), or put all that must not be interrupted into one action.
+            nothing was dispatched. Lock the store for all processes by Node.lock(dispatching:to:within:), \
+            Node.lock(sending:over:within:) or Node.lock(_:within:), or put all that must not be interrupted into one action.
             """)
     }
 }

@@ -92,7 +92,8 @@ extension SequencerMachine {
         }
         // The waits for all of them begin now.
         let waits = locks.map {
-            sessions.wait(session, for: $0.name, patience: settings.lockPatience, at: now)
+            sessions.wait(
+                session, for: $0.name, batch.firstCounter, patience: settings.lockPatience, at: now)
         }
         return zip(locks, waits).first { $1 < settings.lockPatience }.map {
             fault(of: $0.0).message

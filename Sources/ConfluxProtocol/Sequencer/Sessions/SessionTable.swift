@@ -5,7 +5,8 @@ struct Session: Sendable, Equatable {
     fileprivate struct LockWait: Sendable, Equatable {
         var store: StoreName
         var since: Duration
-        /// When a batch was last held up.
+        /// The batch that was last held up, and when.
+        var batch: UInt64
         var seen: Duration
     }
 
@@ -313,18 +314,21 @@ struct SessionTable: Sendable, Equatable {
 
     // MARK: Locks
 
-    /// A batch of the session waits for a locked store. Its wait goes on when the lock passes to another claim, and ends
-    /// once a batch for the store is taken, or nothing has waited for as long as a batch may wait.
+    /// A batch of the session waits for a locked store. Its wait goes on when the lock passes to another claim, and however
+    /// rarely its node sends it again. The wait ends once a batch for the store is taken, or no batch has come for as long as
+    /// one may wait, and then another one.
     ///
+    /// - Parameter batch: The batch's first counter.
     /// - Returns: For how long batches of it have waited for the store.
     mutating func wait(
-        _ incarnation: Incarnation, for store: StoreName, patience: Duration, at now: Duration
+        _ incarnation: Incarnation, for store: StoreName, _ batch: UInt64, patience: Duration,
+        at now: Duration
     ) -> Duration {
         guard var waits = sessions[incarnation]?.lockWaits else { return .zero }
-        var wait = Session.LockWait(store: store, since: now, seen: now)
+        var wait = Session.LockWait(store: store, since: now, batch: batch, seen: now)
         if let index = waits.firstIndex(where: { $0.store == store }) {
             let former = waits.remove(at: index)
-            if now - former.seen < patience { wait.since = former.since }
+            if former.batch == batch || now - former.seen < patience { wait.since = former.since }
         }
         sessions[incarnation]?.lockWaits = waits.suffix(Session.lockWaitsMax - 1) + [wait]
         return now - wait.since
