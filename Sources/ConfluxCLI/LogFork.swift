@@ -65,7 +65,8 @@ struct LogFork {
             do throws(LogError) { try target.abandon() } catch {
                 failure = CommandFailure(
                     .cannotCreate, code: error.code.rawValue,
-                    "\(failure?.message ?? "") What was written is left in \(folder): \(error.message)")
+                    "\(failure?.message ?? "") What was written is left in \(folder): \(error.message)"
+                )
             }
         }
         if let failure { throw failure }
@@ -205,7 +206,8 @@ struct LogFork {
         do throws(WireError) {
             bytes = try LogState(checkpoint: checkpoint.bytes).of(target.id).encoded()
         } catch {
-            throw LogError(.damaged, "The checkpoint at \(checkpoint.sequence) can't be read: \(error)")
+            throw LogError(
+                .damaged, "The checkpoint at \(checkpoint.sequence) can't be read: \(error)")
         }
         let forked = SavedCheckpoint(sequence: checkpoint.sequence, bytes: bytes[...])
         for piece in forked.pieces() { try target.save(piece) }
@@ -219,7 +221,8 @@ struct LogFork {
             guard let bytes, !bytes.isEmpty || snapshot.byteCount == 0 else {
                 throw LogError(
                     .failed,
-                    "The snapshot of \(snapshot.key) was replaced meanwhile. Run the command again.")
+                    "The snapshot of \(snapshot.key) was replaced meanwhile. Run the command again."
+                )
             }
             try target.save(SnapshotPiece(snapshot: snapshot, offset: offset, bytes: bytes))
             offset += UInt64(bytes.count)

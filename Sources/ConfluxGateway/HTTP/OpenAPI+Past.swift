@@ -5,7 +5,8 @@ import ConfluxVocabulary
 extension OpenAPI {
     static let without = parameter(
         "without", in: "query",
-        "The number of an action for the store: the state as if it had never been ordered.", sequence)
+        "The number of an action for the store: the state as if it had never been ordered.",
+        sequence)
 
     static func difference(_ store: StoreName) -> JSONValue {
         operation(

@@ -57,11 +57,12 @@ enum OpenAPI {
             ],
             answer(
                 "The state.",
-                object([
-                    "at": sequence, "epoch": ["type": ["integer", "null"]],
-                    "log": ["type": ["string", "null"]], "sequence": sequence, "state": [:],
-                    "store": text, "version": version,
-                ], optional: ["at", "version"]),
+                object(
+                    [
+                        "at": sequence, "epoch": ["type": ["integer", "null"]],
+                        "log": ["type": ["string", "null"]], "sequence": sequence, "state": [:],
+                        "store": text, "version": version,
+                    ], optional: ["at", "version"]),
                 headers: ["ETag": ["description": "The version, for If-Match.", "schema": text]]))
     }
 

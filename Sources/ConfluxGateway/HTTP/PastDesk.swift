@@ -185,7 +185,8 @@ final class PastDesk: Sendable {
             if let reason = entry.refusal {
                 bytes += #","reason":\#(JSONValue.string(reason))"#.utf8
             }
-            bytes += #","sequence":\#(entry.sequence),"timestamp":"\#(entry.timestamp.iso8601)"}"#
+            bytes +=
+                #","sequence":\#(entry.sequence),"timestamp":"\#(entry.timestamp.iso8601)"}"#
                 .utf8
         }
         bytes.append(UInt8(ascii: "]"))

@@ -77,7 +77,10 @@ extension SQLiteLog {
 
     private static func remove(_ folder: LogFolder) throws(LogError) {
         try folder.removeEntries()
-        for path in [folder.databasePath, folder.writeAheadPath, folder.journalPath, folder.databasePath + "-shm"] {
+        for path in [
+            folder.databasePath, folder.writeAheadPath, folder.journalPath,
+            folder.databasePath + "-shm",
+        ] {
             unlink(path)
         }
     }

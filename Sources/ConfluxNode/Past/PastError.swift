@@ -152,7 +152,8 @@ public struct PastError: Error, Sendable, Hashable, CustomStringConvertible {
         _ sequence: SequenceNumber, _ failure: CodingFailure
     ) -> PastError {
         PastError(
-            .stopped, "The state at \(sequence) can't be compared: \(failure.message). See both states.")
+            .stopped,
+            "The state at \(sequence) can't be compared: \(failure.message). See both states.")
     }
 
     static let cancelled = PastError(.cancelled, "The task was cancelled. Ask again.")

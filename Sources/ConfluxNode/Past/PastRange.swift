@@ -127,7 +127,8 @@ extension PastRange.Start {
                 through: state.at)
         case .earlier(let reference):
             return HistoryStart(
-                store: store, life: life, snapshot: Snapshot(of: reference, try await bytes(reference)),
+                store: store, life: life,
+                snapshot: Snapshot(of: reference, try await bytes(reference)),
                 version: VersionInForce(reference.schemaVersion), aside: nil, skipped: [],
                 through: reference.sequence)
         }

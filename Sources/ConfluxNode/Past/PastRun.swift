@@ -114,7 +114,9 @@ final class PastRun {
         next = commit.last.next
         if let rise = unknownRise(in: commit) {
             guard !rises.contains(where: { $0.version == rise.version && $0.base == rise.base })
-            else { throw .unreadableVersion(goal.store, rise.version.version, at: due, state.versions) }
+            else {
+                throw .unreadableVersion(goal.store, rise.version.version, at: due, state.versions)
+            }
             missingRise = rise
             return
         }
@@ -132,7 +134,8 @@ final class PastRun {
         var refusals: [HistoryRecord.Refusal] = []
         let stop = try failing { () throws(HistoryError) in try replayer.apply(part, &refusals) }
         if let stop = stop ?? replayer.rise(behind: part.last) {
-            throw PastError(.stopped, "\(goal.store) can't be shown from \(stop.sequence) on: \(stop.message)")
+            throw PastError(
+                .stopped, "\(goal.store) can't be shown from \(stop.sequence) on: \(stop.message)")
         }
         guard part.last < goal.life || replayer.life(of: goal.store) == goal.life else {
             throw .unknownStore(goal.store)

@@ -75,7 +75,8 @@ extension Store where State: ReplicatedState {
         else {
             throw PastError(
                 .unknownStore,
-                "This store is not replicated by a node, so no log has its past. A Recorder keeps one.")
+                "This store is not replicated by a node, so no log has its past. A Recorder keeps one."
+            )
         }
         return try await past.states(
             of: .replicated(State.self), name, at: marks, without: without, within: limit)

@@ -422,7 +422,6 @@ struct GoldenSample: Sendable, CustomTestStringConvertible {
                 "redirect",
                 .sequencer(.redirect(Redirect(request: 2, address: "tcp://10.0.0.6:7400")))),
             GoldenSample(
-        GoldenSample("commit, the end of a fork", .feed(decoded(forkedCommit))),
                 "farewell, to a hello",
                 .sequencer(
                     .bye(Bye(code: .forgotten, message: "join anew", answering: 2)))),
@@ -431,6 +430,7 @@ struct GoldenSample: Sendable, CustomTestStringConvertible {
     private static let feed: [GoldenSample] = [
         GoldenSample("commit", .feed(decoded(commitFrame))),
         GoldenSample("commit, an event for stores", .feed(decoded(eventCommit))),
+        GoldenSample("commit, the end of a fork", .feed(decoded(forkedCommit))),
         GoldenSample(
             "beat",
             .feed(

@@ -250,7 +250,8 @@ struct RandomMessages {
                 deliveryTag: random.next(), body: .start(storeName(), opened().outcome),
                 earlier: optional {
                     EarlierStart(
-                        snapshot: $0.optional { $0.reference() }, skipped: $0.list { $0.sequence() })
+                        snapshot: $0.optional { $0.reference() }, skipped: $0.list { $0.sequence() }
+                    )
                 })
         case 8:
             body = .sequencers(

@@ -33,13 +33,15 @@ extension ProcessTests {
                     "GET", "\(Self.path)?at=\(last)&without=\(numbers[1])")
                 #expect(without.json[key: "state"] == ["count": 20])
                 let difference = try await http.ask(
-                    "GET", "\(Self.path)/difference?from=\(numbers[0])&to=\(last)").json
+                    "GET", "\(Self.path)/difference?from=\(numbers[0])&to=\(last)"
+                ).json
                 let changes: JSONValue = [["op": "replace", "path": "/count", "value": 25]]
                 #expect(difference[key: "changes"] == changes)
                 #expect(difference[key: "from"]?.number == numbers[0])
                 #expect(difference[key: "to"]?.number == last)
                 let made = try await http.ask(
-                    "GET", "\(Self.path)/difference?to=\(last)&without=\(numbers[1])").json
+                    "GET", "\(Self.path)/difference?to=\(last)&without=\(numbers[1])"
+                ).json
                 #expect(
                     made[key: "changes"] == [["op": "replace", "path": "/count", "value": 20]])
                 // The present is as it was.
@@ -69,10 +71,12 @@ extension ProcessTests {
                 #expect(entry?[key: "action"] == ["add": ["amount": 5]])
                 #expect(entry?[key: "outcome"] == "applied" && entry?[key: "reason"] == nil)
                 let before = try await http.ask(
-                    "GET", "\(Self.path)/entries?before=\(numbers[3])&limit=2").json
+                    "GET", "\(Self.path)/entries?before=\(numbers[3])&limit=2"
+                ).json
                 #expect(found(before) == Array(numbers[1...2]))
                 let after = try await http.ask(
-                    "GET", "\(Self.path)/entries?after=\(numbers[0])&limit=3").json
+                    "GET", "\(Self.path)/entries?after=\(numbers[0])&limit=3"
+                ).json
                 #expect(found(after) == Array(numbers[1...3]))
                 let floor = try #require(after[key: "floor"]?.number)
                 #expect(floor < numbers[0])
@@ -99,7 +103,9 @@ extension ProcessTests {
             }
         }
 
-        @Test func `pasts are made a few at a time, and those that were made are kept`() async throws {
+        @Test func `pasts are made a few at a time, and those that were made are kept`()
+            async throws
+        {
             try await withSite { site in
                 let sequencer = try await site.sequencer()
                 let http = try await site.gateway(of: sequencer).http

@@ -113,7 +113,7 @@ extension Dice {
     }
 
     mutating func event(_ known: Surroundings) -> LogEvent {
-        switch below(12) {
+        switch below(13) {
         case 0: .claim(epoch: epoch(known), nonce: nonce())
         case 1:
             .joined(
@@ -132,6 +132,7 @@ extension Dice {
         case 8: .digestPoint(storeName(), life: place(known).life)
         case 9: .skipped(place(known).sequence, target())
         case 10: .visited(nonce: nonce())
+        case 11: .forked(from: nonce())
         default: .created(storeName(), schemaVersion: version(), initial: state())
         }
     }
